@@ -13,14 +13,18 @@ import pytest
 from index.encoders.bundled_model import BundledEncoder
 from index.encoders.settings import Bundled
 from syncd.state.ledger import Ledger
-from tests import daemon_logs, examples, order  # noqa: F401 - examples has the profiles
-from tests.process import whole_graph
+from tests.support import (
+    daemon_logs,  # noqa: F401 - examples has the profiles
+    example_counts,  # noqa: F401 - examples has the profiles
+    file_order,  # noqa: F401 - examples has the profiles
+)
+from tests.support.daemon_process import whole_graph
 
 STARTED = pytest.StashKey[float]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: order.place(item.path))
+    items.sort(key=lambda item: file_order.place(item.path))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

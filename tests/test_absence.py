@@ -9,7 +9,7 @@ from syncd.git import head_moves
 from syncd.git.repository import GitPosition
 from syncd.sync import removal_rules
 from syncd.sync.removal_rules import RemovalRules
-from tests.world import World
+from tests.support.world import World
 
 MANY = [f"n{number}.md" for number in range(30)]
 

@@ -18,7 +18,7 @@ from mcp_server.guard.cloudflare_access import APART_S, FRESH_S, LONGEST, Access
 from syncd.settings.access import AccessSettings
 from syncd.state.ledger import Ledger
 from syncd.workspaces.api_keys import ApiKeys
-from tests.jwks import AUDIENCE, Team, unsigned
+from tests.support.identity_provider import AUDIENCE, Team, unsigned
 
 MAPPED = {"ann@Example.org": "ann", "e367826f93b8d71185e03fe518aff3b4.access": "robot", "gone@example.org": "nobody"}
 

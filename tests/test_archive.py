@@ -8,7 +8,7 @@ import pytest
 
 from index.errors import MemexError, NotFound
 from syncd.settings.automation import ReviewSettings
-from tests.world import PROMPT, World
+from tests.support.world import PROMPT, World
 
 HOME = "See [[Old idea]], [[Captures/default/Old idea|this]] and [text](Captures/default/Old%20idea.md).\n"
 BODY = "What to remember. [[Seen]]\n"

@@ -21,7 +21,7 @@ from syncd.consolidation.analysis.duplicates import twin
 from syncd.consolidation.analysis.findings import key_of
 from syncd.consolidation.analysis.sentence_claims import Claims
 from tests.bench.consolidate import pairs
-from tests.examples import examples
+from tests.support.example_counts import examples
 
 DAY = 86_400_000
 NOTES = [

@@ -23,8 +23,8 @@ from syncd.history.digest_chain import COLUMNS, Entry, Head, base_of, checked, l
 from syncd.installation import backup
 from syncd.owner.audit import of_file
 from syncd.state.ledger import peeked
-from tests.rim import client, run, running
-from tests.world import World, until
+from tests.support.live_server import client, run, running
+from tests.support.world import World, until
 
 WORDS = st.text(max_size=20)
 ENTRIES = st.builds(

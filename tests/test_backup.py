@@ -25,7 +25,7 @@ from syncd.jobs.queue import Queue
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
 from syncd.workspaces.api_keys import ApiKeys
-from tests.process import Failed, daemon
+from tests.support.daemon_process import Failed, daemon
 
 NOW = 1_800_000_000_000
 

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tests.rim import SLOW, running
+from tests.support.live_server import SLOW, running
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
 META = {VERSION: "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}

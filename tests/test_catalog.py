@@ -17,7 +17,7 @@ from index.document_ids import owner, path_id
 from index.errors import InvalidArgument, MemexError, Unavailable
 from index.graph.vertex import vertex
 from index.model import Defect, Document, Entry, Link, Node, Observation, Record, Stat, Statement
-from tests.examples import examples
+from tests.support.example_counts import examples
 
 STAT = Stat(size=10, mtime_ns=20, ino=30)
 

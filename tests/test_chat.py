@@ -7,7 +7,7 @@ import pytest
 
 from index.errors import Unavailable
 from syncd.enrichment.chat_endpoint import LONGEST_ANSWER, Chat
-from tests.fakes import FakeChat
+from tests.support.fakes import FakeChat
 
 
 @pytest.fixture

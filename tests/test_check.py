@@ -16,7 +16,7 @@ from index.storage.chunk_rows import Row
 from syncd.indexes.index_builds import IndexBuilds
 from syncd.sync import deep_check
 from syncd.sync.deep_check import DAY_S, FIRST_S, Checked, DeepCheck
-from tests.world import World, until
+from tests.support.world import World, until
 
 DAY_MS = int(DAY_S * 1000)
 GO = threading.Event()  # nobody says stop

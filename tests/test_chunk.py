@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from index.model import Block, Document
 from index.text.chunking import Sizes, _passages, chunks, sizes
-from tests.documents import document
+from tests.support.documents import document
 
 TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]{1,4}|[^\w\s]")
 

@@ -11,7 +11,7 @@ from syncd.cli.daemon import audit
 from syncd.cli.daemon.audit import report, table
 from syncd.cli.main import code
 from syncd.history.audit_log import Author, authored
-from tests.world import World
+from tests.support.world import World
 
 AGENT = Author("mcp", "capture_thought", "k1", "claude", "r1")
 

@@ -10,7 +10,7 @@ import pytest
 
 from syncd.cli.main import code
 from syncd.settings.automation import GitSettings
-from tests.world import World, answering, until
+from tests.support.world import World, answering, until
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

@@ -8,8 +8,8 @@ import pytest
 
 from syncd.cli.main import code
 from syncd.cli.notes.consolidation import page
-from tests.inbox import Inbox
-from tests.world import answering
+from tests.support.sample_captures import Inbox
+from tests.support.world import answering
 
 
 @pytest.fixture

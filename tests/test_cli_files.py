@@ -16,8 +16,8 @@ from syncd.daemon.control_socket import ControlServer
 from syncd.installation.vault_setup import adopt
 from syncd.settings.knowledge_base import KbSettings
 from syncd.uploads import local_files
-from tests.process import daemon
-from tests.world import World, settings_of, until
+from tests.support.daemon_process import daemon
+from tests.support.world import World, settings_of, until
 
 TEXT = b"The filter is due in May.\n"
 

@@ -10,8 +10,8 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from syncd.cli.main import code
+from tests.support.world import World, answering
 from tests.test_drawing import valid
-from tests.world import World, answering
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from syncd.cli.main import code
-from tests.swift import Daemon
-from tests.world import World, answering, until
+from tests.support.fast_daemon import Daemon
+from tests.support.world import World, answering, until
 
 NOTE = "---\nid: {id}\ncreated_at: 2026-11-20T14:32:05.120Z\n---\nThe text of {id}.\n"
 

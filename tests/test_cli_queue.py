@@ -12,8 +12,8 @@ from syncd.cli.daemon.jobs import page, queue_table
 from syncd.cli.main import code
 from syncd.daemon import opened
 from syncd.history.audit_log import Author, authored
-from tests.fakes import fake_embedder
-from tests.world import World, answering, until
+from tests.support.fakes import fake_embedder
+from tests.support.world import World, answering, until
 
 JOB = {
     "id": "4f0e9d0a11223344556677889900aabb",

@@ -17,7 +17,7 @@ from syncd.cli.main import code
 from syncd.promotion.promoted_note import Rule
 from syncd.settings.automation import PromoteSettings
 from tests.support.paths import ROOT
-from tests.world import World, answering, until
+from tests.support.world import World, answering, until
 
 SOUP = "Simmer leeks and potatoes in vegetable stock until soft, then blend the soup."
 

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from tests.process import Failed, daemon
+from tests.support.daemon_process import Failed, daemon
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 
 from syncd.cli.main import code
 from tests.support.paths import ROOT
-from tests.world import World, answering
+from tests.support.world import World, answering
 
 
 class Terminal(io.StringIO):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mcp_server.tools.families import FAMILIES
-from tests.process import ROOT, daemon
+from tests.support.daemon_process import ROOT, daemon
 
 CLIENTS = ROOT / "tests/clients"
 NODE = CLIENTS / "node_modules/.bin/node"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.code_mutants import mutants
+from tests.support.code_mutants import mutants
 
 
 @pytest.mark.parametrize(

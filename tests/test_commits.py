@@ -20,7 +20,7 @@ from syncd.commits.commit_selection import IGNORED, MARKERS, NESTED, REFUSED, SE
 from syncd.commits.committer import MadeCommit
 from syncd.history.audit_log import Author, taken_back
 from syncd.owner.git import commit_operations
-from tests.committing import CHAT, DAEMON, Rig, git
+from tests.support.commit_crash import CHAT, DAEMON, Rig, git
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from tests.committing import CHAT, Rig, git
+from tests.support.commit_crash import CHAT, Rig, git
 from tests.support.paths import ROOT
 
 pytestmark = [
@@ -51,7 +51,7 @@ def copied(folder):
 
 
 def begun(one, at=0):
-    words = [sys.executable, "-m", "tests.committing", str(one), str(at)]
+    words = [sys.executable, "-m", "tests.support.commit_crash", str(one), str(at)]
     process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, start_new_session=True)
     assert process.stdout.readline() == b"begun\n"
     return process

@@ -9,7 +9,7 @@ import shutil
 
 import pytest
 
-from tests.committing import CHAT, CODE, DAEMON, Rig
+from tests.support.commit_crash import CHAT, CODE, DAEMON, Rig
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

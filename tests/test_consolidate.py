@@ -15,9 +15,9 @@ from index.text.summary_draft import LONGEST, draft
 from syncd.graph import graph_attention
 from syncd.graph.graph_attention import Pending, pending
 from syncd.graph.missing_relations import quoted
-from tests import entities
-from tests.entities import Entity, vertex
-from tests.examples import examples
+from tests.support import sample_entities
+from tests.support.example_counts import examples
+from tests.support.sample_entities import Entity, vertex
 
 NOTHING = ((), np.empty((0, 8), np.float32))
 
@@ -288,11 +288,11 @@ def test_the_same_values_give_the_same_report_in_any_order(said, related, dice):
 
 def test_most_candidates_on_real_entities_are_ones_that_a_reader_would_add():
     """Without vectors: names, terms, tags and neighbours alone. With them see `python -m tests.bench.graph_report`."""
-    nodes = entities.vertices()
+    nodes = sample_entities.vertices()
     found = graph_attention.report(
-        nodes, entities.observations(), entities.edges(), pooled=NOTHING, perspectives={}, events=None, places=places(), limit=30
+        nodes, sample_entities.observations(), sample_entities.edges(), pooled=NOTHING, perspectives={}, events=None, places=places(), limit=30
     )  # fmt: skip
-    right = [frozenset((one.node_a, one.node_b)) in entities.OPEN for one in found.candidates]
+    right = [frozenset((one.node_a, one.node_b)) in sample_entities.OPEN for one in found.candidates]
     assert len(right) == 30 and sum(right) >= 27
 
 

@@ -9,7 +9,7 @@ from syncd.consolidation import workspace_scan
 from syncd.enrichment.enricher import EnrichSettings
 from syncd.graph.node_request import NewNode
 from tests.bench.consolidate import pairs
-from tests.world import World
+from tests.support.world import World
 
 CONTRARY = pairs("contradictions")[0]
 TWICE = pairs("again")[1]

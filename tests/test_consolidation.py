@@ -16,9 +16,9 @@ from index.errors import Unavailable
 from syncd.consolidation.proposal_execution import KINDS
 from syncd.graph.node_request import NewNode
 from syncd.history.change_journal import ChangeJournal, MovePlan, written
-from tests.inbox import Inbox
 from tests.support.paths import ROOT
-from tests.world import World
+from tests.support.sample_captures import Inbox
+from tests.support.world import World
 
 DAY = time.strftime("%Y-%m-%d")
 
@@ -515,7 +515,7 @@ def test_a_kill_at_any_write_leaves_what_was_ticked_to_be_done_once(tmp_path):
         folder = tmp_path / "here"
         shutil.rmtree(folder)
         shutil.copytree(saved, folder, symlinks=True)
-        command = [sys.executable, "-m", "tests.dying_report", str(folder), str(at)]
+        command = [sys.executable, "-m", "tests.support.proposal_crash", str(folder), str(at)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode in (0, -9), done.stderr
         world = World(folder)

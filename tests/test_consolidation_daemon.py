@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.process import daemon
+from tests.support.daemon_process import daemon
 
 pytestmark = [
     pytest.mark.slow,

@@ -19,8 +19,8 @@ import pytest
 from index.errors import MemexError, Unavailable
 from syncd.files.conversion import converter
 from syncd.files.conversion.converter import Limits, converted, kind_of
-from tests.papers import bomb, docx, paragraph, pdf
 from tests.support.paths import ROOT
+from tests.support.sample_files import bomb, docx, paragraph, pdf
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at the child in /proc")
 

@@ -12,8 +12,8 @@ import pytest
 
 from syncd.files.conversion.readers.office_archive import checked, title
 from syncd.files.conversion.readers.reading import Bounds, TooLarge, Unread
-from tests.papers import W, docx, paragraph
 from tests.support.paths import FILES
+from tests.support.sample_files import W, docx, paragraph
 
 BOUNDS = Bounds(pages=10, inflated=20 << 20, text=1_000_000)
 

@@ -18,7 +18,14 @@ FILES = [
 
 
 def mutants(name: str, count: int, seed: int) -> dict:
-    command = [sys.executable, "-m", "tests.mutants", str(ROOT / "tests/files" / name), str(count), str(seed)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.support.file_mutants",
+        str(ROOT / "tests/files" / name),
+        str(count),
+        str(seed),
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=3_000, check=True)
     return json.loads(done.stdout)
 

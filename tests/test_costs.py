@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_server.answers.text_budget import tokens
-from tests.counted import counted
 from tests.support.paths import ROOT
+from tests.support.token_count import counted
 
 HIT = {
     "chunk_id": "6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11#3",

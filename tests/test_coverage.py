@@ -14,8 +14,8 @@ from syncd.indexes.coverage import coverage
 from syncd.settings.settings import VaultSettings
 from syncd.vault.listing import Listing
 from syncd.vault.path_rules import printable
-from tests.fakes import fake_embedder
-from tests.world import World, settings_of
+from tests.support.fakes import fake_embedder
+from tests.support.world import World, settings_of
 from vault_fixtures import gnarly
 
 STAT = Stat(1, 1, 1)

@@ -12,8 +12,8 @@ import time
 import pytest
 
 from syncd.state.process_lock import ProcessLock
-from tests.process import Failed, Memex, daemon, tree
-from tests.world import until
+from tests.support.daemon_process import Failed, Memex, daemon, tree
+from tests.support.world import until
 
 STATUS = ["ready", "pending", "generation", "captures", "vault", "defects", "degraded"]
 INDEX = ["added", "modified", "moved", "removed", "unchanged", "failed", "chunks", "embedded", "reused", "seconds"]

@@ -15,8 +15,8 @@ import pytest
 from index.errors import MemexError
 from syncd.settings.settings import WatchSettings
 from syncd.watch import watcher
-from tests.swift import Daemon, alone_with_limits
-from tests.world import World, until
+from tests.support.fast_daemon import Daemon, alone_with_limits
+from tests.support.world import World, until
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify")
 

@@ -10,8 +10,8 @@ import pytest
 from index.errors import NotFound, Unavailable
 from index.model import Query
 from syncd.graph.node_request import NewNode
-from tests.fakes import FakeEncoder, fake_embedder
-from tests.world import World, until
+from tests.support.fakes import FakeEncoder, fake_embedder
+from tests.support.world import World, until
 
 NOTES = 40
 

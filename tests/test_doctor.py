@@ -26,9 +26,9 @@ from syncd.cli.doctor.state_checks import STATE_CHECKS
 from syncd.cli.main import code
 from syncd.installation.service_manager import Systemd, Wish, command
 from syncd.settings.settings import EmbedSection, ServerSettings, VaultSettings
-from tests.fakes import fake_embedder
-from tests.process import Failed, daemon, link_or_copy
-from tests.world import settings_of, until
+from tests.support.daemon_process import Failed, daemon, link_or_copy
+from tests.support.fakes import fake_embedder
+from tests.support.world import settings_of, until
 
 
 class Clinic:

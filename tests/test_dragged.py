@@ -8,7 +8,7 @@ import pytest
 
 from syncd.notes.front_matter import properties, split
 from syncd.settings.settings import SyncSettings
-from tests.world import PROMPT, World, until
+from tests.support.world import PROMPT, World, until
 
 CAPTURE = (
     "---\nid: c1\ncreated_at: 2026-11-20T14:32:05.120Z\nsource: claude-code\ncollection: documents\nversion: 2\n"

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from syncd.daemon.control_socket import NAME
-from tests.process import Memex
+from tests.support.daemon_process import Memex
 from tests.test_daemon import notes
 from tests.test_pulse import Ear
 

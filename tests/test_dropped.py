@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from index.errors import ResourceExhausted, Unavailable
-from tests.filing import Filing
-from tests.world import until
+from tests.support.file_world import Filing
+from tests.support.world import until
 
 PATH = "Captures/default/walrus.pdf"
 PDF = b"%PDF-The walrus sleeps."

@@ -13,8 +13,8 @@ import pytest
 from watchdog import events
 
 from syncd.watch.folder_events import FolderEvents, hints
-from tests.swift import somebody_else
-from tests.until import until
+from tests.support.fast_daemon import somebody_else
+from tests.support.until import until
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify")
 

@@ -12,7 +12,7 @@ from index.errors import Conflict
 from syncd.notes.front_matter import properties, split
 from syncd.notes.timestamps import iso
 from syncd.settings.settings import SyncSettings
-from tests.world import World, until
+from tests.support.world import World, until
 
 SLOW = SyncSettings(quiet_s=0.05, patience_s=0.2, adopt_s=3600.0, listing_s=3600.0)
 NOTE = "---\nid: mine\ncreated_at: 2026-01-02T03:04:05.000Z\n---\n"

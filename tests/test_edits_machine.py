@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from index.errors import Conflict
 from syncd.notes.front_matter import decode, edit, encode, split
-from tests.machine import run_machine
-from tests.world import World
+from tests.support.state_machine import run_machine
+from tests.support.world import World
 
 TEXTS = st.lists(st.sampled_from(["alpha", "beta\n", "gamma\r\n", "検索", "#inline", "---\n"]), min_size=1).map(
     " ".join

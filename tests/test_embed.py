@@ -13,8 +13,8 @@ import pytest
 from index.encoders.embedder import Bundled, Embedder, EmbedSettings, EncoderSettings, Endpoint, Local
 from index.encoders.settings import Encoder
 from index.errors import MemexError, Unavailable
-from tests.fakes import FakeEncoder, fake_embedder
-from tests.until import until
+from tests.support.fakes import FakeEncoder, fake_embedder
+from tests.support.until import until
 
 PLACES = (Bundled(), Local("one"), Local("two"))  # three settings that are told apart
 

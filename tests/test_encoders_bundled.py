@@ -19,7 +19,7 @@ from index.encoders.bundled_model import BundledEncoder
 from index.encoders.onnx_session import RUN_TEXTS, RUN_TOKENS, Graph, runs
 from index.encoders.settings import Bundled
 from index.errors import Unavailable
-from tests.process import whole_graph
+from tests.support.daemon_process import whole_graph
 from tests.support.paths import ROOT
 
 TEXTS = [

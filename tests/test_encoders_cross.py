@@ -15,14 +15,14 @@ from index.search.reranker import opened
 from syncd.cli.doctor import state_checks
 from syncd.cli.doctor.doctor import examine
 from syncd.settings.settings import SearchSettings
-from tests import crossed
-from tests.crossed import GOLD
-from tests.world import World, settings_of, until
+from tests.support import cross_encoders
+from tests.support.cross_encoders import GOLD
+from tests.support.world import World, settings_of, until
 
 
 @pytest.fixture(scope="module")
 def known(tmp_path_factory) -> Path:
-    return crossed.known(tmp_path_factory.mktemp("models") / "known")
+    return cross_encoders.known(tmp_path_factory.mktemp("models") / "known")
 
 
 def test_a_model_whose_order_is_known_gives_it(known):
@@ -35,12 +35,12 @@ def test_a_model_whose_order_is_known_gives_it(known):
 
 
 def test_a_score_depends_on_its_pair_alone(tmp_path):
-    judge = Judge(crossed.random(tmp_path / "random"), "random")
+    judge = Judge(cross_encoders.random(tmp_path / "random"), "random")
     passages = ["short", "a passage that is longer than the others by some words", "暖かい部屋", "x " * 300, ""]
     together = judge.scores("what is hot", passages)
     alone = [judge.scores("what is hot", [one])[0] for one in passages]
     assert together == pytest.approx(alone, abs=1e-5)
-    again = Judge(crossed.random(tmp_path / "again"), "random").scores("what is hot", passages)
+    again = Judge(cross_encoders.random(tmp_path / "again"), "random").scores("what is hot", passages)
     assert again == pytest.approx(together, abs=1e-6)
 
 
@@ -52,7 +52,7 @@ def test_what_is_too_long_is_cut(known):
 
 def test_a_model_that_gives_no_single_score_is_refused(tmp_path):
     with pytest.raises(Unavailable, match="is no reranker"):
-        Judge(crossed.random(tmp_path / "three", labels=3), "three")
+        Judge(cross_encoders.random(tmp_path / "three", labels=3), "three")
     with pytest.raises(Unavailable, match="is no reranker"):
         Judge(onnx_export.source(), "an encoder")
 
@@ -68,7 +68,7 @@ def test_a_model_that_gives_no_single_score_is_refused(tmp_path):
     ],
 )
 def test_a_broken_model_is_named_without_a_path(tmp_path, broken):
-    folder = crossed.random(tmp_path / "model")
+    folder = cross_encoders.random(tmp_path / "model")
     broken(folder)
     with pytest.raises(Unavailable, match=r"the model 'model' can't be (loaded|used)") as caught:
         opened(str(folder), 0)
@@ -82,7 +82,7 @@ def test_a_model_in_the_cache_is_found_by_its_name(tmp_path, monkeypatch):
     home = tmp_path / "models--cross-encoder--tiny"
     (home / "refs").mkdir(parents=True)
     (home / "refs/main").write_text("0" * 40)
-    crossed.random(home / "snapshots" / ("0" * 40))
+    cross_encoders.random(home / "snapshots" / ("0" * 40))
     for name in ("tiny", "cross-encoder/tiny"):
         assert model_files.found(name, owner="cross-encoder") == home / "snapshots" / ("0" * 40)
         assert opened(name, 0).name == f"the model {name!r}"

@@ -15,7 +15,7 @@ from index.encoders.embedder import Embedder, EmbedSettings, Endpoint
 from index.encoders.embeddings_endpoint import EndpointEncoder
 from index.encoders.settings import SAMPLE
 from index.errors import Unavailable
-from tests.fakes import FakeEndpoint
+from tests.support.fakes import FakeEndpoint
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from index.text.summary_and_tags import checked, enrichment
 from index.text.words import tokens, tongue
 from syncd.documents.parser import parse
 from syncd.notes.inline_syntax import is_tag
-from tests.fakes import FakeEncoder
+from tests.support.fakes import FakeEncoder
 
 GERMAN = "Die Datenbank läuft seit gestern auf dem neuen Server. Die Sicherung der Datenbank dauert jetzt vier Minuten."
 SPANISH = (

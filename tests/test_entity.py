@@ -14,7 +14,7 @@ from syncd.documents import entity_edits
 from syncd.documents.entity_lines import read
 from syncd.documents.entity_node import Numbered, Own
 from syncd.notes.front_matter import FrontmatterError, properties, split
-from tests.examples import examples
+from tests.support.example_counts import examples
 
 NOW = 1_790_000_000_000
 STAMP = "2026-09-21T14:13:20.000Z"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncd.documents.entity_lines import ids, read
-from tests.examples import examples
+from tests.support.example_counts import examples
 
 
 def facts(text):

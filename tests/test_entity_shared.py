@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from index.model import Statement
 from syncd.documents import entity_edits
 from syncd.notes.front_matter import properties, split
-from tests.examples import examples
+from tests.support.example_counts import examples
 
 NOW = 1_790_000_000_000
 PATH = "Captures/default/Entities/Ada.md"

@@ -1,4 +1,4 @@
-"""tests/examples.py: `make test` tries a share of the examples that a property states, `make test-all` all of them."""
+"""tests/support/example_counts.py: `make test` tries a share of the examples that a property states, `make test-all` all of them."""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ from index.graph.vertex import Edge, name_key
 from syncd.cli.main import code
 from syncd.graph import memory_json_reader
 from syncd.graph.memory_json import MAX_LINE, Entity, records, records_of, whole, written
-from tests.examples import examples
-from tests.process import daemon
-from tests.world import World, answering
+from tests.support.daemon_process import daemon
+from tests.support.example_counts import examples
+from tests.support.world import World, answering
 
 REFERENCE = (
     '{"type":"entity","name":"John_Smith","entityType":"person","observations":["Speaks fluent Spanish"]}\n'

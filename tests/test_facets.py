@@ -24,8 +24,8 @@ from index.scope.index import Index
 from index.scope.integrity_check import examined, stored
 from index.scope.prepared_document import fingerprint
 from index.text.chunking import Sizes
-from tests.documents import note
-from tests.fakes import FakeEncoder, fake_embedder
+from tests.support.documents import note
+from tests.support.fakes import FakeEncoder, fake_embedder
 
 SIZES = Sizes(120, 20, 40)
 STAT = Stat(1, 1, 1)

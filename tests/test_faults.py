@@ -18,8 +18,8 @@ import pytest
 
 from index.errors import MemexError, Unavailable
 from syncd.sync import pipeline
-from tests.swift import Daemon
-from tests.world import World, until
+from tests.support.fast_daemon import Daemon
+from tests.support.world import World, until
 
 
 def killed_under_load(folder: Path, kills: int) -> None:

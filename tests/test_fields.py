@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from index.model import Statement
 from syncd.notes.inline_fields import fields, prefix, retyped, without
-from tests.examples import examples
+from tests.support.example_counts import examples
 
 
 def said(line):

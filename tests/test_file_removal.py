@@ -8,7 +8,7 @@ import pytest
 
 from index.errors import InvalidArgument, Unavailable
 from syncd.notes.front_matter import decode, edit, encode
-from tests.filing import Filing
+from tests.support.file_world import Filing
 from tests.test_durable import Fault, failing
 
 PDF = b"%PDF-The walrus sleeps."

@@ -16,8 +16,8 @@ from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailab
 from index.model import Query
 from syncd.files.conversion.converter import Unreadable
 from syncd.notes.front_matter import properties, split
-from tests.fakes import fake_embedder
-from tests.filing import Filing
+from tests.support.fakes import fake_embedder
+from tests.support.file_world import Filing
 from tests.test_durable import Fault, failing, half
 
 PDF = b"%PDF-Quarterly numbers of the walrus farm.\r\n"

@@ -14,7 +14,7 @@ import pytest
 
 from index.model import Query
 from syncd.files.text_note import Order
-from tests.filing import Filing
+from tests.support.file_world import Filing
 from tests.support.paths import ROOT
 from tests.test_durable import Fault
 

@@ -8,7 +8,7 @@ import zipfile
 import pytest
 
 from index.model import Query
-from tests.world import World, until
+from tests.support.world import World, until
 
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 

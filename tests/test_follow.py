@@ -13,8 +13,8 @@ from syncd.git import head_follower
 from syncd.git.head_follower import HeadFollower
 from syncd.git.hooks import BELLS, HOOKS, MOVED, install
 from syncd.git.repository import Repository
+from tests.support.world import World, until
 from tests.test_repo import run
-from tests.world import World, until
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

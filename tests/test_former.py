@@ -10,7 +10,7 @@ from index.encoders.embedder import Embedder, EmbedSettings
 from index.encoders.settings import Bundled, Endpoint, Local, plain
 from index.errors import Unavailable
 from syncd.indexes.previous_encoder import missed, settings_of, table
-from tests.fakes import FakeEncoder
+from tests.support.fakes import FakeEncoder
 
 OLD, NEW = Bundled(), Bundled("int8")
 

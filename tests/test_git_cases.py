@@ -14,11 +14,11 @@ from index.errors import Conflict, MemexError, Unavailable
 from syncd.commits.commit_selection import UNREADABLE
 from syncd.git import head_moves
 from syncd.settings.automation import GitSettings
-from tests.committing import Rig
+from tests.support.commit_crash import Rig
+from tests.support.world import World, promote
 from tests.test_remote import Desk
 from tests.test_repo import diverge, run
 from tests.test_standing import with_remote
-from tests.world import World, promote
 
 pytestmark = [pytest.mark.faults, pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")]
 

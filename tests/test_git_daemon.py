@@ -18,10 +18,10 @@ from syncd.daemon import control_socket
 from syncd.git import head_follower
 from syncd.git.hooks import HOOKS, install
 from syncd.git.repository_state import UNWELL
-from tests.fakes import fake_embedder
-from tests.process import ROOT, daemon
+from tests.support.daemon_process import ROOT, daemon
+from tests.support.fakes import fake_embedder
+from tests.support.world import World, until
 from tests.test_standing import CASES, with_remote
-from tests.world import World, until
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

@@ -13,7 +13,7 @@ from index.document_ids import owner
 from index.graph.graph import Graph, Graphs
 from index.graph.vertex import Edge, Vertex, name_key
 from index.model import Statement
-from tests.examples import examples
+from tests.support.example_counts import examples
 
 
 def node(name, *relations, path=None, aliases=(), folder="Captures/w/Entities"):

@@ -11,9 +11,9 @@ import unicodedata
 import pytest
 
 from mcp_server.tools.families import FAMILIES
-from tests.agent import agent, member, triple
-from tests.rim import client, run, running
-from tests.shapes import GRAPH, MEMORY, SHAPES, differences
+from tests.support.answer_schemas import GRAPH, MEMORY, SHAPES, differences
+from tests.support.live_server import client, run, running
+from tests.support.mcp_agent import agent, member, triple
 
 DIALECTS = ("legacy", "2026-07-28")
 READS = {

@@ -18,11 +18,11 @@ from pydantic import ValidationError
 from index.errors import MemexError
 from mcp_server.operations.wire_format import payload
 from mcp_server.tools.families import FAMILIES
-from tests import reader
-from tests.agent import triple
-from tests.machine import run_machine
-from tests.reader import key
-from tests.world import World
+from tests.support import graph_oracle
+from tests.support.graph_oracle import key
+from tests.support.mcp_agent import triple
+from tests.support.state_machine import run_machine
+from tests.support.world import World
 
 TOOLS = {one.name: one for one in FAMILIES["graph"]}
 NAMES = st.sampled_from(["Ada", "Bob", "Café au lait", "日本", "a/b: c", "Note.md", "🍀", "x" * 120])
@@ -173,7 +173,7 @@ class Graph(RuleBasedStateMachine):
             assert told == "CONFLICT"
             return
         assert [one["name"] for one in told["results"]] == [name for name, *_ in asked]
-        files = {one.name: one for one in map(reader.read, self.entities.glob("*.md"))}
+        files = {one.name: one for one in map(graph_oracle.read, self.entities.glob("*.md"))}
         for name, type, facts, summary, tags in asked:
             file = files[name]
             kept = {n: given(text) for n, text in enumerate(facts, 1)}
@@ -499,7 +499,7 @@ class Graph(RuleBasedStateMachine):
         assert {node["name"] for node in told["nodes"]} == near
         assert {triple(edge) for edge in told["relations"]} == {edge for edge in edges if {edge[0], edge[2]} <= near}
         told = self.ask("get_path", from_entity=start.name, to_entity=end.name)
-        steps = reader.shortest(edges, start.name, end.name)
+        steps = graph_oracle.shortest(edges, start.name, end.name)
         assert told["found"] == (steps is not None)
         if steps is not None:
             assert len(told["path"]) == steps + 1
@@ -515,7 +515,7 @@ class Graph(RuleBasedStateMachine):
         assert between == {edge for edge in edges if {edge[0], edge[2]} == {start.name, end.name}}
 
     def far(self, start: str, end: str) -> float:
-        steps = reader.shortest(self.edges(), start, end)
+        steps = graph_oracle.shortest(self.edges(), start, end)
         return float("inf") if steps is None else steps
 
     @precondition(lambda self: any(thing.facts for thing in self.things.values()))
@@ -555,7 +555,7 @@ class Graph(RuleBasedStateMachine):
     @invariant()
     def the_files_are_the_model(self):
         for file in self.entities.glob("*.md") if self.entities.is_dir() else ():
-            one = reader.read(file)
+            one = graph_oracle.read(file)
             thing = self.things[key(one.name)]
             assert (thing.name, thing.stem) == (one.name, file.stem)
             assert one.properties["id"], "adopted"

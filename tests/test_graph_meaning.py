@@ -6,8 +6,8 @@ import pytest
 
 from index.encoders.bundled_model import BundledEncoder
 from index.encoders.settings import Bundled
-from tests.agent import agent
-from tests.rim import running
+from tests.support.live_server import running
+from tests.support.mcp_agent import agent
 
 NODES = {
     "Harbour pilot": ["Guides large ships through the narrow channel at low tide", "Was certified in 2019"],

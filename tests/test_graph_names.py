@@ -12,11 +12,11 @@ from pydantic import ValidationError
 from index.errors import MemexError
 from mcp_server.operations.wire_format import payload
 from mcp_server.tools.families import FAMILIES
-from tests import reader
-from tests.agent import triple
-from tests.examples import examples
-from tests.reader import key
-from tests.world import World
+from tests.support import graph_oracle
+from tests.support.example_counts import examples
+from tests.support.graph_oracle import key
+from tests.support.mcp_agent import triple
+from tests.support.world import World
 
 TOOLS = {one.name: one for one in FAMILIES["graph"]}
 NAMES = st.one_of(
@@ -97,7 +97,7 @@ def test_a_name_and_facts_go_through_a_file_and_a_move(world, name, facts):
         folder = world.vault / "Captures/default/Entities"
         (file,) = [one for one in folder.glob("*.md") if one.name != "Pointer.md"]
         assert len(file.name.encode()) <= 255
-        named = "name" in reader.read(file).properties
+        named = "name" in graph_oracle.read(file).properties
         moved = file.rename(folder / "Moved by hand.md")
         pointer = folder / "Pointer.md"
         pointer.write_text(
@@ -152,7 +152,7 @@ def test_a_note_elsewhere_in_the_vault_keeps_its_name_and_the_node_too(world, na
     try:
         (file,) = (world.vault / "Captures/default/Entities").glob("*.md")
         assert key(file.stem) != key("Taken")
-        said = reader.read(file).properties
+        said = graph_oracle.read(file).properties
         assert (said["name"], said["aliases"]) == (name, [name])
         assert opened(world, "Taken")[0]["name"] == name
     finally:

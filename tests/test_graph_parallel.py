@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests import reader
-from tests.agent import member, triple
-from tests.rim import running
+from tests.support import graph_oracle
+from tests.support.live_server import running
+from tests.support.mcp_agent import member, triple
 
 MANY = 20
 
@@ -39,7 +39,7 @@ def at_once(space, work, count=MANY):
 def agrees(space):
     """What the graph says after a pass and what its files say are one; returns both."""
     for _ in range(2):
-        names, edges = reader.graph(space.folder)
+        names, edges = graph_oracle.graph(space.folder)
         with member(space) as one:
             told = one.good("open_nodes", names=sorted(names))
             stats = one.good("get_stats")

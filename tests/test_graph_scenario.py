@@ -16,11 +16,11 @@ import pytest
 import yaml
 
 import vault_fixtures
-from tests import reader
-from tests.agent import Agent, agent, triple
-from tests.reader import key
-from tests.rim import Rim, running
-from tests.world import until
+from tests.support import graph_oracle
+from tests.support.graph_oracle import key
+from tests.support.live_server import Rim, running
+from tests.support.mcp_agent import Agent, agent, triple
+from tests.support.world import until
 
 DEMO = Path(vault_fixtures.__file__).parent / "demo"
 COUNT = 200
@@ -104,12 +104,12 @@ class Run:
         saving.write_text(after, "utf-8")
         saving.rename(file)
 
-    def files(self) -> dict[str, reader.Read]:
-        return reader.graph(self.folder)[0]
+    def files(self) -> dict[str, graph_oracle.Read]:
+        return graph_oracle.graph(self.folder)[0]
 
     def agrees(self) -> bool:
         """Whether the graph that tools show is the one that the files say, and every item has got its id."""
-        names, edges = reader.graph(self.folder)
+        names, edges = graph_oracle.graph(self.folder)
         told = [self.agent.good("open_nodes", names=sorted(names)[at : at + 50]) for at in range(0, len(names), 50)]
         entities = {node["name"]: node for part in told for node in part["entities"]}
         if set(entities) != set(names) or {triple(edge) for part in told for edge in part["relations"]} != edges:
@@ -148,7 +148,7 @@ class Run:
             made += len(told["created"])
         assert made == len(wanted)
         assert self.agrees()
-        names, edges = reader.graph(self.folder)
+        names, edges = graph_oracle.graph(self.folder)
         assert {name: [*one.facts.values()] for name, one in names.items()} == {one.name: one.facts for one in found}
         assert edges == {(one.name, kind, target) for one in found for kind, target in one.edges}
         self.told |= {
@@ -241,7 +241,7 @@ class Run:
         tasks = [name for name, one in found.items() if one.properties["entity_type"] == "task"]
         old = next(name for name in sorted(tasks) if "name" not in found[name].properties)
         one = found[old]
-        edges = {edge for edge in reader.graph(self.folder)[1] if old in (edge[0], edge[2])}
+        edges = {edge for edge in graph_oracle.graph(self.folder)[1] if old in (edge[0], edge[2])}
         stem = one.file.stem
         one.file.rename(one.file.with_name(f"{new}.md"))
         for other in self.folder.rglob("*.md"):
@@ -293,7 +293,7 @@ class Run:
         ask = self.agent
         report = ask.good("get_consolidation_report")
         pending = {node["name"]: node for node in ask.listed("get_pending_consolidation")}
-        names, edges = reader.graph(self.folder)
+        names, edges = graph_oracle.graph(self.folder)
         assert set(pending) <= set(names)
         for node in pending.values():
             assert node["observation_count"] == len(names[node["name"]].facts)
@@ -336,13 +336,13 @@ class Run:
     def checked(self) -> None:
         """Paths, searches, lists and files are one."""
         ask = self.agent
-        names, edges = reader.graph(self.folder)
+        names, edges = graph_oracle.graph(self.folder)
         ordered = sorted(names)
         lengths = Counter()
         for at in range(0, len(ordered), 3):
             one, other = ordered[at], ordered[-1 - at]
             told = ask.good("get_path", from_entity=one, to_entity=other)
-            steps = reader.shortest(edges, one, other)
+            steps = graph_oracle.shortest(edges, one, other)
             assert (len(told["path"]) - 1 if told["found"] else None) == steps, (one, other)
             assert {triple(edge) for edge in told["relations"]} <= edges
             lengths[steps] += 1
@@ -418,7 +418,7 @@ def test_the_demo_s_own_entities_are_nodes_as_they_stand(tmp_path, workspace):
         before = rim.files()
         run = Run(rim, one, rim.world.vault / f"Captures/{workspace}")
         assert run.agrees()
-        names, edges = reader.graph(run.folder)
+        names, edges = graph_oracle.graph(run.folder)
         assert len(names) >= 3
         assert edges
         for name, said in names.items():

@@ -8,9 +8,9 @@ import json
 import pytest
 
 from mcp_server.protocol import resources
-from tests.rim import client, run, running
+from tests.support.live_server import client, run, running
 from tests.support.paths import ROOT
-from tests.world import until
+from tests.support.world import until
 
 MODES = ("legacy", "2026-07-28")
 TOOLS = [

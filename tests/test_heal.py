@@ -11,7 +11,7 @@ import pytest
 from index.model import Filter
 from index.storage import crash_repair
 from index.storage.chunk_store import Store, StoreDamaged, discard
-from tests.chunked import DIMENSIONS, row, unit
+from tests.support.chunk_rows import DIMENSIONS, row, unit
 
 
 @pytest.fixture

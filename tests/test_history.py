@@ -13,8 +13,8 @@ from syncd.cli.main import code
 from syncd.git.note_commits import touches
 from syncd.history.note_history import Event, ordered
 from syncd.history.write_lineage import PROMOTED
+from tests.support.world import World, answering
 from tests.test_undo import capture, delete, space, undo, update
-from tests.world import World, answering
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

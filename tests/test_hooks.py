@@ -16,7 +16,7 @@ from index.errors import Conflict
 from syncd.git import hooks
 from syncd.git.hooks import HOOKS, REMOTE_HOOKS, exclude, find, install, uninstall
 from syncd.git.repository import Repository
-from tests.process import ROOT
+from tests.support.daemon_process import ROOT
 from tests.test_repo import run
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

@@ -12,9 +12,9 @@ import pytest
 
 from syncd.documents.owner_marks import marks
 from syncd.notes.front_matter import decode
-from tests.agent import member
-from tests.rim import running
-from tests.world import until
+from tests.support.live_server import running
+from tests.support.mcp_agent import member
+from tests.support.world import until
 
 PROPER = {
     "Home.md": "[[Captures/default/x]] [[Promoted]] [[Note]]\n",

@@ -12,7 +12,7 @@ from index.model import Query
 from syncd.files.conversion.converter import Unreadable
 from syncd.installation.backup import truth
 from syncd.notes.front_matter import properties, split
-from tests.filing import Filing
+from tests.support.file_world import Filing
 from tests.test_durable import Fault, failing
 
 PATH = "Captures/default/papers/walrus.pdf"

@@ -16,9 +16,9 @@ import pytest
 from index.errors import NotFound, Unavailable
 from syncd.jobs.run_history import KEPT, Run, RunHistory
 from syncd.jobs.scheduler import FIRST_S, LATE_S, Scheduler, _Cron, _Every, _wait
-from tests.clock import Clock
 from tests.support.paths import ROOT
-from tests.world import until
+from tests.support.shifted_clock import Clock
+from tests.support.world import until
 
 DAY = 86_400.0
 NOW = 1_800_000_000.0

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from syncd.notes.front_matter import split
-from tests.world import World, promote
+from tests.support.world import World, promote
 
 NOTE = "---\nid: n1\ncreated_at: 2026-11-20\n---\nThe text.\n"
 FILES = {

@@ -10,11 +10,11 @@ from jsonschema import Draft202012Validator
 
 from index.encoders.settings import Bundled, Endpoint, Local, called
 from mcp_server.tools.families import FAMILIES
-from tests.agent import agent, member
-from tests.counted import counted
-from tests.rim import client, run, running
-from tests.shapes import KB, KB_REST, differences
-from tests.world import until
+from tests.support.answer_schemas import KB, KB_REST, differences
+from tests.support.live_server import client, run, running
+from tests.support.mcp_agent import agent, member
+from tests.support.token_count import counted
+from tests.support.world import until
 
 DIALECTS = ("legacy", "2026-07-28")
 READS = {"kb_search", "kb_get", "kb_status", "kb_jobs"}

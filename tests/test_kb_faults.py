@@ -22,9 +22,9 @@ import pytest
 
 from index.model import COLLECTIONS
 from syncd.notes.front_matter import decode, split
-from tests.rim import client, running
-from tests.swift import Daemon
-from tests.world import World, until
+from tests.support.fast_daemon import Daemon
+from tests.support.live_server import client, running
+from tests.support.world import World, until
 
 LOST = httpx2.TransportError  # the daemon died while it was asked
 

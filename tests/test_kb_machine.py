@@ -27,8 +27,8 @@ from mcp_server.server import now_ms
 from mcp_server.tools import kb, thoughts
 from syncd.notes.front_matter import decode, edit, encode, split
 from syncd.settings.settings import EnrichSettings
-from tests.machine import run_machine
-from tests.world import World
+from tests.support.state_machine import run_machine
+from tests.support.world import World
 
 TOOLS = {one.name: one for one in (*kb.OPERATIONS, *kb.ROUTED, *thoughts.OPERATIONS)}
 TEXTS = st.one_of(

@@ -12,8 +12,8 @@ from syncd.documents.parser import parse
 from syncd.enrichment import enricher as enriching
 from syncd.enrichment.backfill import vocabulary
 from syncd.settings.settings import EnrichSettings
-from tests.fakes import FakeChat, FakeEncoder
-from tests.world import World
+from tests.support.fakes import FakeChat, FakeEncoder
+from tests.support.world import World
 
 TEXT = "# Heat pump\n\nThe filter of the heat pump is due in May. The plumber comes on Tuesday."
 LATER = 10**14  # long after any of these notes
@@ -137,7 +137,7 @@ class BrokenEncoder(FakeEncoder):
 
 
 def test_a_defect_in_enrichment_fails_no_capture_and_is_told(tmp_path):
-    from tests.fakes import fake_embedder
+    from tests.support.fakes import fake_embedder
 
     world = World(tmp_path, embedder=fake_embedder(BrokenEncoder()))
     try:
@@ -333,7 +333,7 @@ def test_the_first_pass_only_seeds_the_vocabulary_of_the_second(remote, chat):
 
 
 def test_a_note_that_is_being_edited_is_left_alone_and_named(tmp_path):
-    from tests.world import PROMPT
+    from tests.support.world import PROMPT
 
     world = World(tmp_path, sync=replace(PROMPT, adopt_s=30.0))
     try:

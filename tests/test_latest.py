@@ -11,7 +11,7 @@ from index.catalog.catalog import Catalog
 from index.catalog.recent_documents import CHANGED, latest
 from index.errors import InvalidArgument
 from index.model import Filter
-from tests.examples import examples
+from tests.support.example_counts import examples
 from tests.test_catalog import document, write
 
 

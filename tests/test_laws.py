@@ -17,9 +17,9 @@ from index.scope.index import Index
 from syncd.documents.owner_marks import PERSONS
 from syncd.history.audit_log import Author, authored
 from syncd.workspaces.agent_access import AgentAccess
-from tests.examples import examples
-from tests.fakes import FakeEncoder, fake_embedder
-from tests.world import World, until
+from tests.support.example_counts import examples
+from tests.support.fakes import FakeEncoder, fake_embedder
+from tests.support.world import World, until
 
 
 @pytest.fixture

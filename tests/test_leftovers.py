@@ -9,7 +9,7 @@ import time
 from syncd.state.state_folder import collect
 from syncd.vault.openat import fresh
 from syncd.vault.vault import Vault
-from tests.world import until
+from tests.support.world import until
 
 OLD = [
     "daemon.json",

@@ -15,7 +15,7 @@ import pytest
 
 from syncd.settings.reporting import LogSettings
 from syncd.telemetry.log import FIELDS, LONGEST, bound, clean, in_journal, install
-from tests.process import daemon
+from tests.support.daemon_process import daemon
 
 
 @pytest.fixture

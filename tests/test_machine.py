@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from index.errors import MemexError
-from tests.machine import run_machine
-from tests.world import World
+from tests.support.state_machine import run_machine
+from tests.support.world import World
 
 FOLDERS = ("", "a/", "a/b/", "Projects/", "Captures/default/", "Captures/default/ns/", "Captures/work/", "Captures/")
 NAMES = ("One", "Two", "three", "日本", "🍀", "One copy")

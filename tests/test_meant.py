@@ -8,7 +8,7 @@ from index.errors import InvalidArgument
 from index.model import Record
 from syncd.cli.main import code
 from syncd.indexes.note_lookup import Candidate, chosen
-from tests.world import World, answering
+from tests.support.world import World, answering
 
 ONE, TWO, THREE = (f"{head}-0000-4000-8000-000000000000" for head in ("6f1c1c52", "6f1c9999", "dead0000"))
 

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.agent import agent, member
-from tests.rim import client, run, running
-from tests.shapes import MEMORY
+from tests.support.answer_schemas import MEMORY
+from tests.support.live_server import client, run, running
+from tests.support.mcp_agent import agent, member
 
 DIALECTS = ("legacy", "2026-07-28")
 NOBODY = "00000000-0000-4000-8000-000000000000"

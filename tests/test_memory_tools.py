@@ -8,7 +8,7 @@ import pytest
 from mcp_server.operations.wire_format import schema
 from mcp_server.tools.families import FAMILIES
 from mcp_server.tools.memory_schema import LONGEST_METADATA
-from tests.rim import client, run, running
+from tests.support.live_server import client, run, running
 
 NAMES = [
     "memory.save", "memory.search", "memory.delete", "memory.relation.save", "memory.relation.delete", "memory.relation.list",

@@ -7,8 +7,8 @@ import pytest
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from syncd.memos.memos import TRIES, Memos, patched
 from syncd.notes.front_matter import properties, split
-from tests.fakes import FakeEncoder, fake_embedder
-from tests.world import World
+from tests.support.fakes import FakeEncoder, fake_embedder
+from tests.support.world import World
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.fakes import FakeEndpoint
-from tests.process import daemon
+from tests.support.daemon_process import daemon
+from tests.support.fakes import FakeEndpoint
 
 NOTES = 120
 PARAPHRASE = "how to keep a plant alive while I am away on holiday"

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from syncd.notes.front_matter import decode, encode
 from syncd.promotion.link_updates import relinking
 from syncd.vault.vault import Vault
-from tests.examples import examples
-from tests.links import Oracle, blank, links_of
+from tests.support.example_counts import examples
+from tests.support.link_oracle import Oracle, blank, links_of
 from tests.support.paths import DATA
 
 NAMES = ["Note", "note two", "Ünder", "v1.2", "x(1)", "it's", "100% sure", "日本 語", "a~b", "Note.md", "e\u0301"]

@@ -14,8 +14,8 @@ import pytest
 from mcp_server.rest import upload_form
 from mcp_server.rest.upload_form import PATH
 from syncd.settings.knowledge_base import KbSettings
-from tests.rim import running
-from tests.world import until
+from tests.support.live_server import running
+from tests.support.world import until
 
 MIB = 1_048_576
 KB = KbSettings(max_file=8 * MIB, staged=20 * MIB, uploads=3, free=0)

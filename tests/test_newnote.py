@@ -6,7 +6,7 @@ import pytest
 
 from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from syncd.history.audit_log import Author, authored
-from tests.world import World, until
+from tests.support.world import World, until
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from mcp_server.operations.wire_format import payload
 from mcp_server.tools.families import FAMILIES
 from syncd.documents.capture_note import file_name
 from syncd.graph.node_request import NewNode
-from tests.world import World
+from tests.support.world import World
 
 TOOLS = {one.name: one for family in ("thoughts", "graph") for one in FAMILIES[family]}
 NAMES = ["Secret plan", "a/b: c", "Plan.md", "???", "x" * 200, "sk-proj-" + "aB3" * 16]

@@ -12,7 +12,7 @@ from index.graph.vertex import Edge
 from index.model import Observation
 from index.text.summary_and_tags import Enrichment
 from syncd.graph.node_request import NewNode
-from tests.world import World
+from tests.support.world import World
 
 ENTITIES = "Captures/default/Entities"
 

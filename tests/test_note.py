@@ -20,7 +20,7 @@ from syncd.notes.front_matter import (
     split,
     unclosed,
 )
-from tests.examples import examples
+from tests.support.example_counts import examples
 
 anything = st.text(st.characters(codec="utf-8"))
 bodies = anything | st.sampled_from(

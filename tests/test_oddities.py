@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 
 from syncd.daemon.vault_warnings import SimilarNames
-from tests.world import World, until
+from tests.support.world import World, until
 
 NFC, NFD = (unicodedata.normalize(form, "Café.md") for form in ("NFC", "NFD"))
 

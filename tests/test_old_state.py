@@ -16,9 +16,9 @@ import pytest
 
 from index.encoders.embedder import PROBE, Embedder, EmbedSettings
 from syncd.indexes.index_builds import IndexBuilds
-from tests.process import Memex, daemon
+from tests.support.daemon_process import Memex, daemon
 from tests.support.paths import FILES
-from tests.world import World, until
+from tests.support.world import World, until
 
 NOTES = [
     *("Captures/default/Entities/Heron.md", "Captures/default/Filter.md", "Captures/default/Kettle.md"),

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from syncd.history.audit_log import Author
-from tests.swift import ROOT, Daemon
-from tests.world import World, settings_of, until
+from tests.support.fast_daemon import ROOT, Daemon
+from tests.support.world import World, settings_of, until
 
 # Where a job may be when its process dies. `written`: the file is there and the index does not know it.
 PLACES = ("queued", "running", "logged", "written", "indexed", "tagged")
@@ -141,7 +141,7 @@ def doomed(vault: Path, state: Path, place: str) -> None:
 
     from syncd.app import App
     from syncd.history.audit_log import authored
-    from tests.fakes import fake_embedder
+    from tests.support.fakes import fake_embedder
 
     app = App(settings_of(vault, state), embedder=fake_embedder())
     app.sync.run(accept=True)

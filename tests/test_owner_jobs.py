@@ -8,7 +8,7 @@ import pytest
 
 from index.errors import NotFound
 from syncd.vault.openat import fresh
-from tests.world import World, until
+from tests.support.world import World, until
 
 NAMES = {"leftovers", "listing", "maintenance", "root"}
 

@@ -17,7 +17,7 @@ from syncd.documents.parser import metadata_of, parse
 from syncd.notes.front_matter import compose
 from syncd.notes.inline_syntax import scan
 from syncd.notes.markdown_outline import outline
-from tests.examples import examples
+from tests.support.example_counts import examples
 from tests.support.paths import DATA, GOLDEN
 
 NOTES = sorted(path.relative_to(GOLDEN / "notes").as_posix() for path in (GOLDEN / "notes").rglob("*.md"))

@@ -11,7 +11,7 @@ import pytest
 
 from syncd.history.audit_log import Author, authored
 from syncd.history.overwritten_bytes import DAY_S, OverwrittenBytes
-from tests.world import World
+from tests.support.world import World
 
 
 def sha(raw):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.world import World
+from tests.support.world import World
 
 NOTE = "---\nid: {id}\ncreated_at: 2026-11-20T14:32:05.120Z\n{more}---\nThe text.\n"
 

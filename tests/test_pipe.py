@@ -20,8 +20,8 @@ from index.model import Query
 from syncd.settings.settings import SyncSettings
 from syncd.sync import index_pass, pipeline, removal_rules
 from syncd.vault.path_rules import printable, twins
-from tests.fakes import FakeEncoder, fake_embedder
-from tests.world import World, until
+from tests.support.fakes import FakeEncoder, fake_embedder
+from tests.support.world import World, until
 from vault_fixtures import gnarly
 from vault_fixtures.zoo import BOMBS
 

@@ -16,7 +16,7 @@ from syncd.promotion.promoted_note import Problem, Rule
 from syncd.promotion.promotion_plan import Taken
 from syncd.promotion.promotions import Promotions
 from syncd.settings.automation import PromoteSettings
-from tests.world import World, promote
+from tests.support.world import World, promote
 
 CAPTURE = (
     "---\nid: c1\ncreated_at: 2026-11-20T14:32:05.120Z\nsource: claude-code\ncollection: documents\ntags: [herons]\n"

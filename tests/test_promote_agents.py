@@ -13,9 +13,9 @@ from syncd.graph.node_request import NewNode
 from syncd.history.audit_log import Author, authored
 from syncd.notes.front_matter import decode
 from syncd.notes.property_reader import PERSONS
-from tests.agent import agent
-from tests.rim import running
-from tests.world import World
+from tests.support.live_server import running
+from tests.support.mcp_agent import agent
+from tests.support.world import World
 
 FRONT = "---\npromote: true\npromote_to: Notes\npromoted_at: 2026-11-21\n---\n"
 TRICKS = (

@@ -18,7 +18,7 @@ import pytest
 from index.errors import MemexError
 from syncd.notes.front_matter import properties, split
 from tests.support.paths import ROOT
-from tests.world import World, promote
+from tests.support.world import World, promote
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 import pytest
 
 from syncd.daemon.service_watchdog import ServiceWatchdog, Supervisor, Vitals, stuck
-from tests.fakes import FakeEncoder, fake_embedder
-from tests.world import World, until
+from tests.support.fakes import FakeEncoder, fake_embedder
+from tests.support.world import World, until
 
 
 class Patient:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process import ROOT, daemon
+from tests.support.daemon_process import ROOT, daemon
 
 DATA = Path(os.environ.get("MEMEX_DATA") or ROOT.parent / "shared/data")
 MINUTES = pytest.mark.timeout(1800)

@@ -10,7 +10,7 @@ from syncd.links.link_resolution import Paths
 from syncd.links.link_rewriting import Move, relinked
 from syncd.notes.front_matter import properties, split
 from syncd.notes.markdown_outline import outline
-from tests.examples import examples
+from tests.support.example_counts import examples
 from tests.support.paths import DATA
 
 FILES = [

@@ -28,9 +28,9 @@ from syncd.remote.remote_sync import PARKED, UNREACHED, Outcome, RemoteSync
 from syncd.remote.upstream_branch import fetch
 from syncd.settings.automation import GitSettings
 from syncd.state.ledger import Ledger
+from tests.support.world import until
 from tests.test_repo import run
 from tests.test_standing import CASES, only_command, with_remote
-from tests.world import until
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"

@@ -14,8 +14,8 @@ from syncd.cli.main import code, memex
 from syncd.git import hooks
 from syncd.git.repository_state import UNWELL
 from syncd.settings.automation import GitSettings
+from tests.support.world import World, answering, until
 from tests.test_repo import run
-from tests.world import World, answering, until
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

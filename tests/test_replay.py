@@ -10,8 +10,8 @@ import pytest
 
 from syncd.sync import removal_rules
 from tests.bench.vaults import DEMO
-from tests.replay import DATA, Author, Live, told
-from tests.world import until
+from tests.support.vault_replay import DATA, Author, Live, told
+from tests.support.world import until
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

@@ -17,7 +17,7 @@ from syncd.notes.checkboxes import answers, boxes
 from syncd.notes.inline_syntax import scan
 from syncd.notes.markdown_outline import outline
 from syncd.notes.quoted_text import fenced, link, shown
-from tests.examples import examples
+from tests.support.example_counts import examples
 from tests.support.paths import GOLDEN
 from tests.test_drawing import CLIENTS, NODE, valid
 from tests.test_drawing import HOSTILE as NAMES

@@ -16,8 +16,8 @@ from index.errors import Unavailable
 from index.model import Answer, Query
 from index.search.reranker import Reranker, located, passage
 from syncd.settings.settings import SearchSettings
-from tests.fakes import FakeJudge
-from tests.world import World, until
+from tests.support.fakes import FakeJudge
+from tests.support.world import World, until
 
 TEXTS = {
     "plain": "the stove is cold",

@@ -18,9 +18,9 @@ from index.storage.chunk_rows import Row, where
 from index.storage.chunk_store import Store
 from index.storage.lancedb_table import value_to_sql
 from index.storage.resident_rows import Rows
-from tests.chunked import DIMENSIONS, row, unit
-from tests.examples import examples
-from tests.until import until
+from tests.support.chunk_rows import DIMENSIONS, row, unit
+from tests.support.example_counts import examples
+from tests.support.until import until
 
 ALL = Filter()
 NAMES = st.sampled_from(["", "a", "a/b", "A", "o'neil", "'' OR true --", "日本", "\\", "%"])

@@ -10,7 +10,7 @@ from index.names import fold
 from syncd.consolidation.tag_rename import retagged
 from syncd.documents.parser import parse
 from syncd.notes.front_matter import FrontmatterError, properties, split
-from tests.examples import examples
+from tests.support.example_counts import examples
 
 
 def done(text, old="k8s", new="kubernetes", path="Captures/default/a.md"):

@@ -15,8 +15,8 @@ from syncd.review import review
 from syncd.review.review_base import review_table
 from syncd.review.suggestions import Suggestions
 from syncd.settings.automation import ReviewSettings
-from tests.bases import Base, Note
-from tests.world import PROMPT, World
+from tests.support.obsidian_bases import Base, Note
+from tests.support.world import PROMPT, World
 
 SOUP = "Simmer leeks and potatoes in vegetable stock until soft, then blend the soup and season with nutmeg and salt."
 RECIPES = {

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from syncd.review.review_base import review_table
 from syncd.vault.location import place
-from tests.bases import Base, Invalid, Note, parsed
+from tests.support.obsidian_bases import Base, Invalid, Note, parsed
 
 WAITING = {
     "default/Plain.md": {"created_at": "2026-11-01"},

@@ -19,8 +19,8 @@ from syncd.documents.owner_marks import persons
 from syncd.notes.front_matter import split
 from syncd.notes.property_reader import PERSONS
 from syncd.settings.automation import ReviewSettings
-from tests.rim import client, run, running
-from tests.world import until
+from tests.support.live_server import client, run, running
+from tests.support.world import until
 
 NOW = 1_700_000_000_000
 TITLE = "Garden plan"  # of a note outside the inbox, and of one that an agent captures

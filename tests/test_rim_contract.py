@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from syncd.notes.front_matter import OWNED
-from tests.rim import client, run, running
+from tests.support.live_server import client, run, running
 
 TOOLS = {
     "capture_thought": ("POST", "/capture"),

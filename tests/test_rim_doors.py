@@ -32,10 +32,10 @@ from syncd.settings.access import AccessSettings, LimitsSettings
 from syncd.state.ledger import Ledger
 from syncd.state.state_folder import LEDGER
 from syncd.workspaces.api_keys import ApiKeys
-from tests.jwks import AUDIENCE, Team
-from tests.rim import CRASH, PLAIN, SLOW, STATIC_MCP, STATIC_REST, client, run, running
+from tests.support.identity_provider import AUDIENCE, Team
+from tests.support.live_server import CRASH, PLAIN, SLOW, STATIC_MCP, STATIC_REST, client, run, running
 from tests.support.paths import ROOT
-from tests.world import until
+from tests.support.world import until
 
 MODES = ("legacy", "2026-07-28")
 OPERATIONS = [operation for family in FAMILIES.values() for operation in family]

@@ -21,7 +21,7 @@ from schemathesis.specs.openapi import checks
 
 from index.errors import CODES
 from mcp_server.operations.wire_format import STATUS
-from tests.rim import Rim, Space, running
+from tests.support.live_server import Rim, Space, running
 
 CHECKS = [
     checks.content_type_conformance,

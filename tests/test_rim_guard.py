@@ -19,8 +19,8 @@ from mcp_server.http.allowed_hosts import hosts, origins
 from mcp_server.operations.operation import READERS
 from mcp_server.server import now_ms
 from syncd.settings.settings import ServerSettings
-from tests.rim import SLOW, running
-from tests.world import until
+from tests.support.live_server import SLOW, running
+from tests.support.world import until
 
 ROUTES = [
     *(("POST", "/capture"), ("POST", "/search"), ("GET", "/thought/x"), ("DELETE", "/thought/x"), ("GET", "/thoughts")),

@@ -11,8 +11,8 @@ from mcp.shared.exceptions import MCPError
 
 from mcp_server.tools.families import FAMILIES
 from syncd.settings.settings import McpSettings
-from tests.rim import CRASH, SLOW, client, run, running
-from tests.world import until
+from tests.support.live_server import CRASH, SLOW, client, run, running
+from tests.support.world import until
 
 MODES = ("legacy", "2026-07-28")
 TOOLS = ["capture_thought", "semantic_search", "get_thought", "delete_thought", "list_recent"]

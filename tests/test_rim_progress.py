@@ -6,8 +6,8 @@ import pytest
 
 from mcp_server.operations.operation import ABANDONED, READERS
 from mcp_server.protocol import progress
-from tests.rim import SLOW, client, run, running
-from tests.world import until
+from tests.support.live_server import SLOW, client, run, running
+from tests.support.world import until
 
 MODES = ("legacy", "2026-07-28")
 WAYS = [(way, mode) for way in ("http", "sse", "stdio") for mode in MODES]

@@ -9,8 +9,8 @@ from mcp.types import PromptReference, ResourceTemplateReference
 
 from index.errors import CODES
 from mcp_server.protocol import resources
-from tests.rim import client, run, running
-from tests.world import until
+from tests.support.live_server import client, run, running
+from tests.support.world import until
 
 MODES = ("legacy", "2026-07-28")
 NOTE = ResourceTemplateReference(type="ref/resource", uri="note://{workspace}/{+path}")

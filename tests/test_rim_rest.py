@@ -11,9 +11,9 @@ from openapi_spec_validator import validate
 from index.model import COLLECTIONS
 from mcp_server.server import now_ms
 from syncd.workspaces.api_keys import SCOPES
-from tests.rim import CRASH, running, unlisted
+from tests.support.live_server import CRASH, running, unlisted
 from tests.support.paths import ROOT
-from tests.world import until
+from tests.support.world import until
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from mcp_server.guard.guard import WATCH_SECONDS
 from mcp_server.protocol.resources import uri
 from mcp_server.protocol.subscriptions import STREAMS, WATCHED, Updates
 from mcp_server.server import now_ms
-from tests.rim import client, run, running
+from tests.support.live_server import client, run, running
 
 MODES = ("legacy", "2026-07-28")
 WAYS = [(way, mode) for way in ("http", "sse", "stdio") for mode in MODES]

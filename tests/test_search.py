@@ -16,8 +16,8 @@ from index.query import request, tag_keys
 from index.search.hybrid_search import POOL, search
 from index.storage.chunk_store import Row, Store
 from index.text.chunking import chunks, sizes
-from tests.documents import document, note
-from tests.fakes import FakeEncoder, fake_embedder
+from tests.support.documents import document, note
+from tests.support.fakes import FakeEncoder, fake_embedder
 
 
 class Scope:

@@ -16,7 +16,7 @@ import pytest
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd.installation.service_manager import Launchd, Systemd, Wish, command, keeper, settle
 from syncd.settings.settings import load
-from tests.process import Failed, Memex
+from tests.support.daemon_process import Failed, Memex
 
 NAME = 'My Vault – ü 5% $x "q"'
 

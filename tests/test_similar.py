@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.search.vector_similarity import clusters, nearest, pairs, typical
-from tests.examples import examples
+from tests.support.example_counts import examples
 
 
 def rows(n, seed=0, topics=None, width=32):

@@ -8,8 +8,8 @@ import pytest
 
 from index.errors import InvalidArgument
 from syncd.notes.front_matter import properties, split
+from tests.support.world import World
 from tests.test_undo import by, capture, delete, inbox, space, undo, update
-from tests.world import World
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

@@ -19,9 +19,9 @@ import pytest
 from index.errors import InvalidArgument, MemexError, Unavailable
 from index.model import Filter
 from index.storage.chunk_store import Store, StoreDamaged
-from tests.chunked import DIMENSIONS, row, unit
-from tests.clock import Clock
+from tests.support.chunk_rows import DIMENSIONS, row, unit
 from tests.support.paths import ROOT
+from tests.support.shifted_clock import Clock
 
 ALL = Filter()
 

@@ -14,9 +14,9 @@ from moto.server import ThreadedMotoServer
 from index.model import Filter
 from index.storage.chunk_store import Store, StoreDamaged, discard
 from syncd.settings.settings import IndexSettings
-from tests.chunked import DIMENSIONS, row, unit
+from tests.support.chunk_rows import DIMENSIONS, row, unit
 from tests.support.paths import ROOT
-from tests.world import World
+from tests.support.world import World
 
 BUCKET = "memex-index"
 

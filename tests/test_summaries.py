@@ -10,9 +10,9 @@ from index.graph.vertex import Edge
 from syncd.enrichment.node_summaries import ASKED, ENOUGH_S, Asking
 from syncd.graph.node_request import NewNode
 from syncd.settings.settings import EnrichSettings
-from tests.entities import OPEN, TOPICS, entities, vertices
-from tests.fakes import FakeChat, fake_embedder
-from tests.world import World
+from tests.support.fakes import FakeChat, fake_embedder
+from tests.support.sample_entities import OPEN, TOPICS, entities, vertices
+from tests.support.world import World
 
 
 @pytest.fixture

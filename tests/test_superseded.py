@@ -7,9 +7,9 @@ import pytest
 from index.model import Hit
 from index.search.fusion import yielding
 from syncd.documents.parser import parse
-from tests.agent import member
-from tests.rim import running
-from tests.world import until
+from tests.support.live_server import running
+from tests.support.mcp_agent import member
+from tests.support.world import until
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.world import PROMPT, World, until
+from tests.support.world import PROMPT, World, until
 
 
 @pytest.fixture

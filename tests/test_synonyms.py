@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from index.encoders.word_frequency import places
 from syncd.consolidation.analysis.tag_synonyms import synonyms
-from tests.examples import examples
+from tests.support.example_counts import examples
 
 
 def uses(**counts):

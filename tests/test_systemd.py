@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process import ROOT
+from tests.support.daemon_process import ROOT
 
 UID = "61234"
 NAME = 'My Vault – ü 100% $HOME "q" \\t'

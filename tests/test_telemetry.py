@@ -19,8 +19,8 @@ from mcp_server.server import now_ms
 from syncd.daemon import metrics
 from syncd.settings.reporting import TelemetrySettings
 from syncd.telemetry import request_traces
-from tests.rim import CRASH, client, run, running
-from tests.world import until
+from tests.support.live_server import CRASH, client, run, running
+from tests.support.world import until
 
 SECRET = "xqsecretzy"
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncd.notes.checkboxes import Outcome, answers, boxes, item, settled
-from tests.examples import examples
+from tests.support.example_counts import examples
 
 A, B, C = "00112233445566aa", "0011223344556600", "ffffffffffffffff"
 

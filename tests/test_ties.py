@@ -13,7 +13,7 @@ from index.document_ids import owner, path_id
 from index.memos.relations import Ties, end, walk
 from index.model import Stat
 from syncd.documents.parser import parse
-from tests.examples import examples
+from tests.support.example_counts import examples
 
 PATHS = [
     f"Captures/{folder}/{name}.md"

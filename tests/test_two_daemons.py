@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-pytest.register_assert_rewrite("tests.two_devices")
-from tests.two_devices import Apart, Here, Story, hasten  # noqa: E402 - its assertions are to be told like a test's
+pytest.register_assert_rewrite("tests.support.two_devices")
+from tests.support.two_devices import Apart, Here, Story, hasten  # noqa: E402 - its assertions are to be told like a test's
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

@@ -12,7 +12,7 @@ from syncd.graph.node_request import NewNode
 from syncd.history.audit_log import Author, authored
 from syncd.history.undo import JUST_NOW, KEPT_NO_MORE, OUTSIDE, UNHOUSED
 from syncd.history.write_lineage import EDITED, GONE, MOVED, THERE
-from tests.world import World
+from tests.support.world import World
 
 NUMBERS = iter(range(10**9))
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.process import ROOT, daemon
+from tests.support.daemon_process import ROOT, daemon
+from tests.support.world import World
 from tests.test_undo import capture, delete, inbox, undo, update
-from tests.world import World
 
 
 def upload(memex, name, raw):

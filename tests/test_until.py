@@ -1,4 +1,4 @@
-"""tests/until.py and tests/daemon_logs.py: a wait that is in vain says what was waited for and what the daemon wrote."""
+"""tests/support/until.py and tests/support/daemon_logs.py: a wait that is in vain says what was waited for and what the daemon wrote."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from tests import daemon_logs
-from tests.until import until
+from tests.support import daemon_logs
+from tests.support.until import until
 
 
 def test_a_wait_gives_what_came_about():

@@ -9,9 +9,9 @@ import time
 import pytest
 
 from index.errors import MemexError, Unavailable
-from tests.swift import Daemon
+from tests.support.fast_daemon import Daemon
+from tests.support.world import World, until
 from tests.test_faults import filled, small_disk
-from tests.world import World, until
 
 pytestmark = pytest.mark.faults
 

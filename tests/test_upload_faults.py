@@ -23,11 +23,11 @@ import pytest
 
 from index.errors import NotFound
 from syncd.uploads.upload_sessions import LIVES_MS
-from tests.agent import Agent, agent, member
-from tests.dying import PARTS, WHOLE, opened
-from tests.rim import Rim, running
-from tests.swift import ROOT, Daemon
-from tests.world import until
+from tests.support.fast_daemon import ROOT, Daemon
+from tests.support.live_server import Rim, running
+from tests.support.mcp_agent import Agent, agent, member
+from tests.support.upload_crash import PARTS, WHOLE, opened
+from tests.support.world import until
 
 MIB = 1_048_576
 
@@ -35,7 +35,7 @@ MIB = 1_048_576
 def lived(state: Path, at: int) -> tuple[bool, list[str]]:
     """Whether a process lived through its work, and what it was told until it died."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.dying", str(state), str(at)],
+        [sys.executable, "-m", "tests.support.upload_crash", str(state), str(at)],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,

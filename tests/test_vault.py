@@ -24,7 +24,7 @@ from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavai
 from syncd.vault.openat import Calls, exchange, stepwise
 from syncd.vault.path_rules import objection
 from syncd.vault.vault import Vault
-from tests.examples import examples
+from tests.support.example_counts import examples
 from tests.support.paths import ROOT
 
 AS_ROOT = os.geteuid() == 0

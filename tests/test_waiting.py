@@ -6,7 +6,7 @@ import pytest
 
 from syncd.documents.owner_marks import OwnerMarks
 from syncd.promotion.waiting_captures import WaitingCaptures
-from tests.world import World
+from tests.support.world import World
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ import pytest
 
 from syncd.watch import watcher as watch
 from syncd.watch.watcher import Watcher
+from tests.support.fast_daemon import alone_with_limits
 from tests.support.paths import ROOT
-from tests.swift import alone_with_limits
-from tests.until import until
+from tests.support.until import until
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify")
 

@@ -15,7 +15,7 @@ from index.errors import InvalidArgument
 from mcp_server.rest.git_webhook import LARGEST
 from syncd.remote.push_webhook import KEPT_MS, PushWebhook, drop_secret, make_secret
 from syncd.state.ledger import Ledger
-from tests.rim import PLAIN, running
+from tests.support.live_server import PLAIN, running
 
 PAYLOAD = json.dumps(
     {"ref": "refs/heads/--upload-pack=x", "repository": {"clone_url": "https://evil.example/"}}

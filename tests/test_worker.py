@@ -13,7 +13,7 @@ from syncd.jobs.queue import TRIES, Queue
 from syncd.jobs.worker import LATE_MS, STREAK, Worker
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
-from tests.world import until
+from tests.support.world import until
 
 
 @pytest.fixture

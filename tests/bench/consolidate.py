@@ -29,7 +29,7 @@ from syncd.settings.settings import Settings, VaultSettings
 from tests.bench.measure import Row
 from tests.bench.speed import fresh
 from tests.bench.vaults import DEMO
-from tests.fakes import FakeEncoder, fake_embedder
+from tests.support.fakes import FakeEncoder, fake_embedder
 
 PLANTED = Path(__file__).parent / "planted"
 WHOLE = ("later", "last")  # sets that are used as they are

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from syncd.files.conversion.converter import HEAD, Limits, converted, kind_of
 from tests.bench.measure import ROOT, Row
-from tests.papers import docx, paragraph, pdf, xlsx
+from tests.support.sample_files import docx, paragraph, pdf, xlsx
 
 FILES = ROOT / "tests" / "files"
 SENTENCE = "The harbour master writes each reading into a ledger which is kept in the tower and nobody may leave before it is done."

@@ -20,7 +20,7 @@ from syncd.app import App, Ready, rim_ahead
 from syncd.installation.vault_setup import adopt
 from syncd.settings.access import LimitsSettings
 from syncd.settings.settings import ServerSettings, Settings, VaultSettings
-from tests.fakes import FakeEncoder
+from tests.support.fakes import FakeEncoder
 
 
 class MadeUp:

@@ -21,7 +21,7 @@ from index.graph.vertex import Edge
 from index.search import vector_similarity
 from index.search.vector_similarity import Matrix
 from syncd.graph import graph_attention
-from tests import entities
+from tests.support import sample_entities
 
 PERSPECTIVES = ("general", "technical", "relational", "temporal", "project")
 BEYOND = 20_000
@@ -52,7 +52,7 @@ def graph(n: int) -> dict[str, Any]:
     often = list(accumulate(1 / (20 + place) for place in range(len(words))))  # as words are
     names = sorted({" ".join(dice.choices(words, k=dice.choice((1, 2, 2, 3)))).title() for _ in range(n + n // 10)})[:n]
     made = [
-        entities.Entity(
+        sample_entities.Entity(
             name,
             dice.choice(("person", "project", "place", "software")),
             tuple(dice.sample(words[:2_000], 2)),
@@ -70,11 +70,11 @@ def graph(n: int) -> dict[str, Any]:
         )
         for name in names
     ]
-    paths = [entities.path(one.name) for one in made]
+    paths = [sample_entities.path(one.name) for one in made]
     own = {name: (paths, rows(n, seed, n // 20)) for seed, name in enumerate(PERSPECTIVES)}
     return {
-        "vertices": [entities.vertex(one) for one in made],
-        "observations": {entities.path(one.name): one.observations for one in made},
+        "vertices": [sample_entities.vertex(one) for one in made],
+        "observations": {sample_entities.path(one.name): one.observations for one in made},
         "edges": [Edge(dice.choice(names), dice.choice(names), "knows") for _ in range(10 * n)],
         "pooled": own["general"],
         "perspectives": own,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.bench import vaults
 from tests.bench.measure import Row, p50, p95
-from tests.replay import Author, Live
+from tests.support.vault_replay import Author, Live
 
 SIZES = (300, 3_000, 10_000)
 COMMITS, MOVED = 20, 12

@@ -18,7 +18,7 @@ from syncd.app import App
 from syncd.settings.settings import Settings, VaultSettings
 from tests.bench import vaults
 from tests.bench.measure import ROOT, Daemon, Row, daemon, p50, p95, timed
-from tests.counted import counted
+from tests.support.token_count import counted
 
 MEMEX = [sys.executable, "-m", "syncd.cli"]
 

@@ -23,7 +23,7 @@ from syncd.settings.settings import Settings, VaultSettings
 from tests.bench import vaults
 from tests.bench.measure import Daemon, Row, daemon
 from tests.bench.speed import fresh, made_up
-from tests.clock import Clock
+from tests.support.shifted_clock import Clock
 
 NOTES, COMMITS, EDITS, RESTARTS = 1_000, 500, 20, 50  # 20 edits before each commit
 LONG = 300  # commits in the life of one process; the restarts are spread over the others

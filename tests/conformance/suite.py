@@ -16,9 +16,9 @@ import pytest
 import yaml
 
 from tests.conformance.fixtures import KeyedGuard, installed
-from tests.rim import Rim, running
+from tests.support.live_server import Rim, running
 from tests.support.paths import CLIENTS
-from tests.world import World
+from tests.support.world import World
 
 NODE = CLIENTS / "node_modules/.bin/node"
 SUITE = CLIENTS / "node_modules/@modelcontextprotocol/conformance"

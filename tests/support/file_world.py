@@ -18,7 +18,7 @@ from syncd.files.inbox_files import InboxFiles
 from syncd.files.text_note import Converter, Order
 from syncd.files.uploaded_files import UploadedFiles
 from syncd.vault.taken_names import Beside
-from tests.world import World
+from tests.support.world import World
 
 
 @dataclass

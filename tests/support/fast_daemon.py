@@ -23,10 +23,10 @@ from syncd.daemon import control_socket
 from syncd.installation.vault_setup import adopt
 from syncd.settings.access import LimitsSettings
 from syncd.settings.settings import ServerSettings, Settings, SyncSettings, VaultSettings, WatchSettings
-from tests import daemon_logs
-from tests.fakes import fake_embedder
+from tests.support import daemon_logs
+from tests.support.fakes import fake_embedder
 from tests.support.paths import ROOT
-from tests.world import until
+from tests.support.world import until
 
 
 def serve(vault: Path, state: Path, poll_s: float) -> None:
@@ -54,7 +54,7 @@ class Daemon:
         state: Path | None = None,
         poll_s: float = 15.0,
         before: Sequence[str] = (),
-        program: str = "tests.swift",
+        program: str = "tests.support.fast_daemon",
     ):
         self.vault, self.state, self.log = folder / "vault", state or folder / "state", folder / "log"
         self.vault.mkdir(exist_ok=True)

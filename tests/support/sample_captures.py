@@ -8,7 +8,7 @@ from typing import Any
 from index.model import Record
 from syncd.consolidation.analysis.findings import Finding, Findings, key_of
 from syncd.graph.graph_attention import Report
-from tests.world import World
+from tests.support.world import World
 
 
 class Inbox:

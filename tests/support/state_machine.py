@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine
 
-from tests.examples import share
+from tests.support.example_counts import share
 
 
 def run_machine(machine: type[RuleBasedStateMachine], last: Callable[[Any], object], examples: int, steps: int) -> None:

@@ -1,4 +1,4 @@
-"""Broken copies of a file, each read as the daemon would, in a forked child: python -m tests.mutants FILE COUNT SEED.
+"""Broken copies of a file, each read as the daemon would, in a forked child: python -m tests.support.file_mutants FILE COUNT SEED.
 
 Prints how many ended how, and the slowest, as JSON. One process loads the libraries, so that thousands are read a minute."""
 

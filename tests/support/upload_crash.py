@@ -1,4 +1,4 @@
-"""A process that uploads, and dies at one of the calls by which it changes the disk; run as `python -m tests.dying STATE N`."""
+"""A process that uploads, and dies at one of the calls by which it changes the disk; run as `python -m tests.support.upload_crash STATE N`."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class Rig:
         return self.git("status", "--porcelain", "--untracked-files=all").splitlines()
 
 
-# A process that flushes, and dies at one of the calls by which it changes something; `python -m tests.committing FOLDER N`.
+# A process that flushes, and dies at one of the calls by which it changes something; `python -m tests.support.commit_crash FOLDER N`.
 CHANGING = frozenset(["subprocess.Popen", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree", "open"])
 
 

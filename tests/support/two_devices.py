@@ -24,11 +24,11 @@ from syncd.remote import remote_sync
 from syncd.settings.access import LimitsSettings
 from syncd.settings.automation import GitSettings
 from syncd.settings.settings import ServerSettings, SyncSettings
-from tests.fakes import fake_embedder
-from tests.swift import Daemon
-from tests.world import World, settings_of
+from tests.support.fakes import fake_embedder
+from tests.support.fast_daemon import Daemon
+from tests.support.world import World, settings_of
 
-PROGRAM = "tests.two_devices"
+PROGRAM = "tests.support.two_devices"
 TOKEN = re.compile(r"\bzq[0-9]+x\b")
 MARKER = re.compile(rb"^(<{7} |>{7} |={7}$|\|{7} )", re.MULTILINE)
 COMMAND = re.compile(r"`([^`]+)`")

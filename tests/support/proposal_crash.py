@@ -1,4 +1,4 @@
-"""A process that carries out what is ticked, and dies at one of its writes; run as `python -m tests.dying_report FOLDER N`."""
+"""A process that carries out what is ticked, and dies at one of its writes; run as `python -m tests.support.proposal_crash FOLDER N`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tests.world import World
+from tests.support.world import World
 
 
 def deadly(owner: Any, name: str, calls: Any, at: int) -> None:

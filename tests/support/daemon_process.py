@@ -18,9 +18,9 @@ from typing import Any
 import httpx2
 
 from index.encoders import onnx_export
-from tests import daemon_logs
+from tests.support import daemon_logs
 from tests.support.paths import ROOT
-from tests.until import PATIENCE, until
+from tests.support.until import PATIENCE, until
 
 FAST = {"MEMEX_LIMITS__RATE": "0"}
 

@@ -17,7 +17,7 @@ from syncd.documents.parser import parse
 from syncd.git.hooks import HOOKS, install
 from syncd.vault.location import place
 from tests.support.paths import ROOT
-from tests.world import PROMPT, World
+from tests.support.world import PROMPT, World
 
 WITHIN = 120.0
 LEFT = replace(PROMPT, adopt_s=3600.0)  # nothing is written into notes meanwhile, which would keep Git from merging

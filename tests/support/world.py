@@ -15,8 +15,8 @@ from index.errors import MemexError
 from syncd.app import App
 from syncd.daemon.control_socket import ControlServer
 from syncd.settings.settings import Settings, SyncSettings, VaultSettings
-from tests.fakes import FakeEncoder, fake_embedder
-from tests.until import PATIENCE, until
+from tests.support.fakes import FakeEncoder, fake_embedder
+from tests.support.until import PATIENCE, until
 
 PROMPT = SyncSettings(quiet_s=0.05, patience_s=0.2, adopt_s=0.0, listing_s=3600.0)
 

@@ -31,8 +31,8 @@ from syncd.settings.settings import McpSettings, ServerSettings
 from syncd.workspaces.agent_access import AgentAccess
 from syncd.workspaces.api_keys import ApiKeys
 from syncd.workspaces.workspace import Workspace
-from tests.fakes import FakeEncoder, fake_embedder
-from tests.world import World
+from tests.support.fakes import FakeEncoder, fake_embedder
+from tests.support.world import World
 
 T = TypeVar("T")
 STATIC_MCP, STATIC_REST = "kb-mcp-secret", "kb-rest-secret"

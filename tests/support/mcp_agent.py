@@ -12,8 +12,8 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from jsonschema import Draft202012Validator
 from mcp import Client
 
-from tests.rim import Rim, Space, client
-from tests.shapes import SHAPES
+from tests.support.answer_schemas import SHAPES
+from tests.support.live_server import Rim, Space, client
 
 
 @dataclass(frozen=True, slots=True)
