@@ -87,7 +87,7 @@ bench: setup
 
 # Public MCP clients of both protocol eras, on a running daemon, and Mermaid on what is drawn; needs npm, and brings its own Node.
 clients: setup npm
-	$(PY) -m pytest tests/test_clients.py tests/test_drawing.py tests/test_report.py $(ARGS)
+	$(PY) -m pytest tests/test_clients.py tests/unit/syncd/graph/test_diagrams.py tests/unit/syncd/consolidation/test_report_note.py $(ARGS)
 
 # The manual page: man -l build/memex.1
 man: setup

@@ -18,7 +18,7 @@ import pytest
 from syncd.daemon.control_socket import NAME
 from tests.support.daemon_process import Memex
 from tests.test_daemon import notes
-from tests.test_pulse import Ear
+from tests.unit.syncd.daemon.test_service_watchdog import Ear
 
 # The daemon as it is, but for a job that never ends, or an event loop that is held up for some seconds.
 HANGING = """

@@ -16,9 +16,9 @@ from syncd.git import head_moves
 from syncd.settings.automation import GitSettings
 from tests.support.commit_crash import Rig
 from tests.support.world import World, promote
-from tests.test_remote import Desk
-from tests.test_repo import diverge, run
-from tests.test_standing import with_remote
+from tests.unit.syncd.git.test_repository import diverge, run
+from tests.unit.syncd.git.test_repository_state import with_remote
+from tests.unit.syncd.remote.test_remote_sync import Desk
 
 pytestmark = [pytest.mark.faults, pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")]
 

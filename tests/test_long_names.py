@@ -11,10 +11,10 @@ from syncd.git import head_moves
 from syncd.git.repository import Repository
 from syncd.remote.remote_sync import Outcome
 from tests.support.world import World, promote
-from tests.test_history import commit, log
-from tests.test_remote import SECRET, Desk
-from tests.test_repo import run
-from tests.test_undo import capture, undo, update
+from tests.unit.syncd.git.test_repository import run
+from tests.unit.syncd.history.test_note_history import commit, log
+from tests.unit.syncd.history.test_undo import capture, undo, update
+from tests.unit.syncd.remote.test_remote_sync import SECRET, Desk
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 LONG = "--object-format=sha256"

@@ -13,7 +13,7 @@ from index.errors import Conflict
 from syncd.cli.terminal.status_page import page
 from syncd.settings.automation import GitSettings
 from tests.support.world import World
-from tests.test_undo import capture
+from tests.unit.syncd.history.test_undo import capture
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

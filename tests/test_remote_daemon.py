@@ -15,7 +15,7 @@ from syncd.git import hooks
 from syncd.git.repository_state import UNWELL
 from syncd.settings.automation import GitSettings
 from tests.support.world import World, answering, until
-from tests.test_repo import run
+from tests.unit.syncd.git.test_repository import run
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

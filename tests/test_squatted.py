@@ -9,7 +9,7 @@ import pytest
 from index.errors import InvalidArgument
 from syncd.notes.front_matter import properties, split
 from tests.support.world import World
-from tests.test_undo import by, capture, delete, inbox, space, undo, update
+from tests.unit.syncd.history.test_undo import by, capture, delete, inbox, space, undo, update
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.daemon_process import ROOT, daemon
 from tests.support.world import World
-from tests.test_undo import capture, delete, inbox, undo, update
+from tests.unit.syncd.history.test_undo import capture, delete, inbox, undo, update
 
 
 def upload(memex, name, raw):

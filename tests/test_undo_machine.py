@@ -14,7 +14,7 @@ from index.graph.vertex import Edge
 from syncd.graph.node_request import NewNode
 from syncd.history.audit_log import Author, authored
 from tests.support.world import World
-from tests.test_undo import by, inbox, undo
+from tests.unit.syncd.history.test_undo import by, inbox, undo
 
 MINE = re.compile(rb"mine[0-9]+x")
 

@@ -1,0 +1,162 @@
+"""What stored files are called, and which files of the inbox are read without having been uploaded."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from index.names import fold
+from syncd.documents.capture_note import CONFLICT_COPY
+from syncd.documents.file_names import droppable, ending, home, last_name, linked, note_name, numbered, stored_name
+from syncd.documents.file_types import KNOWN, SUFFIXES
+from syncd.vault.path_rules import note, objection
+from tests.unit.syncd.notes.test_secret_patterns import SECRETS
+
+PDF, TEXT, MARKDOWN = SUFFIXES[".pdf"], "text/plain", "text/markdown"
+PIECES = st.sampled_from(
+    ["report", " ", ".", "..", "/", "\\", "con", "aux.pdf", ".pdf", ".PDF", ".md", ".tar.gz", "~", "#", "[[x]]", "|", "^", ":",
+     "\u202e", "\0", "\n", "\ud800", "é", "e\u0301", "日本語", "🙂" * 30, "x" * 90, " 2", ".sync-conflict-20261120-101010-ABCDEFG",
+     "..%2f", "C:\\x\\", "-", "_conflict-20261120-101010", " (conflicted copy)", "\u00a0", "\ufeff", "AKIA", "$", "%"]
+)  # fmt: skip
+NAMES = st.one_of(st.lists(PIECES, max_size=8).map("".join), st.text(max_size=60))
+
+
+@given(NAMES, st.sampled_from([*SUFFIXES.values(), ""]))
+def test_every_given_name_becomes_one_that_everything_can_hold(given_name, media_type):
+    name = stored_name(given_name, media_type, KNOWN)
+    path = f"Captures/default/Files/{name}"
+    assert objection(path, new=True) == ""
+    assert objection(f"{path}.md", new=True) == ""
+    assert not note(name)
+    assert ending(name, KNOWN)
+    assert linked(path) == f"[[{path}]]"
+    assert not CONFLICT_COPY.search(name)
+    assert not CONFLICT_COPY.search(f"{name}.md")
+    assert stored_name(name, media_type, KNOWN) == name
+    assert droppable(path, 1, known=KNOWN, most=10) == ""
+
+
+@given(NAMES)
+def test_every_given_name_of_a_note_becomes_one_that_a_link_can_name(given_name):
+    name = note_name(given_name)
+    path = f"Captures/default/Files/{name}.md"
+    assert objection(path, new=True) == ""
+    assert linked(path) == f"[[{path}]]"
+    assert not name.lower().endswith(".md")
+    assert not CONFLICT_COPY.search(f"{name}.md")
+
+
+@given(NAMES, st.sampled_from([*SUFFIXES.values()]))
+def test_the_names_to_choose_from_are_all_different_and_all_good(given_name, media_type):
+    name = stored_name(given_name, media_type, KNOWN)
+    found = list(itertools.islice(numbered(name, ending(name, KNOWN)), 1200))
+    assert len({fold(one) for one in found}) == 1200
+    assert found[0] == name
+    for one in (found[1], found[-1]):
+        assert objection(f"Files/{one}.md", new=True) == ""
+        assert ending(one, KNOWN) == ending(name, KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("given_name", "media_type", "stored"),
+    [
+        ("report.pdf", PDF, "report.pdf"),
+        ("C:\\Users\\Ada\\report.PDF", PDF, "report.PDF"),
+        ("../../../etc/passwd", TEXT, "passwd.txt"),
+        ("Files/", TEXT, "Files.txt"),
+        ("", TEXT, "File.txt"),
+        ("..", PDF, "File.pdf"),
+        (".pdf", PDF, "pdf.pdf"),
+        ("README", TEXT, "README.txt"),
+        ("report", PDF, "report.pdf"),
+        ("report.final.v2.pdf", PDF, "report.final.v2.pdf"),
+        ("invoice.pdf.exe", PDF, "invoice.pdf.exe.pdf"),
+        ("long.md", MARKDOWN, "long.md.txt"),
+        ("notes.markdown", MARKDOWN, "notes.markdown.txt"),
+        ("CON.pdf", PDF, "CON note.pdf"),
+        ("a#b|c[d].pdf", PDF, "a b c d.pdf"),
+        ("e\u0301t\u00e9.pdf", PDF, "\u00e9t\u00e9.pdf"),
+        ("x" * 300 + ".pdf", PDF, "x" * 80 + ".pdf"),
+        ("plan.sync-conflict-20261120-101010-ABCDEFG.pdf", PDF, "plan.pdf"),
+        ("fdp\u202e.pdf", PDF, "fdp.pdf"),
+    ],
+)  # fmt: skip
+def test_what_a_file_is_called(given_name, media_type, stored):
+    assert stored_name(given_name, media_type, KNOWN) == stored
+
+
+def test_a_secret_in_a_name_does_not_go_where_names_go():
+    secret = next(iter(SECRETS.values())) if isinstance(SECRETS, dict) else SECRETS[0][1]
+    assert secret not in stored_name(f"key {secret}.pdf", PDF, KNOWN)
+    assert secret not in note_name(f"key {secret}.md")
+
+
+@pytest.mark.parametrize(
+    ("given_name", "stem"),
+    [("x.md", "x"), ("x.MD", "x"), ("x.markdown", "x"), ("x", "x"), ("x.md.md", "x"), ("a/b\\c d.md", "c d"), (".md", "md"), ("", "Note")],
+)  # fmt: skip
+def test_what_an_uploaded_note_is_called(given_name, stem):
+    assert note_name(given_name) == stem
+
+
+@pytest.mark.parametrize(
+    ("given_name", "name"),
+    [
+        ("a/b/report.pdf", "report.pdf"),
+        ("C:\\x\\report 2.pdf", "report 2.pdf"),
+        ("tab\there\n.pdf", "tab here .pdf"),
+        ("x" * 400, "x" * 300),
+    ],
+)
+def test_a_title_is_the_last_name_in_a_line(given_name, name):
+    assert last_name(given_name) == name
+
+
+@pytest.mark.parametrize(
+    ("path", "folder"),
+    [
+        ("Captures/default/a.pdf", "Captures/default/Files"),
+        ("Captures/default/x/y/a.pdf", "Captures/default/x/y/Files"),
+        ("Captures/default/Files/a.pdf", "Captures/default/Files"),
+        ("Captures/default/Files/2026/Q3/a.pdf", "Captures/default/Files"),
+        ("Captures/default/x/Files/y/a.pdf", "Captures/default/x/Files"),
+        ("Captures/default/Entities/a.pdf", "Captures/default/Files"),
+        ("Captures/Files/a.pdf", "Captures/Files/Files"),
+        ("Captures/default/Old: notes/[x]/a.pdf", "Captures/default/Old: notes/[x]/Files"),
+    ],
+)
+def test_where_the_note_of_a_dropped_file_goes(path, folder):
+    assert home(path) == folder
+    assert home(f"Deep/{path}", "Deep/Captures") == f"Deep/{folder}"
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("Captures/default/a.pdf", ""),
+        ("Captures/default/Files/a.pdf", ""),
+        ("Captures/default/Entities/a.docx", ""),
+        ("Captures/work/alpha/x/a.CSV", ""),
+        ("Captures/default/a.zip", None),
+        ("Captures/default/a", None),
+        ("Captures/default/.pdf", None),
+        ("Captures/a.pdf", None),
+        ("Captures/Reports/a.pdf", None),
+        ("Projects/a.pdf", None),
+        ("Captures/default/a.pdf.part", None),
+        ("Captures/default/a.pdf.crdownload", None),
+        ("Captures/default/a.pdf.tmp", None),
+        ("Captures/default/~$a.docx", None),
+        ("Captures/default/a.pdf.download/a.pdf", None),
+        ("Captures/default/a.sync-conflict-20261120-101010-ABCDEFG.pdf", "sync program"),
+        ("Captures/default/a#1.pdf", "no link can hold"),
+        ("Captures/default/[old]/a|b.pdf", "no link can hold"),
+        ("Captures/default/big.pdf", "too large"),
+    ],
+)
+def test_which_files_of_the_inbox_become_documents(path, why):
+    found = droppable(path, 11 if "big" in path else 10, known=KNOWN, most=10)
+    assert found is why or (why and why in found)

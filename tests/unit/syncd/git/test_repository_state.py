@@ -1,0 +1,334 @@
+"""Every state of a repository, made with the real Git, and what ends it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from syncd.git.repository import Repository
+from syncd.git.repository_state import STATES, UNWELL, RepositoryState, advice
+from tests.unit.syncd.git.test_repository import diverge, run
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+
+@pytest.fixture(autouse=True)
+def person(monkeypatch, tmp_path):
+    """Somebody whom Git knows, with settings of their own: what is advised is run, and may write into them."""
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    (tmp_path / "home").mkdir()
+    for name, value in {
+        "HOME": str(tmp_path / "home"),
+        "XDG_CONFIG_HOME": str(tmp_path / "home"),
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    (tmp_path / "home" / ".gitconfig").write_text(
+        "[user]\nname = T\nemail = t@example.org\n[init]\ndefaultBranch = main\n[core]\neditor = true\n"
+    )
+
+
+def with_remote(folder, name, *options):
+    """A vault with a history, a remote and nothing amiss; the options are of `git init`."""
+    root = folder / name
+    root.mkdir()
+    (root / "n.md").write_text("one\n")
+    run(root, "init", "-q", "-b", "main", *options)
+    run(root, "add", "-A")
+    run(root, "commit", "-qm", "one")
+    run(root, "clone", "-q", "--bare", ".", str(folder / "remote.git"))
+    run(root, "remote", "add", "origin", str(folder / "remote.git"))
+    run(root, "push", "-q", "-u", "origin", "main")
+    return root
+
+
+@pytest.fixture
+def vault(tmp_path):
+    return with_remote(tmp_path, "My $HOME vault – ü 'x'")
+
+
+def theirs(vault, *, text="theirs\n", name="other.md"):
+    """A commit that the remote has and the vault has not."""
+    clone = vault.parent / "clone"
+    run(vault.parent, "clone", "-q", str(vault.parent / "remote.git"), str(clone))
+    (clone / name).write_text(text)
+    run(clone, "add", "-A")
+    run(clone, "commit", "-qm", "theirs")
+    run(clone, "push", "-q")
+    run(vault, "fetch", "-q")
+
+
+def ours(vault, *, text="ours\n"):
+    (vault / "n.md").write_text(text)
+    run(vault, "commit", "-qam", "ours")
+
+
+def no_repo(vault):
+    shutil.rmtree(vault / ".git")
+
+
+def unborn(vault):
+    shutil.rmtree(vault / ".git")
+    run(vault, "init", "-q")
+
+
+def detached(vault):
+    run(vault, "switch", "-q", "--detach")
+
+
+def detached_alone(vault):
+    run(vault, "switch", "-q", "--detach")
+    ours(vault)
+
+
+def no_upstream(vault):
+    run(vault, "branch", "--unset-upstream")
+
+
+def shallow(vault):
+    ours(vault)
+    run(vault, "push", "-q")
+    origin = f"file://{vault.parent / 'remote.git'}"
+    shutil.rmtree(vault)
+    run(vault.parent, "clone", "-q", "--depth=1", origin, str(vault))
+
+
+def diverged(vault):
+    theirs(vault)
+    ours(vault)
+
+
+def unmade(vault):
+    (vault / ".git" / "HEAD").unlink()
+
+
+def stale_lock(vault):
+    lock = vault / ".git" / "index.lock"
+    lock.write_bytes(b"")
+    old = time.time() - 700
+    os.utime(lock, (old, old))
+
+
+def conflict(vault):
+    diverge(vault)
+
+
+def mended(vault):
+    (vault / "n.md").write_text("both\n")
+    run(vault, "add", "n.md")
+
+
+def merge(vault):
+    diverge(vault)
+    mended(vault)
+
+
+def rebase(vault):
+    run(vault, "switch", "-qc", "other")
+    ours(vault, text="theirs\n")
+    run(vault, "switch", "-q", "main")
+    ours(vault)
+    run(vault, "rebase", "-q", "other", check=False)
+
+
+def picked(command):
+    def made(vault):
+        ours(vault, text="two\n")
+        picked = run(vault, "rev-parse", "HEAD")
+        ours(vault, text="three\n")
+        if command == "cherry-pick":
+            run(vault, "reset", "-q", "--hard", "HEAD~2")
+            ours(vault, text="other\n")
+        run(vault, command, *(["--no-edit"] if command == "revert" else []), picked, check=False)
+
+    return made
+
+
+def bisect(vault):
+    run(vault, "bisect", "start")
+
+
+def popped(vault):
+    (vault / "n.md").write_text("stashed\n")
+    run(vault, "stash", "-q")
+    ours(vault)
+    run(vault, "stash", "pop", "-q", check=False)
+
+
+CASES = [
+    pytest.param(no_repo, "no-repo", "", "unborn", id="no repository"),
+    pytest.param(unborn, "unborn", "", "no-remote", id="nothing committed"),
+    pytest.param(unmade, "unmade", "", "ok", id="no HEAD"),
+    pytest.param(detached, "detached", "", "ok", id="detached at a branch"),
+    pytest.param(detached_alone, "detached", "", "no-upstream", id="detached and moved on"),
+    pytest.param(no_upstream, "no-upstream", "", "ok", id="no upstream"),
+    pytest.param(shallow, "shallow", "", "ok", id="shallow"),
+    pytest.param(diverged, "diverged", "", "ahead", id="diverged"),
+    pytest.param(theirs, "behind", "", "ok", id="behind"),
+    pytest.param(ours, "ahead", "", "ok", id="ahead"),
+    pytest.param(stale_lock, "stale-lock", "", "ok", id="a stale lock"),
+    pytest.param(merge, "mid-operation", "merge", "ahead", id="a merge"),
+    pytest.param(bisect, "mid-operation", "bisect", "ok", id="a bisect"),
+]
+
+
+def only_command(text):
+    (command,) = re.findall(r"`([^`]+)`", text)
+    return command
+
+
+def ended(repo, vault):
+    """Run the one command that is advised; the state after it."""
+    command = only_command(repo.advice(repo.standing()))
+    subprocess.run(["sh", "-c", command], check=True, capture_output=True, cwd=vault.parent, timeout=60)
+    return repo.standing().state
+
+
+@pytest.mark.parametrize(("make", "state", "operation", "after"), CASES)
+def test_a_state_is_known_and_the_command_that_it_advises_ends_it(vault, make, state, operation, after):
+    make(vault)
+    repo = Repository(vault)
+    found = repo.standing()
+    assert (found.state, found.operation) == (state, operation)
+    assert re.fullmatch(after, ended(repo, vault))
+    repo.close()
+
+
+@pytest.mark.parametrize(
+    ("make", "operation"),
+    [
+        pytest.param(conflict, "merge", id="merge"),
+        pytest.param(rebase, "rebase", id="rebase"),
+        pytest.param(picked("cherry-pick"), "cherry-pick", id="cherry-pick"),
+        pytest.param(picked("revert"), "revert", id="revert"),
+        pytest.param(popped, "", id="a stash that was popped"),
+    ],
+)
+def test_a_conflict_of_any_operation_is_known_and_ends_once_the_files_are_mended(vault, make, operation):
+    make(vault)
+    repo = Repository(vault)
+    found = repo.standing()
+    assert (found.state, found.operation) == ("conflict", operation)
+    if operation:
+        mended(vault)
+        assert repo.standing().state == "mid-operation"
+    else:
+        (vault / "n.md").write_text("both\n")
+    assert ended(repo, vault) == "ahead"
+    repo.close()
+
+
+def test_patches_that_do_not_apply_are_an_operation_that_is_not_finished(vault):
+    ours(vault)
+    patch = run(vault, "format-patch", "-1", "--stdout")
+    run(vault, "reset", "-q", "--hard", "HEAD~1")
+    ours(vault, text="other\n")
+    (vault.parent / "x.patch").write_text(patch + "\n")
+    run(vault, "am", "-q", str(vault.parent / "x.patch"), check=False)
+    found = Repository(vault).standing()
+    assert (found.state, found.operation) == ("mid-operation", "am")
+
+
+def test_nothing_amiss_needs_no_advice_and_neither_does_a_vault_without_a_remote(vault):
+    repo = Repository(vault)
+    found = repo.standing()
+    assert (found.state, found.branch, found.upstream, found.remote) == ("ok", "main", "origin/main", "origin")
+    assert found.head == run(vault, "rev-parse", "HEAD")
+    run(vault, "remote", "remove", "origin")
+    alone = repo.standing()
+    assert (alone.state, repo.advice(found), repo.advice(alone)) == ("no-remote", "", "")
+
+
+def test_how_far_the_vault_and_its_upstream_are_apart_is_counted(vault):
+    theirs(vault)
+    ours(vault)
+    ours(vault, text="more\n")
+    found = Repository(vault).standing()
+    assert (found.state, found.ahead, found.behind) == ("diverged", 2, 1)
+
+
+def test_a_bare_repository_is_known_and_cloned(tmp_path, vault):
+    repo = Repository(tmp_path / "remote.git")
+    assert repo.standing().state == "bare"
+    ended(repo, vault)
+    assert Repository(tmp_path / "remote").standing().state == "ok"
+
+
+def test_a_lock_that_is_young_is_another_program_at_work(vault):
+    (vault / ".git" / "index.lock").write_bytes(b"")
+    found = Repository(vault).standing()
+    assert (found.state, found.lock) == ("locked", str(vault / ".git" / "index.lock"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="who holds a file is asked of /proc")
+def test_an_old_lock_that_somebody_holds_is_no_stale_one_and_none_is_ever_removed(vault):
+    stale_lock(vault)
+    lock = vault / ".git" / "index.lock"
+    repo = Repository(vault)
+    with lock.open("rb"):
+        assert repo.standing().state == "locked"
+    working = vault.parent / "git-working"  # what /proc calls a Git that works in the vault
+    shutil.copy(shutil.which("sleep"), working)
+    with subprocess.Popen([working, "60"], cwd=vault) as process:
+        assert repo.standing().state == "locked"
+        process.kill()
+    assert repo.standing().state == "stale-lock"
+    assert lock.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_folder_of_another_user_is_dubious_until_its_owner_trusts_it(vault):
+    for path in (vault, vault / ".git"):
+        os.chown(path, 12345, 12345)
+    repo = Repository(vault)
+    assert repo.standing().state == "dubious"
+    assert ended(repo, vault) == "ok"
+
+
+def test_a_repository_that_can_t_be_read_is_broken(vault):
+    (vault / ".git" / "config").write_text("[core\n")
+    repo = Repository(vault)
+    assert repo.standing().state == "broken"
+    assert only_command(repo.advice(repo.standing())).endswith(" fsck")
+
+
+def test_without_git_there_is_a_command_that_installs_it(vault, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    repo = Repository(vault)
+    assert repo.standing() == RepositoryState("no-git")
+    assert only_command(repo.advice(repo.standing()))
+
+
+def test_a_linked_work_tree_and_a_moved_folder_of_git_stand_like_any_other(vault, tmp_path):
+    run(vault, "worktree", "add", "-q", str(tmp_path / "linked ü"), "-b", "other")
+    assert Repository(tmp_path / "linked ü").standing().state == "no-upstream"
+    run(tmp_path, "clone", "-q", "--separate-git-dir", str(tmp_path / "far.git"), "remote.git", "near")
+    assert Repository(tmp_path / "near").standing().state == "ok"
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_every_state_advises_one_command_at_most(state):
+    found = RepositoryState(state, branch="main", operation="merge", lock="/l", remote="origin", upstream="origin/main")
+    told = advice(found, "/My vault")
+    assert len(re.findall(r"`[^`]+`", told)) == (state not in ("ok", "no-remote"))
+    assert "{" not in told
+
+
+def test_what_everybody_is_told_names_no_path():
+    assert UNWELL.keys() <= STATES.keys()
+    assert not any("/" in text or "{" in text for text in UNWELL.values())
+
+
+def test_the_state_folder_of_git_is_not_written_to(vault):
+    before = {path: path.lstat().st_mtime_ns for path in Path(vault).rglob("*")}
+    Repository(vault).standing()
+    assert {path: path.lstat().st_mtime_ns for path in Path(vault).rglob("*")} == before

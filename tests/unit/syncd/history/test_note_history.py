@@ -1,0 +1,293 @@
+"""One line of time for a note: entries of the log, commits, and what neither of them saw."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from index.errors import Conflict, InvalidArgument, NotFound
+from syncd.cli.main import code
+from syncd.git.note_commits import touches
+from syncd.history.note_history import Event, ordered
+from syncd.history.write_lineage import PROMOTED
+from tests.support.world import World, answering
+from tests.unit.syncd.history.test_undo import capture, delete, space, undo, update
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+
+@pytest.fixture
+def world(tmp_path):
+    made = World(tmp_path)
+    made.git("init", "-q", "-b", "main")
+    made.run()
+    yield made
+    made.close()
+
+
+def commit(world, message, at):
+    world.git("add", "-A")
+    subprocess.run(
+        [
+            "git",
+            "-C",
+            str(world.vault),
+            "-c",
+            "user.name=Ann",
+            "-c",
+            "user.email=a@example.org",
+            "commit",
+            "-qm",
+            message,
+        ],
+        check=True,
+        env=os.environ
+        | {"GIT_COMMITTER_DATE": f"@{at // 1000 + 1} +0000", "GIT_AUTHOR_DATE": f"@{at // 1000 + 1} +0000"},
+    )
+
+
+def log(world, name, **given):
+    return world.app.operations["log"]({"id": name, **given}, lambda _: None)
+
+
+def whats(told):
+    return [(one["what"], one["key"] or one["author"] or one["surface"]) for one in told["events"]]
+
+
+def test_a_note_is_followed_over_edits_a_move_a_promotion_and_its_deletion(world):
+    kept = capture(world, "# Salt\n\nand sun, over several lines\n\nso that Git knows it again\n")
+    commit(world, "Capture", kept.created_at)
+    update(world, kept.id, "# Salt\n\nand rain, over several lines\n\nso that Git knows it again\n", key="codex")
+    changed = next(one for one in log(world, kept.id, patch=True)["events"] if one["what"] == "update")
+    assert {"-and sun, over several lines", "+and rain, over several lines"} <= set(changed["diff"])
+    file = world.vault / kept.path
+    (world.vault / "Notes").mkdir()
+    moved = world.vault / "Notes/Salt of the sea.md"
+    file.rename(moved)
+    moved.write_bytes(moved.read_bytes() + b"\nmine\n")
+    world.run()
+    told = log(world, kept.id)
+    assert sorted(whats(told)) == sorted(
+        [("create", "claude"), ("commit", "Ann"), ("update", "codex"), ("edit", "file")]
+    )
+    commit(world, "Mine now", told["events"][-1]["at"])
+    told = log(world, "Notes/Salt of the sea.md", patch=True)
+    assert told["path"] == "Notes/Salt of the sea.md"
+    last = told["events"][-1]
+    assert (last["what"], last["subject"], last["source"]) == ("commit", "Mine now", kept.path)
+    assert "+mine" in last["diff"]
+    made = next(one for one in told["events"] if one["what"] == "create")
+    assert "+# Salt" in made["diff"]
+    moved.unlink()
+    commit(world, "Gone", last["at"] + 2000)
+    world.run()
+    assert [one["subject"] for one in log(world, "Notes/Salt of the sea.md")["events"]] == [
+        "Capture",
+        "Mine now",
+        "Gone",
+    ]
+    assert ("create", "claude") in whats(log(world, kept.id))
+
+
+def test_what_was_taken_back_is_marked_and_the_newest_are_shown(world):
+    kept = capture(world, "one")
+    update(world, kept.id, "two")
+    call = undo(world, kept.id)["undo"]
+    told = log(world, kept.id)
+    assert [(one["what"], one["undone"]) for one in told["events"]] == [
+        ("create", False),
+        ("update", True),
+        ("update", False),
+    ]
+    assert told["events"][-1]["request"] == call
+    short = log(world, kept.path, limit=1)
+    assert (short["events"], short["more"]) == (told["events"][-1:], 2)
+    with pytest.raises(NotFound):
+        log(world, "nowhere.md")
+    with pytest.raises(InvalidArgument):
+        log(world, kept.id, limit=-1)
+
+
+def test_a_text_that_nobody_keeps_has_no_differences(world):
+    kept = capture(world, "one")
+    update(world, kept.id, "two")
+    update(world, kept.id, "three")
+    shutil.rmtree(world.state / "past")
+    diffs = [one["diff"] for one in log(world, kept.id, patch=True)["events"]]
+    assert diffs == [None, None, None] or diffs[0] is None
+
+
+def test_a_path_is_data_for_git(world):
+    names = ["--all.md", ":(top)x.md", "a*b.md", "line\nbreak.md", "- - ü 会議.md", "'\"$(x).md"]
+    for name in names:
+        world.write(name, f"{name} is what it says\n")
+    world.write("plain.md", "x")
+    commit(world, "\1:100644 100644 a b M\n\n-- x", 10**12)
+    for name in names:
+        found = touches(world.app.repo, name)
+        assert [one.path for one in found] == ([] if "\n" in name else [name]), name
+    assert len(touches(world.app.repo, "plain.md")) == 1
+    assert touches(world.app.repo, "a?b.md") == []
+
+
+def test_without_git_there_is_the_log_alone(tmp_path):
+    world = World(tmp_path)
+    try:
+        kept = capture(world, "one")
+        assert whats(log(world, kept.id)) == [("create", "claude")]
+    finally:
+        world.close()
+
+
+# The commands
+
+
+@pytest.fixture
+def memex(world, capsys, monkeypatch):
+    monkeypatch.setenv("HOME", str(world.vault.parent))
+    options = ["--vault", str(world.vault), "--state", str(world.state)]
+
+    def run(*words):
+        number = code([*words, *options])
+        told = capsys.readouterr()
+        return number, told.out, told.err
+
+    with answering(world):
+        yield run
+
+
+def test_the_commands_tell_and_take_back(world, memex):
+    kept, other = capture(world, "# One\n\nfirst\n"), capture(world, "# Two\n\x1b[31m red")
+    update(world, kept.id, "# One\n\nsecond\n")
+    delete(world, other.id, key="codex")
+    number, out, _ = memex("log", "-p", kept.id)
+    assert number == 0
+    assert "-first" in out
+    assert "+second" in out
+    assert "made" in out
+    assert "\x1b" not in memex("log", "-p", other.path)[1]
+    number, out, _ = memex("undo", "--since", "1h", "--key", "codex", "--dry-run")
+    assert (number, "brought back" in out, "nothing was changed" in out) == (0, True, True)
+    number, out, _ = memex("undo", "--since", "1h", "--key", "codex")
+    assert (number, "brought back" in out) == (0, True)
+    again = out.rpartition("memex undo ")[2].strip()
+    assert memex("undo", again)[0] == 0
+    assert not (world.vault / other.path).exists()
+    world.write(kept.path, "mine")
+    number, out, _ = memex("undo", kept.id)
+    assert (number, "left alone: 1" in out) == (5, True)
+    assert memex("undo", "--since", "1m", "--workspace", "nowhere")[1].strip() == "nothing to take back"
+    assert memex("undo", "nothing-of-that-name")[0] == 4
+    assert (
+        memex("undo")[0] == memex("undo", kept.id, "--since", "1h")[0] == memex("undo", kept.id, "--key", "x")[0] == 2
+    )
+
+
+def test_a_path_that_is_no_unicode_is_known_to_git_alone(world, memex):
+    path = "caf\udce9.md"
+    for command in ("log", "undo", "unpromote"):
+        assert memex(command, path)[0] == 4
+    (world.vault / path).write_text("Latin 1\n")
+    world.git("add", "-A")
+    world.git("commit", "-qm", "by hand")
+    assert "by hand" in memex("log", path)[1]
+
+
+def test_it_asks_before_it_takes_many_back(world, memex, monkeypatch):
+    for text in ("one", "two"):
+        capture(world, text)
+    import io
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr("sys.stdin", Terminal("n\n"))
+    number, _, err = memex("undo", "--since", "1h")
+    assert number == 130
+    assert "in 2 files?" in err
+    assert len(space(world).recent()) == 2
+    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+    assert memex("undo", "--since", "1h")[0] == 0
+    assert space(world).recent() == []
+
+
+def test_an_undo_is_committed_like_any_write(world):
+    capture(world, "one")
+    assert world.app.services.commits.flush() == 1
+    undo(world)
+    assert world.app.services.commits.flush() == 1
+    assert world.git("ls-files") == ""
+    assert world.git("status", "--porcelain") == ""
+
+
+def test_a_promotion_is_left_to_its_own_way_back(world):
+    kept = capture(world, "one")
+    (told,) = world.app.operations["promote"]({"ids": [kept.id], "to": "Notes"}, lambda _: None)["promoted"]
+    with pytest.raises(Conflict, match="memex unpromote"):
+        undo(world, kept.id)
+    assert [one["reason"] for one in undo(world)["skipped"]] == [PROMOTED]
+    assert (world.vault / told["target"]).exists()
+    assert ("create", "claude") in whats(log(world, told["target"]))
+
+
+def test_a_promotion_is_one_event_that_says_who_wanted_it(world, memex):
+    world.git("config", "user.name", "Ann")
+    world.git("config", "user.email", "ann@example.org")
+    kept = capture(world, "# One\n\ntext of some lines\n")
+    world.app.services.commits.flush()
+    (told,) = world.app.operations["promote"]({"ids": [kept.id], "to": "Notes"}, lambda _: None)["promoted"]
+    wanted = {("create", "claude"), ("commit", "claude"), ("promote", "Ann")}
+    events = log(world, kept.id, patch=True)["events"]
+    assert set(whats({"events": events})) == wanted
+    assert len(events) == 3
+    last = next(one for one in events if one["what"] == "promote")
+    assert (last["source"], last["path"], last["commit"]) == (told["source"], told["target"], told["commit"])
+    assert any(line.startswith("+promoted_at:") for line in last["diff"])
+    line = f"promoted by Ann  {told['source']} → {told['target']}  commit {told['commit'][:10]}"
+    assert line in memex("log", told["target"])[1]
+    world.app.operations["unpromote"]({"ids": [kept.id]}, lambda _: None)
+    assert set(whats(log(world, kept.id))) == {*wanted, ("unpromote", "Ann")}
+    world.write(kept.path, (world.vault / kept.path).read_bytes() + b"mine")
+    assert ("edit", "file") in whats(log(world, kept.id))
+    world.run()
+    (made,) = world.app.operations["review.dismiss"]({"ids": [kept.id]}, lambda _: None)["archived"]
+    told = log(world, kept.id)
+    assert {("edit", "file"), ("dismiss", "Ann")} <= set(whats(told))
+    assert told["path"] == made["target"]
+
+
+def event(at, what, name, before="", after=""):
+    return Event(at, what, "Note.md", commit=name if what == "commit" else "", before=before, after=after)
+
+
+def test_what_happened_within_a_second_of_git_is_told_in_its_order():
+    made = event(1_100, "create", "", "", "one")
+    changed = event(1_400, "update", "", "one", "two")
+    again = event(1_700, "update", "", "two", "three")
+    first, second = event(1_000, "commit", "c1", "", "blob1"), event(1_000, "commit", "c2", "blob1", "blob2")
+    third = event(1_000, "commit", "c3", "blob2", "blobX")  # of a text that nobody logged
+    held = {"blob1": "one", "blob2": "two", "blobX": "other", "": ""}
+    told = ordered([made, changed, again], [first, second, third], held.get)
+    assert told == [made, first, changed, second, again, third]
+    assert ordered([], [first, second, third], held.get) == [first, second, third]
+
+
+def test_a_commit_of_what_was_there_before_stands_before_the_change():
+    changed = event(1_400, "update", "", "one", "two")
+    kept = event(1_000, "commit", "c1", "", "blob1")
+    assert ordered([changed], [kept], {"blob1": "one"}.get) == [kept, changed]
+
+
+def test_commits_of_one_second_are_told_in_the_order_of_git(world):
+    (world.vault / "Note.md").write_text("a\n")
+    at = 1_700_000_000_000
+    commit(world, "first", at)
+    (world.vault / "Note.md").write_text("a\nb\n")
+    commit(world, "second", at)
+    (world.vault / "Note.md").write_text("a\nb\nc\n")
+    commit(world, "third", at)
+    assert [one["subject"] for one in log(world, "Note.md")["events"]] == ["first", "second", "third"]
