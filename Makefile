@@ -77,7 +77,7 @@ test-all: setup
 
 # An agent builds a graph of 200 entities from the demo vault, a person edits it, all agree; and what came of it.
 graph: setup
-	$(PY) -m pytest -q -s tests/test_graph_scenario.py $(ARGS)
+	$(PY) -m pytest -q -s tests/integration/test_graph_scenario.py $(ARGS)
 
 faults: setup
 	$(PY) -m pytest -m faults $(ARGS)
@@ -87,7 +87,7 @@ bench: setup
 
 # Public MCP clients of both protocol eras, on a running daemon, and Mermaid on what is drawn; needs npm, and brings its own Node.
 clients: setup npm
-	$(PY) -m pytest tests/test_clients.py tests/unit/syncd/graph/test_diagrams.py tests/unit/syncd/consolidation/test_report_note.py $(ARGS)
+	$(PY) -m pytest tests/contract/test_clients.py tests/unit/syncd/graph/test_diagrams.py tests/unit/syncd/consolidation/test_report_note.py $(ARGS)
 
 # The manual page: man -l build/memex.1
 man: setup

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from syncd.daemon.control_socket import NAME
+from tests.integration.test_daemon import notes
 from tests.support.daemon_process import Memex
-from tests.test_daemon import notes
 from tests.unit.syncd.daemon.test_service_watchdog import Ear
 
 # The daemon as it is, but for a job that never ends, or an event loop that is held up for some seconds.

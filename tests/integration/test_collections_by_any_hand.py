@@ -27,13 +27,13 @@ from syncd.graph.memory_json import records
 from syncd.graph.node_request import NewNode
 from syncd.settings.knowledge_base import KbSettings
 from syncd.settings.settings import EnrichSettings
+from tests.contract.test_graph_contract import ENTITIES, RELATIONS
+from tests.contract.test_graph_contract import READS as GRAPH
 from tests.support.fakes import FakeChat
 from tests.support.live_server import running
 from tests.support.mcp_agent import member
 from tests.support.state_machine import run_machine
 from tests.support.world import PROMPT, World, until
-from tests.test_graph_contract import ENTITIES, RELATIONS
-from tests.test_graph_contract import READS as GRAPH
 
 KNOWN = (*COLLECTIONS, "recipes")
 QUIET = replace(PROMPT, adopt_s=3600.0)  # what a person wrote is young until the test says that time has passed

@@ -9,9 +9,9 @@ import time
 import pytest
 
 from index.errors import MemexError, Unavailable
+from tests.faults.test_faults import filled, small_disk
 from tests.support.fast_daemon import Daemon
 from tests.support.world import World, until
-from tests.test_faults import filled, small_disk
 
 pytestmark = pytest.mark.faults
 
