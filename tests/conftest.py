@@ -14,9 +14,9 @@ from index.encoders.bundled_model import BundledEncoder
 from index.encoders.settings import Bundled
 from syncd.state.ledger import Ledger
 from tests.support import (
-    daemon_logs,  # noqa: F401 - examples has the profiles
+    daemon_logs,
     example_counts,  # noqa: F401 - examples has the profiles
-    file_order,  # noqa: F401 - examples has the profiles
+    file_order,
 )
 from tests.support.daemon_process import whole_graph
 

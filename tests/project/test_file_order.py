@@ -5,19 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support import file_order
-
-TESTS = Path(__file__).parent
+from tests.support.paths import TESTS
 
 
 def test_every_file_of_the_table_is_there():
-    assert file_order.SECONDS.keys() <= {file.stem for file in TESTS.rglob("test_*.py")}
+    files = {file.relative_to(TESTS).with_suffix("").as_posix() for file in TESTS.rglob("test_*.py")}
+    assert file_order.SECONDS.keys() <= files
 
 
 def test_the_longest_come_first_and_the_rest_by_name():
-    files = [Path(f"tests/{name}.py") for name in ("test_b", "test_a", "test_audit", "test_deaf")]
-    assert [file.stem for file in sorted(files, key=file_order.place)] == [
-        "test_deaf",
-        "test_audit",
-        "test_a",
-        "test_b",
-    ]
+    names = ("unit/test_b", "unit/test_a", "integration/test_daemon", "integration/test_pipe")
+    files = [TESTS / f"{name}.py" for name in names]
+    assert [file.stem for file in sorted(files, key=file_order.place)] == ["test_pipe", "test_daemon", "test_a", "test_b"]

@@ -28,6 +28,7 @@ def match(doc_id: str, value: float, passage: str = "some words", *, context: st
         ),
         pytest.param("birds fly over what", "birds fly over what", id="no question: the last word asks"),
         pytest.param("the birds were seen", "the birds were seen", id="no question: a verb later on"),
+        pytest.param("birds are seen", "birds are seen", id="no question: a verb in the second place"),
         pytest.param("why birds are seen", "why birds are seen", id="no question: its second word is no verb"),
         pytest.param("Ada met her publisher?", "Ada met publisher?", id="a question by its mark alone"),
         pytest.param("Who did Will meet at the WHO?", "Will meet at the WHO?", id="names that look like scaffolding"),
@@ -144,6 +145,7 @@ SCORES = [
     pytest.param(
         "cats", [], [match("a", 0, context="Cat room")], 1.0, 0.9 * 0.2 * 1 / 2 / ONE_WORD, id="four letters and many"
     ),
+    pytest.param("東京", [], [match("a", 0, context="東大")], 1.0, 0.0, id="one character is not enough of two"),
     pytest.param("gas", [], [match("a", 0, context="Ga room")], 1.0, 0.0, id="three letters are not many"),
     pytest.param("class", [], [match("a", 0, context="Clas room")], 1.0, 0.0, id="two s are not many"),
     pytest.param(
