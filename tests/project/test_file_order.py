@@ -14,6 +14,11 @@ def test_every_file_of_the_table_is_there():
 
 
 def test_the_longest_come_first_and_the_rest_by_name():
-    names = ("unit/test_b", "unit/test_a", "integration/test_daemon", "integration/test_pipe")
+    names = ("unit/test_b", "unit/test_a", "integration/test_daemon", "integration/test_sync_pipeline")
     files = [TESTS / f"{name}.py" for name in names]
-    assert [file.stem for file in sorted(files, key=file_order.place)] == ["test_pipe", "test_daemon", "test_a", "test_b"]
+    assert [file.stem for file in sorted(files, key=file_order.place)] == [
+        "test_sync_pipeline",
+        "test_daemon",
+        "test_a",
+        "test_b",
+    ]

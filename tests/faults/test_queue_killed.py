@@ -160,7 +160,7 @@ def test_a_note_whose_daemon_was_killed_is_made_once(tmp_path, place, after):
     vault, state = tmp_path / "vault", tmp_path / "state"
     (vault / "Captures/default").mkdir(parents=True)
     state.mkdir(mode=0o700)
-    command = [sys.executable, "-m", "tests.faults.test_once", str(vault), str(state), place]
+    command = [sys.executable, "-m", "tests.faults.test_queue_killed", str(vault), str(state), place]
     env = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == -9, done.stderr
