@@ -12,26 +12,11 @@ import pytest
 
 from mcp_server.tools.families import FAMILIES
 from tests.support.answer_schemas import GRAPH, MEMORY, SHAPES, differences
+from tests.support.graph_samples import ENTITIES, READS, RELATIONS
 from tests.support.live_server import client, run, running
 from tests.support.mcp_agent import agent, member, triple
 
 DIALECTS = ("legacy", "2026-07-28")
-READS = {
-    "open_nodes": {"names": ["Ada"]},
-    "get_nodes_by_type": {"entity_type": "person"},
-    "get_recently_modified": {},
-    "query_observations": {"entity_name": "Ada", "query": "engine"},
-    "get_relations_between": {"entity_a": "Ada", "entity_b": "Babbage"},
-    "get_neighborhood": {"name": "Ada", "depth": 2},
-    "get_path": {"from_entity": "Ada", "to_entity": "Engine"},
-    "get_orphans": {},
-    "get_relation_gaps": {},
-    "find_similar_nodes": {"min_score": 0.0},
-    "search_nodes": {"query": "engine"},
-    "get_consolidation_report": {},
-    "get_pending_consolidation": {},
-    "get_stats": {},
-}
 WRITES = {
     "create_entities": {"entities": [{"name": "New", "entity_type": "thing", "observations": ["one"]}]},
     "set_summary": {"name": "Ada", "summary": "She wrote the first program."},
@@ -46,22 +31,6 @@ WRITES = {
     "delete_relations": {"relations": [{"from_entity": "Babbage", "to_entity": "Engine", "relation_type": "built"}]},
     "delete_entities": {"entity_names": ["Loner"]},
 }  # fmt: skip
-ENTITIES = [
-    {
-        "name": "Ada",
-        "entity_type": "person",
-        "observations": ["Wrote notes on the Engine", "Born in London in 1815", "Corresponded with Babbage"],
-        "summary": "A mathematician.",
-        "tags": ["math"],
-    },
-    {"name": "Babbage", "entity_type": "person", "observations": ["Designed the engine", "Knew Ada and Loner"]},
-    {"name": "Engine", "entity_type": "machine", "observations": ["An engine of brass"]},
-    {"name": "Loner", "entity_type": "person"},
-]
-RELATIONS = [
-    {"from_entity": "Ada", "to_entity": "Babbage", "relation_type": "knew"},
-    {"from_entity": "Babbage", "to_entity": "Engine", "relation_type": "built"},
-]
 # Texts that end a line for somebody, mean something to Markdown, Obsidian or YAML, or look like ours.
 NASTY = [
     "two\nlines", "a blank\n\nbetween", "windows\r\nand\rold mac", "- a list\n- in it\n  - deeper", "ends in an id ^o7",

@@ -497,8 +497,8 @@ def test_a_signal_stops_a_server_in_the_main_thread(tmp_path, number):
     code = textwrap.dedent(
         f"""
         import pathlib
-        from syncd.config import ServerSettings
-        from tests.world import World
+        from syncd.settings.settings import ServerSettings
+        from tests.support.world import World
         world = World(pathlib.Path({str(tmp_path)!r}), server=ServerSettings(port=0))
         world.app.serve(lambda ready: print(ready.url, flush=True))
         world.close()

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
@@ -18,6 +17,7 @@ import pytest
 
 from index.errors import MemexError, Unavailable
 from syncd.sync import pipeline
+from tests.support.disk_faults import filled, small_disk
 from tests.support.fast_daemon import Daemon
 from tests.support.world import World, until
 
@@ -112,33 +112,6 @@ def test_killed_again_and_again_under_load_nothing_acknowledged_is_lost(tmp_path
 
 
 # Full disks
-
-
-@contextmanager
-def small_disk(folder: Path, size: str):
-    folder.mkdir(parents=True, exist_ok=True)
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "none", folder], check=False)
-    if made.returncode:
-        pytest.skip("needs root, to mount a small disk")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "-l", folder], check=True)
-
-
-@contextmanager
-def filled(folder: Path):
-    """The disk of `folder`, full to the last byte."""
-    filler = folder / "filler"
-    with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
-        for size in (1 << 16, 1 << 12, 1):
-            with contextlib.suppress(OSError):
-                while file.write(b"\0" * size):
-                    pass
-    try:
-        yield
-    finally:
-        filler.unlink()
 
 
 def everything(folder: Path) -> dict[str, bytes]:

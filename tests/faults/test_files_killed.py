@@ -14,9 +14,9 @@ import pytest
 
 from index.model import Query
 from syncd.files.text_note import Order
+from tests.support.disk_faults import Fault
 from tests.support.file_world import Filing
 from tests.support.paths import ROOT
-from tests.unit.syncd.vault.test_atomic_write import Fault
 
 JOB, PLANNED = "ab" * 16, "11111111-2222-4333-8444-555555555555"
 DATA = b"%PDF-The walrus sleeps. " + b"x" * 3_000_000

@@ -323,7 +323,7 @@ def test_every_way_to_save_is_found_with_its_last_text_and_leaves_no_ghost(daemo
 
 
 @pytest.mark.parametrize("turns", [1, pytest.param(3, marks=pytest.mark.slow)])
-def test_folders_that_are_made_moved_in_copied_and_moved_out_are_followed(daemon, tmp_path, reservations):
+def test_folders_that_are_made_moved_in_copied_and_moved_out_are_followed(daemon, tmp_path, turns):
     outside = tmp_path / "outside"
     (outside / "in").mkdir(parents=True)
     (outside / "in/Moved.md").write_text("a shrike from outside\n")
@@ -334,7 +334,7 @@ def test_folders_that_are_made_moved_in_copied_and_moved_out_are_followed(daemon
     until(lambda: len(daemon.found("shrike")) == 3)
     (daemon.vault / "a").rename(daemon.vault / "came/a")
     until(lambda: "came/a/b/c/d/Made.md" in daemon.found("shrike") and len(daemon.found("shrike")) == 3)
-    for turn in range(reservations):  # out and in again, with edits on both sides
+    for turn in range(turns):  # out and in again, with edits on both sides
         (daemon.vault / "came").rename(outside)
         (outside / "in/Moved.md").write_text(f"a wryneck outside {turn}\n")
         (outside / "in/More.md").write_text(f"a wryneck outside {turn}\n")

@@ -7,22 +7,18 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from index.errors import MemexError
 from syncd.notes.front_matter import properties, split
 from tests.support.paths import ROOT
-from tests.support.world import World, promote
+from tests.support.promotion_steps import failing, steps
+from tests.support.world import World
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
 
-CALLS = ("write", "fsync", "fchmod", "rename", "exchange", "unlink", "mkdir", "rmdir")
 NOTES = {
     "Areas/Pond.md": "see [heron](../Captures/default/Files/heron.pdf.md) and [[Captures/default/Files/heron.pdf]]\n",
     "Daily/Today.md": "[[Captures/default/Files/heron.pdf.md|one]]\n",
@@ -44,33 +40,6 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in found}
 
 
-@contextmanager
-def failing(world: World, at: int, error: Callable[[], BaseException], *, dead: bool) -> Iterator[list[int]]:
-    """The `at`-th call that changes the disk fails; with `dead`, so does every later one. The list holds those that failed."""
-    calls = itertools.count(1)
-    failed: list[int] = []
-
-    def wrapped(real: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*given: Any, **named: Any) -> Any:
-            number = next(calls)
-            if number == at or (dead and number > at):
-                failed.append(number)
-                raise error()
-            return real(*given, **named)
-
-        return call
-
-    vault, ledger = world.app.vault, world.app.ledger
-    whole, run = vault._calls, ledger.run
-    vault._calls = replace(whole, **{name: wrapped(getattr(whole, name)) for name in CALLS})
-    if dead:
-        ledger.run = wrapped(run)
-    try:
-        yield failed
-    finally:
-        vault._calls, ledger.run = whole, run
-
-
 def prepared(folder: Path) -> World:
     world = World(folder)
     for path, text in NOTES.items():
@@ -87,11 +56,6 @@ def normal(found: dict[str, bytes]) -> dict[str, bytes]:
         for raw in found.values()
     )
     return dict(zip(found, lines, strict=True))
-
-
-def steps(world: World) -> dict[str, Callable[[], object]]:
-    own = world.app.services.promotions
-    return {"promote": lambda: promote(world, "f1", to="Birds"), "unpromote": lambda: own.unpromote("f1")}
 
 
 @pytest.mark.parametrize("what", ["promote", "unpromote"])
@@ -169,8 +133,8 @@ def test_a_process_that_dies_leaves_one_of_the_two(tmp_path, what):
 PROCESS = """
 import os, signal, sys
 from pathlib import Path
-from tests.test_promote_faults import failing, steps
-from tests.world import World
+from tests.support.promotion_steps import failing, steps
+from tests.support.world import World
 
 class Dead(BaseException):
     def __init__(self):

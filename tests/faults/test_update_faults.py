@@ -9,7 +9,7 @@ import time
 import pytest
 
 from index.errors import MemexError, Unavailable
-from tests.faults.test_faults import filled, small_disk
+from tests.support.disk_faults import filled, small_disk
 from tests.support.fast_daemon import Daemon
 from tests.support.world import World, until
 

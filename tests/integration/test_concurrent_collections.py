@@ -27,9 +27,9 @@ from syncd.graph.memory_json import records
 from syncd.graph.node_request import NewNode
 from syncd.settings.knowledge_base import KbSettings
 from syncd.settings.settings import EnrichSettings
-from tests.contract.test_graph_contract import ENTITIES, RELATIONS
-from tests.contract.test_graph_contract import READS as GRAPH
 from tests.support.fakes import FakeChat
+from tests.support.graph_samples import ENTITIES, RELATIONS
+from tests.support.graph_samples import READS as GRAPH
 from tests.support.live_server import running
 from tests.support.mcp_agent import member
 from tests.support.state_machine import run_machine

@@ -13,20 +13,12 @@ import pytest
 
 from syncd.state.process_lock import ProcessLock
 from tests.support.daemon_process import Failed, Memex, daemon, tree
+from tests.support.topic_notes import notes
 from tests.support.world import until
 
 STATUS = ["ready", "pending", "generation", "captures", "vault", "defects", "degraded"]
 INDEX = ["added", "modified", "moved", "removed", "unchanged", "failed", "chunks", "embedded", "reused", "seconds"]
 HIT = ["id", "path", "title", "heading", "chunk", "score", "scope", "workspace"]
-TOPICS = ["heron", "compost", "gateway", "sourdough", "lighthouse", "glacier", "violin", "orchard", "turbine", "quartz"]
-
-
-def notes(memex, count, *, folder="Notes", words=60):
-    """`count` notes with a word each that no other has."""
-    for number in range(count):
-        topic = TOPICS[number % len(TOPICS)]
-        text = f"# Note {number}\n\nzq{number}x is about {topic}. " + f"The {topic} and its keeper. " * (words // 6)
-        memex.write(f"{folder}/{number % 7}/Note {number}.md", text + "\n")
 
 
 @pytest.fixture(scope="module")

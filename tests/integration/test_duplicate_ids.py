@@ -8,8 +8,8 @@ import pytest
 
 from index.errors import InvalidArgument
 from syncd.notes.front_matter import properties, split
+from tests.support.agent_writes import by, capture, delete, inbox, space, undo, update
 from tests.support.world import World
-from tests.unit.syncd.history.test_undo import by, capture, delete, inbox, space, undo, update
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

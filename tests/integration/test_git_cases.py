@@ -15,10 +15,9 @@ from syncd.commits.commit_selection import UNREADABLE
 from syncd.git import head_moves
 from syncd.settings.automation import GitSettings
 from tests.support.commit_crash import Rig
+from tests.support.git_states import diverge, run, with_remote
+from tests.support.remote_vault import SyncedDevice
 from tests.support.world import World, promote
-from tests.unit.syncd.git.test_repository import diverge, run
-from tests.unit.syncd.git.test_repository_state import with_remote
-from tests.unit.syncd.remote.test_remote_sync import Desk
 
 pytestmark = [pytest.mark.faults, pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")]
 
@@ -78,20 +77,20 @@ def test_while_somebody_is_at_work_nothing_is_committed_and_the_lock_is_left_alo
 
 def test_while_somebody_is_at_work_nothing_is_exchanged_and_what_to_do_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr("syncd.remote.remote_sync.LOCKED_S", 0.0)
-    agent_access = Desk(tmp_path)
-    agent_access.here("ours.md", "ours\n")
-    agent_access.there("theirs.md", "theirs\n")
-    before, tips = agent_access.files(), (agent_access.head(), agent_access.head(agent_access.bare, "main"))
+    device = SyncedDevice(tmp_path)
+    device.here("ours.md", "ours\n")
+    device.there("theirs.md", "theirs\n")
+    before, tips = device.files(), (device.head(), device.head(device.bare, "main"))
     for name in MIDST:
-        with under_way(agent_access.vault, name), pytest.raises(Conflict) as told:
-            agent_access.remote.sync()
+        with under_way(device.vault, name), pytest.raises(Conflict) as told:
+            device.remote.sync()
         assert told.value.details["state"] in ("locked", "mid-operation"), name
-        assert (agent_access.files(), (agent_access.head(), agent_access.head(agent_access.bare, "main"))) == (
+        assert (device.files(), (device.head(), device.head(device.bare, "main"))) == (
             before,
             tips,
         )
-    assert agent_access.remote.sync().sent == 2
-    agent_access.close()
+    assert device.remote.sync().sent == 2
+    device.close()
 
 
 def note(id, more="", text="The heron stands in the reeds."):
@@ -294,62 +293,62 @@ def backup(root):
     run(root, "push", "-q", check=False)
 
 
-def elsewhere(agent_access, path, text):
+def elsewhere(device, path, text):
     """Another device writes a note and pushes it, as often as it takes."""
-    (agent_access.clone / path).write_text(text)
-    run(agent_access.clone, "add", "-A")
-    run(agent_access.clone, "commit", "-qm", f"{path} of {agent_access.clone.name}")
-    while not run(agent_access.bare, "branch", "--contains", agent_access.head(agent_access.clone), check=False):
-        run(agent_access.clone, "pull", "-q", "--no-rebase", "--no-edit", check=False)
-        run(agent_access.clone, "push", "-q", check=False)
+    (device.clone / path).write_text(text)
+    run(device.clone, "add", "-A")
+    run(device.clone, "commit", "-qm", f"{path} of {device.clone.name}")
+    while not run(device.bare, "branch", "--contains", device.head(device.clone), check=False):
+        run(device.clone, "pull", "-q", "--no-rebase", "--no-edit", check=False)
+        run(device.clone, "push", "-q", check=False)
 
 
 def test_obsidian_git_backs_up_pulls_and_pushes_in_the_same_folder(tmp_path):
-    agent_access, stop, seen = Desk(tmp_path), threading.Event(), []
+    device, stop, seen = SyncedDevice(tmp_path), threading.Event(), []
 
     def plugin():
         while not stop.is_set():
-            backup(agent_access.vault)
+            backup(device.vault)
 
     other = threading.Thread(target=plugin)
     other.start()
     try:
         for number in range(12):
-            agent_access.here(f"here {number}.md", f"{number}\n", commit=False)
-            elsewhere(agent_access, f"there {number}.md", f"{number}\n")
+            device.here(f"here {number}.md", f"{number}\n", commit=False)
+            elsewhere(device, f"there {number}.md", f"{number}\n")
             with contextlib.suppress(MemexError):
-                seen.append(agent_access.remote.sync())
+                seen.append(device.remote.sync())
     finally:
         stop.set()
         other.join()
-    backup(agent_access.vault)
-    agent_access.remote.sync()
-    run(agent_access.clone, "pull", "-q", "--no-rebase", "--no-edit")
+    backup(device.vault)
+    device.remote.sync()
+    run(device.clone, "pull", "-q", "--no-rebase", "--no-edit")
     wanted = {f"{where} {number}.md": f"{number}\n".encode() for where in ("here", "there") for number in range(12)}
-    assert agent_access.files() == files(agent_access.clone)
-    assert agent_access.files().items() <= {"n.md": b"one\n", **wanted}.items()
+    assert device.files() == files(device.clone)
+    assert device.files().items() <= {"n.md": b"one\n", **wanted}.items()
     # Two programs that merge in one work tree at the same moment: Git has no lock from the first look to the last, and one
     # that fails puts back what it began with. Here the other commits that at once; nothing that is ours takes a note away.
-    for path in wanted.keys() - agent_access.files().keys():
-        assert run(agent_access.vault, "log", "-1", "--diff-filter=D", "--format=%s", "--", path) == "vault backup"
-    assert run(agent_access.vault, "status", "--porcelain") == ""
-    assert run(agent_access.vault, "fsck", "--strict", "--no-dangling") == ""
-    assert list((agent_access.vault / ".git").rglob("*.lock")) == []
-    agent_access.close()
+    for path in wanted.keys() - device.files().keys():
+        assert run(device.vault, "log", "-1", "--diff-filter=D", "--format=%s", "--", path) == "vault backup"
+    assert run(device.vault, "status", "--porcelain") == ""
+    assert run(device.vault, "fsck", "--strict", "--no-dangling") == ""
+    assert list((device.vault / ".git").rglob("*.lock")) == []
+    device.close()
 
 
 def test_a_conflict_that_obsidian_git_has_left_stops_nothing_but_git(tmp_path, monkeypatch):
     monkeypatch.setattr("syncd.commits.committer.PATIENCE_S", 0.0)
     root = tmp_path / "vault"
     (tmp_path / "remote").mkdir()
-    agent_access = Desk(tmp_path / "remote")
-    agent_access.close()
-    run(tmp_path, "clone", "-q", str(agent_access.bare), str(root))
+    device = SyncedDevice(tmp_path / "remote")
+    device.close()
+    run(tmp_path, "clone", "-q", str(device.bare), str(root))
     world = World(tmp_path, git=GitSettings(quiet_s=0.0))
     world.app.sync.ready.set()
     world.run()
     world.write("n.md", "ours\n")
-    agent_access.there("n.md", "theirs\n")
+    device.there("n.md", "theirs\n")
     backup(root)  # which leaves markers, and says so in a note of its own
     world.write("conflict-files-obsidian-git.md", "# Conflicts\n- [[n]]\n")
     assert "<<<<<<<" in (root / "n.md").read_text()
@@ -371,8 +370,8 @@ def test_a_conflict_that_obsidian_git_has_left_stops_nothing_but_git(tmp_path, m
     run(root, "add", "n.md")
     run(root, "commit", "-q", "--no-edit")
     assert services.remote.sync().sent == 3
-    assert run(agent_access.bare, "show", f"main:{kept.path}").endswith("thought of meanwhile")
-    assert run(agent_access.bare, "show", "main:n.md") == "both"
+    assert run(device.bare, "show", f"main:{kept.path}").endswith("thought of meanwhile")
+    assert run(device.bare, "show", "main:n.md") == "both"
     world.close()
 
 
@@ -380,48 +379,48 @@ def test_a_conflict_that_obsidian_git_has_left_stops_nothing_but_git(tmp_path, m
 
 
 def test_a_submodule_that_comes_in_is_not_fetched_and_stands_in_no_way(tmp_path):
-    agent_access = Desk(tmp_path)
-    (agent_access.clone / ".gitmodules").write_text('[submodule "sub"]\n\tpath = sub\n\turl = file:///nowhere\n')
-    (agent_access.clone / "sub").mkdir()
+    device = SyncedDevice(tmp_path)
+    (device.clone / ".gitmodules").write_text('[submodule "sub"]\n\tpath = sub\n\turl = file:///nowhere\n')
+    (device.clone / "sub").mkdir()
     run(
-        agent_access.clone,
+        device.clone,
         "update-index",
         "--add",
         "--cacheinfo",
-        f"160000,{agent_access.head(agent_access.clone)},sub",
+        f"160000,{device.head(device.clone)},sub",
     )
-    agent_access.there("theirs.md", "theirs\n")
-    agent_access.here("ours.md", "ours\n")
-    assert agent_access.remote.sync().sent == 2
-    assert (agent_access.text("theirs.md"), list((agent_access.vault / "sub").iterdir())) == ("theirs\n", [])
-    assert run(agent_access.vault, "status", "--porcelain") == ""
-    agent_access.there("theirs.md", "more\n")
-    assert agent_access.remote.sync().took == 1
-    agent_access.close()
+    device.there("theirs.md", "theirs\n")
+    device.here("ours.md", "ours\n")
+    assert device.remote.sync().sent == 2
+    assert (device.text("theirs.md"), list((device.vault / "sub").iterdir())) == ("theirs\n", [])
+    assert run(device.vault, "status", "--porcelain") == ""
+    device.there("theirs.md", "more\n")
+    assert device.remote.sync().took == 1
+    device.close()
 
 
 def test_a_remote_that_is_a_program_is_not_run_and_no_process_is_left(tmp_path):
-    agent_access, proof = Desk(tmp_path), tmp_path / "proof"
-    agent_access.here("ours.md", "ours\n")
-    agent_access.remote.sync()
-    run(agent_access.vault, "remote", "set-url", "origin", f"ext::touch {proof}")
+    device, proof = SyncedDevice(tmp_path), tmp_path / "proof"
+    device.here("ours.md", "ours\n")
+    device.remote.sync()
+    run(device.vault, "remote", "set-url", "origin", f"ext::touch {proof}")
     with pytest.raises(Unavailable, match="not allowed"):
-        agent_access.remote.sync()
+        device.remote.sync()
     assert not proof.exists()
-    head_moves.changed(agent_access.repo, agent_access.repo.marks(), agent_access.repo.marks())
+    head_moves.changed(device.repo, device.repo.marks(), device.repo.marks())
     assert psutil.Process().children(recursive=True) == []
-    agent_access.close()
+    device.close()
 
 
 def test_a_history_is_never_replaced_by_a_push(tmp_path):
     """Not even where the person has set that every push is forced."""
-    agent_access = Desk(tmp_path)
-    agent_access.there("theirs.md", "theirs\n")
-    theirs = agent_access.head(agent_access.bare, "main")
-    run(agent_access.vault, "config", "remote.origin.push", "+refs/heads/*:refs/heads/*")
-    run(agent_access.vault, "config", "push.default", "matching")
-    agent_access.here("ours.md", "ours\n")
-    agent_access.remote.push()
-    assert run(agent_access.bare, "merge-base", theirs, "main") == theirs
-    assert agent_access.text("theirs.md") == "theirs\n"
-    agent_access.close()
+    device = SyncedDevice(tmp_path)
+    device.there("theirs.md", "theirs\n")
+    theirs = device.head(device.bare, "main")
+    run(device.vault, "config", "remote.origin.push", "+refs/heads/*:refs/heads/*")
+    run(device.vault, "config", "push.default", "matching")
+    device.here("ours.md", "ours\n")
+    device.remote.push()
+    assert run(device.bare, "merge-base", theirs, "main") == theirs
+    assert device.text("theirs.md") == "theirs\n"
+    device.close()

@@ -20,8 +20,8 @@ from syncd.git.hooks import HOOKS, install
 from syncd.git.repository_state import UNWELL
 from tests.support.daemon_process import ROOT, daemon
 from tests.support.fakes import fake_embedder
+from tests.support.git_states import CASES, with_remote
 from tests.support.world import World, until
-from tests.unit.syncd.git.test_repository_state import CASES, with_remote
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

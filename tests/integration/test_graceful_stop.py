@@ -16,31 +16,33 @@ from urllib.parse import urlsplit
 import pytest
 
 from syncd.daemon.control_socket import NAME
-from tests.integration.test_daemon import notes
 from tests.support.daemon_process import Memex
-from tests.unit.syncd.daemon.test_service_watchdog import Ear
+from tests.support.notify_socket import Ear
+from tests.support.topic_notes import notes
 
 # The daemon as it is, but for a job that never ends, or an event loop that is held up for some seconds.
 HANGING = """
 import sys, threading, time
-from syncd import cli, roster
-known = roster.background_jobs
+from syncd.cli import main
+from syncd.daemon import background_jobs
+known = background_jobs.background_jobs
 def jobs(*opened, **parts):
     planned = known(*opened, **parts)
     planned.every("hanging", 3600.0, lambda: time.sleep(600), soon=True)
     return planned
-roster.background_jobs = jobs
-cli.main(sys.argv[1:])
+background_jobs.background_jobs = jobs
+main.main(sys.argv[1:])
 """
 BLOCKED = """
 import sys, time
-from syncd import app, cli
+from syncd import app
+from syncd.cli import main
 class Blocked(app.App):
     def _vitals(self, loop):
         loop.call_later(4, time.sleep, 16)
         return super()._vitals(loop)
 app.App = Blocked
-cli.main(sys.argv[1:])
+main.main(sys.argv[1:])
 """
 
 

@@ -14,8 +14,8 @@ from syncd.cli.main import code, memex
 from syncd.git import hooks
 from syncd.git.repository_state import UNWELL
 from syncd.settings.automation import GitSettings
+from tests.support.git_states import run
 from tests.support.world import World, answering, until
-from tests.unit.syncd.git.test_repository import run
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

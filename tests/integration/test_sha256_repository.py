@@ -10,11 +10,11 @@ from index.errors import Conflict, Unavailable
 from syncd.git import head_moves
 from syncd.git.repository import Repository
 from syncd.remote.remote_sync import Outcome
+from tests.support.agent_writes import capture, undo, update
+from tests.support.git_history import commit, log
+from tests.support.git_states import run
+from tests.support.remote_vault import SECRET, SyncedDevice
 from tests.support.world import World, promote
-from tests.unit.syncd.git.test_repository import run
-from tests.unit.syncd.history.test_note_history import commit, log
-from tests.unit.syncd.history.test_undo import capture, undo, update
-from tests.unit.syncd.remote.test_remote_sync import SECRET, Desk
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 LONG = "--object-format=sha256"
@@ -28,8 +28,8 @@ def person(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def agent_access(tmp_path):
-    made = Desk(tmp_path, LONG)
+def device(tmp_path):
+    made = SyncedDevice(tmp_path, LONG)
     yield made
     made.close()
 
@@ -43,62 +43,62 @@ def world(tmp_path):
     made.close()
 
 
-def test_both_sides_are_taken_merged_and_sent(agent_access):
-    agent_access.there("new ü.md", "from afar\n")
-    assert agent_access.remote.pull() == Outcome(took=1, files=1)
-    agent_access.here("ours.md", "ours\n")
-    agent_access.there("theirs.md", "theirs\n")
-    assert agent_access.remote.sync() == Outcome(took=1, files=1, merged=True, sent=2)
-    assert (agent_access.text("theirs.md"), agent_access.head()) == (
+def test_both_sides_are_taken_merged_and_sent(device):
+    device.there("new ü.md", "from afar\n")
+    assert device.remote.pull() == Outcome(took=1, files=1)
+    device.here("ours.md", "ours\n")
+    device.there("theirs.md", "theirs\n")
+    assert device.remote.sync() == Outcome(took=1, files=1, merged=True, sent=2)
+    assert (device.text("theirs.md"), device.head()) == (
         "theirs\n",
-        agent_access.head(agent_access.bare, "main"),
+        device.head(device.bare, "main"),
     )
-    assert len(agent_access.head()) == 64
+    assert len(device.head()) == 64
 
 
-def test_a_conflict_is_parked_and_goes_on_once_a_person_has_merged(agent_access):
-    agent_access.here("n.md", "ours\n")
-    agent_access.there("n.md", "theirs\n")
+def test_a_conflict_is_parked_and_goes_on_once_a_person_has_merged(device):
+    device.here("n.md", "ours\n")
+    device.there("n.md", "theirs\n")
     with pytest.raises(Conflict, match=r"both changed n\.md"):
-        agent_access.remote.sync()
-    assert (agent_access.text("n.md"), agent_access.parked()) == (
+        device.remote.sync()
+    assert (device.text("n.md"), device.parked()) == (
         "ours\n",
-        [agent_access.head(agent_access.bare, "main")],
+        [device.head(device.bare, "main")],
     )
-    run(agent_access.vault, "merge", "-q", "-s", "ours", "--no-edit", "origin/main")
-    assert agent_access.remote.sync().sent == 2
-    assert agent_access.parked() == []
+    run(device.vault, "merge", "-q", "-s", "ours", "--no-edit", "origin/main")
+    assert device.remote.sync().sent == 2
+    assert device.parked() == []
 
 
 @pytest.mark.parametrize("later", ["Captures/default/x.md", None])
-def test_a_secret_in_a_capture_keeps_all_commits_back(agent_access, later):
-    agent_access.here("Captures/default/x.md", f"the key is {SECRET}\n")
+def test_a_secret_in_a_capture_keeps_all_commits_back(device, later):
+    device.here("Captures/default/x.md", f"the key is {SECRET}\n")
     if later:
-        agent_access.here(later, "taken out\n")
+        device.here(later, "taken out\n")
     with pytest.raises(Conflict, match="looks as if it held a secret"):
-        agent_access.remote.push()
-    assert agent_access.head(agent_access.bare, "main") != agent_access.head()
+        device.remote.push()
+    assert device.head(device.bare, "main") != device.head()
 
 
-def test_a_remote_with_names_of_the_other_kind_is_told_in_git_s_words(agent_access, tmp_path):
+def test_a_remote_with_names_of_the_other_kind_is_told_in_git_s_words(device, tmp_path):
     run(tmp_path, "init", "-q", "--bare", "-b", "main", str(tmp_path / "other.git"))
-    run(agent_access.clone, "init", "-q", "-b", "main", str(tmp_path / "short"))
+    run(device.clone, "init", "-q", "-b", "main", str(tmp_path / "short"))
     (tmp_path / "short" / "n.md").write_text("x\n")
     run(tmp_path / "short", "add", "-A")
     run(tmp_path / "short", "commit", "-qm", "x")
     run(tmp_path / "short", "push", "-q", str(tmp_path / "other.git"), "main")
-    run(agent_access.vault, "remote", "set-url", "origin", str(tmp_path / "other.git"))
-    before = agent_access.files()
+    run(device.vault, "remote", "set-url", "origin", str(tmp_path / "other.git"))
+    before = device.files()
     with pytest.raises(Unavailable, match="mismatched algorithms"):
-        agent_access.remote.sync()
-    assert agent_access.files() == before
+        device.remote.sync()
+    assert device.files() == before
 
 
-def test_what_git_brought_is_known_by_its_bytes(agent_access):
-    agent_access.there("new.md", "from\nafar\n")
-    agent_access.remote.pull()
-    repo = Repository(agent_access.vault)
-    written = int((agent_access.vault / "new.md").stat().st_mtime)
+def test_what_git_brought_is_known_by_its_bytes(device):
+    device.there("new.md", "from\nafar\n")
+    device.remote.pull()
+    repo = Repository(device.vault)
+    written = int((device.vault / "new.md").stat().st_mtime)
     assert head_moves.brought(repo, "new.md", b"from\nafar\n", written)
     assert head_moves.brought(repo, "new.md", b"from\r\nafar\r\n", written)
     assert not head_moves.brought(repo, "new.md", b"from here\n", written)

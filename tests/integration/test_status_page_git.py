@@ -12,8 +12,8 @@ import pytest
 from index.errors import Conflict
 from syncd.cli.terminal.status_page import page
 from syncd.settings.automation import GitSettings
+from tests.support.agent_writes import capture
 from tests.support.world import World
-from tests.unit.syncd.history.test_undo import capture
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.agent_writes import capture, delete, inbox, undo, update
 from tests.support.daemon_process import ROOT, daemon
 from tests.support.world import World
-from tests.unit.syncd.history.test_undo import capture, delete, inbox, undo, update
 
 
 def upload(memex, name, raw):
@@ -81,8 +81,8 @@ class Closed:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from tests.test_undo import undo
-from tests.world import World
+from tests.support.agent_writes import undo
+from tests.support.world import World
 
 world, left = World(Path(sys.argv[1])), int(sys.argv[2])
 write = world.app.vault._calls

@@ -458,7 +458,7 @@ def test_a_module_without_a_sentence_is_caught(text):
     ("path", "text"),
     [
         ("syncd/app.py", "def serve():\n    from mcp_server.server import serve"),
-        ("mcp_server/x.py", "import mcp\nfrom syncd.vault import Vault\nfrom index.errors import NotFound"),
+        ("mcp_server/x.py", "import mcp\nfrom syncd.vault.vault import Vault\nfrom index.errors import NotFound"),
         ("syncd/sync/change_plan.py", "import uuid\nfrom index.model import Stat\nx = uuid.uuid5"),
         ("index/x.py", "import hashlib\nhashlib.sha256().update(b'')\nx.where(condition)\n{}.update(a=1)"),
         ("index/storage/lancedb_table.py", "import lancedb\nimport pyarrow\nx.where(f'{a} = 1')"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tests.support import file_order
 from tests.support.paths import TESTS
 

@@ -13,8 +13,8 @@ from index.errors import MemexError
 from index.graph.vertex import Edge
 from syncd.graph.node_request import NewNode
 from syncd.history.audit_log import Author, authored
+from tests.support.agent_writes import by, inbox, undo
 from tests.support.world import World
-from tests.unit.syncd.history.test_undo import by, inbox, undo
 
 MINE = re.compile(rb"mine[0-9]+x")
 

@@ -7,7 +7,7 @@ import pytest
 
 CODE = """
 import ctypes, psutil
-from index.memory import frugal, give_back
+from index.process_memory import frugal, give_back
 frugal()
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p

@@ -97,7 +97,7 @@ def rim(tmp_path_factory):
 
 
 def test_it_starts_without_the_sdk():
-    code = "import sys, mcp_server.bridge; print([name for name in sys.modules if name.split('.')[0] in ('mcp', 'mcp_types', 'starlette', 'uvicorn', 'pydantic', 'lancedb')])"
+    code = "import sys, mcp_server.stdio_bridge; print([name for name in sys.modules if name.split('.')[0] in ('mcp', 'mcp_types', 'starlette', 'uvicorn', 'pydantic', 'lancedb')])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
@@ -236,7 +236,7 @@ def test_a_client_that_leaves_before_its_answer_ends_it_quietly(rim):
 
 
 def test_the_bridge_loads_nothing_that_it_does_not_need():
-    script = "import sys, syncd.cli, syncd.stdio, mcp_server.bridge; print(*{name.partition('.')[0] for name in sys.modules})"
+    script = "import sys, syncd.cli, syncd.stdio, mcp_server.stdio_bridge; print(*{name.partition('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     heavy = {"lancedb", "pyarrow", "numpy", "mcp", "starlette", "uvicorn", "onnxruntime", "watchdog", "sqlite3"}
     assert not heavy & set(done.stdout.split())

@@ -11,8 +11,8 @@ from index.catalog.catalog import Catalog
 from index.catalog.recent_documents import CHANGED, latest
 from index.errors import InvalidArgument
 from index.model import Filter
+from tests.support.catalog_rows import document, write
 from tests.support.example_counts import examples
-from tests.unit.index.catalog.test_catalog import document, write
 
 
 @pytest.fixture

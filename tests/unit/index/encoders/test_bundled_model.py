@@ -120,7 +120,7 @@ def test_the_default_path_imports_no_torch(models):
     code = """
 import sys
 from pathlib import Path
-from index.embed import Embedder, EmbedSettings
+from index.encoders.embedder import Embedder, EmbedSettings
 made = Embedder(EmbedSettings(), cache=Path(sys.argv[1]))
 made.start()
 assert made.wait(30), made.problem

@@ -16,7 +16,7 @@ import pytest
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder, EmbedSettings
 from index.errors import Unavailable
-from index.model import Document, Node, Observation, Stat, Statement
+from index.model import Document, Stat
 from index.observations import observation_rows
 from index.observations.perspectives import DEFAULTS, Perspective, stated
 from index.observations.similarity_baseline import Scale
@@ -26,21 +26,12 @@ from index.scope.prepared_document import fingerprint
 from index.text.chunking import Sizes
 from tests.support.documents import note
 from tests.support.fakes import FakeEncoder, fake_embedder
+from tests.support.graph_samples import entity
 
 SIZES = Sizes(120, 20, 40)
 STAT = Stat(1, 1, 1)
 ADA, CHARLES = "Captures/w/Entities/Ada.md", "Captures/w/Entities/Charles.md"
 FACTS = ("wrote the first algorithm", "corresponded with Babbage", "born in December")
-
-
-def entity(path: str, *facts: str, workspace: str = "w", ordinals: tuple[int, ...] = ()) -> Document:
-    """The note of a node with these observations."""
-    name = path.rpartition("/")[2].removesuffix(".md")
-    numbers = ordinals or tuple(range(1, len(facts) + 1))
-    own = tuple(Observation(n, fact) for n, fact in zip(numbers, facts, strict=True))
-    node = Node(name, "person", own, (Statement("knows", "Charles"),), max(numbers, default=0), False, None, None)
-    text = "\n".join(f"- {fact} ^o{n}" for n, fact in zip(numbers, facts, strict=True))
-    return note(path, text, workspace=workspace, type="entity", node=node)
 
 
 @pytest.fixture

@@ -362,7 +362,7 @@ def test_the_mode_and_what_else_was_degraded_are_kept(world, reranker):
 
 def test_none_is_made_and_nothing_imported_unless_it_is_set(tmp_path):
     code = (
-        "import sys, tests.world as w; from pathlib import Path; world = w.World(Path(sys.argv[1]));"
+        "import sys, tests.support.world as w; from pathlib import Path; world = w.World(Path(sys.argv[1]));"
         "world.write('a.md', 'stove'); world.run(); print(len(world.found('stove')));"
         "assert world.app.reranker is None;"
         "print([m for m in ('torch', 'sentence_transformers', 'index.encoders.cross_encoder') if m in sys.modules])"

@@ -514,8 +514,8 @@ def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path):
 AHEAD = """
 import sys, os, time
 from pathlib import Path
-from index.store import Store
-from tests.chunked import DIMENSIONS, row
+from index.storage.chunk_store import Store
+from tests.support.chunk_rows import DIMENSIONS, row
 folder, clock = Path(sys.argv[1]), Path(os.environ["CLOCK_SET"])
 store = Store.open(str(folder), dimensions=DIMENSIONS)
 for number in range(6):

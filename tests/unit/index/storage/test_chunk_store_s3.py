@@ -57,10 +57,10 @@ def opened(options, name):
 OTHER = """
 import json, sys
 from index.model import Filter
-from index.store import Store
-from syncd.config import IndexSettings
-from tests.chunked import DIMENSIONS, row, unit
-from tests.world import World
+from index.storage.chunk_store import Store
+from syncd.settings.settings import IndexSettings
+from tests.support.chunk_rows import DIMENSIONS, row, unit
+from tests.support.world import World
 store = Store.open(sys.argv[1], dimensions=DIMENSIONS, options=json.loads(sys.argv[2]))
 assert not store.fresh and not store.healed
 near, words = store.legs(vector=unit("text 3"), words="third", filter=Filter(workspace="w0"), pool=5)

@@ -20,6 +20,7 @@ from syncd.cli.daemon.keys_and_config import until
 from syncd.cli.framework.arguments import moment
 from syncd.cli.main import EXIT, SERVE_EXIT, code, memex
 from syncd.daemon.control_socket import DAEMON, ControlServer
+from tests.support.command_line import HEAVY
 
 HIT = {
     "id": "i1",
@@ -394,9 +395,6 @@ def run(arguments, *, env=None, **rest):
         check=False,
         **rest,
     )
-
-
-HEAVY = {"lancedb", "pyarrow", "numpy", "mcp", "mcp_server", "starlette", "uvicorn", "onnxruntime", "torch", "watchdog", "git", "apscheduler", "sqlite3", "asyncio", "frontmatter", "markdown_it", "httpx2"}  # fmt: skip
 
 
 def test_a_command_through_the_daemon_imports_nothing_heavy(daemon):

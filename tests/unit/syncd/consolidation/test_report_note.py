@@ -18,9 +18,9 @@ from syncd.notes.inline_syntax import scan
 from syncd.notes.markdown_outline import outline
 from syncd.notes.quoted_text import fenced, link, shown
 from tests.support.example_counts import examples
-from tests.support.paths import GOLDEN
-from tests.unit.syncd.graph.test_diagrams import CLIENTS, NODE, valid
-from tests.unit.syncd.graph.test_diagrams import HOSTILE as NAMES
+from tests.support.mermaid import HOSTILE as NAMES
+from tests.support.mermaid import NODE, valid
+from tests.support.paths import CLIENTS, GOLDEN
 
 ID = "0123456789abcdef"
 HOSTILE = (

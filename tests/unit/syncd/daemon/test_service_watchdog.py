@@ -8,13 +8,13 @@ import os
 import socket
 import sys
 import threading
-import time
 from dataclasses import replace
 
 import pytest
 
 from syncd.daemon.service_watchdog import ServiceWatchdog, Supervisor, Vitals, stuck
 from tests.support.fakes import FakeEncoder, fake_embedder
+from tests.support.notify_socket import Ear
 from tests.support.world import World, until
 
 
@@ -42,36 +42,6 @@ class Patient:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join(60)
         self.loop.close()
-
-
-class Ear:
-    """Hears what the service manager is told."""
-
-    def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.socket.bind(str(path))
-        self.supervisor = Supervisor(str(path), 0.2)
-
-    def until(self, wanted, within=60.0):
-        """All that is heard up to the message that has `wanted` in it."""
-        said, end = [], time.monotonic() + within
-        while not said or wanted not in said[-1]:
-            assert time.monotonic() < end, said
-            self.socket.settimeout(max(0.01, end - time.monotonic()))
-            said.append(self.socket.recv(1000).decode())
-        return said
-
-    def silent(self, seconds, what):
-        """Whether `what` is not said for so long, from the moment on that all before has been heard."""
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            self.socket.settimeout(left)
-            try:
-                if what in self.socket.recv(1000).decode():
-                    return False
-            except TimeoutError:
-                return True
-        return True
 
 
 @pytest.fixture

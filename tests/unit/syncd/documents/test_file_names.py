@@ -13,7 +13,7 @@ from syncd.documents.capture_note import CONFLICT_COPY
 from syncd.documents.file_names import droppable, ending, home, last_name, linked, note_name, numbered, stored_name
 from syncd.documents.file_types import KNOWN, SUFFIXES
 from syncd.vault.path_rules import note, objection
-from tests.unit.syncd.notes.test_secret_patterns import SECRETS
+from tests.support.sample_secrets import SECRETS
 
 PDF, TEXT, MARKDOWN = SUFFIXES[".pdf"], "text/plain", "text/markdown"
 PIECES = st.sampled_from(

@@ -8,8 +8,8 @@ import pytest
 
 from index.errors import InvalidArgument, Unavailable
 from syncd.notes.front_matter import decode, edit, encode
+from tests.support.disk_faults import Fault, failing
 from tests.support.file_world import Filing
-from tests.unit.syncd.vault.test_atomic_write import Fault, failing
 
 PDF = b"%PDF-The walrus sleeps."
 FILE = "Captures/default/Files/a.pdf"

@@ -12,8 +12,8 @@ from index.model import Query
 from syncd.files.conversion.converter import Unreadable
 from syncd.installation.backup import truth
 from syncd.notes.front_matter import properties, split
+from tests.support.disk_faults import Fault, failing
 from tests.support.file_world import Filing
-from tests.unit.syncd.vault.test_atomic_write import Fault, failing
 
 PATH = "Captures/default/papers/walrus.pdf"
 NOTE = "Captures/default/papers/Files/walrus.pdf.md"

@@ -16,9 +16,9 @@ from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailab
 from index.model import Query
 from syncd.files.conversion.converter import Unreadable
 from syncd.notes.front_matter import properties, split
+from tests.support.disk_faults import Fault, failing, half
 from tests.support.fakes import fake_embedder
 from tests.support.file_world import Filing
-from tests.unit.syncd.vault.test_atomic_write import Fault, failing, half
 
 PDF = b"%PDF-Quarterly numbers of the walrus farm.\r\n"
 

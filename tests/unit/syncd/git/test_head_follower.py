@@ -13,8 +13,8 @@ from syncd.git import head_follower
 from syncd.git.head_follower import HeadFollower
 from syncd.git.hooks import BELLS, HOOKS, MOVED, install
 from syncd.git.repository import Repository
+from tests.support.git_states import run
 from tests.support.world import World, until
-from tests.unit.syncd.git.test_repository import run
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

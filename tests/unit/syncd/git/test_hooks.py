@@ -17,7 +17,7 @@ from syncd.git import hooks
 from syncd.git.hooks import HOOKS, REMOTE_HOOKS, exclude, find, install, uninstall
 from syncd.git.repository import Repository
 from tests.support.daemon_process import ROOT
-from tests.unit.syncd.git.test_repository import run
+from tests.support.git_states import run
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

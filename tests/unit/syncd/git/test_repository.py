@@ -12,17 +12,10 @@ import pytest
 from index.errors import Conflict, Unavailable
 from syncd.git import head_moves
 from syncd.git.repository import GitPosition, Repository
+from tests.support.git_states import diverge, run
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-
-
-def run(vault, *arguments, check=True):
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    environment |= {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C.UTF-8"}
-    environment |= {f"GIT_{r}_{k}": "t@example.org" for r in ("AUTHOR", "COMMITTER") for k in ("NAME", "EMAIL")}
-    result = subprocess.run(["git", "-C", str(vault), *arguments], env=environment, check=check, capture_output=True)
-    return result.stdout.decode().strip()
 
 
 @pytest.fixture
@@ -122,16 +115,6 @@ def test_a_linked_work_tree_is_a_vault_too(history, tmp_path):
     assert repo.head() == run(tmp_path / "linked", "rev-parse", "HEAD") != first
     assert repo.state() == "ok"
     repo.close()
-
-
-def diverge(vault):
-    run(vault, "switch", "-qc", "other")
-    (vault / "n.md").write_text("theirs\n")
-    run(vault, "commit", "-qam", "theirs")
-    run(vault, "switch", "-q", "main")
-    (vault / "n.md").write_text("ours\n")
-    run(vault, "commit", "-qam", "ours")
-    run(vault, "merge", "-q", "other", check=False)
 
 
 def test_a_conflicted_merge_is_named_and_refuses_a_commit(history, repo):

@@ -7,14 +7,13 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from syncd.git.repository import Repository
 from syncd.git.repository_state import STATES, UNWELL, RepositoryState, advice
-from tests.unit.syncd.git.test_repository import diverge, run
+from tests.support.git_states import CASES, diverge, mended, only_command, ours, run, stale_lock, theirs, with_remote
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -37,99 +36,13 @@ def person(monkeypatch, tmp_path):
     )
 
 
-def with_remote(folder, name, *options):
-    """A vault with a history, a remote and nothing amiss; the options are of `git init`."""
-    root = folder / name
-    root.mkdir()
-    (root / "n.md").write_text("one\n")
-    run(root, "init", "-q", "-b", "main", *options)
-    run(root, "add", "-A")
-    run(root, "commit", "-qm", "one")
-    run(root, "clone", "-q", "--bare", ".", str(folder / "remote.git"))
-    run(root, "remote", "add", "origin", str(folder / "remote.git"))
-    run(root, "push", "-q", "-u", "origin", "main")
-    return root
-
-
 @pytest.fixture
 def vault(tmp_path):
     return with_remote(tmp_path, "My $HOME vault – ü 'x'")
 
 
-def theirs(vault, *, text="theirs\n", name="other.md"):
-    """A commit that the remote has and the vault has not."""
-    clone = vault.parent / "clone"
-    run(vault.parent, "clone", "-q", str(vault.parent / "remote.git"), str(clone))
-    (clone / name).write_text(text)
-    run(clone, "add", "-A")
-    run(clone, "commit", "-qm", "theirs")
-    run(clone, "push", "-q")
-    run(vault, "fetch", "-q")
-
-
-def ours(vault, *, text="ours\n"):
-    (vault / "n.md").write_text(text)
-    run(vault, "commit", "-qam", "ours")
-
-
-def no_repo(vault):
-    shutil.rmtree(vault / ".git")
-
-
-def unborn(vault):
-    shutil.rmtree(vault / ".git")
-    run(vault, "init", "-q")
-
-
-def detached(vault):
-    run(vault, "switch", "-q", "--detach")
-
-
-def detached_alone(vault):
-    run(vault, "switch", "-q", "--detach")
-    ours(vault)
-
-
-def no_upstream(vault):
-    run(vault, "branch", "--unset-upstream")
-
-
-def shallow(vault):
-    ours(vault)
-    run(vault, "push", "-q")
-    origin = f"file://{vault.parent / 'remote.git'}"
-    shutil.rmtree(vault)
-    run(vault.parent, "clone", "-q", "--depth=1", origin, str(vault))
-
-
-def diverged(vault):
-    theirs(vault)
-    ours(vault)
-
-
-def unmade(vault):
-    (vault / ".git" / "HEAD").unlink()
-
-
-def stale_lock(vault):
-    lock = vault / ".git" / "index.lock"
-    lock.write_bytes(b"")
-    old = time.time() - 700
-    os.utime(lock, (old, old))
-
-
 def conflict(vault):
     diverge(vault)
-
-
-def mended(vault):
-    (vault / "n.md").write_text("both\n")
-    run(vault, "add", "n.md")
-
-
-def merge(vault):
-    diverge(vault)
-    mended(vault)
 
 
 def rebase(vault):
@@ -153,37 +66,11 @@ def picked(command):
     return made
 
 
-def bisect(vault):
-    run(vault, "bisect", "start")
-
-
 def popped(vault):
     (vault / "n.md").write_text("stashed\n")
     run(vault, "stash", "-q")
     ours(vault)
     run(vault, "stash", "pop", "-q", check=False)
-
-
-CASES = [
-    pytest.param(no_repo, "no-repo", "", "unborn", id="no repository"),
-    pytest.param(unborn, "unborn", "", "no-remote", id="nothing committed"),
-    pytest.param(unmade, "unmade", "", "ok", id="no HEAD"),
-    pytest.param(detached, "detached", "", "ok", id="detached at a branch"),
-    pytest.param(detached_alone, "detached", "", "no-upstream", id="detached and moved on"),
-    pytest.param(no_upstream, "no-upstream", "", "ok", id="no upstream"),
-    pytest.param(shallow, "shallow", "", "ok", id="shallow"),
-    pytest.param(diverged, "diverged", "", "ahead", id="diverged"),
-    pytest.param(theirs, "behind", "", "ok", id="behind"),
-    pytest.param(ours, "ahead", "", "ok", id="ahead"),
-    pytest.param(stale_lock, "stale-lock", "", "ok", id="a stale lock"),
-    pytest.param(merge, "mid-operation", "merge", "ahead", id="a merge"),
-    pytest.param(bisect, "mid-operation", "bisect", "ok", id="a bisect"),
-]
-
-
-def only_command(text):
-    (command,) = re.findall(r"`([^`]+)`", text)
-    return command
 
 
 def ended(repo, vault):

@@ -23,8 +23,8 @@ from syncd.cli.main import code
 from syncd.daemon.control_socket import ControlServer
 from syncd.graph.perspectives import Perspectives
 from syncd.state.ledger import Ledger
+from tests.support.graph_samples import entity
 from tests.support.world import World, until
-from tests.unit.index.observations.test_observation_rows import entity
 
 STAT = Stat(1, 1, 1)
 ADA = """---

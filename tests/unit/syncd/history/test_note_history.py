@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 
 import pytest
 
@@ -13,8 +11,9 @@ from syncd.cli.main import code
 from syncd.git.note_commits import touches
 from syncd.history.note_history import Event, ordered
 from syncd.history.write_lineage import PROMOTED
+from tests.support.agent_writes import capture, delete, space, undo, update
+from tests.support.git_history import commit, log
 from tests.support.world import World, answering
-from tests.unit.syncd.history.test_undo import capture, delete, space, undo, update
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -26,31 +25,6 @@ def world(tmp_path):
     made.run()
     yield made
     made.close()
-
-
-def commit(world, message, at):
-    world.git("add", "-A")
-    subprocess.run(
-        [
-            "git",
-            "-C",
-            str(world.vault),
-            "-c",
-            "user.name=Ann",
-            "-c",
-            "user.email=a@example.org",
-            "commit",
-            "-qm",
-            message,
-        ],
-        check=True,
-        env=os.environ
-        | {"GIT_COMMITTER_DATE": f"@{at // 1000 + 1} +0000", "GIT_AUTHOR_DATE": f"@{at // 1000 + 1} +0000"},
-    )
-
-
-def log(world, name, **given):
-    return world.app.operations["log"]({"id": name, **given}, lambda _: None)
 
 
 def whats(told):

@@ -367,9 +367,9 @@ def test_one_that_is_due_each_minute_runs(jobs):
 CLOCK = """
 import os, threading, time
 from pathlib import Path
-from syncd.jobs import Jobs
+from syncd.jobs.scheduler import Scheduler
 clock, runs, turned = Path(os.environ["CLOCK_SET"]), {"tick": 0, "daily": 0, "nightly": 0}, threading.Event()
-jobs = Jobs()
+jobs = Scheduler()
 def count(name):
     runs[name] += 1
 jobs.every("tick", 0.1, lambda: count("tick"))
@@ -394,8 +394,8 @@ def test_a_clock_that_jumps_neither_stops_nor_floods_jobs(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", CLOCK], env=environ, capture_output=True, text=True, check=True, timeout=120
     )
-    reservations = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
-    assert [(days, shift) for days, shift, *_ in reservations] == [
+    turns = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
+    assert [(days, shift) for days, shift, *_ in turns] == [
         (0, 0),
         (-1, -1),
         (0, 1),
@@ -403,26 +403,26 @@ def test_a_clock_that_jumps_neither_stops_nor_floods_jobs(tmp_path):
         (-1, -2),
         (20000, 20001),
     ]
-    assert all(2 <= ticks <= 17 for _, _, ticks, *_ in reservations), f"a tick each 0.1 s for 1.5 s\n{done.stdout}"
+    assert all(2 <= ticks <= 17 for _, _, ticks, *_ in turns), f"a tick each 0.1 s for 1.5 s\n{done.stdout}"
     # Each jump ahead owes one run, however far it is; a jump back owes none and stops none.
-    assert [daily for *_, daily, _ in reservations] == [0, 0, 1, 1, 0, 1], done.stdout
-    assert [nightly for *_, nightly in reservations] == [0, 0, 1, 1, 0, 1], done.stdout
+    assert [daily for *_, daily, _ in turns] == [0, 0, 1, 1, 0, 1], done.stdout
+    assert [nightly for *_, nightly in turns] == [0, 0, 1, 1, 0, 1], done.stdout
 
 
 MIDST = """
 import os, threading, time
 from pathlib import Path
-from syncd import jobs
+from syncd.jobs import scheduler
 clock, ticks, turns = Path(os.environ["CLOCK_SET"]), [], iter((-86400,))
-class Turned(jobs._Every):
+class Turned(scheduler._Every):
     def get_next_fire_time(self, previous, now):
         for seconds in turns if len(ticks) > 2 else ():
             fresh = clock.with_name("fresh")
             fresh.write_text(str(seconds))
             fresh.replace(clock)
         return super().get_next_fire_time(previous, now)
-jobs._Every = Turned
-one = jobs.Jobs()
+scheduler._Every = Turned
+one = scheduler.Scheduler()
 enough = threading.Event()
 one.every("tick", 0.05, lambda: ticks.append(time.time()) or len(ticks) < 9 or enough.set())
 one.start()

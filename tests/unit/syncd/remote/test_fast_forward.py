@@ -13,7 +13,7 @@ import pytest
 from syncd.git.repository import Repository
 from syncd.remote import fast_forward as module
 from syncd.remote.fast_forward import JOURNAL, Step, finish, forward
-from tests.unit.syncd.git.test_repository import run
+from tests.support.git_states import run
 
 pytestmark = pytest.mark.skipif(
     any(shutil.which(name) is None for name in ("git", "strace")), reason="git and strace are needed"

@@ -16,8 +16,8 @@ from tests.support.paths import ROOT
 HOLDER = """
 import sys, time
 from pathlib import Path
-from syncd.lock import Lock
-lock = Lock.acquire(Path(sys.argv[1]))
+from syncd.state.process_lock import ProcessLock
+lock = ProcessLock.acquire(Path(sys.argv[1]))
 print(lock.epoch, flush=True)
 time.sleep(60)
 """

@@ -21,6 +21,7 @@ from syncd.vault import atomic_write
 from syncd.vault.openat import Calls, cross, relink, stepwise
 from syncd.vault.path_rules import ours
 from syncd.vault.vault import Vault
+from tests.support.disk_faults import Fault, failing, half
 from tests.support.paths import ROOT
 
 ONE, TWO = b"one\n" * 100, b"two\r\n" * 3000
@@ -79,37 +80,6 @@ def fresh(tmp_path):
         return root
 
     return make
-
-
-class Fault:
-    """Calls of which the `nth` of the one named `field` goes wrong."""
-
-    def __init__(self, field, nth, act, **calls):
-        self.field, self.nth, self.act, self.seen = field, nth, act, 0
-        self.real = dataclasses.replace(Calls(), **calls)
-        self.calls = dataclasses.replace(self.real, **{field: self})
-
-    @property
-    def hit(self):
-        return self.seen >= self.nth
-
-    def __call__(self, *arguments, **named):
-        self.seen += 1
-        real = getattr(self.real, self.field)
-        return self.act(real, *arguments, **named) if self.seen == self.nth else real(*arguments, **named)
-
-
-def failing(code):
-    def act(_real, *_arguments, **_named):
-        raise OSError(code, os.strerror(code))
-
-    return act
-
-
-def half(real, file, data):
-    """A disk that takes half of what it is given, and is full then."""
-    real(file, data[: len(data) // 2])
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def short(real, file, data):
@@ -373,7 +343,7 @@ LIMITED = """
     import resource, signal, sys
     from pathlib import Path
     from index.errors import Unavailable
-    from syncd.vault import Vault
+    from syncd.vault.vault import Vault
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
     try:

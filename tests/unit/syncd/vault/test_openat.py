@@ -157,7 +157,7 @@ DENY = """
     import hashlib
     from pathlib import Path
     from syncd import openat
-    from syncd.vault import Vault
+    from syncd.vault.vault import Vault
     assert openat.opener() is openat.stepwise
     vault = Vault(Path(sys.argv[2]))
     vault.create("a/b.md", b"one")

@@ -560,7 +560,7 @@ TRIED = """
     import hashlib, json, sys
     from pathlib import Path
     from index.errors import MemexError
-    from syncd.vault import Vault
+    from syncd.vault.vault import Vault
     vault = Vault(Path(sys.argv[1]))
     listing = vault.listing()
     told = {}

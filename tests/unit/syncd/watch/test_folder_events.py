@@ -153,11 +153,11 @@ def test_a_root_that_is_no_longer_watched_is_broken(vault, listening):
 
 CLOSED = """
     import os, sys, time
-    from syncd.ears import Ears
+    from syncd.watch.folder_events import FolderEvents
     root, heard, doubts = sys.argv[1], [], []
     for name in ("one", "two"):
         os.mkdir(f"{root}/{name}", 0o000)
-    ears = Ears(root, heard.extend, doubts.append, lambda path, folder=False: False)
+    ears = FolderEvents(root, heard.extend, doubts.append, lambda path, folder=False: False)
     print(ears.folders, sorted(ears.unwatched), doubts)
     for name in ("one", "two"):
         os.chmod(f"{root}/{name}", 0o700)
@@ -173,7 +173,7 @@ CLOSED = """
     ears.close()
     os.chmod(root, 0o300)
     try:
-        Ears(root, heard.extend, doubts.append, lambda path, folder=False: False)
+        FolderEvents(root, heard.extend, doubts.append, lambda path, folder=False: False)
     except PermissionError:
         print("refused")
 """

@@ -363,11 +363,11 @@ def test_an_overflow_asks_for_a_listing(vault, heard):
 LIMITED = """
 import os, sys, time
 from pathlib import Path
-from syncd.watch import Watch
+from syncd.watch.watcher import Watcher
 root, limit, low = Path(sys.argv[1]), Path("/proc/sys/user") / sys.argv[2], sys.argv[3]
 heard, doubts = [], []
 limit.write_text(low)
-watch = Watch(root, heard.extend, doubts.append, ignored=lambda path, folder=False: False, poll_s=0.1)
+watch = Watcher(root, heard.extend, doubts.append, ignored=lambda path, folder=False: False, poll_s=0.1)
 watch.start()
 hearing = watch.hearing()
 print(hearing.state, hearing.folders, hearing.problem)

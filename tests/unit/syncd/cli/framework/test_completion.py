@@ -14,8 +14,8 @@ import time
 import pytest
 
 from syncd.daemon.control_socket import ControlServer
+from tests.support.command_line import HEAVY
 from tests.support.paths import ROOT
-from tests.unit.syncd.cli.test_main import HEAVY
 
 JOBS = [{"name": "listing"}, {"name": "deep check"}]
 QUEUED = [{"id": "4f0e", "status": "failed", "title": "a.pdf"}, {"id": "4a1b", "status": "done", "title": ""}]

@@ -10,8 +10,8 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from syncd.cli.main import code
+from tests.support.mermaid import valid
 from tests.support.world import World, answering
-from tests.unit.syncd.graph.test_diagrams import valid
 
 
 @pytest.fixture(autouse=True)

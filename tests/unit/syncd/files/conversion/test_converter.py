@@ -203,7 +203,7 @@ def test_a_child_outlives_its_parent_by_a_moment(big, tmp_path):
     told = f"""
 import sys, threading
 from pathlib import Path
-from syncd.convert import Limits, converted
+from syncd.files.conversion.converter import Limits, converted
 print("begun", flush=True)
 converted(Path({str(big)!r}), "application/pdf", Limits(), threading.Event())
 """

@@ -1,0 +1,38 @@
+"""A service manager's socket that hears what a daemon tells it."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+from syncd.daemon.service_watchdog import Supervisor
+
+
+class Ear:
+    """Hears what the service manager is told."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(str(path))
+        self.supervisor = Supervisor(str(path), 0.2)
+
+    def until(self, wanted, within=60.0):
+        """All that is heard up to the message that has `wanted` in it."""
+        said, end = [], time.monotonic() + within
+        while not said or wanted not in said[-1]:
+            assert time.monotonic() < end, said
+            self.socket.settimeout(max(0.01, end - time.monotonic()))
+            said.append(self.socket.recv(1000).decode())
+        return said
+
+    def silent(self, seconds, what):
+        """Whether `what` is not said for so long, from the moment on that all before has been heard."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self.socket.settimeout(left)
+            try:
+                if what in self.socket.recv(1000).decode():
+                    return False
+            except TimeoutError:
+                return True
+        return True

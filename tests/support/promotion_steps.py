@@ -1,0 +1,45 @@
+"""Promotion and its way back as single steps, and a fault at a chosen write of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from tests.support.world import World, promote
+
+CALLS = ("write", "fsync", "fchmod", "rename", "exchange", "unlink", "mkdir", "rmdir")
+
+
+@contextmanager
+def failing(world: World, at: int, error: Callable[[], BaseException], *, dead: bool) -> Iterator[list[int]]:
+    """The `at`-th call that changes the disk fails; with `dead`, so does every later one. The list holds those that failed."""
+    calls = itertools.count(1)
+    failed: list[int] = []
+
+    def wrapped(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any, **named: Any) -> Any:
+            number = next(calls)
+            if number == at or (dead and number > at):
+                failed.append(number)
+                raise error()
+            return real(*given, **named)
+
+        return call
+
+    vault, ledger = world.app.vault, world.app.ledger
+    whole, run = vault._calls, ledger.run
+    vault._calls = replace(whole, **{name: wrapped(getattr(whole, name)) for name in CALLS})
+    if dead:
+        ledger.run = wrapped(run)
+    try:
+        yield failed
+    finally:
+        vault._calls, ledger.run = whole, run
+
+
+def steps(world: World) -> dict[str, Callable[[], object]]:
+    own = world.app.services.promotions
+    return {"promote": lambda: promote(world, "f1", to="Birds"), "unpromote": lambda: own.unpromote("f1")}
