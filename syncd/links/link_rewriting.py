@@ -114,7 +114,10 @@ def _said(spot: LinkPosition, led: str, wanted: str, source: tuple[str, str], mo
     """What the spot is to say: the first spelling that leads there and can be written there."""
     if spot.whole:
         return spot.says(wanted)
-    for target in _spellings(spot.link.target, led, wanted, source, move):
+    targets = _spellings(spot.link.target, led, wanted, source, move)
+    if not move.private(source[1], wanted) and move.after.resolve(_without(wanted), source[1]) not in {None, wanted}:
+        targets.append(wanted)  # its name without the ending is another note's: Note.md.md beside Note.md
+    for target in targets:
         if move.after.resolve(target, source[1]) == wanted and (said := spot.says(target)) is not None:
             return said
     return None

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from syncd.notes.front_matter import decode, encode
@@ -141,6 +141,11 @@ def compared(before, after, moves):
             assert now[3] == moves.get(was[3], was[3]), (was, now)
 
 
+MISREAD = ["note two.md", "Note.md", "a/Note.md"], {"note two.md": "Note.md.md"}
+"""Without its ending, the new name is that of another note."""
+
+
+@example((*MISREAD, {"note two.md": "", "Note.md": "", "a/Note.md": "[[note two]]"}))
 @examples(40)
 @given(vaults())
 def test_every_link_leads_where_it_led_and_nothing_else_changes(drawn):
