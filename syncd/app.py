@@ -36,10 +36,10 @@ from syncd.jobs.scheduler import Scheduler
 from syncd.owner.operations import Operation, operations
 from syncd.remote.push_webhook import PushWebhook
 from syncd.settings.settings import Settings
+from syncd.state.folder import KEY_FILE, private
 from syncd.state.process_lock import sole
-from syncd.state.state_folder import KEY_FILE, private
 from syncd.telemetry import request_traces
-from syncd.telemetry.metrics import Sample
+from syncd.telemetry.metric_samples import Sample
 from syncd.vault.path_rules import note as is_note
 from syncd.watch.watcher import Watcher, WatcherState
 from syncd.workspaces.agent_access import AgentAccess
@@ -79,17 +79,7 @@ class App:
             self.filing = filing(tools, self.sync, self.queue, ImportedFiles(self.ledger), settings)
             self.worker = background_jobs.worker(self.opened, self.agent_access, tools, self.filing.handler)
             self.services = vault_services(self.opened, self.agent_access, self.follow, lambda: self.jobs.stopping)
-            captures = self.opened.captures
-            self.labels = Backfill(
-                lambda name, path, found, replacing: self.agent_access.workspace(name).enrich(
-                    path, found, replacing=replacing
-                ),
-                self.agent_access.workspace,
-                captures,
-                self.vault,
-                self.enricher,
-                inbox=settings.vault.inbox,
-            )
+            self.labels = self._backfill()
             self.jobs = self._planned()
             self.health = Health(
                 self.opened,
@@ -104,6 +94,19 @@ class App:
                 alone=self.alone,
             )
             self._closing = stack.pop_all()
+
+    def _backfill(self) -> Backfill:
+        access = self.agent_access
+        return Backfill(
+            lambda name, path, enrichment, replacing: access.workspace(name).enrich(
+                path, enrichment, replacing=replacing
+            ),
+            access.workspace,
+            self.opened.captures,
+            self.vault,
+            self.enricher,
+            inbox=self.settings.vault.inbox,
+        )
 
     def _name(self, parts: Opened) -> None:
         """Give the open parts names on the App too: commands use them."""

@@ -9,17 +9,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import index.text.text_sketch as sketches
+import index.text.similarity_sketch as sketches
 from index.encoders.word_frequency import places
 from index.model import Noted
 from index.names import stem
 from index.search import vector_similarity
 from index.search.vector_similarity import Neighbours
-from index.text.text_sketch import Sketch
+from index.text.similarity_sketch import Sketch
 from syncd.consolidation.analysis import capture_attention
 from syncd.consolidation.analysis.findings import Finding, Findings, key_of
 from syncd.consolidation.analysis.topic_groups import groups
-from syncd.graph import graph_attention, similar_nodes
+from syncd.graph import attention_report, similar_nodes
 from syncd.history.audit_log import Events
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ EMPTY: Final = sketches.sketch("")
 def found(
     index: Index,
     workspace: str,
-    graph: graph_attention.Report[Events],
+    graph: attention_report.Report[Events],
     *,
     linked: Collection[str],
     now: int,
@@ -89,7 +89,7 @@ class _Scan:
 
     captured: _Captured
     compared: capture_attention.Compared
-    graph: graph_attention.Report[Events]
+    graph: attention_report.Report[Events]
     linked: Collection[str]
     now: int
 

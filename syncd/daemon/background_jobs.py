@@ -21,8 +21,8 @@ from syncd.jobs.queued_job import Kind
 from syncd.jobs.run_history import RunHistory
 from syncd.jobs.scheduler import Scheduler
 from syncd.jobs.worker import Handler, Work, Worker
-from syncd.remote.remote_sync import TICK_S
-from syncd.state.state_folder import collect
+from syncd.remote.branch_sync import TICK_S
+from syncd.state.folder import collect
 from syncd.sync.deep_check import DAY_S
 from syncd.uploads.chunk_files import spare
 from syncd.uploads.upload_sessions import Uploads

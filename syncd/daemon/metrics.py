@@ -12,7 +12,7 @@ from index.encoders.embedder import Embedder
 from syncd.commits.committer import Committer
 from syncd.daemon.health import Health
 from syncd.sync.pipeline import Sync
-from syncd.telemetry.metrics import Sample
+from syncd.telemetry.metric_samples import Sample
 
 ENCODER: Final = ("loading", "ready", "broken")
 WATCH: Final = ("ok", "degraded", "poll", "off")

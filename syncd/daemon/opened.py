@@ -25,9 +25,9 @@ from syncd.history.unlogged_changes import UnloggedChanges
 from syncd.indexes.index_builds import IndexBuilds, IndexBuildSettings, ScopeIndex
 from syncd.jobs.queue import Queue
 from syncd.settings.settings import Settings
+from syncd.state.folder import LEDGER, claim
 from syncd.state.ledger import Ledger
 from syncd.state.process_lock import ProcessLock
-from syncd.state.state_folder import LEDGER, claim
 from syncd.sync.deep_check import DeepCheck
 from syncd.sync.hand_edits import HandEdits
 from syncd.sync.pipeline import Sync

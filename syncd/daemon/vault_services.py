@@ -37,7 +37,7 @@ from syncd.promotion.promotions import Promotions
 from syncd.promotion.proposal_store import Proposals
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.promotion.waiting_captures import WaitingCaptures
-from syncd.remote.remote_sync import RemoteSync
+from syncd.remote.branch_sync import RemoteSync
 from syncd.review.archive import WAYS, Archive
 from syncd.review.review import Review
 from syncd.sync.pipeline import Sync

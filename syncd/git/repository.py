@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from index.errors import Conflict, Unavailable
 from syncd.git.child_process import Done, apart
-from syncd.git.git_folder import common, looks, own, stat
+from syncd.git.repository_folder import common, looks, own, stat
 from syncd.git.repository_state import REWRITTEN, RepositoryState, advice, tied
 from syncd.git.stale_locks import stale
 

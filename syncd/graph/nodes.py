@@ -25,7 +25,7 @@ from syncd.captures.note_update import parsed, unread
 from syncd.captures.writer import alone, unnamed
 from syncd.documents import entity_edits
 from syncd.documents.capture_note import free_name, node_file
-from syncd.graph import graph_attention, graph_report, node_edits
+from syncd.graph import attention_report, node_edits, workspace_report
 from syncd.graph.node_edits import Related, sized, typed, unknown
 from syncd.graph.node_request import FACTS, NewNode, bounded, checked, checked_summary, own_properties
 from syncd.history.audit_log import Events
@@ -132,23 +132,23 @@ class Nodes:
 
     def gaps(self, limit: int) -> list[Gap]:
         """Nodes that are named in others' observations without a relation, the most named first."""
-        return graph_report.gaps(self._index, self.workspace)[:limit]
+        return workspace_report.gaps(self._index, self.workspace)[:limit]
 
     def similar(self, limit: int, min_score: float) -> list[tuple[Vertex, Vertex, float]]:
         """Pairs of nodes without a relation that say the most similar things."""
-        return graph_report.alike(self._index, self.workspace, limit, min_score)
+        return workspace_report.alike(self._index, self.workspace, limit, min_score)
 
-    def report(self) -> graph_attention.Report[Events]:
+    def report(self) -> attention_report.Report[Events]:
         """All that wants attention."""
-        return graph_report.report(self._index, self.workspace, self._tools)
+        return workspace_report.report(self._index, self.workspace, self._tools)
 
-    def pending(self) -> list[graph_attention.Pending]:
+    def pending(self) -> list[attention_report.Pending]:
         """The nodes whose summary is owed."""
-        return graph_report.pending(self._index, self.workspace)
+        return workspace_report.pending(self._index, self.workspace)
 
-    def stats(self) -> graph_report.Stats:
+    def stats(self) -> workspace_report.Stats:
         """How much there is."""
-        return graph_report.stats(self._index, self.workspace)
+        return workspace_report.stats(self._index, self.workspace)
 
     # Writing
 

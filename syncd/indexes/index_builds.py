@@ -26,7 +26,7 @@ from index.scope.reader import Looks
 from index.storage.chunk_store import StoreDamaged, discard
 from index.text.chunking import Sizes, sizes
 from syncd.indexes.previous_encoder import missed, settings_of, table
-from syncd.state.state_folder import private
+from syncd.state.folder import private
 
 log = logging.getLogger(__name__)
 

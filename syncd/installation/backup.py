@@ -33,7 +33,7 @@ from syncd.history.audit_log import CAME, HEAD
 from syncd.history.overwritten_bytes import FOLDER
 from syncd.installation.vault_setup import quoted
 from syncd.state import ledger
-from syncd.state.state_folder import LEDGER, synced
+from syncd.state.folder import LEDGER, synced
 
 FORMAT = 1
 MANIFEST, SETTINGS = "manifest.json", "settings.toml"

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd.installation import unit_files
 from syncd.settings.settings import Settings
-from syncd.state.state_folder import private
+from syncd.state.folder import private
 
 PATIENCE_S = 180.0  # for a manager's own commands: `start` returns when the daemon is ready, or is not
 SHOWN = ("LoadState", "ActiveState", "SubState", "UnitFileState", "StatusText", "MainPID", "NRestarts", "Result")

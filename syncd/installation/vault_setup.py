@@ -11,8 +11,8 @@ from pathlib import Path
 
 from index.errors import Conflict, NotFound
 from syncd.settings.settings import Settings, config_file, load
+from syncd.state.folder import KEY_FILE, LEDGER, claim, default_state, digest, private
 from syncd.state.ledger import Ledger
-from syncd.state.state_folder import KEY_FILE, LEDGER, claim, default_state, digest, private
 from syncd.vault.vault import Vault
 from syncd.workspaces.api_keys import ApiKeys
 

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from syncd.state.state_folder import synced
+from syncd.state.folder import synced
 
 
 class Staged:

@@ -15,7 +15,7 @@ from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavai
 from syncd.history import digest_chain
 from syncd.history.audit_log import WANTED, AuditLog
 from syncd.history.digest_chain import Checked, Entry, Head
-from syncd.state.state_folder import synced
+from syncd.state.folder import synced
 from syncd.vault.location import place
 from syncd.vault.vault import Vault
 

@@ -12,7 +12,7 @@ from index.errors import Conflict
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
 
 if TYPE_CHECKING:
-    from syncd.remote.remote_sync import RemoteSync
+    from syncd.remote.branch_sync import RemoteSync
 
 STAGES: Final = ("committing", "fetching", "merging", "moving", "pushing")
 

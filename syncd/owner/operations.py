@@ -21,7 +21,7 @@ from syncd.jobs.worker import Worker
 from syncd.owner import audit, consolidation, git, history, notes, promotion, review, uploads, workspaces_and_keys
 from syncd.owner import index as owner_index
 from syncd.owner import jobs as owner_jobs
-from syncd.owner.graph import graph_report, memory_json, perspectives
+from syncd.owner.graph import memory_json, perspectives, reports
 from syncd.owner.graph import nodes as owner_graph
 from syncd.workspaces.agent_access import AgentAccess
 
@@ -71,7 +71,7 @@ def _on_graphs(opened: Opened, agent_access: AgentAccess) -> dict[str, Operation
 
     return {
         **owner_graph.operations(nodes),
-        **graph_report.operations(nodes),
+        **reports.operations(nodes),
         **memory_json.operations(nodes, index),
         **perspectives.operations(
             opened.perspectives, workspace=agent_access.workspace, index=index, look=opened.sync.want_listing

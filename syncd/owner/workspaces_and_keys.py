@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from syncd.graph.perspectives import Perspectives
-from syncd.state.state_folder import KEY_FILE, private
+from syncd.state.folder import KEY_FILE, private
 from syncd.workspaces.agent_access import AgentAccess
 from syncd.workspaces.api_keys import ApiKey, ApiKeys
 

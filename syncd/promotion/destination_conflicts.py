@@ -18,8 +18,8 @@ from syncd.notes.checkboxes import item
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, split
 from syncd.notes.quoted_text import fenced, link, shown
 from syncd.notes.secret_patterns import redacted
+from syncd.promotion.plan import other_name
 from syncd.promotion.promoted_note import unmarked
-from syncd.promotion.promotion_plan import other_name
 from syncd.promotion.promotions import Promotions
 from syncd.promotion.proposal_store import Proposal, Proposals
 from syncd.promotion.vault_snapshot import VaultSnapshot

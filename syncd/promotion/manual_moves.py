@@ -22,8 +22,8 @@ from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, pro
 from syncd.promotion.link_updates import LinkUpdates, relinking
 from syncd.promotion.marked_captures import written_at
 from syncd.promotion.moved_note_detection import MovedNote, MovedNotes
+from syncd.promotion.plan import Stored, stored_of, there_of, told
 from syncd.promotion.promoted_note import INBOX_ONLY, PROMOTED_AT, inside, promoted
-from syncd.promotion.promotion_plan import Stored, stored_of, there_of, told
 from syncd.promotion.promotions import Promotions
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.sync.hand_edits import TORN

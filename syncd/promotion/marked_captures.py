@@ -22,8 +22,8 @@ from syncd.history.audit_log import authored
 from syncd.history.change_journal import sha256
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode
 from syncd.promotion.destination_conflicts import DestinationConflicts
+from syncd.promotion.plan import Plan, Taken, fit, restless, speak
 from syncd.promotion.promoted_note import DEFECT, UNCLEAR, Problem
-from syncd.promotion.promotion_plan import Plan, Taken, fit, restless, speak
 from syncd.promotion.promotions import AUTHOR, Promotions
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.promotion.waiting_captures import WaitingCaptures

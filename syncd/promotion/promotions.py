@@ -25,8 +25,8 @@ from syncd.history.audit_log import Author, authored
 from syncd.history.change_journal import RECENT_MS, ChangeJournal, Entry, MovePlan, Step, sha256
 from syncd.notes.front_matter import FrontmatterError, decode, encode, properties, split
 from syncd.promotion.link_updates import Walk, relinking
+from syncd.promotion.plan import Plan, merged, own_id, planned, told
 from syncd.promotion.promoted_note import DEFECT, Problem, promoted
-from syncd.promotion.promotion_plan import Plan, merged, own_id, planned, told
 from syncd.promotion.return_to_inbox import STANDING, return_of
 from syncd.promotion.vault_snapshot import VaultSnapshot
 

@@ -16,8 +16,8 @@ from syncd.history.change_journal import ChangeJournal, Entry, MovePlan, Step, m
 from syncd.indexes.note_lookup import candidates, chosen
 from syncd.notes.front_matter import FrontmatterError, decode, encode
 from syncd.promotion.link_updates import relinking
+from syncd.promotion.plan import freed, told
 from syncd.promotion.promoted_note import Problem, names, returned
-from syncd.promotion.promotion_plan import freed, told
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.vault.path_rules import join
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from index.errors import Conflict, Unavailable
 from syncd.git.stale_locks import held
-from syncd.state.state_folder import private
+from syncd.state.folder import private
 from syncd.vault.openat import FOLDER, lstat, opener
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from index.errors import Conflict, InvalidArgument, NotFound
+from syncd.state.folder import private
 from syncd.state.ledger import Ledger
-from syncd.state.state_folder import private
 
 SECRET = "hook-secret"  # noqa: S105 - the name of the file that holds it
 KEPT_MS = 24 * 3600 * 1000  # for so long a delivery is remembered

@@ -26,13 +26,13 @@ from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, pro
 from syncd.notes.inline_syntax import wikilinks
 from syncd.notes.property_reader import as_text
 from syncd.promotion.link_updates import relinking
+from syncd.promotion.plan import freed, restless, told
 from syncd.promotion.promoted_note import HINDERING, Problem, names
-from syncd.promotion.promotion_plan import freed, restless, told
 from syncd.promotion.promotions import Promotions
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.promotion.waiting_captures import WaitingCaptures
 from syncd.review.archive_rules import away, brought_back, home, reason, set_aside
-from syncd.review.review_base import DISMISSED
+from syncd.review.bases_table import DISMISSED
 from syncd.vault.location import ARCHIVE
 from syncd.vault.path_rules import join
 

@@ -10,7 +10,7 @@ from typing import Final
 from index.errors import InvalidArgument
 from syncd.documents.owner_marks import OwnerMarks, marks
 from syncd.notes.front_matter import PropertyValue, edit, properties, split
-from syncd.review.review_base import DISMISSED
+from syncd.review.bases_table import DISMISSED
 from syncd.vault.location import ARCHIVE, place
 
 DAY_MS: Final = 24 * 3600 * 1000

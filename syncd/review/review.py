@@ -29,7 +29,7 @@ from syncd.notes.front_matter import properties as properties_of
 from syncd.notes.timestamps import iso
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.promotion.waiting_captures import WaitingCaptures
-from syncd.review.review_base import DISMISSED, NAME, review_table
+from syncd.review.bases_table import DISMISSED, NAME, review_table
 from syncd.review.suggestions import Habits, Subject, Suggestions, habits, properties, shared, shingles, suggested
 from syncd.state.ledger import Ledger
 from syncd.sync.hand_edits import said

@@ -18,7 +18,7 @@ from syncd.settings.automation import ConsolidateSettings, GitSettings, PromoteS
 from syncd.settings.knowledge_base import KbSettings
 from syncd.settings.reporting import LogSettings, TelemetrySettings
 from syncd.settings.values import Setting, Variants, closest, listed, setting, typed
-from syncd.state.state_folder import default_state, remembered
+from syncd.state.folder import default_state, remembered
 
 if TYPE_CHECKING:
     from index.encoders.embedder import EmbedSettings

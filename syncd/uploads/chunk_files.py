@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from index.errors import InvalidArgument, Unavailable
-from syncd.state.state_folder import private, synced
+from syncd.state.folder import private, synced
 
 BLOCK: Final = 1_048_576  # bytes that are held at once
 ABOUT, WHOLE, ALONE, GONE = "about.json", "whole", ".file", ".gone-"

@@ -19,7 +19,7 @@ from syncd.documents.file_types import HEAD, KNOWN, kind_of, suffix
 from syncd.jobs.queue import Queue
 from syncd.jobs.queued_job import Job
 from syncd.settings.knowledge_base import KbSettings
-from syncd.state.state_folder import synced
+from syncd.state.folder import synced
 from syncd.uploads import upload_request
 from syncd.uploads.chunk_files import ALONE, OURS, About, ChunkFiles, disk, found, leftovers, spare, write
 

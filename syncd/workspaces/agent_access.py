@@ -17,7 +17,7 @@ from syncd.captures.inbox import Inbox
 from syncd.documents.capture_note import workspace_name
 from syncd.history.audit_log import Author
 from syncd.remote.push_webhook import PushWebhook
-from syncd.telemetry.metrics import Sample
+from syncd.telemetry.metric_samples import Sample
 from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.location import place
 from syncd.workspaces.api_keys import ApiKeys

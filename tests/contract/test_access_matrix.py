@@ -29,8 +29,8 @@ from mcp_server.rest import routes as rest
 from mcp_server.server import app, now_ms
 from mcp_server.tools.families import FAMILIES
 from syncd.settings.access import AccessSettings, LimitsSettings
+from syncd.state.folder import LEDGER
 from syncd.state.ledger import Ledger
-from syncd.state.state_folder import LEDGER
 from syncd.workspaces.api_keys import ApiKeys
 from tests.support.identity_provider import AUDIENCE, Team
 from tests.support.live_server import CRASH, PLAIN, SLOW, STATIC_MCP, STATIC_REST, client, run, running

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Make the files that tests/unit/syncd/files/conversion/readers/test_real_files.py reads, by programs that people use and never by a converter's own library.
+# Make the files that tests/integration/test_real_files.py reads, by programs that people use and never by a converter's own library.
 #
 # Needs Debian's: pandoc libreoffice-writer libreoffice-calc libreoffice-impress groff ghostscript poppler-utils
 # qpdf gnumeric chromium fonts-ipafont-gothic. What it makes is committed: run it only to change a source.

@@ -76,7 +76,7 @@ def test_while_somebody_is_at_work_nothing_is_committed_and_the_lock_is_left_alo
 
 
 def test_while_somebody_is_at_work_nothing_is_exchanged_and_what_to_do_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr("syncd.remote.remote_sync.LOCKED_S", 0.0)
+    monkeypatch.setattr("syncd.remote.branch_sync.LOCKED_S", 0.0)
     device = SyncedDevice(tmp_path)
     device.here("ours.md", "ours\n")
     device.there("theirs.md", "theirs\n")

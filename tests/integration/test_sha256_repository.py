@@ -9,7 +9,7 @@ import pytest
 from index.errors import Conflict, Unavailable
 from syncd.git import head_moves
 from syncd.git.repository import Repository
-from syncd.remote.remote_sync import Outcome
+from syncd.remote.branch_sync import Outcome
 from tests.support.agent_writes import capture, undo, update
 from tests.support.git_history import commit, log
 from tests.support.git_states import run

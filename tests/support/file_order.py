@@ -24,7 +24,7 @@ SECONDS = {
     "unit/syncd/sync/test_hand_edits": 22,
     "contract/test_guard": 20,
     "unit/syncd/graph/test_memory_json": 20,
-    "unit/syncd/remote/test_remote_sync": 20,
+    "unit/syncd/remote/test_branch_sync": 20,
     "unit/syncd/documents/test_parser": 19,
     "unit/syncd/graph/test_nodes": 18,
     "property/test_index_machine": 18,

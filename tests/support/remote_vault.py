@@ -5,7 +5,7 @@ from __future__ import annotations
 from syncd.git.repository import Repository
 from syncd.history.audit_log import AuditLog
 from syncd.history.audited_vault import AuditedVault
-from syncd.remote.remote_sync import PARKED, RemoteSync
+from syncd.remote.branch_sync import PARKED, RemoteSync
 from syncd.settings.automation import GitSettings
 from syncd.state.ledger import Ledger
 from tests.support.git_states import run, with_remote

@@ -7,7 +7,7 @@ from typing import Any
 
 from index.model import Record
 from syncd.consolidation.analysis.findings import Finding, Findings, key_of
-from syncd.graph.graph_attention import Report
+from syncd.graph.attention_report import Report
 from tests.support.world import World
 
 

@@ -20,7 +20,7 @@ from syncd.app import App
 from syncd.daemon import background_jobs
 from syncd.git import hooks
 from syncd.installation.vault_setup import adopt
-from syncd.remote import remote_sync
+from syncd.remote import branch_sync
 from syncd.settings.access import LimitsSettings
 from syncd.settings.automation import GitSettings
 from syncd.settings.settings import ServerSettings, SyncSettings
@@ -51,7 +51,7 @@ def settings(vault, state):
 
 def hasten(put=setattr):
     """Have what waits for seconds and minutes in life wait for parts of seconds."""
-    put(remote_sync, "BACKOFF_S", (0.5, 2.0))
+    put(branch_sync, "BACKOFF_S", (0.5, 2.0))
     put(background_jobs, "TICK_S", 0.5)
     put(background_jobs, "MARKS_S", 0.5)
     put(background_jobs, "COMMITS_S", 0.5)

@@ -14,7 +14,7 @@ from index.errors import Conflict, InvalidArgument
 from syncd.cli.framework.commands import Command, answer, flag, flags, now, settings
 from syncd.cli.terminal import result_text
 from syncd.settings.settings import NO_VAULT, Settings, config_file
-from syncd.state.state_folder import claim, default_state
+from syncd.state.folder import claim, default_state
 from syncd.version import installed
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _chosen(contents: Contents) -> Settings:
 
 def _settings(text: str | None) -> Path | None:
     """The settings file that was written; None where there is one, or the backup has none that fits."""
-    from syncd.state.state_folder import private
+    from syncd.state.folder import private
 
     file = config_file(flags().get("config"), os.environ, Path.cwd())
     if text is None or file.exists():

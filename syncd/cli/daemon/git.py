@@ -14,7 +14,7 @@ from syncd.cli.framework.commands import Command, Group, answer, as_json, ask, c
 from syncd.cli.terminal import result_text
 from syncd.git.hooks import HOOKS, REMOTE_HOOKS, Hook, exclude, find, install, uninstall
 from syncd.git.repository import Repository
-from syncd.state.state_folder import remembered
+from syncd.state.folder import remembered
 
 REPO = click.option(
     "--repo",

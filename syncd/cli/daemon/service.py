@@ -13,7 +13,7 @@ import click
 from index.errors import NotFound, Unavailable
 from syncd.cli.framework.commands import Group, answer, flag, settings, talk
 from syncd.settings.settings import Settings, config_file
-from syncd.state.state_folder import remembered
+from syncd.state.folder import remembered
 
 if TYPE_CHECKING:
     from syncd.installation.service_manager import Launchd, Systemd

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from index.errors import MemexError, Unavailable
 from syncd.cli.doctor.doctor import Finding, Patient, Rank, gone, mine, private, word
 from syncd.daemon import control_socket
-from syncd.state.state_folder import remembered
+from syncd.state.folder import remembered
 from syncd.version import installed
 
 if TYPE_CHECKING:
@@ -148,8 +148,8 @@ def _answering(patient: Patient) -> Iterator[Finding]:
 
 def ledger(patient: Patient) -> Iterator[Finding]:
     """The file that can't be made again from the notes."""
+    from syncd.state.folder import LEDGER
     from syncd.state.ledger import examined
-    from syncd.state.state_folder import LEDGER
 
     path = patient.state / LEDGER
     if mine(path) is None:
@@ -167,8 +167,8 @@ def ledger(patient: Patient) -> Iterator[Finding]:
 
 def audit(patient: Patient) -> Iterator[Finding]:
     """The log of every write: whether each entry is as it was written, and none missing."""
+    from syncd.state.folder import LEDGER
     from syncd.state.ledger import examined
-    from syncd.state.state_folder import LEDGER
 
     path = patient.state / LEDGER
     if mine(path) is None or examined(path):
@@ -208,8 +208,8 @@ def queue(patient: Patient) -> Iterator[Finding]:
     from syncd.jobs.queue import STAGED
     from syncd.jobs.queued_job import UNFINISHED, unfinished
     from syncd.jobs.staged_files import Staged, strays
+    from syncd.state.folder import LEDGER
     from syncd.state.ledger import examined, peeked
-    from syncd.state.state_folder import LEDGER
 
     path = patient.state / LEDGER
     if mine(path) is None or examined(path):

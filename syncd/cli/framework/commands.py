@@ -20,7 +20,7 @@ from syncd.cli.framework import help_text
 from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
 from syncd.settings.settings import Settings, load
-from syncd.state.state_folder import remembered
+from syncd.state.folder import remembered
 from syncd.telemetry import log
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from typing import Final, TypeAlias
 from index.model import Noted
 from index.search import vector_similarity
 from index.search.vector_similarity import Neighbours
-from index.text import text_sketch
-from index.text.text_sketch import Common, Pairs, Sketch
+from index.text import similarity_sketch
+from index.text.similarity_sketch import Common, Pairs, Sketch
 from syncd.consolidation.analysis.contradiction_rules import INSTEAD, IS, IS_NOT, OVER
 from syncd.consolidation.analysis.contradictions import Against, NoteClaims, Telling, contrary, titles
 from syncd.consolidation.analysis.duplicates import Duplicate, twin
@@ -63,14 +63,14 @@ class Compared:
 
 def likely(sketches: Sequence[Sketch], rows: Sequence[int], neighbours: Neighbours, go_on: GoOn) -> Pairs:
     """The pairs of notes that are worth comparing, the likeliest first. `rows`: which note each of those with neighbours is."""
-    runs = text_sketch.sharing_runs(sketches, RUNS)
+    runs = similarity_sketch.sharing_runs(sketches, RUNS)
     go_on()
-    words = text_sketch.sharing_words(sketches, RARE)
+    words = similarity_sketch.sharing_words(sketches, RARE)
     go_on()
-    found = text_sketch.union((runs, words, vector_similarity.close(neighbours, rows, NEAR)))
+    found = similarity_sketch.union((runs, words, vector_similarity.close(neighbours, rows, NEAR)))
     go_on()
-    share = text_sketch.overlap(sketches, found)
-    return text_sketch.ranked(found, share, SHARED)
+    share = similarity_sketch.overlap(sketches, found)
+    return similarity_sketch.ranked(found, share, SHARED)
 
 
 def compared(

@@ -10,7 +10,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from index.text.text_sketch import RUN, pieces
+from index.text.similarity_sketch import RUN, pieces
 from syncd.consolidation.analysis.contradictions import NoteClaims, titles
 from syncd.consolidation.analysis.sentence_claims import WIDE, Claim
 

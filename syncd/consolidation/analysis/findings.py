@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 from index.model import Noted
-from syncd.graph.graph_attention import Report
+from syncd.graph.attention_report import Report
 
 # merge-duplicates: the second says nothing that the first does not. supersede: the first, newer, takes the second's place.
 # relate: two nodes may deserve a relation. tag-merge: one tag becomes another. archive: a capture that nobody uses.

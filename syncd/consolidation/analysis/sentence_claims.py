@@ -14,8 +14,8 @@ from typing import Final, Literal, TypeAlias
 
 from index.text import stopwords
 from index.text.sentences import plain, spoken
+from index.text.similarity_sketch import stem
 from index.text.tags import bare
-from index.text.text_sketch import stem
 from index.text.words import PIECE, Token, Tongue, tokens, tongue
 from syncd.consolidation.analysis.change_words import (
     CHANGE,

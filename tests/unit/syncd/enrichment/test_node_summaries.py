@@ -1,4 +1,4 @@
-"""syncd/enrichment/node_summaries.py and syncd/graph/graph_report.py: the report over real files and indexes, with drafts of an endpoint's."""
+"""syncd/enrichment/node_summaries.py and syncd/graph/workspace_report.py: the report over real files and indexes, with drafts of an endpoint's."""
 
 import json
 from collections import Counter

@@ -10,8 +10,8 @@ import pytest
 from index.errors import Conflict, NotFound
 from syncd.installation.vault_setup import adopt, owner_key, reset, settings_file
 from syncd.settings.settings import load
+from syncd.state.folder import LEDGER, default_state, private
 from syncd.state.ledger import Ledger
-from syncd.state.state_folder import LEDGER, default_state, private
 from syncd.workspaces.api_keys import ApiKeys
 
 NOW = 1_800_000_000_000

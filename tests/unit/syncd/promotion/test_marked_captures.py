@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from syncd.promotion.marked_captures import Defect, Later, Planned, _Batch
+from syncd.promotion.plan import Taken
 from syncd.promotion.promoted_note import DEFECT, Problem
-from syncd.promotion.promotion_plan import Taken
 
 RECORD = SimpleNamespace(path="Captures/a.md")
 PLAN = SimpleNamespace(moves={RECORD.path: "Notes/Wide/A.md"})

@@ -12,8 +12,8 @@ from syncd.documents.owner_marks import marks
 from syncd.notes.checkboxes import answers
 from syncd.notes.front_matter import properties, split
 from syncd.promotion import marked_captures as marked_job
+from syncd.promotion.plan import Taken
 from syncd.promotion.promoted_note import Problem, Rule
-from syncd.promotion.promotion_plan import Taken
 from syncd.promotion.promotions import Promotions
 from syncd.settings.automation import PromoteSettings
 from tests.support.world import World, promote

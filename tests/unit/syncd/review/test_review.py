@@ -12,7 +12,7 @@ import pytest
 from syncd.cli.notes.review import table
 from syncd.notes.front_matter import properties, split
 from syncd.review import review
-from syncd.review.review_base import review_table
+from syncd.review.bases_table import review_table
 from syncd.review.suggestions import Suggestions
 from syncd.settings.automation import ReviewSettings
 from tests.support.obsidian_bases import Base, Note

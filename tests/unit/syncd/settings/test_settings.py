@@ -9,7 +9,7 @@ import pytest
 from index.encoders.settings import Bundled, Local
 from index.errors import InvalidArgument
 from syncd.settings.settings import FIELDS, SECTIONS, Named, Settings, known, load, state_and_vault
-from syncd.state.state_folder import default_state
+from syncd.state.folder import default_state
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from index.encoders.word_frequency import places
 from index.model import Noted
 from index.search import vector_similarity
-from index.text import text_sketch
+from index.text import similarity_sketch
 from syncd.consolidation.analysis import capture_attention
 from syncd.consolidation.analysis.contradiction_rules import RULES
 from syncd.consolidation.analysis.contradictions import NoteClaims, contrary
@@ -52,10 +52,10 @@ def found(captures):
     """What comparing these notes finds, by their words alone."""
     captures = sorted(captures, key=lambda one: one.id)
     texts = lambda numbers: {n: captures[n].content_hash for n in numbers}  # noqa: E731 - a value
-    made = [text_sketch.sketch(one.content_hash) for one in captures]
+    made = [similarity_sketch.sketch(one.content_hash) for one in captures]
     nobody = np.empty((0, vector_similarity.MUTUAL), np.int64), np.empty((0, vector_similarity.MUTUAL), np.float32)
     near = capture_attention.likely(made, [], nobody, lambda: None)
-    return capture_attention.compared("default", captures, near, texts, places(), common=text_sketch.common(made))
+    return capture_attention.compared("default", captures, near, texts, places(), common=similarity_sketch.common(made))
 
 
 def proposals(captures):
@@ -162,7 +162,7 @@ def test_forms_that_were_filled_in_are_no_copies_though_most_words_are_the_same(
 
 
 def test_a_word_tells_less_the_more_notes_have_it():
-    common = text_sketch.common([text_sketch.sketch(f"station {n}") for n in range(96)])
+    common = similarity_sketch.common([similarity_sketch.sketch(f"station {n}") for n in range(96)])
     assert (common.telling("station"), common.telling("95"), common.telling("heron")) == (0.5, 1.0, 1.0)
 
 
@@ -223,7 +223,7 @@ def test_what_nobody_changed_linked_or_found_is_unused():
 
 def test_work_is_broken_off_between_batches():
     captures = [noted(n, *note) for n, note in enumerate(NOTES)]
-    made = [text_sketch.sketch(one.content_hash) for one in captures]
+    made = [similarity_sketch.sketch(one.content_hash) for one in captures]
     nobody = np.empty((0, 1), np.int64), np.empty((0, 1), np.float32)
 
     class Stopped(Exception):
@@ -236,7 +236,13 @@ def test_work_is_broken_off_between_batches():
         capture_attention.likely(made, [], nobody, stop)
     with pytest.raises(Stopped):
         capture_attention.compared(
-            "default", captures, np.array([[0, 1]]), lambda _: {}, places(), common=text_sketch.common(made), go_on=stop
+            "default",
+            captures,
+            np.array([[0, 1]]),
+            lambda _: {},
+            places(),
+            common=similarity_sketch.common(made),
+            go_on=stop,
         )
 
 
@@ -244,7 +250,7 @@ def test_pairs_beyond_the_bound_are_told():
     captures = [noted(n, *note) for n, note in enumerate(NOTES)]
     every = np.array([[0, 1], [2, 3], [4, 5]])
     told = capture_attention.compared(
-        "default", captures, every, lambda _: {}, places(), common=text_sketch.common([]), looked_at=2
+        "default", captures, every, lambda _: {}, places(), common=similarity_sketch.common([]), looked_at=2
     )
     assert told.left_out == 1
 

@@ -12,7 +12,7 @@ from index.graph.unlinked_names import Gap
 from index.graph.vertex import Vertex
 from index.search import vector_similarity
 from syncd.enrichment.node_summaries import Asking
-from syncd.graph import graph_attention
+from syncd.graph import attention_report
 from syncd.history.audit_log import Events
 
 if TYPE_CHECKING:
@@ -59,21 +59,21 @@ def gaps(index: Index, workspace: str) -> list[Gap]:
     """The nodes that are named in others' observations without a relation, the most named first."""
     graph = index.graph(workspace)
     vertices = graph.vertices()
-    return graph_attention.gaps(vertices, _said(index, vertices), graph.edges(), places=places())
+    return attention_report.gaps(vertices, _said(index, vertices), graph.edges(), places=places())
 
 
-def pending(index: Index, workspace: str) -> list[graph_attention.Pending]:
+def pending(index: Index, workspace: str) -> list[attention_report.Pending]:
     """The nodes whose summary is owed."""
-    return graph_attention.pending(index.graph(workspace).vertices())
+    return attention_report.pending(index.graph(workspace).vertices())
 
 
-def report(index: Index, workspace: str, tools: Inbox) -> graph_attention.Report[Events]:
+def report(index: Index, workspace: str, tools: Inbox) -> attention_report.Report[Events]:
     """All that wants attention, and what was written in the last week."""
     graph = index.graph(workspace)
     vertices = graph.vertices()
     events = tools.audit.events(workspace, tools.now() - WEEK_MS, {one.id for one in vertices})
     asking = Asking(tools.enricher, tools.drafted, tools.inbox)
-    found = graph_attention.report(
+    found = attention_report.report(
         vertices,
         _said(index, vertices),
         graph.edges(),

@@ -1,4 +1,4 @@
-"""syncd/graph/graph_attention.py and its parts: what of a graph needs attention."""
+"""syncd/graph/attention_report.py and its parts: what of a graph needs attention."""
 
 import random
 
@@ -12,8 +12,8 @@ from index.graph.vertex import Edge
 from index.search.vector_similarity import Matrix
 from index.text.key_terms import Reader
 from index.text.summary_draft import LONGEST, draft
-from syncd.graph import graph_attention
-from syncd.graph.graph_attention import Pending, pending
+from syncd.graph import attention_report
+from syncd.graph.attention_report import Pending, pending
 from syncd.graph.missing_relations import quoted
 from tests.support import sample_entities
 from tests.support.example_counts import examples
@@ -27,7 +27,7 @@ def entity(name, *said, type="thing", tags=(), **given):
 
 
 def reported(*made, edges=(), aggregates=NOTHING, perspectives=None, **given):
-    return graph_attention.report(
+    return attention_report.report(
         [one for one, _ in made],
         {one.path: said for one, said in made},
         [Edge(*edge) for edge in edges],
@@ -289,7 +289,7 @@ def test_the_same_values_give_the_same_report_in_any_order(said, related, dice):
 def test_most_candidates_on_real_entities_are_ones_that_a_reader_would_add():
     """Without vectors: names, terms, tags and neighbours alone. With them see `python -m tests.bench.graph_report`."""
     nodes = sample_entities.vertices()
-    found = graph_attention.report(
+    found = attention_report.report(
         nodes, sample_entities.observations(), sample_entities.edges(), pooled=NOTHING, perspectives={}, events=None, places=places(), limit=30
     )  # fmt: skip
     right = [frozenset((one.node_a, one.node_b)) in sample_entities.OPEN for one in found.candidates]

@@ -9,7 +9,7 @@ from syncd.notes.timestamps import iso
 from syncd.owner.graph.nodes import vertex
 
 if TYPE_CHECKING:
-    from syncd.graph.graph_attention import Report
+    from syncd.graph.attention_report import Report
     from syncd.graph.nodes import Nodes
     from syncd.history.audit_log import Events
 

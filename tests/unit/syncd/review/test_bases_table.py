@@ -1,4 +1,4 @@
-"""syncd/review/review_base.py: the table of captures that wait, judged without Obsidian."""
+"""syncd/review/bases_table.py: the table of captures that wait, judged without Obsidian."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.review.review_base import review_table
+from syncd.review.bases_table import review_table
 from syncd.vault.location import place
 from tests.support.obsidian_bases import Base, Invalid, Note, parsed
 

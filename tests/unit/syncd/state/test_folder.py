@@ -11,7 +11,7 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument
 from syncd.settings.settings import load
-from syncd.state.state_folder import claim, collect, default_state, remembered
+from syncd.state.folder import claim, collect, default_state, remembered
 from syncd.vault.openat import fresh
 from syncd.vault.vault import Vault
 from tests.support.world import until

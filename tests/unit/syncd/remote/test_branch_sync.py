@@ -20,9 +20,9 @@ import pytest
 from index.errors import Conflict, Unavailable
 from syncd.git.repository import Repository
 from syncd.git.repository_state import UNWELL
-from syncd.remote import remote_sync as remote
+from syncd.remote import branch_sync as remote
+from syncd.remote.branch_sync import UNREACHED, Outcome, RemoteSync
 from syncd.remote.fast_forward import JOURNAL
-from syncd.remote.remote_sync import UNREACHED, Outcome, RemoteSync
 from syncd.remote.upstream_branch import fetch
 from syncd.settings.automation import GitSettings
 from tests.support.git_states import CASES, only_command, run, with_remote

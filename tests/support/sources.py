@@ -1,0 +1,86 @@
+"""The source files of the project as values: their text, their syntax tree, and the modules that they import."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tests.support.paths import ROOT
+
+PACKAGES = ("index", "syncd", "mcp_server", "vault_fixtures")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One module; `path` is relative to the project."""
+
+    path: str
+    text: str
+
+    @property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
+
+    @property
+    def top(self) -> str:
+        """The top-level package."""
+        return self.path.partition("/")[0]
+
+    @property
+    def module(self) -> str:
+        """The dotted name; of an `__init__.py` the name of its package."""
+        return self.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+    @property
+    def folder(self) -> str:
+        return self.path.rpartition("/")[0]
+
+    @property
+    def stem(self) -> str:
+        return self.path.rpartition("/")[2].removesuffix(".py")
+
+
+def sources(*tops: str) -> list[Source]:
+    """All modules of these top-level packages (of the product if none is named), in the order of their paths."""
+    files = (file for top in tops or PACKAGES for file in (ROOT / top).rglob("*.py"))
+    kept = (file for file in sorted(files) if not {"demo", "node_modules"} & set(file.parts))
+    return [Source(file.relative_to(ROOT).as_posix(), file.read_text(encoding="utf-8")) for file in kept]
+
+
+def imports(source: Source) -> Iterator[tuple[str, bool]]:
+    """The modules that a source imports, and whether it imports them when it is itself imported.
+
+    `from a import b` gives both `a` and `a.b`, as `b` may be a module. Imports inside functions and under
+    `TYPE_CHECKING` are among them, and so are modules that are imported by name."""
+    tree, deep = source.tree, set()
+    for outer in ast.walk(tree):
+        if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            deep |= {id(node) for node in ast.walk(outer)}
+    for node in ast.walk(tree):
+        at_once = id(node) not in deep
+        match node:
+            case ast.Import(names=names):
+                yield from ((name.name, at_once) for name in names)
+            case ast.ImportFrom(module=module, names=names, level=level):
+                folders = source.path.split("/")[:-1]
+                base = (
+                    ".".join([*folders[: len(folders) - level + 1], *([module] if module else [])])
+                    if level
+                    else module or ""
+                )
+                yield base, at_once
+                yield from ((f"{base}.{name.name}", at_once) for name in names)
+            case ast.Call(func=func, args=[ast.Constant(value=str(name)), *_]) if called(func) in (
+                "import_module",
+                "__import__",
+            ):
+                yield name, at_once
+
+
+def called(func: ast.expr) -> str:
+    """The name under which a function is called; "" when it has none."""
+    match func:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""
