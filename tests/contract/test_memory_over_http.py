@@ -7,7 +7,7 @@ import pytest
 
 from mcp_server.operations.wire_format import schema
 from mcp_server.tools.families import FAMILIES
-from mcp_server.tools.memory_schema import LONGEST_METADATA
+from mcp_server.tools.thoughts_schema import LONGEST_METADATA
 from tests.support.live_server import client, run, running
 
 NAMES = [

@@ -47,7 +47,18 @@ os._exit(2)
 """
 
 
-@pytest.mark.parametrize("module", ["run", "export", "familiar", "bundled", "graph", "sentence", "cross"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "onnx_session",
+        "onnx_export",
+        "word_frequency",
+        "bundled_model",
+        "onnx_graph",
+        "sentence_transformer",
+        "cross_encoder",
+    ],
+)
 def test_no_library_is_loaded_before_its_reports_are_switched_off(module):
     environ = {name: value for name, value in os.environ.items() if "TELEMETRY" not in name and name != "DO_NOT_TRACK"}
     command = [sys.executable, "-c", LOADING, f"index.encoders.{module}"]

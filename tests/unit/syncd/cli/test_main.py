@@ -399,7 +399,7 @@ def run(arguments, *, env=None, **rest):
 
 def test_a_command_through_the_daemon_imports_nothing_heavy(daemon):
     script = (
-        "import sys\nfrom syncd import cli\nassert cli.code(['status', '--json']) == 0\n"
+        "import sys\nfrom syncd.cli import main\nassert main.code(['status', '--json']) == 0\n"
         "print(sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
@@ -408,8 +408,8 @@ def test_a_command_through_the_daemon_imports_nothing_heavy(daemon):
 
 def test_no_library_reports_to_its_maker(tmp_path):
     script = (
-        "import sys\nfrom syncd import cli\nsys.argv[1:] = ['--version']\n"
-        "try: cli.main()\nexcept SystemExit: pass\n"
+        "import sys\nfrom syncd.cli import main\nsys.argv[1:] = ['--version']\n"
+        "try: main.main()\nexcept SystemExit: pass\n"
         "import onnxruntime\nonnxruntime.SessionOptions()\nonnxruntime.get_available_providers()\n"
     )
     home = tmp_path / "home"

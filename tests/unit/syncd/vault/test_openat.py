@@ -156,7 +156,7 @@ DENY = """
     deny([437, renameat2], getattr(errno, sys.argv[1]))
     import hashlib
     from pathlib import Path
-    from syncd import openat
+    from syncd.vault import openat
     from syncd.vault.vault import Vault
     assert openat.opener() is openat.stepwise
     vault = Vault(Path(sys.argv[2]))
