@@ -16,13 +16,14 @@ from index.names import fold
 from index.scope.index import Index
 from syncd.captures.batch_writer import Change, Drafts, carried_out
 from syncd.captures.writer import alone, created, known, unnamed
-from syncd.documents.capture_note import checked, checked_source, composed, namespace_path, properties_of, title_of
+from syncd.documents.capture_note import checked, checked_source, composed, properties_of, title_of
 from syncd.documents.collection_membership import filed, texts
 from syncd.jobs.queued_job import Job
 from syncd.jobs.worker import Work
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, properties, split
 from syncd.notes.tag_names import tag_of
 from syncd.notes.timestamps import iso
+from syncd.vault.location import namespace_path
 
 if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox

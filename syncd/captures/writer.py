@@ -19,7 +19,8 @@ from index.scope.index import Index
 from index.scope.prepared_document import Prepared
 from index.text.summary_and_tags import Enrichment
 from index.tracing import span
-from syncd.documents.capture_note import composed, free_name, title_of
+from syncd.documents.capture_note import composed, title_of
+from syncd.documents.file_names import free_name
 from syncd.enrichment.enricher import Found, filled, lacking
 from syncd.history.audit_log import taken_back
 from syncd.indexes.index_builds import ScopeIndex

@@ -12,8 +12,9 @@ from collections.abc import Iterable
 from itertools import accumulate
 
 from index.model import Record, given_name
-from syncd.documents.capture_note import file_name, node_file
 from syncd.documents.entity_lines import Page, read
+from syncd.documents.file_names import node_file
+from syncd.vault.path_rules import file_name
 
 _NUMBERED = re.compile(r"(.*) \d+(\.\w{1,10})?", re.DOTALL)
 _ENDING = re.compile(r"(.+)(\.\w{1,10})", re.DOTALL)

@@ -1,60 +1,22 @@
-"""Decide the properties and the file name of a capture's note, from values alone.
+"""Decide the title, the properties and the text of a capture's note, from values alone.
 
-Law: no text from an agent can choose a folder, set a property that Memex owns, or take a name that is in use."""
+Law: no text from an agent can set a property that Memex owns."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from index.errors import InvalidArgument, ResourceExhausted
-from index.names import fold
 from syncd.notes.front_matter import OWNED, FrontmatterError, comparable_key, compose, properties, split
-from syncd.notes.secret_patterns import redacted
 from syncd.notes.tag_names import tag_of
 from syncd.notes.timestamps import iso
-from syncd.vault.location import RESERVED
-from syncd.vault.path_rules import DEVICE
+from syncd.vault.path_rules import file_name
 
 MAX_CONTENT = 1_000_000  # bytes of one capture
 MAX_SOURCE = 500  # characters
-NAME_BYTES = 200  # of 255: room for a suffix and ".md"
-NAME_LENGTH = 80
-_UNSAFE = re.compile(
-    r'[\\/:*?"<>|#^\[\]%\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufffe\uffff]|[\ud800-\udfff]'
-)
-_BLANK = re.compile(r"\s+")
-_ENDING = re.compile(r"(?:\.md)+\Z", re.IGNORECASE)  # a link takes it for the file's
-NAMELESS = "Entity"  # the file of a node whose name no file can have a part of
 _MARKUP = re.compile(r"^(?:[>\s]|[-*+]\s(?:\[.\]\s)?|\d{1,9}[.)]\s|#{1,6}\s|\[![\w-]{1,40}\][+-]?)+")
-# What sync programs call a version that they set aside.
-CONFLICT_COPY = re.compile(
-    r"""\.sync-conflict-\d{8}-\d{6}-[A-Z0-9]{7}(?=\.[^.]+$|$)               # Syncthing
-    |\ \((?:[^()]*\ )?conflicted\ copy(?:\ [^()]*)?\)(?=\.[^.]+$|$)         # Obsidian Sync, Dropbox, Nextcloud
-    |_conflict-\d{8}-\d{6}(?=\.[^.]+$|$)                                 # ownCloud
-    |\ \(SFConflict\ [^()]+\)(?=\.[^.]+$|$)                               # Seafile
-    |\ \[conflicted\](?=\.[^.]+$|$)                                      # pCloud""",
-    re.IGNORECASE | re.VERBOSE,
-)
-
-
-def file_name(title: str) -> str:
-    """`title` as a base name without ".md" that every file system and every kind of link can hold; may be empty."""
-    name = _UNSAFE.sub(" ", unicodedata.normalize("NFC", title)).replace("\u00a0", " ").replace("\u202f", " ")
-    name = _BLANK.sub(" ", name).strip(" .-~")[:NAME_LENGTH]
-    name = name.encode()[:NAME_BYTES].decode(errors="ignore").strip(" .-~")
-    head, dot, ending = name.partition(".")
-    return f"{head} note{dot}{ending}" if DEVICE.match(name) else name
-
-
-def node_file(name: str) -> str:
-    """The base name that the file of a node would have, if it is free: no secret, and nothing that means more at its end."""
-    stem = redacted(file_name(name))
-    while stem != (plain := CONFLICT_COPY.sub("", _ENDING.sub("", file_name(stem)))):
-        stem = plain
-    return stem or NAMELESS
 
 
 def title_of(content: str) -> str:
@@ -65,17 +27,6 @@ def title_of(content: str) -> str:
         if file_name(words) and any(c.isalnum() for c in words):
             return words
     return ""
-
-
-def free_name(title: str, created_at: int, taken: Callable[[str], bool]) -> str:
-    """A base name for a new note that no note of the vault has; a twin would change what `[[links]]` mean."""
-    name = file_name(title) or f"Capture {iso(created_at)[:19].replace(':', '.').replace('T', ' ')}"
-    if not taken(fold(name)):
-        return name
-    number = 2
-    while taken(fold(f"{name} {number}")):
-        number += 1
-    return f"{name} {number}"
 
 
 def properties_of(
@@ -125,26 +76,6 @@ def metadata_of(given: Mapping[str, Any]) -> tuple[dict[str, Any], str | None, t
                 f"metadata key {key!r} belongs to Memex and can't be set; choose another name", key=key
             )
     return rest, title, tuple(dict.fromkeys(tag_of(tag) for tag in tags or () if tag_of(tag)))
-
-
-def workspace_name(name: str) -> str:
-    """`name` if it can be a folder of the inbox or of a workspace. Raises InvalidArgument."""
-    if not name or name != file_name(name) or fold(name) in RESERVED or name.startswith("."):
-        raise InvalidArgument(
-            f"{name!r} can't be a workspace or namespace: use letters, digits, blanks, - and _ (not Reports, Archive, Entities, Files)",
-            name=name[:100],
-        )
-    return name
-
-
-def namespace_path(namespace: str) -> str:
-    """The folder of `namespace` below its workspace; "" for the workspace's own top level."""
-    if namespace == "default":
-        return ""
-    parts = namespace.split("/")
-    if len(parts) > 8:
-        raise InvalidArgument("a namespace has at most 8 levels", namespace=namespace[:200])
-    return "/".join(workspace_name(part) for part in parts)
 
 
 def checked(content: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Choose the names of stored files, and decide which inbox files become documents without an upload.
+"""Choose the file names of captures, entities and stored files, and decide which inbox files become documents without an upload.
 
 Laws, tested: whatever name an agent gives, the stored name is a base name that every system, every link and every
 program of the vault can hold, and never the name of a note; no two candidates for it are equal."""
@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from types import MappingProxyType
 from typing import Final
 
-from syncd.documents.capture_note import CONFLICT_COPY, file_name
+from index.names import fold
 from syncd.documents.file_types import MARKDOWN, SUFFIXES
 from syncd.notes.inline_syntax import wikilinks
 from syncd.notes.secret_patterns import redacted
+from syncd.notes.timestamps import iso
 from syncd.vault.location import ENTITIES, FILES, INBOX, place
+from syncd.vault.path_rules import file_name
 
 TITLE_LENGTH: Final = 300
 # What a file is called whose name does not tell what it is: without an ending nothing opens it, and no link finds it.
@@ -26,6 +28,17 @@ _NOTES = frozenset(end for end, media_type in SUFFIXES.items() if media_type == 
 _LOCK = "~$"  # what an office program puts beside a file that is open
 _UNFINISHED = ".download"  # a folder in which a browser keeps what it has not got whole
 _UNSAID = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff]|[\ud800-\udfff]")
+_ENDING = re.compile(r"(?:\.md)+\Z", re.IGNORECASE)  # a link takes it for the file's
+NAMELESS = "Entity"  # the file of a node whose name no file can have a part of
+# What sync programs call a version that they set aside.
+CONFLICT_COPY = re.compile(
+    r"""\.sync-conflict-\d{8}-\d{6}-[A-Z0-9]{7}(?=\.[^.]+$|$)               # Syncthing
+    |\ \((?:[^()]*\ )?conflicted\ copy(?:\ [^()]*)?\)(?=\.[^.]+$|$)         # Obsidian Sync, Dropbox, Nextcloud
+    |_conflict-\d{8}-\d{6}(?=\.[^.]+$|$)                                 # ownCloud
+    |\ \(SFConflict\ [^()]+\)(?=\.[^.]+$|$)                               # Seafile
+    |\ \[conflicted\](?=\.[^.]+$|$)                                      # pCloud""",
+    re.IGNORECASE | re.VERBOSE,
+)
 
 
 def last_name(given: str) -> str:
@@ -108,3 +121,22 @@ def droppable(path: str, size: int, *, known: Collection[str], most: int, inbox:
     if linked(path) is None:
         return "has a character in its path that no link can hold (# ^ | [ ]): rename it"
     return ""
+
+
+def node_file(name: str) -> str:
+    """The base name that the file of a node would have, if it is free: no secret, and nothing that means more at its end."""
+    stem = redacted(file_name(name))
+    while stem != (plain := CONFLICT_COPY.sub("", _ENDING.sub("", file_name(stem)))):
+        stem = plain
+    return stem or NAMELESS
+
+
+def free_name(title: str, created_at: int, taken: Callable[[str], bool]) -> str:
+    """A base name for a new note that no note of the vault has; a twin would change what `[[links]]` mean."""
+    name = file_name(title) or f"Capture {iso(created_at)[:19].replace(':', '.').replace('T', ' ')}"
+    if not taken(fold(name)):
+        return name
+    number = 2
+    while taken(fold(f"{name} {number}")):
+        number += 1
+    return f"{name} {number}"

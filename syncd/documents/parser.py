@@ -16,11 +16,11 @@ from typing import Any
 from index.document_ids import ID
 from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, Defect, Document, Link, MemoRelation, Node
 from syncd.documents.agent_paths import numbers, told
-from syncd.documents.capture_note import CONFLICT_COPY
 from syncd.documents.collection_membership import among, names_one, naming, texts
 from syncd.documents.entity_lines import Page, ids
 from syncd.documents.entity_lines import read as page_of
 from syncd.documents.entity_node import OWN, node_of
+from syncd.documents.file_names import CONFLICT_COPY
 from syncd.documents.memo_relations import relations
 from syncd.notes.front_matter import FrontmatterError, decode, read, reserved, split, unclosed, unmerged
 from syncd.notes.inline_syntax import is_tag, wikilinks

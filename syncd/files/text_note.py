@@ -17,14 +17,14 @@ from index.model import Document, Record
 from index.scope.index import Index
 from index.scope.prepared_document import Prepared
 from syncd.captures.writer import ROUNDS, UNWRITTEN, Missed, attempt
-from syncd.documents.capture_note import composed, namespace_path, properties_of
+from syncd.documents.capture_note import composed, properties_of
 from syncd.documents.collection_membership import filed, names_one
 from syncd.documents.file_names import last_name
 from syncd.documents.file_note import Facts, about, clean, taken_in
 from syncd.files.conversion.converter import HEAD, Converted
 from syncd.notes.front_matter import PropertyValue, encode
 from syncd.notes.tag_names import tag_of
-from syncd.vault.location import FILES
+from syncd.vault.location import FILES, namespace_path
 from syncd.vault.vault import Sum
 
 if TYPE_CHECKING:

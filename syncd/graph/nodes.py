@@ -24,7 +24,7 @@ from syncd.captures.batch_writer import Change, Drafts, Made, carried_out
 from syncd.captures.note_update import parsed, unread
 from syncd.captures.writer import alone, unnamed
 from syncd.documents import entity_edits
-from syncd.documents.capture_note import free_name, node_file
+from syncd.documents.file_names import free_name, node_file
 from syncd.graph import attention_report, node_edits, workspace_report
 from syncd.graph.node_edits import Related, sized, typed, unknown
 from syncd.graph.node_request import FACTS, NewNode, bounded, checked, checked_summary, own_properties

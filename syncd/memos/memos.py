@@ -22,11 +22,12 @@ from index.tracing import span
 from syncd.captures import note_update
 from syncd.captures.batch_writer import Change, Drafts, Unstored, carried_out
 from syncd.captures.writer import alone, created, known, known_whole
-from syncd.documents.capture_note import checked, metadata_of, namespace_path, properties_of
+from syncd.documents.capture_note import checked, metadata_of, properties_of
 from syncd.documents.collection_membership import filed, retagged
 from syncd.documents.memo_relations import dropped
 from syncd.files.file_removal import stored_file
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, encode
+from syncd.vault.location import namespace_path
 
 if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Record
-from syncd.documents.capture_note import file_name
 from syncd.history.change_journal import sha256
 from syncd.notes.checkboxes import item
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, split
@@ -24,7 +23,7 @@ from syncd.promotion.promotions import Promotions
 from syncd.promotion.proposal_store import Proposal, Proposals
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.vault.location import REPORTS
-from syncd.vault.path_rules import join
+from syncd.vault.path_rules import file_name, join
 
 KIND: Final = "promote-merge"
 MOST: Final = 400  # lines of what differs

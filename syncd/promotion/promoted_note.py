@@ -17,11 +17,10 @@ from index.document_ids import path_id
 from index.errors import InvalidArgument
 from index.model import Document
 from index.names import fold
-from syncd.documents.capture_note import file_name
 from syncd.documents.owner_marks import OwnerMarks
 from syncd.notes.front_matter import PropertyValue, edit, properties, split
 from syncd.notes.timestamps import iso
-from syncd.vault.path_rules import HOLE, objection, unnamable
+from syncd.vault.path_rules import HOLE, file_name, objection, unnamable
 
 # What a note of the vault proper no longer says: marks, suggestions, and what only the inbox counts.
 INBOX_ONLY: Final = (

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from index.errors import InvalidArgument, ResourceExhausted
-from syncd.documents.capture_note import namespace_path
 from syncd.documents.collection_membership import filed
 from syncd.notes.tag_names import tag_of
+from syncd.vault.location import namespace_path
 
 CHUNK: Final = 1_048_576  # bytes of a chunk that are recommended,
 LARGEST: Final = 2 * CHUNK  # and that are taken

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from index.errors import InvalidArgument
 from index.model import Scope
+from index.names import fold
+from syncd.vault.path_rules import file_name
 
 INBOX = "Captures"
 ENTITIES, FILES = "Entities", "Files"
@@ -45,3 +48,23 @@ def place(path: str, inbox: str = INBOX) -> Place:
     if folders and folders[-1] in (ENTITIES, FILES):
         kind = "entity" if folders.pop() == ENTITIES else "file"
     return Place("captures", workspace, "/".join(folders) or "default", kind)
+
+
+def workspace_name(name: str) -> str:
+    """`name` if it can be a folder of the inbox or of a workspace. Raises InvalidArgument."""
+    if not name or name != file_name(name) or fold(name) in RESERVED or name.startswith("."):
+        raise InvalidArgument(
+            f"{name!r} can't be a workspace or namespace: use letters, digits, blanks, - and _ (not Reports, Archive, Entities, Files)",
+            name=name[:100],
+        )
+    return name
+
+
+def namespace_path(namespace: str) -> str:
+    """The folder of `namespace` below its workspace; "" for the workspace's own top level."""
+    if namespace == "default":
+        return ""
+    parts = namespace.split("/")
+    if len(parts) > 8:
+        raise InvalidArgument("a namespace has at most 8 levels", namespace=namespace[:200])
+    return "/".join(workspace_name(part) for part in parts)

@@ -23,6 +23,12 @@ DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9
 NAME_BYTES, PATH_BYTES = 255, 1000
 HOLE = re.compile(r"\{([^{}]*)\}")
 HOLES = ("title", "date", "source", "id")  # of a capture: what a template for the name of its note may hold
+TITLE_BYTES = 200  # of 255: room for a suffix and ".md"
+TITLE_LENGTH = 80
+_UNSAFE = re.compile(
+    r'[\\/:*?"<>|#^\[\]%\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufffe\uffff]|[\ud800-\udfff]'
+)
+_BLANK = re.compile(r"\s+")
 
 
 def look(text: str) -> str:
@@ -215,3 +221,12 @@ def below(path: str, folders: Collection[str]) -> bool:
             return True
         cut = path.rfind("/", 0, cut)
     return False
+
+
+def file_name(title: str) -> str:
+    """`title` as a base name without ".md" that every file system and every kind of link can hold; may be empty."""
+    name = _UNSAFE.sub(" ", unicodedata.normalize("NFC", title)).replace("\u00a0", " ").replace("\u202f", " ")
+    name = _BLANK.sub(" ", name).strip(" .-~")[:TITLE_LENGTH]
+    name = name.encode()[:TITLE_BYTES].decode(errors="ignore").strip(" .-~")
+    head, dot, ending = name.partition(".")
+    return f"{head} note{dot}{ending}" if DEVICE.match(name) else name

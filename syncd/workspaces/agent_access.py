@@ -14,12 +14,11 @@ from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavai
 from index.model import Record
 from index.names import fold
 from syncd.captures.inbox import Inbox
-from syncd.documents.capture_note import workspace_name
 from syncd.history.audit_log import Author
 from syncd.remote.push_webhook import PushWebhook
 from syncd.telemetry.metric_samples import Sample
 from syncd.uploads.upload_sessions import Uploads
-from syncd.vault.location import place
+from syncd.vault.location import place, workspace_name
 from syncd.workspaces.api_keys import ApiKeys
 from syncd.workspaces.workspace import Workspace
 

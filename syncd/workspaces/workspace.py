@@ -26,7 +26,7 @@ from syncd.captures.queued_note import asked
 from syncd.captures.tags_and_collection import set_tags
 from syncd.captures.writer import created, enriched, known, still, undoing, unnamed
 from syncd.documents.agent_paths import addresses, bare, base, called, stems, told, unnumbered
-from syncd.documents.capture_note import checked, checked_source, metadata_of, namespace_path, properties_of
+from syncd.documents.capture_note import checked, checked_source, metadata_of, properties_of
 from syncd.documents.collection_membership import filed
 from syncd.files.file_removal import deleted
 from syncd.graph.nodes import Nodes
@@ -37,6 +37,7 @@ from syncd.memos.memos import Memos
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, split
 from syncd.notes.timestamps import iso
 from syncd.uploads.upload_sessions import Uploads
+from syncd.vault.location import namespace_path
 from syncd.vault.path_rules import note
 from syncd.workspaces.workspace_totals import WorkspaceTotals, held
 

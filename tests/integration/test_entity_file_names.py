@@ -11,8 +11,8 @@ from index.document_ids import path_id
 from index.errors import MemexError
 from mcp_server.operations.wire_format import payload
 from mcp_server.tools.families import FAMILIES
-from syncd.documents.capture_note import file_name
 from syncd.graph.node_request import NewNode
+from syncd.vault.path_rules import file_name
 from tests.support.world import World
 
 TOOLS = {one.name: one for family in ("thoughts", "graph") for one in FAMILIES[family]}

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.paths import ROOT
 
-PRINTED = "from hypothesis import settings; from tests import examples; settings.load_profile({!r}); print([examples.examples(count).max_examples for count in (3, 5, 10, 1000)], settings.default.derandomize)"
+PRINTED = "from hypothesis import settings; from tests.support import example_counts; settings.load_profile({!r}); print([example_counts.examples(count).max_examples for count in (3, 5, 10, 1000)], settings.default.derandomize)"
 
 
 @pytest.mark.parametrize(("profile", "tried"), [("default", "[3, 5, 10, 1000] False"), ("ci", "[3, 5, 5, 300] True")])

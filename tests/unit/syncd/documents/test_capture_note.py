@@ -6,11 +6,13 @@ from hypothesis import strategies as st
 
 from index.errors import InvalidArgument
 from index.names import fold
-from syncd.documents.capture_note import file_name, free_name, metadata_of, namespace_path, title_of, workspace_name
+from syncd.documents.capture_note import metadata_of, title_of
+from syncd.documents.file_names import free_name
 from syncd.notes.front_matter import OWNED
 from syncd.notes.tag_names import tag_of
 from syncd.notes.timestamps import iso
-from syncd.vault.path_rules import objection
+from syncd.vault.location import namespace_path, workspace_name
+from syncd.vault.path_rules import file_name, objection
 
 
 @pytest.mark.parametrize(

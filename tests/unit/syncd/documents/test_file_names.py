@@ -9,8 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.names import fold
-from syncd.documents.capture_note import CONFLICT_COPY
-from syncd.documents.file_names import droppable, ending, home, last_name, linked, note_name, numbered, stored_name
+from syncd.documents.file_names import (
+    CONFLICT_COPY,
+    droppable,
+    ending,
+    home,
+    last_name,
+    linked,
+    note_name,
+    numbered,
+    stored_name,
+)
 from syncd.documents.file_types import KNOWN, SUFFIXES
 from syncd.vault.path_rules import note, objection
 from tests.support.sample_secrets import SECRETS

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.errors import InvalidArgument, MemexError, ResourceExhausted
-from syncd.documents.capture_note import file_name
 from syncd.uploads import upload_request
 from syncd.uploads.upload_request import CHUNK, CHUNKS, LARGEST
+from syncd.vault.path_rules import file_name
 
 MIB = 1_048_576
 KNOWN = ("documents", "memory", "workspace")
