@@ -1,4 +1,4 @@
-"""Read the properties at the head of a note safely, whatever a person, a template or an attacker wrote there.
+"""Read each property at the head of a note safely, whatever a person, a template or an attacker wrote there.
 
 Law, tested: every text gives either JSON-safe values or a FrontmatterError, in bounded time and memory. Nothing is
 expanded, nested or constructed before the parser's events show that it is harmless."""

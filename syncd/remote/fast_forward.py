@@ -1,4 +1,4 @@
-"""Update the work tree from its commit to a later one, and finish the update after a crash.
+"""Fast-forward the work tree from its commit to a later one, and finish the update after a crash.
 
 Law, tested with a kill at every change of the disk: a file in a state that Git does not pass through between the two
 commits belongs to a person and is left as it is. Git moves the tree, in its own session, so that the end of the

@@ -1,4 +1,4 @@
-"""Define the command `consolidate`: scan the inbox now, and write a report with a box for each proposal."""
+"""Run consolidation by command: `consolidate` scans the inbox now and writes a report with a box for each proposal."""
 
 from __future__ import annotations
 
