@@ -92,8 +92,8 @@ def _on_history(opened: Opened, services: VaultServices) -> dict[str, Operation]
 def _signed(name: str, operation: Operation) -> Operation:
     """An operation whose writes are logged as the owner's, done by this command."""
 
-    def signed(given: Arguments, progress: Progress) -> Any:
+    def signed(arguments: Arguments, progress: Progress) -> Any:
         with authored(Author("cli", name, request=secrets.token_hex(8))):
-            return operation(given, progress)
+            return operation(arguments, progress)
 
     return signed
