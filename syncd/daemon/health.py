@@ -46,16 +46,17 @@ class Health:
         agent_access: AgentAccess,
         services: VaultServices,
         *,
-        follow: HeadFollower,
+        head_follower: HeadFollower,
         dropped: InboxFileScanner,
-        labels: Backfill,
+        backfill: Backfill,
         worker: Worker,
         jobs: Callable[[], Scheduler],
         hearing: Callable[[], WatcherState | None],  # None: nobody watches the vault
         alone: Callable[[], bool],  # whether no other daemon serves it
     ) -> None:
-        self._opened, self._agent_access, self._services, self._follow = opened, agent_access, services, follow
-        self._dropped, self._labels, self._worker = dropped, labels, worker
+        self._opened, self._agent_access, self._services = opened, agent_access, services
+        self._head_follower, self._dropped, self._backfill = head_follower, dropped, backfill
+        self._worker = worker
         self._jobs, self._hearing, self._alone = jobs, hearing, alone
         self._twins = SimilarNames(
             self._paths, lambda: sum(scope_index.index.generation for scope_index in opened.builds.scopes.values())
@@ -111,7 +112,7 @@ class Health:
             "encoder": {"state": self._opened.embedder.state, "problem": self._encoder_problem()},
             "reranker": self._reranker(),
             "git": self._git(),
-            "enrichment": self._labels.facts(),
+            "enrichment": self._backfill.facts(),
             **self.background(),
             "files": self._dropped.facts(),
             **self._services.facts(),
@@ -181,14 +182,14 @@ class Health:
         if hearing and not self._alone():
             sentences.append("vault: another Memex works on it with another state folder; stop one of the two")
         parts = (
-            self._follow.unwell,
-            self._agent_access.pushes.problem,
+            self._head_follower.unwell,
+            self._agent_access.push_webhook.problem,
             self._opened.ledger.problem,
             self._opened.audit.problem,
         )
         sentences += [text for text in parts if text]
         sentences += [text for text in (self._services.remote.unwell,) if text and text not in sentences]
-        if (waits := self._services.commits.problem) and not self._follow.unwell:
+        if (waits := self._services.commits.problem) and not self._head_follower.unwell:
             sentences.append(waits)
         with suppress(Unavailable):  # of the ledger, and that is told
             sentences += self._worker.troubles(time.time_ns() // 1_000_000)
