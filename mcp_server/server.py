@@ -74,12 +74,12 @@ def app(
     routes = [
         *_mcp_routes(servers, server_settings, security),
         *rest.routes(runner, version=version),
-        git_webhook.route(agent_access.pushes, clock),
+        git_webhook.route(agent_access.push_webhook, clock),
     ]
     guard: Guard = Guard(
         _application(routes, lambda _: _running(agent_access, servers.values(), updates, guard)),
         keys=agent_access.keys,
-        pushes=agent_access.pushes,
+        push_webhook=agent_access.push_webhook,
         settings=server_settings,
         limits=settings.limits,
         bodies=(upload_form.body_limit(settings.kb.max_file), git_webhook.body_limit()),

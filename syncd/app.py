@@ -71,23 +71,25 @@ class App:
             self.opened = opened(settings, stack, embedder=embedder)
             self._name(self.opened)
             tools = agents_tools(self.opened, lambda: self.health.degraded(("captures",)))
-            self.follow = HeadFollower(
+            self.head_follower = HeadFollower(
                 self.repo, settings.state, self._hint_notes, self.sync.want_listing, self._wanted, pushed=self._pushed
             )
-            self.pushes = PushWebhook(self.ledger, settings.state, self._pushed)
-            self.agent_access = AgentAccess(tools, self.keys, self._status, self.pushes, self._samples)
-            self.filing = filing(tools, self.sync, self.queue, ImportedFiles(self.ledger), settings)
-            self.worker = background_jobs.worker(self.opened, self.agent_access, tools, self.filing.handler)
-            self.services = vault_services(self.opened, self.agent_access, self.follow, lambda: self.jobs.stopping)
-            self.labels = self._backfill()
+            self.push_webhook = PushWebhook(self.ledger, settings.state, self._pushed)
+            self.agent_access = AgentAccess(tools, self.keys, self._status, self.push_webhook, self._samples)
+            self.file_import = filing(tools, self.sync, self.queue, ImportedFiles(self.ledger), settings)
+            self.worker = background_jobs.worker(self.opened, self.agent_access, tools, self.file_import.handler)
+            self.services = vault_services(
+                self.opened, self.agent_access, self.head_follower, lambda: self.jobs.stopping
+            )
+            self.backfill = self._backfill()
             self.jobs = self._planned()
             self.health = Health(
                 self.opened,
                 self.agent_access,
                 self.services,
-                follow=self.follow,
-                dropped=self.filing.dropped,
-                labels=self.labels,
+                head_follower=self.head_follower,
+                dropped=self.file_import.dropped,
+                backfill=self.backfill,
                 worker=self.worker,
                 jobs=lambda: self.jobs,
                 hearing=self._hearing,
@@ -110,7 +112,8 @@ class App:
 
     def _name(self, parts: Opened) -> None:
         """Give the open parts names on the App too: commands use them."""
-        self.ledger, self.audit, self.past, self.vault = parts.ledger, parts.audit, parts.past, parts.vault
+        self.ledger, self.audit, self.vault = parts.ledger, parts.audit, parts.vault
+        self.overwritten = parts.overwritten
         self.keys, self.embedder, self.repo, self.builds = parts.keys, parts.embedder, parts.repo, parts.builds
         self.sync, self.witness, self.enricher = parts.sync, parts.witness, parts.enricher
         self.reranker, self.queue, self.check = parts.reranker, parts.queue, parts.check
@@ -138,7 +141,7 @@ class App:
             self.agent_access,
             self.services,
             self.health,
-            labels=self.labels,
+            backfill=self.backfill,
             worker=self.worker,
             jobs=lambda: self.jobs,
         )
@@ -165,8 +168,8 @@ class App:
             self.opened,
             self.services,
             uploads=self.agent_access.uploads,
-            dropped=self.filing.dropped,
-            labels=self.labels,
+            dropped=self.file_import.dropped,
+            backfill=self.backfill,
         )
 
     def _samples(self) -> list[Sample]:
@@ -236,8 +239,8 @@ class App:
         running.callback(self.watch.stop)
         if self.reranker:
             self.reranker.start()
-        self.follow.start()
-        running.callback(self.follow.stop)
+        self.head_follower.start()
+        running.callback(self.head_follower.stop)
         running.callback(self.services.commits.stop)  # once nothing is written any more
         sync.start()
         running.callback(sync.stop)

@@ -72,7 +72,7 @@ class Guard:
         app: ASGIApp,
         *,
         keys: ApiKeys,
-        pushes: PushWebhook,
+        push_webhook: PushWebhook,
         settings: ServerSettings,
         limits: LimitsSettings,
         bodies: Sequence[BodyLimit],
@@ -84,7 +84,7 @@ class Guard:
     ) -> None:
         self._app = AuthContextMiddleware(app)
         self._keys = keys
-        self._pushes = pushes
+        self._push_webhook = push_webhook
         self._settings = settings
         self._bodies = bodies
         self._access = access
@@ -243,7 +243,7 @@ class Guard:
             return None, None
         if path == git_webhook.PATH:  # no key opens it: only a signature does
             wait = self._rates.take(git_webhook.PATH, time.monotonic())
-            return None, _too_fast(wait) if wait else git_webhook.refused(self._pushes, headers)
+            return None, _too_fast(wait) if wait else git_webhook.refused(self._push_webhook, headers)
         if given is not None:
             kind, _, secret = given.decode("latin-1").partition(" ")
             key = self._keys.authenticate(secret.strip(), now=self._clock()) if kind.lower() == "bearer" else None

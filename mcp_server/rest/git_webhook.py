@@ -34,22 +34,22 @@ def body_limit() -> BodyLimit:
     return BodyLimit("POST", PATH, LARGEST)
 
 
-def refused(pushes: PushWebhook, headers: Mapping[bytes, bytes]) -> Refusal | None:
+def refused(push_webhook: PushWebhook, headers: Mapping[bytes, bytes]) -> Refusal | None:
     """Why a delivery is not even read."""
-    if not pushes.on:
+    if not push_webhook.on:
         return Refusal(404, NotFound.code, "no such route; GET /openapi.json lists them")
     if headers.keys().isdisjoint(ONCE):
         return Refusal(401, Unauthenticated.code, UNSIGNED)
     return None
 
 
-def route(pushes: PushWebhook, clock: Callable[[], int]) -> Route:
+def route(push_webhook: PushWebhook, clock: Callable[[], int]) -> Route:
     """The route."""
 
     async def delivered(request: Request) -> Response:
         said, body = request.headers, await request.body()
         signatures = [said[name].encode("latin-1") for name in SIGNATURES if name in said]
-        if not await anyio.to_thread.run_sync(pushes.signed, body, signatures):
+        if not await anyio.to_thread.run_sync(push_webhook.signed, body, signatures):
             raise Unauthenticated(UNSIGNED)
         event = next((said[name] for name in EVENTS if name in said), "")
         if event == "ping":
@@ -57,7 +57,7 @@ def route(pushes: PushWebhook, clock: Callable[[], int]) -> Route:
         if event != "push":
             return JSONResponse({"status": "ignored"}, 202)
         delivery = next((said[name] for name in DELIVERIES if name in said), "")
-        fresh = await anyio.to_thread.run_sync(lambda: pushes.push(delivery, now=clock()))
+        fresh = await anyio.to_thread.run_sync(lambda: push_webhook.push(delivery, now=clock()))
         return JSONResponse({"status": "looking"}, 202) if fresh else JSONResponse({"status": "known"})
 
     return Route(PATH, delivered, methods=["POST"])

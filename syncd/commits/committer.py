@@ -27,12 +27,15 @@ from syncd.git.repository import GitPosition, Repository
 from syncd.history.audit_log import AuditLog
 from syncd.history.change_journal import RECENT_MS, owed, sha256
 from syncd.settings.automation import GitSettings
+from syncd.state import named_values
 from syncd.state.ledger import Ledger
 from syncd.vault.vault import Vault
 
 log = logging.getLogger(__name__)
 
 FOLDER: Final = "commit"  # in the state folder: the private index and tree of the commit under way
+SEEN: Final = "git.seen"  # named value: how far the audit log was examined
+LEFT: Final = "git.left"  # named value: which files to examine again
 PAUSES: Final = 0.1, 5.0  # least and most seconds between two looks at a lock
 PATIENCE_S: Final = 30.0  # for a lock
 GRACE_S: Final = 8.0  # for what is left when the daemon ends
@@ -96,8 +99,8 @@ class Committer:
         self._repo, self._vault, self._audit, self._ledger = repo, vault, audit, ledger
         self._folder, self._settings, self._inbox = state / FOLDER, settings, inbox
         self._lock = threading.RLock()
-        self._seen = int(self._fact("git.seen") or 0)
-        self._waiting: set[str] = set(json.loads(self._fact("git.left") or "[]"))
+        self._seen = int(named_values.read(ledger, SEEN) or 0)
+        self._waiting: set[str] = set(json.loads(named_values.read(ledger, LEFT) or "[]"))
         self._marks: object = None
         self._stash: GitPosition | None = None  # the newest stash, when it was looked for last
         self._tried = float("-inf")
@@ -367,19 +370,14 @@ class Committer:
 
     # What is remembered
 
-    def _fact(self, name: str) -> str | None:
-        rows = self._ledger.rows("SELECT value FROM tended WHERE name = ?", (name,))
-        return str(rows[0][0]) if rows else None
-
     def _remember(self, seen: int) -> None:
         """Have the next look begin where this one ended; what can't be written down is looked at once more."""
         left = json.dumps(sorted(self._waiting | self.kept.keys()))
-        if (seen, left) == (self._seen, self._fact("git.left")):
+        if (seen, left) == (self._seen, named_values.read(self._ledger, LEFT)):
             return
         self._seen = seen
-        with suppress(Unavailable), self._ledger.writing():
-            for name, value in (("git.seen", str(seen)), ("git.left", left)):
-                self._ledger.run("INSERT OR REPLACE INTO tended VALUES (?, ?)", (name, value))
+        with suppress(Unavailable):
+            named_values.write(self._ledger, {SEEN: str(seen), LEFT: left})
 
 
 def _subject(message: str) -> str:

@@ -28,11 +28,12 @@ from syncd.notes.checkboxes import Outcome, answers, boxes, settled
 from syncd.notes.front_matter import decode, encode
 from syncd.promotion.proposal_store import Proposals
 from syncd.promotion.vault_snapshot import VaultSnapshot
+from syncd.state import named_values
 from syncd.state.ledger import Ledger
 from syncd.vault.location import REPORTS
 
 Progress = Callable[[int, int, str], object]
-FACT: Final = "consolidation"  # in the ledger's table `tended`
+FACT: Final = "consolidation"  # named value: what the last run left
 TABLE: Final = "Review.base"
 AUTHOR: Final = Author("daemon", "consolidation")
 
@@ -264,12 +265,10 @@ class Consolidation:
     # What is remembered
 
     def _facts(self) -> dict[str, Any]:
-        rows = self._ledger.rows("SELECT value FROM tended WHERE name = ?", (FACT,))
-        return dict(json.loads(rows[0][0])) if rows else {}
+        return dict(json.loads(named_values.read(self._ledger, FACT) or "{}"))
 
     def _remember(self, facts: Mapping[str, Any]) -> None:
-        with self._ledger.writing():
-            self._ledger.run("INSERT OR REPLACE INTO tended VALUES (?, ?)", (FACT, json.dumps(facts)))
+        named_values.write(self._ledger, {FACT: json.dumps(facts)})
 
 
 def _counted(found: Findings[Any]) -> dict[str, Any]:

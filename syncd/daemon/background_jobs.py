@@ -41,7 +41,7 @@ LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
 
 
 def background_jobs(
-    opened: Opened, services: VaultServices, *, uploads: Uploads, dropped: InboxFileScanner, labels: Backfill
+    opened: Opened, services: VaultServices, *, uploads: Uploads, dropped: InboxFileScanner, backfill: Backfill
 ) -> Scheduler:
     """The jobs of this vault, not started.
 
@@ -64,14 +64,14 @@ def background_jobs(
     if when := settings.consolidate.cron:
         planned.cron("consolidation", when, partial(services.consolidation.run, planned.stopping))
     planned.every("drags", MARKS_S, services.dragged.run)
-    planned.every("what was", HOUR_S, opened.past.prune)
+    planned.every("what was", HOUR_S, opened.overwritten.prune)
     planned.every(
         "archive", MINUTE_S, authored(Author("daemon", "archive"))(partial(services.archive.run, planned.stopping))
     )
     planned.every(
         "review", MINUTE_S, authored(Author("daemon", "review"))(partial(services.review.run, planned.stopping))
     )
-    planned.every("enrichment", MINUTE_S, authored(Author("daemon", "enrichment"))(labels.pay))
+    planned.every("enrichment", MINUTE_S, authored(Author("daemon", "enrichment"))(backfill.pay))
     planned.every(REMOTE, TICK_S, services.remote.tick, soon=True)
     return planned
 

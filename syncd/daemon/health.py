@@ -46,16 +46,17 @@ class Health:
         agent_access: AgentAccess,
         services: VaultServices,
         *,
-        follow: HeadFollower,
+        head_follower: HeadFollower,
         dropped: InboxFileScanner,
-        labels: Backfill,
+        backfill: Backfill,
         worker: Worker,
         jobs: Callable[[], Scheduler],
         hearing: Callable[[], WatcherState | None],  # None: nobody watches the vault
         alone: Callable[[], bool],  # whether no other daemon serves it
     ) -> None:
-        self._opened, self._agent_access, self._services, self._follow = opened, agent_access, services, follow
-        self._dropped, self._labels, self._worker = dropped, labels, worker
+        self._opened, self._agent_access, self._services = opened, agent_access, services
+        self._head_follower, self._dropped, self._backfill = head_follower, dropped, backfill
+        self._worker = worker
         self._jobs, self._hearing, self._alone = jobs, hearing, alone
         self._twins = SimilarNames(
             self._paths, lambda: sum(scope_index.index.generation for scope_index in opened.builds.scopes.values())
@@ -68,16 +69,16 @@ class Health:
         waiting = self._opened.sync.waiting
         if workspaces is not None:  # else whoever asks again and again is told when a person writes
             inbox = self._opened.settings.vault.inbox  # looked for first, as the whole vault may wait
-            own = (path for path in waiting if path.startswith(f"{inbox}/"))
-            waiting = {path for path in own if place(path, inbox).scope == "captures"}
+            inbox_paths = (path for path in waiting if path.startswith(f"{inbox}/"))
+            waiting = {path for path in inbox_paths if place(path, inbox).scope == "captures"}
             if len(waiting) <= COMPARED:
                 waiting = {path for path in waiting if self._shows(path)}
         return {
             "ready": self._opened.sync.ready.is_set()
-            or (self._hearing() is None and all(one.listed for one in indexes.values())),
+            or (self._hearing() is None and all(index.listed for index in indexes.values())),
             "pending": len(waiting),
             # Not for others: it also grows with what is written for the owner alone.
-            **({"generation": sum(one.generation for one in indexes.values())} if workspaces is None else {}),
+            **({"generation": sum(index.generation for index in indexes.values())} if workspaces is None else {}),
             **{scope: dict(zip(("documents", "chunks"), indexes[scope].counts, strict=True)) for scope in scopes},
             "defects": [{"path": path, "defect": defect} for path, defect in self._defects(workspaces)],
             "degraded": self.degraded(scopes),
@@ -111,7 +112,7 @@ class Health:
             "encoder": {"state": self._opened.embedder.state, "problem": self._encoder_problem()},
             "reranker": self._reranker(),
             "git": self._git(),
-            "enrichment": self._labels.facts(),
+            "enrichment": self._backfill.facts(),
             **self.background(),
             "files": self._dropped.facts(),
             **self._services.facts(),
@@ -132,12 +133,12 @@ class Health:
         known: dict[str, Collection[str]] = {
             scope: scope_index.index.manifest.copy() for scope, scope_index in self._opened.builds.scopes.items()
         }
-        told = coverage(
+        by_scope = coverage(
             self._opened.vault.listing(), known, self._opened.sync.failed, inbox=self._opened.settings.vault.inbox
         )
         for scope, scope_index in self._opened.builds.scopes.items():
-            told[scope]["words_only"] = scope_index.index.wordbound
-        return told
+            by_scope[scope]["words_only"] = scope_index.index.wordbound
+        return by_scope
 
     def _audit_facts(self) -> dict[str, Any]:
         audit = self._opened.audit
@@ -149,78 +150,82 @@ class Health:
         """How the watcher and the jobs do: what of the facts costs nothing to ask, every few seconds if need be."""
         return {
             "watch": asdict(self._hearing() or WatcherState("off")),
-            "jobs": {name: asdict(one) for name, one in self._jobs().standing().items()},
+            "jobs": {name: asdict(job) for name, job in self._jobs().standing().items()},
             "queue": self._worker.facts(),
         }
 
     def degraded(self, scopes: Iterable[Scope] = SCOPES) -> list[str]:
         """What does not work as it should just now, in sentences; notes are counted in these scopes only."""
-        told = [self._opened.builds.rebuilt_because] if self._opened.builds.rebuilt_because else []
-        if not told and not all(scope_index.index.listed for scope_index in self._opened.builds.scopes.values()):
-            told.append("index: the vault is being read for the first time; until then searches miss notes")
+        sentences = [self._opened.builds.rebuilt_because] if self._opened.builds.rebuilt_because else []
+        if not sentences and not all(scope_index.index.listed for scope_index in self._opened.builds.scopes.values()):
+            sentences.append("index: the vault is being read for the first time; until then searches miss notes")
         meanwhile = "the encoder before it answers" if self._opened.builds.answering else "searches use full text only"
         if self._opened.embedder.state != "ready":
-            told.append(f"encoder: {self._encoder_problem() or 'still loading'}; {meanwhile}")
+            sentences.append(f"encoder: {self._encoder_problem() or 'still loading'}; {meanwhile}")
         elif self._opened.builds.outdated():
-            told.append(f"index: made with another encoder; {meanwhile} until it is built anew")
+            sentences.append(f"index: made with another encoder; {meanwhile} until it is built anew")
         if bare := sum(self._opened.builds.scopes[scope].index.wordbound for scope in scopes):
-            told.append(f"index: {bare} notes can be found by their words only")
+            sentences.append(f"index: {bare} notes can be found by their words only")
         if self._homeless():
-            told.append("inbox: it holds no workspace, so nothing can be captured: `memex workspace create default`")
+            sentences.append(
+                "inbox: it holds no workspace, so nothing can be captured: `memex workspace create default`"
+            )
         if self._opened.reranker and self._opened.reranker.degraded:
-            told.append(self._opened.reranker.degraded)
+            sentences.append(self._opened.reranker.degraded)
         if self._opened.enricher.problem:
-            told.append(
+            sentences.append(
                 "enrichment: it fails just now; new captures have no summary and tags until it works, and get them then"
             )
         hearing = self._hearing()
         if hearing and hearing.problem:
-            told.append(f"watch: {hearing.problem}")
+            sentences.append(f"watch: {hearing.problem}")
         if hearing and not self._alone():
-            told.append("vault: another Memex works on it with another state folder; stop one of the two")
+            sentences.append("vault: another Memex works on it with another state folder; stop one of the two")
         parts = (
-            self._follow.unwell,
-            self._agent_access.pushes.problem,
+            self._head_follower.unwell,
+            self._agent_access.push_webhook.problem,
             self._opened.ledger.problem,
             self._opened.audit.problem,
         )
-        told += [text for text in parts if text]
-        told += [text for text in (self._services.remote.unwell,) if text and text not in told]
-        if (waits := self._services.commits.problem) and not self._follow.unwell:
-            told.append(waits)
+        sentences += [text for text in parts if text]
+        sentences += [text for text in (self._services.remote.unwell,) if text and text not in sentences]
+        if (waits := self._services.commits.problem) and not self._head_follower.unwell:
+            sentences.append(waits)
         with suppress(Unavailable):  # of the ledger, and that is told
-            told += self._worker.troubles(time.time_ns() // 1_000_000)
-        return told + self._opened.sync.degraded + self._jobs().troubles()
+            sentences += self._worker.troubles(time.time_ns() // 1_000_000)
+        return sentences + self._opened.sync.degraded + self._jobs().troubles()
 
     def _reranker(self) -> dict[str, Any]:
-        one = self._opened.reranker
-        return {"state": one.state if one else "off", "problem": one.problem if one else ""}
+        reranker = self._opened.reranker
+        return {"state": reranker.state if reranker else "off", "problem": reranker.problem if reranker else ""}
 
     def _git(self) -> dict[str, Any]:
         """How the vault stands with Git; for its owner only, as the advice names paths."""
-        found = self._opened.repo.standing()
-        told: dict[str, Any] = asdict(found) | {"advice": self._opened.repo.advice(found), "hooks": []}
-        told |= self._services.git_facts()
+        standing = self._opened.repo.standing()
+        facts: dict[str, Any] = asdict(standing) | {"advice": self._opened.repo.advice(standing), "hooks": []}
+        facts |= self._services.git_facts()
         with suppress(Conflict):  # no repository, and the state says so
             hooks = find(self._opened.repo.hooks_folder(), HOOKS, self._opened.settings.state)
-            told["hooks"] = [hook.name for hook in hooks if hook.state in ("installed", "wrapped")]
-            told["hooks_amiss"] = {hook.name: hook.state for hook in hooks if hook.state in ("changed", "replaced")}
-        return told
+            facts["hooks"] = [hook.name for hook in hooks if hook.state in ("installed", "wrapped")]
+            facts["hooks_amiss"] = {hook.name: hook.state for hook in hooks if hook.state in ("changed", "replaced")}
+        return facts
 
     def _defects(self, workspaces: Collection[str] | None) -> list[tuple[str, str]]:
         inbox = self._opened.settings.vault.inbox
         if workspaces is None:
-            told = [one for scope_index in self._opened.builds.scopes.values() for one in scope_index.index.defects()]
-            return sorted({*told, *self._opened.sync.failed.items(), *self._twins.defects(), *self._fileless(None)})
+            defects = [
+                defect for scope_index in self._opened.builds.scopes.values() for defect in scope_index.index.defects()
+            ]
+            return sorted({*defects, *self._opened.sync.failed.items(), *self._twins.defects(), *self._fileless(None)})
         captures = self._opened.captures.index
-        told = [one for name in workspaces for one in captures.defects(name)]
+        defects = [defect for name in workspaces for defect in captures.defects(name)]
         unread = [
             (path, why) for path, why in self._opened.sync.failed.items() if place(path, inbox).workspace in workspaces
         ]
         return sorted(
             {
                 (self._entitled(path), why)
-                for path, why in (*told, *unread, *self._fileless(workspaces))
+                for path, why in (*defects, *unread, *self._fileless(workspaces))
                 if place(path, inbox).scope == "captures"
             }
         )

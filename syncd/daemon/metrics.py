@@ -21,24 +21,24 @@ WATCH: Final = ("ok", "degraded", "poll", "off")
 def samples(health: Health, sync: Sync, embedder: Embedder, commits: Committer) -> list[Sample]:
     """The numbers, each under its name."""
     state = health.status(None)
-    found = [
+    numbers = [
         Sample("memex_ready", "Whether the vault has been indexed once.", float(state["ready"])),
         Sample("memex_pending_paths", "Notes that have changed and can't be found yet.", state["pending"]),
         Sample("memex_index_generation", "Grows with every change made findable.", state["generation"]),
-        Sample("memex_defects", "Notes that want mending.", len({one["path"] for one in state["defects"]})),
+        Sample("memex_defects", "Notes that want mending.", len({defect["path"] for defect in state["defects"]})),
         Sample("memex_degraded_parts", "Parts that do not work as they should.", len(state["degraded"])),
         Sample("memex_removals_held", "Removals that wait for certainty.", sync.held),
     ]
-    found += [
+    numbers += [
         Sample(f"memex_{what}", f"The {what} indexed.", state[scope][what], labels={"scope": scope})
         for what in ("documents", "chunks")
         for scope in ("captures", "vault")
     ]
-    found += _commits(commits)
-    found += _encoder(embedder)
-    found += _passes(sync)
+    numbers += _commits(commits)
+    numbers += _encoder(embedder)
+    numbers += _passes(sync)
     background, now = health.background(), time.time_ns() // 1_000_000
-    return [*found, *_jobs(background["jobs"]), *_queue(background["queue"], now), *_watch(background["watch"])]
+    return [*numbers, *_jobs(background["jobs"]), *_queue(background["queue"], now), *_watch(background["watch"])]
 
 
 def _commits(commits: Committer) -> Iterator[Sample]:

@@ -47,7 +47,7 @@ class Opened:
     lock: ProcessLock
     ledger: Ledger
     audit: AuditLog
-    past: OverwrittenBytes
+    overwritten: OverwrittenBytes
     vault: AuditedVault
     keys: ApiKeys
     embedder: Embedder
@@ -80,8 +80,8 @@ def opened(settings: Settings, stack: ExitStack, *, embedder: Embedder | None = 
     stack.callback(lock.release)
     ledger = stack.enter_context(closing(Ledger.open(state / LEDGER)))
     audit = stack.enter_context(closing(AuditLog(ledger, state)))
-    past = OverwrittenBytes(state, days=settings.git.past_days, most=settings.git.past_mb << 20)
-    vault = stack.enter_context(closing(_vault(settings, audit, past)))
+    overwritten = OverwrittenBytes(state, days=settings.git.past_days, most=settings.git.past_mb << 20)
+    vault = stack.enter_context(closing(_vault(settings, audit, overwritten)))
     vault.sweep()
     keys = ApiKeys(ledger, static=_static_keys())
     stack.callback(keys.flush)
@@ -101,7 +101,7 @@ def opened(settings: Settings, stack: ExitStack, *, embedder: Embedder | None = 
     queue = _queue(settings, ledger, audit)
     check = DeepCheck(vault, builds, sync.hint, state / "deep_check.json")
     return Opened(
-        settings, since, lock, ledger, audit, past, vault, keys, embedder, repo, perspectives, builds, sync,
+        settings, since, lock, ledger, audit, overwritten, vault, keys, embedder, repo, perspectives, builds, sync,
         witness, enricher, reranker, queue, check,
     )  # fmt: skip
 
@@ -131,12 +131,12 @@ def _now() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _vault(settings: Settings, audit: AuditLog, past: OverwrittenBytes) -> AuditedVault:
+def _vault(settings: Settings, audit: AuditLog, overwritten: OverwrittenBytes) -> AuditedVault:
     return AuditedVault(
         settings.vault.path,
         audit,
         inbox=settings.vault.inbox,
-        past=past,
+        overwritten=overwritten,
         ignore=settings.vault.ignore,
         max_bytes=settings.vault.max_bytes,
         wanted=wanted(settings),

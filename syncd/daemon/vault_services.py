@@ -91,7 +91,7 @@ class VaultServices:
 
 
 def vault_services(
-    opened: Opened, agent_access: AgentAccess, follow: HeadFollower, stopping: Callable[[], threading.Event]
+    opened: Opened, agent_access: AgentAccess, head_follower: HeadFollower, stopping: Callable[[], threading.Event]
 ) -> VaultServices:
     """The steward of what is open. `stopping` returns the event that ends the jobs of just now."""
     captures, vault, repo, ledger = opened.captures, opened.vault, opened.repo, opened.ledger
@@ -108,7 +108,7 @@ def vault_services(
     united = ChangeJournal(ledger, vault, ("merge-duplicates",))
     return VaultServices(
         commits=commits,
-        remote=_remote(opened, follow, promotions, carrying, commits),
+        remote=_remote(opened, head_follower, promotions, carrying, commits),
         history=history,
         undo=undo,
         proposals=proposals,
@@ -129,7 +129,7 @@ def history_services(opened: Opened, agent_access: AgentAccess, journal: ChangeJ
     history = NoteHistory(
         opened.audit,
         opened.vault,
-        opened.past,
+        opened.overwritten,
         opened.repo,
         lambda: [scope_index.index for scope_index in opened.builds.scopes.values()],
         journal=journal,
@@ -213,7 +213,7 @@ def _commits(opened: Opened) -> Committer:
 
 
 def _remote(
-    opened: Opened, follow: HeadFollower, promotions: Promotions, carrying: ProposalExecution, commits: Committer
+    opened: Opened, head_follower: HeadFollower, promotions: Promotions, carrying: ProposalExecution, commits: Committer
 ) -> RemoteSync:
     """The exchange with the remote; what is written is committed before."""
     settings = opened.settings
@@ -228,8 +228,8 @@ def _remote(
         inbox=settings.vault.inbox,
         flush=flush,
         reserved=opened.vault.reservations.reserved,
-        moved=follow.moved,
-        untied=follow.told,
+        moved=head_follower.moved,
+        untied=head_follower.told,
     )
 
 

@@ -40,34 +40,34 @@ class SimilarNames:
 
 def oddities(indexes: Iterable[Index], twins: SimilarNames) -> dict[str, Any]:
     """The names of the whole vault, for its owner."""
-    told = [one for index in indexes for one in index.defects()]
+    defects = [defect for index in indexes for defect in index.defects()]
     return {
         "twins": [list(group) for group in twins.groups()],
-        "conflict_copies": sorted(path for path, defect in told if defect.startswith("conflict-copy:")),
-        "placeholders": sorted(path for path, defect in told if defect == f"not-indexed: {AWAY}"),
+        "conflict_copies": sorted(path for path, defect in defects if defect.startswith("conflict-copy:")),
+        "placeholders": sorted(path for path, defect in defects if defect == f"not-indexed: {AWAY}"),
     }
 
 
 def tally(graphs: Iterable[Graph]) -> dict[str, Any]:
     """The graphs of all workspaces in numbers, and what in them wants a person's eye."""
-    told: dict[str, Any] = {"nodes": 0, "observations": 0, "relations": 0, "twins": [], "dangling": []}
+    totals: dict[str, Any] = {"nodes": 0, "observations": 0, "relations": 0, "twins": [], "dangling": []}
     for graph in graphs:
         vertices = graph.vertices()
-        told["nodes"] += len(vertices)
-        told["observations"] += sum(one.observations for one in vertices)
-        told["relations"] += graph.relations
-        told["twins"] += graph.twins()
-        told["dangling"] += [
+        totals["nodes"] += len(vertices)
+        totals["observations"] += sum(vertex.observations for vertex in vertices)
+        totals["relations"] += graph.relations
+        totals["twins"] += graph.twins()
+        totals["dangling"] += [
             {"path": path, "relation_type": stated.type, "target": stated.target} for path, stated in graph.dangling()
         ]
-    return told
+    return totals
 
 
 def _folders(paths: Iterable[str]) -> set[str]:
-    found: set[str] = set()
+    folders: set[str] = set()
     for path in paths:
         folder = path.rpartition("/")[0]
-        while folder and folder not in found:
-            found.add(folder)
+        while folder and folder not in folders:
+            folders.add(folder)
             folder = folder.rpartition("/")[0]
-    return found
+    return folders

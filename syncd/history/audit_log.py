@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from index.errors import Conflict, NotFound, Unavailable
 from syncd.history.digest_chain import COLUMNS, Entry, Head, seal
+from syncd.state import named_values
 from syncd.state.ledger import Ledger
 
 HEAD: Final = "audit.head"  # in the state folder: where the log ended when it was last written
@@ -238,8 +239,8 @@ class AuditLog:
         """Find out whether what kept the log from being written is over, as else only the next write would tell."""
         with contextlib.suppress(Unavailable):
             if self.problem:
-                with self._lock, self._ledger.writing():
-                    self._ledger.run("INSERT OR REPLACE INTO tended VALUES ('audit.tried', ?)", [str(time.time_ns())])
+                with self._lock:
+                    named_values.write(self._ledger, {"audit.tried": str(time.time_ns())})
                 self.problem = ""
 
     def _note_head(self) -> None:

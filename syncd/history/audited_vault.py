@@ -33,10 +33,10 @@ class AuditedVault(Vault):
     """A vault whose writes are logged."""
 
     def __init__(
-        self, root: Path, audit: AuditLog, *, inbox: str, past: OverwrittenBytes | None = None, **options: Any
+        self, root: Path, audit: AuditLog, *, inbox: str, overwritten: OverwrittenBytes | None = None, **options: Any
     ) -> None:
         super().__init__(root, **options)
-        self._audit, self._inbox, self._past = audit, inbox, past
+        self._audit, self._inbox, self._overwritten = audit, inbox, overwritten
         self.reservations = WriteReservations()
 
     def create(self, path: str, data: bytes, *, again: bool = False) -> Stat:
@@ -93,7 +93,7 @@ class AuditedVault(Vault):
     @property
     def _keeper(self) -> OverwrittenBytes | None:
         """Who keeps what is about to be overwritten; None when it need not be kept."""
-        return self._past if AUTHOR.get().surface in KEPT and not TAKING_BACK.get() else None
+        return self._overwritten if AUTHOR.get().surface in KEPT and not TAKING_BACK.get() else None
 
     def _keep(self, raw: bytes) -> None:
         if keeper := self._keeper:

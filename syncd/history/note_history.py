@@ -62,13 +62,13 @@ class NoteHistory:
         self,
         audit: AuditLog,
         vault: Vault,
-        past: OverwrittenBytes,
+        overwritten: OverwrittenBytes,
         repo: Repository,
         indexes: Callable[[], Sequence[Index]],
         *,
         journal: ChangeJournal,
     ) -> None:
-        self.past = past
+        self.overwritten = overwritten
         self._audit, self._vault, self._repo, self._indexes, self._journal = audit, vault, repo, indexes, journal
 
     def entries(self, name: str) -> tuple[list[Entry], str]:
@@ -134,7 +134,7 @@ class NoteHistory:
 
     def was(self, digest: str, path: str, commits: Sequence[NoteCommit] | None = None) -> bytes | None:
         """What had this sha256, of the note that is at `path` or was there last; None when nobody has it any more."""
-        if (raw := self.past.bytes(digest)) is not None:
+        if (raw := self.overwritten.bytes(digest)) is not None:
             return raw
         found = self._commits([path]) if commits is None else commits
         names = dict.fromkeys(name for touch in found for name in (touch.after, touch.before) if name)

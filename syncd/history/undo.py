@@ -166,7 +166,7 @@ class Undo:
             else:
                 vault.create(step.path, step.raw, again=True)
         elif step.then:
-            with self._history.past.opened(step.then) as source:
+            with self._history.overwritten.opened(step.then) as source:
                 if source is None:
                     raise Unavailable(KEPT_NO_MORE, retryable=False)
                 vault.put_file(step.path, source, step.then)
@@ -222,7 +222,7 @@ class Undo:
         if first.before == now:
             return None, ""
         if not note(home):
-            return None, "" if self._history.past.holds(first.before) else KEPT_NO_MORE
+            return None, "" if self._history.overwritten.holds(first.before) else KEPT_NO_MORE
         raw = self._history.was(first.before, home)
         return raw, "" if raw is not None else KEPT_NO_MORE
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from syncd.state import named_values
 from syncd.state.ledger import Ledger
 
 KEPT = 50  # runs of each job
@@ -42,11 +43,11 @@ class RunHistory:
 
     def since(self, job: str, now: int) -> int:
         """When `job` was first known, in epoch milliseconds; `now`, which is kept, for one that was not. Raises Unavailable."""
-        rows = self._ledger.rows("SELECT value FROM tended WHERE name = ?", (f"job {job}",))
-        if not rows:
-            with self._ledger.writing():
-                self._ledger.run("INSERT OR REPLACE INTO tended VALUES (?, ?)", (f"job {job}", str(now)))
-        return int(rows[0][0]) if rows else now
+        name = f"job {job}"
+        known_at = named_values.read(self._ledger, name)
+        if known_at is None:
+            named_values.write(self._ledger, {name: str(now)})
+        return now if known_at is None else int(known_at)
 
     def of(self, job: str, limit: int = KEPT) -> list[Run]:
         """The runs of `job`, newest first."""

@@ -26,28 +26,28 @@ Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
 def operations(audit: AuditLog, vault: Vault, *, inbox: str) -> dict[str, Operation]:
     """What the owner may ask of the log, by name."""
 
-    def listed(given: Mapping[str, Any], _: Any) -> list[dict[str, Any]]:
-        limit = given.get("limit") or 50
+    def listed(arguments: Mapping[str, Any], _: Any) -> list[dict[str, Any]]:
+        limit = arguments.get("limit") or 50
         if not 1 <= limit <= MOST:
             raise InvalidArgument(f"limit must be between 1 and {MOST:,}")
-        wanted = {name: given.get(name) for name in WANTED}
-        return [asdict(entry) for entry in audit.found(limit, after=given.get("after"), **wanted)]
+        wanted = {name: arguments.get(name) for name in WANTED}
+        return [asdict(entry) for entry in audit.found(limit, after=arguments.get("after"), **wanted)]
 
-    def verified(given: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-        head = _head(given.get("head"))
-        told = asdict(_checked(audit, [head] if head else [], progress))
-        if given.get("files", True):
-            told |= _compared(audit, vault, inbox)
-        return told | {"head": str(audit.head)}
+    def verified(arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+        head = _head(arguments.get("head"))
+        result = asdict(_checked(audit, [head] if head else [], progress))
+        if arguments.get("files", True):
+            result |= _compared(audit, vault, inbox)
+        return result | {"head": str(audit.head)}
 
-    def pruned(given: Mapping[str, Any], _: Any) -> dict[str, Any]:
-        gone, base = audit.prunable(int(given["before"])), audit.base()
+    def pruned(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
+        gone, base = audit.prunable(int(arguments["before"])), audit.base()
         if gone <= base.seq:
             return {"pruned": 0, "file": None, "head": str(audit.head)}
-        if not given.get("force") and (found := digest_chain.checked(_until(audit.entries(), gone), base)).broken:
-            raise Conflict(f"the log is not whole, so nothing was pruned: {found.breaks[0]}; --force moves it as it is")
-        _written(Path(given["file"]), _until(audit.entries(), gone))
-        return {"pruned": audit.prune(gone), "file": given["file"], "head": str(audit.head)}
+        if not arguments.get("force") and (chain := digest_chain.checked(_until(audit.entries(), gone), base)).broken:
+            raise Conflict(f"the log is not whole, so nothing was pruned: {chain.breaks[0]}; --force moves it as it is")
+        _written(Path(arguments["file"]), _until(audit.entries(), gone))
+        return {"pruned": audit.prune(gone), "file": arguments["file"], "head": str(audit.head)}
 
     return {"audit.list": listed, "audit.verify": verified, "audit.prune": pruned}
 
@@ -104,14 +104,14 @@ def _compared(audit: AuditLog, vault: Vault, inbox: str) -> dict[str, list[str]]
     changed, gone = [], []
     for path, after in known.items():
         try:
-            found = vault.measured(path).digest
+            digest = vault.measured(path).digest
         except NotFound:
             if after and listing.gone(path):
                 gone.append(path)
         except MemexError:
             continue  # it can't be read now, so nothing is known of it
         else:
-            if found != after:
+            if digest != after:
                 changed.append(path)
     files = (path for path in listing.files if place(path, inbox).scope == "captures")
     return {"changed": sorted(changed), "gone": sorted(gone), "unlogged": sorted(set(files) - known.keys())}

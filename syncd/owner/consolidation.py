@@ -22,10 +22,10 @@ def operations(
 ) -> dict[str, Operation]:
     """What the owner may ask, by name; a whole run is noted as one of the job."""
 
-    def run(given: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-        workspace = agent_access.workspace(name).name if (name := given.get("workspace")) else None
-        dry, began, at = bool(given.get("dry_run")), time.monotonic(), time.time_ns() // 1_000_000
-        told = consolidation.run(
+    def run(arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+        workspace = agent_access.workspace(name).name if (name := arguments.get("workspace")) else None
+        dry, began, at = bool(arguments.get("dry_run")), time.monotonic(), time.time_ns() // 1_000_000
+        outcome = consolidation.run(
             jobs().stopping,
             workspace=workspace,
             dry=dry,
@@ -34,6 +34,6 @@ def operations(
         )
         if not dry and workspace is None:
             jobs().noted(JOB, Run(at, time.monotonic() - began, ""))
-        return told
+        return outcome
 
     return {"consolidate": run}

@@ -26,17 +26,21 @@ def commit_operations(
 ) -> dict[str, Operation]:
     """What the owner may ask, by name. `settle` makes the commits that others owe, and those are `due`."""
 
-    def commit(given: Mapping[str, Any], _: Any) -> dict[str, Any]:
-        if given.get("dry_run"):
-            made, found = commits.look(due())
-            return {"commits": [asdict(one) for one in made], "kept": _kept(found.kept), "edited": sorted(found.edited)}
+    def commit(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
+        if arguments.get("dry_run"):
+            made, selection = commits.look(due())
+            return {
+                "commits": [asdict(commit) for commit in made],
+                "kept": _kept(selection.kept),
+                "edited": sorted(selection.edited),
+            }
         done, edited = commits.flushed(), set(commits.edited)
         if not commits.hindrance() and (settled := settle()):
             done += settled + commits.flushed()  # what was left to those, and is not in them
         if not done and (why := commits.problem or commits.hindrance()):
             raise Conflict(why)
         return {
-            "commits": [asdict(one) for one in done],
+            "commits": [asdict(commit) for commit in done],
             "kept": _kept(commits.kept),
             "edited": sorted(edited | commits.edited),
         }
@@ -51,11 +55,11 @@ def _kept(kept: Mapping[str, str]) -> list[dict[str, str]]:
 def remote_operations(remote: RemoteSync) -> dict[str, Operation]:
     """What the owner may ask for, by name."""
 
-    def sync(given: Arguments, progress: Progress) -> dict[str, Any]:
+    def sync(arguments: Arguments, progress: Progress) -> dict[str, Any]:
         def tell(stage: str) -> None:
             progress({"done": STAGES.index(stage), "total": len(STAGES), "stage": stage})
 
-        pull, push = bool(given.get("pull")), bool(given.get("push"))
+        pull, push = bool(arguments.get("pull")), bool(arguments.get("push"))
         return asdict(remote.sync(pull=pull or not push, push=push or not pull, tell=tell))
 
     return {"sync": sync}

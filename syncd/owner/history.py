@@ -19,22 +19,23 @@ Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
 def operations(history: NoteHistory, undo: Undo) -> dict[str, Operation]:
     """What the owner may ask, by name."""
 
-    def log(given: Mapping[str, Any], _: Any) -> dict[str, Any]:
-        limit = given.get("limit") or 50
+    def log(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
+        limit = arguments.get("limit") or 50
         if not 1 <= limit <= MOST:
             raise InvalidArgument(f"limit must be between 1 and {MOST:,}")
-        return history.log(given["id"], limit, patch=bool(given.get("patch")))
+        return history.log(arguments["id"], limit, patch=bool(arguments.get("patch")))
 
-    def undone(given: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-        name, since = given.get("id"), given.get("since")
+    def undone(arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+        name, since = arguments.get("id"), arguments.get("since")
         if (name is None) == (since is None):
             raise InvalidArgument("name one note or call, or a time with --since")
         if name is None:
-            wanted, last = undo.since(int(since or 0), key=given.get("key"), workspace=given.get("workspace")), ""
+            wanted = undo.since(int(since or 0), key=arguments.get("key"), workspace=arguments.get("workspace"))
+            last = ""
         else:
             wanted, last = undo.call(name)
         steps = undo.planned(wanted, last=last)
-        if given.get("dry_run"):
+        if arguments.get("dry_run"):
             done = [step for step in steps if not step.reason and step.now != step.then]
             return _answer("", done, [step for step in steps if step.reason])
         made = undo.carried_out(

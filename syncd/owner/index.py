@@ -21,13 +21,13 @@ def operations(
 ) -> dict[str, Callable[[Arguments, Progress], Any]]:
     """What the owner may ask, by name. `stopping`: the event that breaks a check off."""
 
-    def status(given: Arguments, _: Progress) -> dict[str, Any]:
+    def status(arguments: Arguments, _: Progress) -> dict[str, Any]:
         facts = health.status(None) | health.facts()
-        return facts | {"coverage": health.coverage()} if given.get("coverage") else facts
+        return facts | {"coverage": health.coverage()} if arguments.get("coverage") else facts
 
-    def update(given: Arguments, progress: Progress) -> dict[str, Any]:
+    def update(arguments: Arguments, progress: Progress) -> dict[str, Any]:
         sync, tell = _rooted(opened.sync), _teller(progress)
-        accept, full = bool(given.get("accept_removals")), bool(given.get("full"))
+        accept, full = bool(arguments.get("accept_removals")), bool(arguments.get("full"))
         if full:
             sync.builds.accept()
         if not full and not sync.builds.outdated():

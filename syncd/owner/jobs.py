@@ -24,30 +24,30 @@ Progress: TypeAlias = Callable[[dict[str, Any]], None]
 def queue_operations(queue: Queue, worker: Worker) -> dict[str, Callable[[Arguments, Progress], Any]]:
     """What the owner may ask of the queue, by name."""
 
-    def listed(given: Arguments, _: Progress) -> dict[str, Any]:
-        limit, status = given.get("limit") or 20, given.get("status")
+    def listed(arguments: Arguments, _: Progress) -> dict[str, Any]:
+        limit, status = arguments.get("limit") or 20, arguments.get("status")
         if not 1 <= limit <= MOST:
             raise InvalidArgument(f"limit must be between 1 and {MOST}")
         if status not in (None, *STATUSES):
             raise InvalidArgument(f"status must be one of {', '.join(STATUSES)}")
-        workspace = given.get("workspace")
-        found = queue.jobs(workspace=workspace, status=status, limit=limit, before=given.get("before"))
-        return {"jobs": [told(job) for job in found], "counts": queue.counts(workspace), "hindrance": worker.hindrance}
+        workspace = arguments.get("workspace")
+        jobs = queue.jobs(workspace=workspace, status=status, limit=limit, before=arguments.get("before"))
+        return {"jobs": [told(job) for job in jobs], "counts": queue.counts(workspace), "hindrance": worker.hindrance}
 
-    def show(given: Arguments, _: Progress) -> dict[str, Any]:
-        return told(_named(queue, given["id"]))
+    def show(arguments: Arguments, _: Progress) -> dict[str, Any]:
+        return told(_named(queue, arguments["id"]))
 
-    def retry(given: Arguments, _: Progress) -> dict[str, Any]:
-        return told(queue.retry(_named(queue, given["id"]).id))
+    def retry(arguments: Arguments, _: Progress) -> dict[str, Any]:
+        return told(queue.retry(_named(queue, arguments["id"]).id))
 
-    def cancel(given: Arguments, _: Progress) -> dict[str, Any]:
-        return told(queue.cancel(_named(queue, given["id"]).id))
+    def cancel(arguments: Arguments, _: Progress) -> dict[str, Any]:
+        return told(queue.cancel(_named(queue, arguments["id"]).id))
 
-    def wait(given: Arguments, progress: Progress) -> dict[str, Any]:
-        ids = [_named(queue, id).id for id in given["ids"]]
+    def wait(arguments: Arguments, progress: Progress) -> dict[str, Any]:
+        ids = [_named(queue, id).id for id in arguments["ids"]]
         if not worker.running:
             worker.drain(ids, progress)
-        jobs = _waited(queue, worker, ids, progress, seconds=0.0 if given.get("at_once") else TURN_S)
+        jobs = _waited(queue, worker, ids, progress, seconds=0.0 if arguments.get("at_once") else TURN_S)
         return {"jobs": [told(job) for job in jobs], "ended": all(job.status in ("done", "failed") for job in jobs)}
 
     return {"queue.list": listed, "queue.show": show, "queue.retry": retry, "queue.cancel": cancel, "queue.wait": wait}
@@ -95,18 +95,18 @@ def job_operations(jobs: Callable[[], Scheduler]) -> dict[str, Callable[[Mapping
     """What the owner may ask of jobs, by name; `jobs` gives those that are in force."""
 
     def listed(_: Mapping[str, Any], __: Any) -> list[dict[str, Any]]:
-        return [{"name": name, **asdict(one)} for name, one in sorted(jobs().standing().items())]
+        return [{"name": name, **asdict(job)} for name, job in sorted(jobs().standing().items())]
 
-    def history(given: Mapping[str, Any], _: Any) -> list[dict[str, Any]]:
-        return [asdict(run) for run in jobs().history(_name(given))]
+    def history(arguments: Mapping[str, Any], _: Any) -> list[dict[str, Any]]:
+        return [asdict(run) for run in jobs().history(_name(arguments))]
 
-    def run(given: Mapping[str, Any], _: Any) -> dict[str, Any]:
-        name = _name(given)
-        done = jobs().run(name, wait=bool(given.get("wait")))
+    def run(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
+        name = _name(arguments)
+        done = jobs().run(name, wait=bool(arguments.get("wait")))
         return {"name": name, "ended": done is not None, **(asdict(done) if done else {})}
 
     return {"job.list": listed, "job.history": history, "job.run": run}
 
 
-def _name(given: Mapping[str, Any]) -> str:
-    return str(given["name"]).translate(SPELLED)
+def _name(arguments: Mapping[str, Any]) -> str:
+    return str(arguments["name"]).translate(SPELLED)

@@ -29,11 +29,11 @@ def operations(opened: Opened, agent_access: AgentAccess, degraded: Callable[[],
 def reads(opened: Opened, agent_access: AgentAccess, degraded: Callable[[], list[str]]) -> dict[str, Operation]:
     """Those that change nothing."""
 
-    def search(given: Arguments, _: Any) -> dict[str, Any]:
-        scope = given.get("scope") or "captures"
+    def search(arguments: Arguments, _: Any) -> dict[str, Any]:
+        scope = arguments.get("scope") or "captures"
         if scope not in ("captures", "vault", "all"):
             raise InvalidArgument(f"scope must be captures, vault or all, not {scope!r}")
-        query = _query(given, opened.settings.kb.known)
+        query = _query(arguments, opened.settings.kb.known)
         if query.filter.workspace:
             agent_access.workspace(query.filter.workspace)
         scopes = [name for name in SCOPES if scope in (name, "all")]
@@ -44,15 +44,15 @@ def reads(opened: Opened, agent_access: AgentAccess, degraded: Callable[[], list
             "degraded": list(dict.fromkeys([*answer.degraded, *degraded()])),
         }
 
-    def get(given: Arguments, _: Any) -> dict[str, Any]:
-        kept = _kept(opened, agent_access, given["id"], given.get("workspace"))
+    def get(arguments: Arguments, _: Any) -> dict[str, Any]:
+        kept = _kept(opened, agent_access, arguments["id"], arguments.get("workspace"))
         return _record(kept.record) | {"content": kept.content, "passages": list(kept.chunks)}
 
-    def recent(given: Arguments, _: Any) -> list[dict[str, Any]]:
-        limit = given.get("limit") or 20
+    def recent(arguments: Arguments, _: Any) -> list[dict[str, Any]]:
+        limit = arguments.get("limit") or 20
         if not 1 <= limit <= 1000:
             raise InvalidArgument("limit must be between 1 and 1000")
-        asked = Filter(workspace=agent_access.workspace(name).name if (name := given.get("workspace")) else None)
+        asked = Filter(workspace=agent_access.workspace(name).name if (name := arguments.get("workspace")) else None)
         records, _more = opened.captures.index.latest(asked, limit)
         return [_record(record) for record in records]
 
@@ -62,25 +62,27 @@ def reads(opened: Opened, agent_access: AgentAccess, degraded: Callable[[], list
 def writes(opened: Opened, agent_access: AgentAccess) -> dict[str, Operation]:
     """Those that write captures."""
 
-    def capture(given: Arguments, _: Any) -> dict[str, Any]:
-        workspace = agent_access.workspace(given.get("workspace") or "default")
+    def capture(arguments: Arguments, _: Any) -> dict[str, Any]:
+        workspace = agent_access.workspace(arguments.get("workspace") or "default")
         captured = workspace.capture(
-            given["content"],
-            source=given.get("source"),
-            metadata=given.get("metadata"),
-            namespace=given.get("namespace") or "default",
-            collection=given.get("collection"),
+            arguments["content"],
+            source=arguments.get("source"),
+            metadata=arguments.get("metadata"),
+            namespace=arguments.get("namespace") or "default",
+            collection=arguments.get("collection"),
         )
         return _record(captured.record) | {"created": captured.created}
 
-    def update(given: Arguments, _: Any) -> dict[str, Any]:
-        record = _capture(opened, given)
-        wish = {name: given.get(name) for name in ("title", "tags", "collection", "version")}
-        updated, changed = agent_access.workspace(record.workspace).update_note(record.id, given.get("text"), **wish)
+    def update(arguments: Arguments, _: Any) -> dict[str, Any]:
+        record = _capture(opened, arguments)
+        wish = {name: arguments.get(name) for name in ("title", "tags", "collection", "version")}
+        updated, changed = agent_access.workspace(record.workspace).update_note(
+            record.id, arguments.get("text"), **wish
+        )
         return _record(updated) | {"changed": changed}
 
-    def delete(given: Arguments, _: Any) -> dict[str, Any]:
-        record = _capture(opened, given)
+    def delete(arguments: Arguments, _: Any) -> dict[str, Any]:
+        record = _capture(opened, arguments)
         return _record(agent_access.workspace(record.workspace).delete(record.id)) | {"deleted": True}
 
     return {"capture": capture, "updatenote": update, "delete": delete}
@@ -94,12 +96,14 @@ def _searched(opened: Opened, query: Query, scopes: list[Scope]) -> Answer:
     return Answer(tuple(hits[: query.limit]), answers[0].mode, degraded)
 
 
-def _capture(opened: Opened, given: Arguments) -> Record:
+def _capture(opened: Opened, arguments: Arguments) -> Record:
     """The capture that is meant; NotFound for a note of the vault, and for one in another workspace than was named."""
-    record = note_lookup.found_note([opened.captures.index], given["id"], workspace=given.get("workspace") or None)
+    record = note_lookup.found_note(
+        [opened.captures.index], arguments["id"], workspace=arguments.get("workspace") or None
+    )
     if record is None:
         raise NotFound(
-            f"no capture {given['id'][:64]!r}; memex recent lists them, and notes of the vault are left to you"
+            f"no capture {arguments['id'][:64]!r}; memex recent lists them, and notes of the vault are left to you"
         )
     return record
 
@@ -117,10 +121,10 @@ def _kept(opened: Opened, agent_access: AgentAccess, id: str, workspace: str | N
     return StoredDocument(record, body, tuple(opened.notes.index.passages(record)))
 
 
-def _query(given: Arguments, collections: tuple[str, ...]) -> Query:
+def _query(arguments: Arguments, collections: tuple[str, ...]) -> Query:
     names = ("limit", "mode", "workspace", "namespace", "collection", "tags", "type", "source", "since", "until")
-    asked = {name: given[name] for name in names if given.get(name) is not None}
-    return request(given["query"], collections=collections, **asked)
+    asked = {name: arguments[name] for name in names if arguments.get(name) is not None}
+    return request(arguments["query"], collections=collections, **asked)
 
 
 def _in_scope(query: Query, scope: Scope) -> Query:

@@ -36,7 +36,7 @@ def operations(
     services: VaultServices,
     health: Health,
     *,
-    labels: Backfill,
+    backfill: Backfill,
     worker: Worker,
     jobs: Callable[[], Scheduler],
 ) -> dict[str, Operation]:
@@ -45,9 +45,9 @@ def operations(
         **notes.operations(opened, agent_access, health.degraded),
         **owner_index.operations(opened, health, lambda: jobs().stopping),
         **workspaces_and_keys.operations(agent_access, opened.keys, opened.perspectives, state=opened.settings.state),
-        "enrich": labels.again,
-        "enrich.backfill": labels.backfill,
-        "enrich.stop": labels.stop,
+        "enrich": backfill.again,
+        "enrich.backfill": backfill.backfill,
+        "enrich.stop": backfill.stop,
         **owner_jobs.job_operations(jobs),
         **owner_jobs.queue_operations(opened.queue, worker),
         **uploads.operations(agent_access, opened.ledger, lambda: opened.captures.index),
@@ -92,8 +92,8 @@ def _on_history(opened: Opened, services: VaultServices) -> dict[str, Operation]
 def _signed(name: str, operation: Operation) -> Operation:
     """An operation whose writes are logged as the owner's, done by this command."""
 
-    def signed(given: Arguments, progress: Progress) -> Any:
+    def signed(arguments: Arguments, progress: Progress) -> Any:
         with authored(Author("cli", name, request=secrets.token_hex(8))):
-            return operation(given, progress)
+            return operation(arguments, progress)
 
     return signed

@@ -22,9 +22,9 @@ MOST = 1_000  # captures in one call
 def operations(promotions: Promotions, snapshot: VaultSnapshot) -> dict[str, Operation]:
     """What the owner may ask, by name."""
 
-    def promote(given: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-        plans, failed = _planned(promotions, snapshot, _ids(given), given.get("to"))
-        if given.get("dry_run"):
+    def promote(arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+        plans, failed = _planned(promotions, snapshot, _ids(arguments), arguments.get("to"))
+        if arguments.get("dry_run"):
             return {"promoted": [], "planned": [_told(plan) for plan in plans], "failed": failed}
         done: list[dict[str, Any]] = []
         outcomes = promotions.carry(
@@ -37,8 +37,8 @@ def operations(promotions: Promotions, snapshot: VaultSnapshot) -> dict[str, Ope
                 done.append(outcome)
         return {"promoted": done, "planned": [], "failed": failed}
 
-    def unpromote(given: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-        ids = _ids(given)
+    def unpromote(arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+        ids = _ids(arguments)
         done: list[dict[str, Any]] = []
         failed: list[dict[str, Any]] = []
         for number, id in enumerate(ids, 1):
@@ -49,14 +49,14 @@ def operations(promotions: Promotions, snapshot: VaultSnapshot) -> dict[str, Ope
             progress({"done": number, "total": len(ids), "stage": "bringing back"})
         return {"returned": done, "failed": failed}
 
-    def promoted(given: Mapping[str, Any], _: Progress) -> list[dict[str, Any]]:
-        return promotions.latest(int(given.get("limit") or 50))
+    def promoted(arguments: Mapping[str, Any], _: Progress) -> list[dict[str, Any]]:
+        return promotions.latest(int(arguments.get("limit") or 50))
 
     return {"promote": promote, "unpromote": unpromote, "promoted": promoted}
 
 
-def _ids(given: Mapping[str, Any]) -> list[str]:
-    ids = list(dict.fromkeys(given.get("ids") or ()))
+def _ids(arguments: Mapping[str, Any]) -> list[str]:
+    ids = list(dict.fromkeys(arguments.get("ids") or ()))
     if not 1 <= len(ids) <= MOST:
         raise InvalidArgument(f"name 1 to {MOST:,} notes by their ids or paths")
     return ids
@@ -84,5 +84,5 @@ def _planned(
 
 
 def _told(plan: Plan) -> dict[str, Any]:
-    told = {"id": plan.id, "source": plan.source, "target": plan.target, "chosen": plan.chosen}
-    return told | {"file": plan.stored.new if plan.stored else None}
+    fields = {"id": plan.id, "source": plan.source, "target": plan.target, "chosen": plan.chosen}
+    return fields | {"file": plan.stored.new if plan.stored else None}

@@ -92,10 +92,10 @@ def _returned(archive: Archive, arguments: Mapping[str, Any], progress: Progress
 
 
 def _each(
-    given: Mapping[str, Any], work: Callable[[str], dict[str, Any]], progress: Progress, stage: str
+    arguments: Mapping[str, Any], work: Callable[[str], dict[str, Any]], progress: Progress, stage: str
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Do it for each of the ids; what came of it, and what keeps the others from it."""
-    ids = list(dict.fromkeys(given.get("ids") or ()))
+    ids = list(dict.fromkeys(arguments.get("ids") or ()))
     if not 1 <= len(ids) <= MOST:
         raise InvalidArgument(f"name 1 to {MOST:,} notes by their ids or paths")
     done: list[dict[str, Any]] = []
@@ -109,12 +109,12 @@ def _each(
     return done, failed
 
 
-def _told(snapshot: VaultSnapshot, record: Record, said: OwnerMarks) -> dict[str, Any]:
+def _told(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) -> dict[str, Any]:
     """A capture that waits, with the suggestions that stand in it."""
-    own: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     try:
         front = split(decode(snapshot.vault.read(record.path)[0]))[0]
-        own = {key.casefold(): value for key, value in properties(front).items()}
+        values = {key.casefold(): value for key, value in properties(front).items()}
     except (MemexError, FrontmatterError):
         pass  # it went a moment ago, or is being edited
     return {
@@ -126,20 +126,22 @@ def _told(snapshot: VaultSnapshot, record: Record, said: OwnerMarks) -> dict[str
         "tags": list(record.tags),
         "source": record.source,
         "created_at": record.created_at,
-        "promote": said.promote,
-        "promote_to": said.promote_to,
-        "problem": said.promote_problem,
-        **{name: own.get(name) for name in SUGGESTED},
+        "promote": marks.promote,
+        "promote_to": marks.promote_to,
+        "problem": marks.promote_problem,
+        **{name: values.get(name) for name in SUGGESTED},
     }
 
 
-def _goal(snapshot: VaultSnapshot, record: Record, said: OwnerMarks) -> dict[str, Any]:
+def _goal(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) -> dict[str, Any]:
     """Where it goes if it is promoted, and what chose that; what is wrong with that, if something is."""
-    own = snapshot.settings.promote
+    promotion = snapshot.settings.promote
     raw, stat = snapshot.vault.read(record.path)
     document = snapshot.parsed(raw, record.path, stat)
     try:
-        where = goal(document, said, own.rules, folder=own.folder, name=own.name, inbox=snapshot.inbox)
+        where = goal(
+            document, marks, promotion.rules, folder=promotion.folder, name=promotion.name, inbox=snapshot.inbox
+        )
     except Problem as error:
         return {"goal": None, "by": "", "problem": error.message}
     return {"goal": where.folder, "by": where.by}

@@ -26,16 +26,16 @@ def operations(
 def of_workspaces(agent_access: AgentAccess, perspectives: Perspectives) -> dict[str, Operation]:
     """Create, list and delete workspaces."""
 
-    def create(given: Arguments, _: Any) -> dict[str, Any]:
-        return {"name": agent_access.create_workspace(given["name"]).name}
+    def create(arguments: Arguments, _: Any) -> dict[str, Any]:
+        return {"name": agent_access.create_workspace(arguments["name"]).name}
 
     def listed(_: Arguments, __: Any) -> list[dict[str, Any]]:
         return [{"name": name} for name in agent_access.workspaces()]
 
-    def delete(given: Arguments, _: Any) -> dict[str, Any]:
-        agent_access.delete_workspace(given["name"])
-        perspectives.reset(given["name"])
-        return {"name": given["name"], "deleted": True}
+    def delete(arguments: Arguments, _: Any) -> dict[str, Any]:
+        agent_access.delete_workspace(arguments["name"])
+        perspectives.reset(arguments["name"])
+        return {"name": arguments["name"], "deleted": True}
 
     return {"workspace.create": create, "workspace.list": listed, "workspace.delete": delete}
 
@@ -43,15 +43,15 @@ def of_workspaces(agent_access: AgentAccess, perspectives: Perspectives) -> dict
 def of_keys(agent_access: AgentAccess, keys: ApiKeys, state: Path) -> dict[str, Operation]:
     """Create, list, revoke and rotate keys, and what became of them."""
 
-    def create(given: Arguments, _: Any) -> dict[str, Any]:
-        names = given.get("workspaces")
+    def create(arguments: Arguments, _: Any) -> dict[str, Any]:
+        names = arguments.get("workspaces")
         for name in names or ():
             agent_access.workspace(name)
         key, secret = keys.create(
-            given["name"],
+            arguments["name"],
             workspaces=names,
-            scopes=given.get("scopes") or ("read", "write"),
-            expires_at=given.get("expires_at"),
+            scopes=arguments.get("scopes") or ("read", "write"),
+            expires_at=arguments.get("expires_at"),
             now=_now(),
         )
         return {"name": key.name, "key": secret}
@@ -59,8 +59,8 @@ def of_keys(agent_access: AgentAccess, keys: ApiKeys, state: Path) -> dict[str, 
     def listed(_: Arguments, __: Any) -> list[dict[str, Any]]:
         return [_key(key) for key in keys.list()]
 
-    def revoke(given: Arguments, _: Any) -> dict[str, Any]:
-        return _key(keys.revoke(given["name"], now=_now()))
+    def revoke(arguments: Arguments, _: Any) -> dict[str, Any]:
+        return _key(keys.revoke(arguments["name"], now=_now()))
 
     def history(_: Arguments, __: Any) -> list[dict[str, Any]]:
         return [dict(event) for event in keys.history()]
@@ -69,17 +69,17 @@ def of_keys(agent_access: AgentAccess, keys: ApiKeys, state: Path) -> dict[str, 
         "key.create": create,
         "key.list": listed,
         "key.revoke": revoke,
-        "key.rotate": lambda given, _: _rotated(keys, state, given),
+        "key.rotate": lambda arguments, _: _rotated(keys, state, arguments),
         "key.history": history,
     }
 
 
-def _rotated(keys: ApiKeys, state: Path, given: Arguments) -> dict[str, Any]:
+def _rotated(keys: ApiKeys, state: Path, arguments: Arguments) -> dict[str, Any]:
     """A new secret for a key. If the owner's key file holds that key, the secret is written there too."""
     key, secret = keys.rotate(
-        given["name"],
-        overlap_ms=given.get("overlap_ms") or 0,
-        expires_at=given.get("expires_at"),
+        arguments["name"],
+        overlap_ms=arguments.get("overlap_ms") or 0,
+        expires_at=arguments.get("expires_at"),
         now=_now(),
     )
     file = state / KEY_FILE

@@ -23,13 +23,14 @@ from syncd.history.write_lineage import AGENTS
 from syncd.notes.front_matter import FrontmatterError, decode, properties, split
 from syncd.notes.property_reader import as_time
 from syncd.promotion.vault_snapshot import VaultSnapshot
+from syncd.state import named_values
 from syncd.state.ledger import Ledger
 from syncd.vault.location import place
 
 KEPT_MS: Final = 30 * 24 * 3600 * 1000  # so long a note that has gone may turn up elsewhere
 MADE_MS: Final = 3600 * 1000  # so long a queued note may wait until it is made, and the log knows it
 MANY: Final = 500  # changed notes from which all are compared, which costs less then
-_NAME: Final = "stray:"  # in the ledger, before the id
+_NAME: Final = "stray:"  # of a named value, before the id
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +73,9 @@ class MovedNotes:
         self._first = True
         # path → the id of the note that was there at the last look, in the order in which they came there
         self._where = self._now()
-        rows = ledger.rows("SELECT name, value FROM tended WHERE name LIKE ?", (f"{_NAME}%",))
         # id → where its note was, when it was noticed that it is not, and where agents had given others its id by then
         self._left: dict[str, tuple[str, int, list[str]]] = {
-            name[len(_NAME) :]: (*json.loads(value), [])[:3] for name, value in rows
+            id: (*json.loads(value), [])[:3] for id, value in named_values.read_prefixed(ledger, _NAME).items()
         }
         self._bells = (_Bell(), _Bell())
         for scope_index, bell in zip((snapshot.captures, snapshot.notes), self._bells, strict=True):
@@ -105,9 +105,7 @@ class MovedNotes:
         for id in ids:
             self._left.pop(id, None)
         if ids:
-            with self._ledger.writing():
-                for id in ids:
-                    self._ledger.run("DELETE FROM tended WHERE name = ?", (_NAME + id,))
+            named_values.delete(self._ledger, [_NAME + id for id in ids])
 
     # How
 
@@ -217,9 +215,7 @@ class MovedNotes:
         kept = {id: (path, now, others) for id, path, others in found}
         if kept:
             self._left |= kept
-            with self._ledger.writing():
-                for id, value in kept.items():
-                    self._ledger.run("INSERT OR REPLACE INTO tended VALUES (?, ?)", (_NAME + id, json.dumps(value)))
+            named_values.write(self._ledger, {_NAME + id: json.dumps(value) for id, value in kept.items()})
 
 
 def _claimed(index: Index, paths: Collection[str] | None = None) -> Iterator[tuple[str, str]]:

@@ -31,6 +31,7 @@ from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.promotion.waiting_captures import WaitingCaptures
 from syncd.review.bases_table import DISMISSED, NAME, review_table
 from syncd.review.suggestions import Habits, Subject, Suggestions, habits, properties, shared, shingles, suggested
+from syncd.state import named_values
 from syncd.state.ledger import Ledger
 from syncd.sync.hand_edits import said
 from syncd.sync.note_adoption import UNADOPTED
@@ -129,18 +130,12 @@ class Review:
         if there != wanted:
             if there is None:
                 self._vault.create(path, wanted)
-            elif _sha(there) == self._noted(NAME):
+            elif _sha(there) == named_values.read(self._ledger, NAME):
                 self._vault.replace(path, wanted, digest=_sha(there))
             else:
                 return  # a person's
-        if self._noted(NAME) != _sha(wanted):
-            with self._ledger.writing():
-                self._ledger.run("INSERT OR REPLACE INTO tended VALUES (?, ?)", (NAME, _sha(wanted)))
-
-    def _noted(self, name: str) -> str:
-        return next(
-            (str(value) for (value,) in self._ledger.rows("SELECT value FROM tended WHERE name = ?", (name,))), ""
-        )
+        if named_values.read(self._ledger, NAME) != _sha(wanted):
+            named_values.write(self._ledger, {NAME: _sha(wanted)})
 
     def _suggest(self, stopping: threading.Event) -> int:
         captures, proper = self._captures.index, self._proper.index

@@ -31,11 +31,11 @@ class AgentAccess:
         tools: Inbox,
         keys: ApiKeys,
         status: Callable[[Collection[str] | None], dict[str, Any]],
-        pushes: PushWebhook,
+        push_webhook: PushWebhook,
         samples: Callable[[], list[Sample]] = list,
     ) -> None:
         self._tools, self.keys, self.status = tools, keys, status
-        self.pushes, self.samples = pushes, samples
+        self.push_webhook, self.samples = push_webhook, samples
         self.queue = tools.queue
 
     @property

@@ -107,7 +107,7 @@ def test_a_missing_file_is_told_where_people_and_agents_look(world):
     with world.serving():
         until(lambda: world.app.queue.counts()["done"] == 1, 120)
         (world.vault / "Captures/default/a.txt").unlink()
-        until(lambda: world.app.filing.dropped.facts()["missing"] == ["Captures/default/a.txt"], 60)
+        until(lambda: world.app.file_import.dropped.facts()["missing"] == ["Captures/default/a.txt"], 60)
         told = world.app.health.status(["default"])["defects"]
         assert [one["path"] for one in told if one["defect"].startswith("file-missing")] == [
             "Captures/default/Files/a.txt.md"

@@ -160,11 +160,11 @@ def test_hooks_and_the_poll_alone_keep_the_index_true_when_the_watcher_hears_not
     install(world.app.repo.hooks_folder(), HOOKS, world.state)
     with world.serving():
         world.app.watch.stop()
-        until(lambda: world.app.follow._stood > 0)  # past the first look
+        until(lambda: world.app.head_follower._stood > 0)  # past the first look
         took = converges(
             bench,
             lambda word: world.found(word, scope="vault", mode="text", limit=50),
-            lambda: world.app.follow._marks == world.app.repo.marks(),
+            lambda: world.app.head_follower._marks == world.app.repo.marks(),
         )
     assert world.dump() == world.rebuilt(tmp_path / "again")
     world.close()
@@ -187,7 +187,7 @@ def test_captures_and_searches_work_in_every_state_and_the_owner_is_told_the_way
             told = world.app.health.facts()["git"]
             assert (told["state"], told["operation"]) == (state, operation)
             assert re.search(r"`[^`]+`", told["advice"]), state
-            until(lambda world=world, state=state: world.app.follow.unwell == UNWELL.get(state, ""))
+            until(lambda world=world, state=state: world.app.head_follower.unwell == UNWELL.get(state, ""))
             assert world.app.health.degraded() == ([UNWELL[state]] if state in UNWELL else [])
         world.close()
 
@@ -199,7 +199,7 @@ def test_a_lock_held_for_a_while_loses_no_capture_and_the_index_catches_up(tmp_p
     world = World(tmp_path)
     with world.serving():
         world.app.watch.stop()
-        until(lambda: world.app.follow._stood > 0)  # past the first look
+        until(lambda: world.app.head_follower._stood > 0)  # past the first look
         world.write("n.md", "zq1x is new\n")
         world.git("commit", "-qam", "x")
         lock = root / ".git" / "index.lock"

@@ -30,30 +30,33 @@ ANY: Final = 1_000_000  # observations: how many a note can hold is limited else
 def operations(nodes: Callable[[str], Nodes], index: Callable[[], Index]) -> dict[str, Callable[[Arguments, Any], Any]]:
     """What the owner may ask; `index` is that of the captures."""
 
-    def bring(given: Arguments, _: Any) -> dict[str, Any]:
-        own, made = nodes(given["workspace"]), list[str]()
-        told = dict.fromkeys(("created", "changed", "unchanged", "observations", "related", "existed"), 0)
-        wanted = list(_merged(given.get("entities") or ()).values())
+    def bring(arguments: Arguments, _: Any) -> dict[str, Any]:
+        workspace_nodes, made = nodes(arguments["workspace"]), list[str]()
+        counts = dict.fromkeys(("created", "changed", "unchanged", "observations", "related", "existed"), 0)
+        wanted = list(_merged(arguments.get("entities") or ()).values())
         for first in range(0, len(wanted), TOGETHER):
-            made += _entities(own, wanted[first : first + TOGETHER], told, dry_run=bool(given.get("dry_run")))
-        _relations(own, given.get("relations") or (), told, dry_run=bool(given.get("dry_run")))
+            made += _entities(
+                workspace_nodes, wanted[first : first + TOGETHER], counts, dry_run=bool(arguments.get("dry_run"))
+            )
+        _relations(workspace_nodes, arguments.get("relations") or (), counts, dry_run=bool(arguments.get("dry_run")))
         stamps = [
-            (one["name"], {key: one[key] for key in ("updated_at", "version")}) for one in given.get("stamps") or ()
+            (stamp["name"], {key: stamp[key] for key in ("updated_at", "version")})
+            for stamp in arguments.get("stamps") or ()
         ]
         for first in range(0, len(stamps), TOGETHER):
-            own.stamp(stamps[first : first + TOGETHER])
-        return {**told, "made": made}
+            workspace_nodes.stamp(stamps[first : first + TOGETHER])
+        return {**counts, "made": made}
 
-    def unknown(given: Arguments, _: Any) -> list[str]:
-        graph = nodes(given["workspace"]).graph
-        return [name for name in given["names"] if graph.get(name) is None]
+    def unknown(arguments: Arguments, _: Any) -> list[str]:
+        graph = nodes(arguments["workspace"]).graph
+        return [name for name in arguments["names"] if graph.get(name) is None]
 
-    def export(given: Arguments, _: Any) -> dict[str, list[str]]:
-        own = nodes(given["workspace"])
-        opened = own.open(given["names"])
-        asked = {one.name for one, _ in opened.nodes}
+    def export(arguments: Arguments, _: Any) -> dict[str, list[str]]:
+        workspace_nodes = nodes(arguments["workspace"])
+        opened = workspace_nodes.open(arguments["names"])
+        asked = {vertex.name for vertex, _ in opened.nodes}
         return {
-            "entities": [written(_entity(one, facts, index().at(one.path))) for one, facts in opened.nodes],
+            "entities": [written(_entity(vertex, facts, index().at(vertex.path))) for vertex, facts in opened.nodes],
             "relations": [written(edge) for edge in opened.edges if edge.source in asked],
         }
 
@@ -73,44 +76,45 @@ class _Wanted:
 
 def _merged(entities: Iterable[Arguments]) -> dict[str, _Wanted]:
     """By name; what a second entity of a name adds is added to the first, and ordinals count as long as there is one."""
-    found: dict[str, _Wanted] = {}
-    for one in entities:
-        key = name_key(one["name"])
-        if known := found.get(key):
-            known.observations += [text for text in one["observations"] if text not in known.observations]
+    by_name: dict[str, _Wanted] = {}
+    for entity in entities:
+        key = name_key(entity["name"])
+        if known := by_name.get(key):
+            known.observations += [text for text in entity["observations"] if text not in known.observations]
             known.ordinals = []
-            known.properties = {**one["properties"], **known.properties}
+            known.properties = {**entity["properties"], **known.properties}
         else:
-            found[key] = _Wanted(
-                one["name"],
-                one["entity_type"],
-                list(one["observations"]),
-                list(one["ordinals"]),
-                dict(one["properties"]),
+            by_name[key] = _Wanted(
+                entity["name"],
+                entity["entity_type"],
+                list(entity["observations"]),
+                list(entity["ordinals"]),
+                dict(entity["properties"]),
             )
-    return found
+    return by_name
 
 
-def _entities(nodes: Nodes, wanted: Sequence[_Wanted], told: dict[str, int], *, dry_run: bool) -> list[str]:
+def _entities(nodes: Nodes, wanted: Sequence[_Wanted], counts: dict[str, int], *, dry_run: bool) -> list[str]:
     """Make the nodes that are not there, and add to the others. The names of those that were made."""
     for left in reversed(range(TRIES)):
-        there = {name_key(one.name): (one, facts) for one, facts in nodes.open([one.name for one in wanted]).nodes}
-        new = [one for one in wanted if name_key(one.name) not in there]
+        opened = nodes.open([entity.name for entity in wanted])
+        there = {name_key(vertex.name): (vertex, facts) for vertex, facts in opened.nodes}
+        new = [entity for entity in wanted if name_key(entity.name) not in there]
         try:
             if new and not dry_run:
-                nodes.create([_new(one) for one in new], most=ANY)
+                nodes.create([_new(entity) for entity in new], most=ANY)
             break
         except Conflict:
             if not left:
                 raise
-    told["created"] += len(new)
-    told["observations"] += sum(len(one.observations) for one in new)
-    for one in wanted:
-        if one not in new:
-            added = _added(nodes, one, *there[name_key(one.name)], dry_run=dry_run)
-            told["unchanged" if added is None else "changed"] += 1
-            told["observations"] += added or 0
-    return [] if dry_run else [one.name for one in new]
+    counts["created"] += len(new)
+    counts["observations"] += sum(len(entity.observations) for entity in new)
+    for entity in wanted:
+        if entity not in new:
+            added = _added(nodes, entity, *there[name_key(entity.name)], dry_run=dry_run)
+            counts["unchanged" if added is None else "changed"] += 1
+            counts["observations"] += added or 0
+    return [] if dry_run else [entity.name for entity in new]
 
 
 def _added(nodes: Nodes, wanted: _Wanted, vertex: Vertex, facts: Sequence[Observation], *, dry_run: bool) -> int | None:
@@ -118,7 +122,7 @@ def _added(nodes: Nodes, wanted: _Wanted, vertex: Vertex, facts: Sequence[Observ
     known = {fact.content for fact in facts}
     contents = [text for text in dict.fromkeys(wanted.observations) if text not in known]
     tags = dict.fromkeys(filter(None, map(tag_of, wanted.properties.get("tags") or ())))
-    missing = [tag for tag in tags if name_key(tag) not in {name_key(own) for own in vertex.tags}]
+    missing = [tag for tag in tags if name_key(tag) not in {name_key(known_tag) for known_tag in vertex.tags}]
     summary = "" if vertex.summary else str(wanted.properties.get("summary") or "").strip()
     if not dry_run:
         if contents:
@@ -130,19 +134,23 @@ def _added(nodes: Nodes, wanted: _Wanted, vertex: Vertex, facts: Sequence[Observ
     return len(contents) if contents or missing or summary else None
 
 
-def _relations(nodes: Nodes, relations: Iterable[Arguments], told: dict[str, int], *, dry_run: bool) -> None:
-    edges = list(dict.fromkeys(Edge(one["from_entity"], one["to_entity"], one["relation_type"]) for one in relations))
+def _relations(nodes: Nodes, relations: Iterable[Arguments], counts: dict[str, int], *, dry_run: bool) -> None:
+    edges = list(
+        dict.fromkeys(
+            Edge(relation["from_entity"], relation["to_entity"], relation["relation_type"]) for relation in relations
+        )
+    )
     if not edges:
         return
     if dry_run:
         known = set(nodes.graph.edges({edge.source for edge in edges}))
         existed = sum(_canonical(nodes, edge) in known for edge in edges)
-        told["existed"] += existed
-        told["related"] += len(edges) - existed
+        counts["existed"] += existed
+        counts["related"] += len(edges) - existed
         return
     made = nodes.relate(edges)
-    told["related"] += len(made.created)
-    told["existed"] += len(made.existed)
+    counts["related"] += len(made.created)
+    counts["existed"] += len(made.existed)
 
 
 def _canonical(nodes: Nodes, edge: Edge) -> Edge:
@@ -175,7 +183,7 @@ def _entity(vertex: Vertex, facts: Sequence[Observation], record: Record | None)
         "observed_at": vertex.observed_at,
         "summary_updated_at": vertex.summary_updated_at,
     }
-    own: dict[str, Any] = {
+    properties: dict[str, Any] = {
         "id": vertex.id,
         "summary": vertex.summary,
         "tags": list(vertex.tags),
@@ -185,7 +193,7 @@ def _entity(vertex: Vertex, facts: Sequence[Observation], record: Record | None)
         "last_ordinal": vertex.last_ordinal or None,
     }
     if record is not None:
-        own |= {
+        properties |= {
             "source": record.source,
             "collection": None if record.collection == COLLECTIONS[0] else record.collection,
             "metadata": {key: value for key, value in record.metadata.items() if key != "aliases"},
@@ -195,5 +203,5 @@ def _entity(vertex: Vertex, facts: Sequence[Observation], record: Record | None)
         vertex.entity_type,
         tuple(fact.content for fact in facts),
         tuple(fact.ordinal for fact in facts),
-        {key: value for key, value in own.items() if value not in (None, "", [], {})},
+        {key: value for key, value in properties.items() if value not in (None, "", [], {})},
     )

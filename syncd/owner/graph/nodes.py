@@ -54,8 +54,8 @@ class _Asked:
     def __init__(self, nodes: Callable[[str], Nodes]) -> None:
         self._of = nodes
 
-    def _nodes(self, given: Arguments) -> Nodes:
-        return self._of(given.get("workspace") or "default")
+    def _nodes(self, arguments: Arguments) -> Nodes:
+        return self._of(arguments.get("workspace") or "default")
 
     def _known(self, nodes: Nodes, *names: str) -> None:
         """Raises NotFound for a name that no node has, with one that is much like it."""
@@ -65,157 +65,160 @@ class _Asked:
 
     # Nodes
 
-    def create(self, given: Arguments, _: Any) -> list[dict[str, Any]]:
-        made = self._nodes(given).create([_new(one) for one in given["entities"]])
+    def create(self, arguments: Arguments, _: Any) -> list[dict[str, Any]]:
+        made = self._nodes(arguments).create([_new(entity) for entity in arguments["entities"]])
         return [
-            {"name": one.name, "entity_type": one.entity_type, "created_at": iso(one.created_at), "path": one.path}
-            for one in made
+            {"name": node.name, "entity_type": node.entity_type, "created_at": iso(node.created_at), "path": node.path}
+            for node in made
         ]
 
-    def delete(self, given: Arguments, _: Any) -> dict[str, Any]:
-        nodes = self._nodes(given)
-        self._known(nodes, *given["names"])
-        deleted, missing = nodes.delete(given["names"])
+    def delete(self, arguments: Arguments, _: Any) -> dict[str, Any]:
+        nodes = self._nodes(arguments)
+        self._known(nodes, *arguments["names"])
+        deleted, missing = nodes.delete(arguments["names"])
         return {"deleted": list(deleted), "not_found": list(missing)}
 
-    def open(self, given: Arguments, _: Any) -> dict[str, Any]:
-        nodes = self._nodes(given)
-        self._known(nodes, *given["names"])
-        opened = nodes.open(given["names"])
+    def open(self, arguments: Arguments, _: Any) -> dict[str, Any]:
+        nodes = self._nodes(arguments)
+        self._known(nodes, *arguments["names"])
+        opened = nodes.open(arguments["names"])
         return {
-            "entities": [vertex(one) | {"observations": _observations(facts)} for one, facts in opened.nodes],
+            "entities": [vertex(node) | {"observations": _observations(facts)} for node, facts in opened.nodes],
             "relations": list(map(edge, opened.edges)),
         }
 
-    def listed(self, given: Arguments, _: Any) -> list[dict[str, Any]]:
+    def listed(self, arguments: Arguments, _: Any) -> list[dict[str, Any]]:
         """Nodes by type, tag or time of change; all of them without either."""
-        nodes = self._nodes(given)
-        kind, tag, days = given.get("entity_type"), given.get("tag"), given.get("days")
-        found = nodes.recent(days, MOST) if days else nodes.graph.vertices()
+        nodes = self._nodes(arguments)
+        kind, tag, days = arguments.get("entity_type"), arguments.get("tag"), arguments.get("days")
+        vertices = nodes.recent(days, MOST) if days else nodes.graph.vertices()
         if kind:
-            found = [one for one in found if name_key(one.entity_type) == name_key(kind)]
+            vertices = [node for node in vertices if name_key(node.entity_type) == name_key(kind)]
         if tag:
-            found = [one for one in found if any(_tagged(own, tag) for own in one.tags)]
+            vertices = [node for node in vertices if any(_tagged(node_tag, tag) for node_tag in node.tags)]
         return [
-            vertex(one) | {"relations": nodes.graph.degree(one.name)} for one in found[: given.get("limit") or MOST]
+            vertex(node) | {"relations": nodes.graph.degree(node.name)}
+            for node in vertices[: arguments.get("limit") or MOST]
         ]
 
-    def names(self, given: Arguments, _: Any) -> list[dict[str, Any]]:
+    def names(self, arguments: Arguments, _: Any) -> list[dict[str, Any]]:
         """Names that begin with `typed`, for a shell to offer."""
-        typed = name_key(given.get("typed") or "")
-        found = [one for one in self._nodes(given).graph.vertices() if name_key(one.name).startswith(typed)]
-        return [{"name": one.name, "entity_type": one.entity_type} for one in found[: given.get("limit") or 50]]
+        typed = name_key(arguments.get("typed") or "")
+        vertices = [node for node in self._nodes(arguments).graph.vertices() if name_key(node.name).startswith(typed)]
+        return [
+            {"name": node.name, "entity_type": node.entity_type} for node in vertices[: arguments.get("limit") or 50]
+        ]
 
-    def rename(self, given: Arguments, _: Any) -> dict[str, Any]:
-        nodes = self._nodes(given)
-        self._known(nodes, given["name"])
-        return vertex(nodes.rename(given["name"], given["new_name"])) | {"old_name": given["name"]}
+    def rename(self, arguments: Arguments, _: Any) -> dict[str, Any]:
+        nodes = self._nodes(arguments)
+        self._known(nodes, arguments["name"])
+        return vertex(nodes.rename(arguments["name"], arguments["new_name"])) | {"old_name": arguments["name"]}
 
-    def summary(self, given: Arguments, _: Any) -> dict[str, Any]:
-        nodes = self._nodes(given)
-        self._known(nodes, given["name"])
-        return vertex(nodes.set_summary(given["name"], given["summary"]))
+    def summary(self, arguments: Arguments, _: Any) -> dict[str, Any]:
+        nodes = self._nodes(arguments)
+        self._known(nodes, arguments["name"])
+        return vertex(nodes.set_summary(arguments["name"], arguments["summary"]))
 
-    def tags(self, given: Arguments, _: Any) -> dict[str, Any]:
-        nodes = self._nodes(given)
-        self._known(nodes, given["name"])
-        return vertex(nodes.set_tags(given["name"], given["tags"]))
+    def tags(self, arguments: Arguments, _: Any) -> dict[str, Any]:
+        nodes = self._nodes(arguments)
+        self._known(nodes, arguments["name"])
+        return vertex(nodes.set_tags(arguments["name"], arguments["tags"]))
 
     # Observations
 
-    def observe(self, given: Arguments, _: Any) -> dict[str, Any]:
-        nodes = self._nodes(given)
-        self._known(nodes, given["name"])
-        ((name, added),) = nodes.add([(given["name"], given["contents"])])
+    def observe(self, arguments: Arguments, _: Any) -> dict[str, Any]:
+        nodes = self._nodes(arguments)
+        self._known(nodes, arguments["name"])
+        ((name, added),) = nodes.add([(arguments["name"], arguments["contents"])])
         return {"entity_name": name, "added": _observations(added or ())}
 
-    def replace(self, given: Arguments, _: Any) -> dict[str, Any]:
-        nodes = self._nodes(given)
-        self._known(nodes, given["name"])
-        name, old, new = nodes.replace(given["name"], given["ordinal"], given["content"])
-        return {"entity_name": name, "ordinal": given["ordinal"], "old_content": old, "new_content": new}
+    def replace(self, arguments: Arguments, _: Any) -> dict[str, Any]:
+        nodes = self._nodes(arguments)
+        self._known(nodes, arguments["name"])
+        name, old, new = nodes.replace(arguments["name"], arguments["ordinal"], arguments["content"])
+        return {"entity_name": name, "ordinal": arguments["ordinal"], "old_content": old, "new_content": new}
 
-    def forget(self, given: Arguments, _: Any) -> dict[str, Any]:
-        nodes = self._nodes(given)
-        self._known(nodes, given["name"])
-        ((name, gone, missing),) = nodes.remove([(given["name"], given["ordinals"])])
+    def forget(self, arguments: Arguments, _: Any) -> dict[str, Any]:
+        nodes = self._nodes(arguments)
+        self._known(nodes, arguments["name"])
+        ((name, gone, missing),) = nodes.remove([(arguments["name"], arguments["ordinals"])])
         return {"entity_name": name, "deleted_ordinals": list(gone), "not_found_ordinals": list(missing)}
 
-    def search(self, given: Arguments, _: Any) -> dict[str, Any]:
+    def search(self, arguments: Arguments, _: Any) -> dict[str, Any]:
         """The nodes that a query finds; with `name`, the observations of that one."""
-        nodes, limit = self._nodes(given), given.get("limit") or 10
-        mode: ObservationMode = "text" if given.get("mode") == "text" else "embedding"
-        if name := given.get("name"):
+        nodes, limit = self._nodes(arguments), arguments.get("limit") or 10
+        mode: ObservationMode = "text" if arguments.get("mode") == "text" else "embedding"
+        if name := arguments.get("name"):
             self._known(nodes, name)
-            found = nodes.query(name, given["query"], mode, limit)
+            answer = nodes.query(name, arguments["query"], mode, limit)
         else:
-            found = nodes.search(given["query"], limit, mode)
+            answer = nodes.search(arguments["query"], limit, mode)
         hits = []
-        for hit in found.hits:
-            if (one := nodes.graph.at(hit.path)) is None:
+        for hit in answer.hits:
+            if (node := nodes.graph.at(hit.path)) is None:
                 continue  # it went while it was looked for
-            told = vertex(one) | {"ordinal": hit.ordinal, "matched_observation": hit.content}
-            hits.append(told | {"matched_perspective": hit.perspective, "score": round(hit.score, 4)})
-        return {"hits": hits, "mode": found.mode, "degraded": list(found.degraded)}
+            shown = vertex(node) | {"ordinal": hit.ordinal, "matched_observation": hit.content}
+            hits.append(shown | {"matched_perspective": hit.perspective, "score": round(hit.score, 4)})
+        return {"hits": hits, "mode": answer.mode, "degraded": list(answer.degraded)}
 
     # Relations
 
-    def relate(self, given: Arguments, _: Any) -> dict[str, Any]:
-        nodes, edges = self._nodes(given), _edges(given["relations"])
+    def relate(self, arguments: Arguments, _: Any) -> dict[str, Any]:
+        nodes, edges = self._nodes(arguments), _edges(arguments["relations"])
         self._known(nodes, *_ends(edges))
         made = nodes.relate(edges)
         return {"created": list(map(edge, made.created)), "already_existed": list(map(edge, made.existed))}
 
-    def unrelate(self, given: Arguments, _: Any) -> dict[str, Any]:
-        nodes, edges = self._nodes(given), _edges(given["relations"])
+    def unrelate(self, arguments: Arguments, _: Any) -> dict[str, Any]:
+        nodes, edges = self._nodes(arguments), _edges(arguments["relations"])
         self._known(nodes, *_ends(edges))
         deleted, missing = nodes.unrelate(edges)
         return {"deleted": deleted, "not_found": missing}
 
-    def retype(self, given: Arguments, _: Any) -> dict[str, Any]:
-        nodes = self._nodes(given)
-        source, target, old, new = (given[key] for key in ("from_entity", "to_entity", "old_type", "new_type"))
+    def retype(self, arguments: Arguments, _: Any) -> dict[str, Any]:
+        nodes = self._nodes(arguments)
+        source, target, old, new = (arguments[key] for key in ("from_entity", "to_entity", "old_type", "new_type"))
         self._known(nodes, source, target)
         made = nodes.retype(source, target, old, new)
         return {"from_entity": made.source, "to_entity": made.target, "old_type": old, "new_type": made.type}
 
-    def relations(self, given: Arguments, _: Any) -> list[dict[str, Any]]:
+    def relations(self, arguments: Arguments, _: Any) -> list[dict[str, Any]]:
         """All relations; with one name those at either end of it, with two those between them."""
-        nodes, names = self._nodes(given), given.get("names") or []
+        nodes, names = self._nodes(arguments), arguments.get("names") or []
         self._known(nodes, *names)
         if len(names) > 2:
             raise InvalidArgument("relations are listed of one node, or between two")
-        found = nodes.between(*names) if len(names) == 2 else nodes.graph.edges(names or None)
-        kind = given.get("relation_type")
-        return [edge(one) for one in found if not kind or one.type == kind]
+        relations = nodes.between(*names) if len(names) == 2 else nodes.graph.edges(names or None)
+        kind = arguments.get("relation_type")
+        return [edge(relation) for relation in relations if not kind or relation.type == kind]
 
     # The graph
 
-    def around(self, given: Arguments, _: Any) -> dict[str, Any]:
-        nodes = self._nodes(given)
-        self._known(nodes, given["name"])
-        found = nodes.neighbourhood(given["name"], given.get("depth", 1), given.get("limit") or 100)
+    def around(self, arguments: Arguments, _: Any) -> dict[str, Any]:
+        nodes = self._nodes(arguments)
+        self._known(nodes, arguments["name"])
+        neighbourhood = nodes.neighbourhood(arguments["name"], arguments.get("depth", 1), arguments.get("limit") or 100)
         return {
-            "nodes": list(map(vertex, found.vertices)),
-            "relations": list(map(edge, found.edges)),
-            "truncated": found.truncated,
+            "nodes": list(map(vertex, neighbourhood.vertices)),
+            "relations": list(map(edge, neighbourhood.edges)),
+            "truncated": neighbourhood.truncated,
         }
 
-    def whole(self, given: Arguments, _: Any) -> dict[str, Any]:
+    def whole(self, arguments: Arguments, _: Any) -> dict[str, Any]:
         """The nodes with the most relations, and the relations between them."""
-        graph = self._nodes(given).graph
-        ranked = sorted(graph.vertices(), key=lambda one: (-graph.degree(one.name), name_key(one.name)))
-        kept = ranked[: given.get("limit") or 100]
-        names = {one.name for one in kept}
-        edges = [one for one in graph.edges() if one.source in names and one.target in names]
+        graph = self._nodes(arguments).graph
+        ranked = sorted(graph.vertices(), key=lambda node: (-graph.degree(node.name), name_key(node.name)))
+        kept = ranked[: arguments.get("limit") or 100]
+        names = {node.name for node in kept}
+        edges = [relation for relation in graph.edges() if relation.source in names and relation.target in names]
         return {
             "nodes": list(map(vertex, kept)),
             "relations": list(map(edge, edges)),
             "truncated": len(kept) < len(ranked),
         }
 
-    def path(self, given: Arguments, _: Any) -> dict[str, Any]:
-        nodes, (a, b) = self._nodes(given), (given["from_entity"], given["to_entity"])
+    def path(self, arguments: Arguments, _: Any) -> dict[str, Any]:
+        nodes, (a, b) = self._nodes(arguments), (arguments["from_entity"], arguments["to_entity"])
         self._known(nodes, a, b)
         way = nodes.path(a, b)
         if way is None:
@@ -228,68 +231,70 @@ class _Asked:
             "nodes": [vertex(nodes.get(name)) for name in names],
         }
 
-    def orphans(self, given: Arguments, _: Any) -> list[dict[str, Any]]:
-        return list(map(vertex, self._nodes(given).orphans()))
+    def orphans(self, arguments: Arguments, _: Any) -> list[dict[str, Any]]:
+        return list(map(vertex, self._nodes(arguments).orphans()))
 
 
-def vertex(one: Vertex) -> dict[str, Any]:
+def vertex(node: Vertex) -> dict[str, Any]:
     """A node without its observations."""
     return {
-        "name": one.name,
-        "entity_type": one.entity_type,
-        "summary": one.summary,
-        "tags": list(one.tags),
-        "aliases": list(one.aliases),
-        "observation_count": one.observations,
-        "created_at": iso(one.created_at),
-        "updated_at": iso(one.changed_at),
-        "version": one.version,
-        "id": one.id,
-        "path": one.path,
+        "name": node.name,
+        "entity_type": node.entity_type,
+        "summary": node.summary,
+        "tags": list(node.tags),
+        "aliases": list(node.aliases),
+        "observation_count": node.observations,
+        "created_at": iso(node.created_at),
+        "updated_at": iso(node.changed_at),
+        "version": node.version,
+        "id": node.id,
+        "path": node.path,
     }
 
 
-def edge(one: Edge) -> dict[str, str]:
+def edge(relation: Edge) -> dict[str, str]:
     """A relation."""
-    return {"from": one.source, "to": one.target, "relation_type": one.type}
+    return {"from": relation.source, "to": relation.target, "relation_type": relation.type}
 
 
-def _new(given: Arguments) -> NewNode:
+def _new(entity: Arguments) -> NewNode:
     return NewNode(
-        given["name"],
-        given["entity_type"],
-        tuple(given.get("observations") or ()),
-        given.get("summary"),
-        tuple(given.get("tags") or ()),
+        entity["name"],
+        entity["entity_type"],
+        tuple(entity.get("observations") or ()),
+        entity.get("summary"),
+        tuple(entity.get("tags") or ()),
     )
 
 
-def _edges(given: Iterable[Arguments]) -> list[Edge]:
-    return [Edge(one["from_entity"], one["to_entity"], one["relation_type"]) for one in given]
+def _edges(relations: Iterable[Arguments]) -> list[Edge]:
+    return [Edge(relation["from_entity"], relation["to_entity"], relation["relation_type"]) for relation in relations]
 
 
 def _ends(edges: Iterable[Edge]) -> list[str]:
-    return list(dict.fromkeys(name for one in sorted(edges, key=order) for name in (one.source, one.target)))
+    return list(
+        dict.fromkeys(name for relation in sorted(edges, key=order) for name in (relation.source, relation.target))
+    )
 
 
 def _observations(facts: Iterable[Observation]) -> list[dict[str, Any]]:
-    return [{"ordinal": one.ordinal, "content": one.content} for one in facts]
+    return [{"ordinal": fact.ordinal, "content": fact.content} for fact in facts]
 
 
 def _names_along(start: str, way: Sequence[Edge]) -> list[str]:
     """The names that a way passes: each relation leads on, whichever way it points."""
     names = [start]
-    for one in way:
-        names.append(one.target if one.source == names[-1] else one.source)
+    for relation in way:
+        names.append(relation.target if relation.source == names[-1] else relation.source)
     return names
 
 
-def _tagged(own: str, tag: str) -> bool:
-    own, tag = name_key(own), name_key(tag.lstrip("#"))
-    return own == tag or own.startswith(f"{tag}/")
+def _tagged(node_tag: str, tag: str) -> bool:
+    node_tag, tag = name_key(node_tag), name_key(tag.lstrip("#"))
+    return node_tag == tag or node_tag.startswith(f"{tag}/")
 
 
 def _closest(nodes: Nodes, name: str) -> str:
-    keys = {name_key(one.name): one.name for one in nodes.graph.vertices()[:MOST] if name.strip()}
+    keys = {name_key(node.name): node.name for node in nodes.graph.vertices()[:MOST] if name.strip()}
     near = difflib.get_close_matches(name_key(name), keys, n=1) or [key for key in keys if name_key(name) in key][:1]
     return f"; closest: {keys[near[0]]!r}" if near else "; `memex node list` names them"

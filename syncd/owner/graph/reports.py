@@ -76,40 +76,40 @@ def _pending(nodes: Nodes) -> list[dict[str, Any]]:
     ]
 
 
-def report(found: Report[Events]) -> dict[str, Any]:
+def report(attention: Report[Events]) -> dict[str, Any]:
     """All that wants attention; `of` says how much of each there was before the lists were cut."""
     return {
         "stale_summaries": [
             {
-                "name": one.name,
-                "entity_type": one.entity_type,
-                "last_modified": iso(one.changed_at),
-                "observation_count": one.observations,
-                "draft_summary": one.draft,
+                "name": node.name,
+                "entity_type": node.entity_type,
+                "last_modified": iso(node.changed_at),
+                "observation_count": node.observations,
+                "draft_summary": node.draft,
             }
-            for one in found.stale
+            for node in attention.stale
         ],
         "relation_candidates": [
             {
-                "node_a": one.node_a,
-                "node_b": one.node_b,
-                "similarity_score": round(one.similarity, 4),
-                "rationale": one.rationale,
+                "node_a": pair.node_a,
+                "node_b": pair.node_b,
+                "similarity_score": round(pair.similarity, 4),
+                "rationale": pair.rationale,
             }
-            for one in found.candidates
+            for pair in attention.candidates
         ],
-        "orphaned_nodes": list(map(vertex, found.orphans)),
+        "orphaned_nodes": list(map(vertex, attention.orphans)),
         "cluster_summary": [
-            {"cluster_id": one.number, "node_names": list(one.names), "centroid_label": one.label}
-            for one in found.clusters
+            {"cluster_id": cluster.number, "node_names": list(cluster.names), "centroid_label": cluster.label}
+            for cluster in attention.clusters
         ],
         "event_summary": {
-            "since": iso(found.events.since),
-            "creates": found.events.creates,
-            "updates": found.events.updates,
-            "deletes": found.events.deletes,
+            "since": iso(attention.events.since),
+            "creates": attention.events.creates,
+            "updates": attention.events.updates,
+            "deletes": attention.events.deletes,
         },
-        "of": dict(found.of),
+        "of": dict(attention.of),
     }
 
 

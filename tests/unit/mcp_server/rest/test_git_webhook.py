@@ -56,7 +56,7 @@ def rim(tmp_path_factory):
 @pytest.fixture
 def told(rim, monkeypatch):
     told = Told()
-    monkeypatch.setattr(rim.agent_access.pushes, "_on_push", told)
+    monkeypatch.setattr(rim.agent_access.push_webhook, "_on_push", told)
     return told
 
 

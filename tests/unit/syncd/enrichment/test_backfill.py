@@ -213,10 +213,10 @@ def test_when_it_fails_the_capture_stands_and_is_done_later(remote, chat, harm, 
     # It is back; what is owed is paid.
     chat.status, chat.drip_s, chat.body = 200, 0.0, good
     remote.app.enricher._resting_until = 0.0
-    remote.app.labels.pay()
+    remote.app.backfill.pay()
     assert facts(remote)["waiting"] == 2  # not due yet
     monkeypatch.setattr("syncd.enrichment.backfill._now", lambda: LATER)
-    remote.app.labels.pay()
+    remote.app.backfill.pay()
     found = remote.app.agent_access.workspace("default").get(record.id).record
     assert (found.summary, found.tags) == ("A summary.", ("one-tag", "two-tags"))
     assert facts(remote) == {"by": "endpoint", "problem": "", "missing": 0, "waiting": 0}
@@ -233,7 +233,7 @@ def test_what_is_owed_for_a_note_that_has_gone_is_let_go_while_the_endpoint_fail
     with ledger.writing():
         ledger.run("UPDATE enrichment SET due_at = 0")
     enricher._resting_until = 0.0
-    remote.app.labels.pay()
+    remote.app.backfill.pay()
     assert enricher.owed() == [(kept.id, 1)]
 
 
@@ -247,7 +247,7 @@ def test_what_is_owed_is_tried_less_and_less(remote, chat):
             ledger.run("UPDATE enrichment SET due_at = 0")
         enricher._resting_until = 0.0
         begun = enriching.time.time() * 1000
-        remote.app.labels.pay()
+        remote.app.backfill.pay()
         ((id, failures, due),) = ledger.rows("SELECT id, failures, due_at FROM enrichment")
         assert (id, failures) == (record.id, tries + 1)
         pauses.append(due - begun)
@@ -426,7 +426,7 @@ def test_what_is_owed_for_a_note_that_became_a_node_is_let_go_unasked(remote, ch
     with ledger.writing():
         ledger.run("UPDATE enrichment SET due_at = 0")
     enricher._resting_until, chat.status, chat.requests = 0.0, 200, []
-    remote.app.labels.pay()
+    remote.app.backfill.pay()
     assert (enricher.owed(), chat.requests) == ([], [])
     assert "summary" not in file.read_text()
 

@@ -229,15 +229,15 @@ def grown(folder, count):
 
 def test_a_commit_is_read_in_proportion_to_its_diff_and_not_to_the_vault(tmp_path, monkeypatch):
     world = grown(tmp_path, 300)
-    follow_ = world.app.follow
-    follow_._marks = world.app.repo.marks()
+    follower = world.app.head_follower
+    follower._marks = world.app.repo.marks()
     world.app.sync._agenda.wait(lambda: True)  # the listing that every start wishes for
     seen = reads_of(world, monkeypatch)
     for number in (7, 8, 9):
         world.write(f"Notes/{number}/n{number}.md", f"changed yz{number}w\n")
     world.git("rm", "-q", "Notes/10/n10.md")
     world.git("commit", "-qam", "Three")
-    follow_.look()
+    follower.look()
     due = []
     until(lambda: due.extend(world.app.sync._agenda.due()) or len(due) >= 4)
     world.app.sync.run(due)
@@ -253,15 +253,15 @@ def test_the_time_of_a_commit_does_not_grow_with_the_vault(tmp_path, monkeypatch
     worlds = {count: grown(tmp_path / str(count), count) for count in (300, 6_000)}
     took = {count: [] for count in worlds}
     for world in worlds.values():
-        world.app.follow._marks = world.app.repo.marks()
+        world.app.head_follower._marks = world.app.repo.marks()
     for round_ in range(9):
         for count, world in worlds.items():
             world.write("Notes/7/n7.md", f"changed {round_}\n")
             world.git("commit", "-qam", "x")
             hinted = []
-            monkeypatch.setattr(world.app.follow, "_hint", hinted.extend)
+            monkeypatch.setattr(world.app.head_follower, "_hint", hinted.extend)
             begun = time.perf_counter()
-            world.app.follow.look()
+            world.app.head_follower.look()
             world.app.sync.run(hinted)
             took[count].append(time.perf_counter() - begun)
             assert hinted == ["Notes/7/n7.md"]

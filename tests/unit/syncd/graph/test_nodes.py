@@ -559,10 +559,10 @@ def test_enrichment_leaves_summary_and_tags_of_a_node_alone(world, nodes):
         nodes, "Ada", observations=["Wrote the first published algorithm, for an engine that was never built"]
     )
     before = text(world, "Ada")
-    assert world.app.labels.facts()["missing"] == 0
-    assert world.app.labels.backfill({}, lambda _: None)["enriched"] == 0
+    assert world.app.backfill.facts()["missing"] == 0
+    assert world.app.backfill.backfill({}, lambda _: None)["enriched"] == 0
     with pytest.raises(InvalidArgument, match="node"):
-        world.app.labels.again({"id": ada.id}, lambda _: None)
+        world.app.backfill.again({"id": ada.id}, lambda _: None)
     found = Enrichment(summary="A summary.", tags=("a-tag",))
     assert world.app.agent_access.workspace("default").enrich(ada.path, found, replacing=True) is None
     assert text(world, "Ada") == before

@@ -19,95 +19,95 @@ def sha(raw):
 
 
 @pytest.fixture
-def past(tmp_path):
+def overwritten(tmp_path):
     return OverwrittenBytes(tmp_path, days=30, most=1 << 20)
 
 
 @pytest.mark.parametrize("raw", [b"", b"x", os.urandom(100_000), b"a line\n" * 400_000], ids=len)
-def test_what_is_kept_comes_back_as_it_was(past, raw):
-    past.keep(raw)
-    assert past.holds(sha(raw))
-    assert past.bytes(sha(raw)) == raw
-    with past.opened(sha(raw)) as file:
+def test_what_is_kept_comes_back_as_it_was(overwritten, raw):
+    overwritten.keep(raw)
+    assert overwritten.holds(sha(raw))
+    assert overwritten.bytes(sha(raw)) == raw
+    with overwritten.opened(sha(raw)) as file:
         assert file.read_bytes() == raw
     assert not file.exists()
 
 
-def test_nobody_else_can_read_it(past, tmp_path):
-    past.keep(b"secret")
+def test_nobody_else_can_read_it(overwritten, tmp_path):
+    overwritten.keep(b"secret")
     assert stat.S_IMODE((tmp_path / "past").stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "past" / sha(b"secret")).stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("wrong", [b"", b"\x78", b"not packed", b"\x78\x01\x03\x00\x00\x00\x00\x01"], ids=repr)
-def test_what_was_damaged_is_not_there(past, tmp_path, wrong):
-    past.keep(b"text")
+def test_what_was_damaged_is_not_there(overwritten, tmp_path, wrong):
+    overwritten.keep(b"text")
     (tmp_path / "past" / sha(b"text")).write_bytes(wrong)
-    assert past.bytes(sha(b"text")) is None
+    assert overwritten.bytes(sha(b"text")) is None
 
 
 @pytest.mark.parametrize("name", ["", "x", "../ledger.db", "A" * 64, "0" * 63])
-def test_only_a_digest_names_something(past, name):
-    past.keep(b"text")
-    assert not past.holds(name)
-    assert past.bytes(name) is None
+def test_only_a_digest_names_something(overwritten, name):
+    overwritten.keep(b"text")
+    assert not overwritten.holds(name)
+    assert overwritten.bytes(name) is None
 
 
-def test_what_is_old_goes_and_what_is_kept_again_stays(past, tmp_path):
+def test_what_is_old_goes_and_what_is_kept_again_stays(overwritten, tmp_path):
     for raw in (b"old", b"again", b"new"):
-        past.keep(raw)
+        overwritten.keep(raw)
     for raw in (b"old", b"again"):
         os.utime(tmp_path / "past" / sha(raw), (0, 0))
-    past.keep(b"again")
-    assert past.prune() == 1
-    assert [past.holds(sha(raw)) for raw in (b"old", b"again", b"new")] == [False, True, True]
-    assert past.prune(now=2**33 + 31 * DAY_S) == 2
+    overwritten.keep(b"again")
+    assert overwritten.prune() == 1
+    assert [overwritten.holds(sha(raw)) for raw in (b"old", b"again", b"new")] == [False, True, True]
+    assert overwritten.prune(now=2**33 + 31 * DAY_S) == 2
 
 
 def test_it_stays_within_its_bound_and_the_oldest_goes_first(tmp_path):
-    past = OverwrittenBytes(tmp_path, days=30, most=400_000)
+    overwritten = OverwrittenBytes(tmp_path, days=30, most=400_000)
     raws, begun = [os.urandom(60_000) for _ in range(10)], time.time() - 1000
     for at, raw in enumerate(raws):
-        past.keep(raw)
+        overwritten.keep(raw)
         os.utime(tmp_path / "past" / sha(raw), (begun + at, begun + at))
-    held = [past.holds(sha(raw)) for raw in raws]
+    held = [overwritten.holds(sha(raw)) for raw in raws]
     assert held == sorted(held)
     assert 5 <= sum(held) <= 6
     assert sum(file.stat().st_size for file in (tmp_path / "past").iterdir()) <= 400_000
     large = os.urandom(150_000)
-    past.keep(large)
-    assert not past.holds(sha(large))
-    assert [past.holds(sha(raw)) for raw in raws] == held
+    overwritten.keep(large)
+    assert not overwritten.holds(sha(large))
+    assert [overwritten.holds(sha(raw)) for raw in raws] == held
 
 
 @pytest.mark.parametrize("days", [0, 30])
 def test_nothing_is_kept_where_that_was_asked_for(tmp_path, days):
-    past = OverwrittenBytes(tmp_path, days=days, most=1 << 20)
-    past.keep(b"x")
-    assert past.holds(sha(b"x")) == bool(days)
+    overwritten = OverwrittenBytes(tmp_path, days=days, most=1 << 20)
+    overwritten.keep(b"x")
+    assert overwritten.holds(sha(b"x")) == bool(days)
 
 
-def test_other_bytes_than_were_announced_are_not_kept(past, tmp_path):
-    with past.keeping(sha(b"one")) as write:
+def test_other_bytes_than_were_announced_are_not_kept(overwritten, tmp_path):
+    with overwritten.keeping(sha(b"one")) as write:
         write(b"two")
-    with pytest.raises(KeyError), past.keeping(sha(b"two")) as write:
+    with pytest.raises(KeyError), overwritten.keeping(sha(b"two")) as write:
         write(b"two")
         raise KeyError
     assert list((tmp_path / "past").iterdir()) == []
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_what_can_not_be_kept_stops_nobody(past, tmp_path):
-    past.keep(b"one")
+def test_what_can_not_be_kept_stops_nobody(overwritten, tmp_path):
+    overwritten.keep(b"one")
     (tmp_path / "past").chmod(0o500)
-    past.keep(b"two")
-    assert not past.holds(sha(b"two"))
+    overwritten.keep(b"two")
+    assert not overwritten.holds(sha(b"two"))
     (tmp_path / "past").chmod(0o000)
-    past.keep(b"three")
-    assert past.bytes(sha(b"one")) is None
-    assert past.prune() == 0
+    overwritten.keep(b"three")
+    assert overwritten.bytes(sha(b"one")) is None
+    assert overwritten.prune() == 0
     (tmp_path / "past").chmod(0o700)
-    assert past.bytes(sha(b"one")) == b"one"
+    assert overwritten.bytes(sha(b"one")) == b"one"
 
 
 def test_what_agents_and_commands_overwrite_is_kept_and_what_the_daemon_does_is_not(tmp_path):
@@ -120,8 +120,10 @@ def test_what_agents_and_commands_overwrite_is_kept_and_what_the_daemon_does_is_
                 vault.create(path, raw)
                 vault.replace(path, b"other", digest=sha(raw))
                 vault.remove(path)
-        held = {surface: world.app.past.holds(sha(surface.encode())) for surface in ("mcp", "rest", "cli", "daemon")}
+        held = {
+            surface: world.app.overwritten.holds(sha(surface.encode())) for surface in ("mcp", "rest", "cli", "daemon")
+        }
         assert held == {"mcp": True, "rest": True, "cli": True, "daemon": False}
-        assert world.app.past.holds(sha(b"other"))
+        assert world.app.overwritten.holds(sha(b"other"))
     finally:
         world.close()

@@ -15,6 +15,7 @@ from syncd.review import review
 from syncd.review.bases_table import review_table
 from syncd.review.suggestions import Suggestions
 from syncd.settings.automation import ReviewSettings
+from syncd.state import named_values
 from tests.support.obsidian_bases import Base, Note
 from tests.support.world import PROMPT, World
 
@@ -260,10 +261,7 @@ def test_a_table_of_an_older_memex_is_replaced(world):
     reviewed(world)
     table = world.vault / "Captures/Review.base"
     table.write_text("views: []\n")
-    with world.app.ledger.writing():
-        world.app.ledger.run(
-            "UPDATE tended SET value = ? WHERE name = 'Review.base'", (hashlib.sha256(b"views: []\n").hexdigest(),)
-        )
+    named_values.write(world.app.ledger, {"Review.base": hashlib.sha256(b"views: []\n").hexdigest()})
     reviewed(world)
     assert table.read_text() == review_table("Captures")
 

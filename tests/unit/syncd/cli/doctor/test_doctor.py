@@ -389,15 +389,15 @@ def test_files_that_are_gone_or_not_read_are_named(clinic):
         file = clinic.vault / "Captures/default/a.txt"
         file.write_text("The walrus sleeps.")
         app.sync.run()
-        app.filing.dropped._quiet_s = 0.0
-        until(lambda: app.filing.dropped.look() or app.queue.counts()["done"] == 1, 120)
+        app.file_import.dropped._quiet_s = 0.0
+        until(lambda: app.file_import.dropped.look() or app.queue.counts()["done"] == 1, 120)
         assert "1 have a note" in only(clinic.look(host_checks.files)).says
         file.unlink()
         app.sync.run()
         found = only(clinic.look(host_checks.files))
         assert (found.is_, found.mend) == ("advice", "put it back, or delete the note")
         assert "a.txt is gone" in found.says
-        app.filing.dropped.unread["Captures/default/b.pdf"] = "permission denied"
+        app.file_import.dropped.unread["Captures/default/b.pdf"] = "permission denied"
         assert any("b.pdf is not read: permission denied" in one.says for one in clinic.look(host_checks.files))
     assert list(clinic.look(host_checks.files)) == []
 
