@@ -1,8 +1,9 @@
-"""What several test files share: the bundled model, built once for all of them."""
+"""Fixtures that several test files share, such as the bundled model, and how a run is set up."""
 
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 import time
 from collections.abc import Generator, Iterator
@@ -21,6 +22,12 @@ from tests.support import (
 from tests.support.daemon_process import whole_graph
 
 STARTED = pytest.StashKey[float]()
+
+
+def pytest_configure() -> None:
+    """Let commands that tests start end by SIGINT, as at a terminal: a shell that starts the run in the background ignores it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
