@@ -1,4 +1,4 @@
-"""Rows and vectors for tests of the store, made from a seed."""
+"""Rows and vectors for tests of the store, made from a seed, and what a search of it finds."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from index.model import Filter
 from index.query import tag_keys
-from index.storage.chunk_store import Row
+from index.storage.chunk_store import Row, Store
 
 DIMENSIONS = 16
+ALL = Filter()
 
 
 def unit(seed: Any, dimensions: int = DIMENSIONS) -> np.ndarray:
@@ -42,3 +44,11 @@ def row(doc_id: str = "a", ord: int = 0, text: str = "hello world", **given: Any
     fields |= given
     fields["tags"] = tag_keys(fields["tags"])
     return Row(**fields)
+
+
+def near(store: Store, text: str, filter: Filter = ALL, pool: int = 10) -> list[str]:
+    return [match.doc_id for match in store.legs(vector=unit(text), words=None, filter=filter, pool=pool)[0]]
+
+
+def found(store: Store, words: str, filter: Filter = ALL, pool: int = 10) -> list[str]:
+    return [match.doc_id for match in store.legs(vector=None, words=words, filter=filter, pool=pool)[1]]

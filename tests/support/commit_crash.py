@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from syncd.commits.committer import Committer
 from syncd.git.repository import Repository
@@ -19,6 +20,7 @@ from syncd.state.ledger import Ledger
 CODE = Author("mcp", "capture_thought", "k1", "claude-code")
 CHAT = Author("rest", "capture_thought", "k2", "chat")
 DAEMON = Author("daemon", "enrichment")
+A, B = "Captures/default/A.md", "Captures/default/B.md"
 
 
 def git(folder: Path, *words: str, check: bool = True, **more: str) -> str:
@@ -109,6 +111,10 @@ class Rig:
     def status(self) -> list[str]:
         """What `git status` lists."""
         return self.git("status", "--porcelain", "--untracked-files=all").splitlines()
+
+
+def made(folder: Path, *options: Any, **more: Any) -> Rig:
+    return Rig(folder, *options, **more)
 
 
 # A process that flushes, and dies at one of the calls by which it changes something; `python -m tests.support.commit_crash FOLDER N`.

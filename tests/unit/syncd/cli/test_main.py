@@ -1,4 +1,4 @@
-"""The command line, against a door that really answers: shapes for scripts, exit codes, what goes where."""
+"""The command line, against a door that really answers: shapes for scripts, and what goes where."""
 
 from __future__ import annotations
 
@@ -8,123 +8,19 @@ import os
 import shlex
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import click
 import pytest
 
-from index.errors import CODES, NotFound
 from syncd.cli import main
 from syncd.cli.daemon.keys_and_config import until
 from syncd.cli.framework.arguments import moment
-from syncd.cli.main import EXIT, SERVE_EXIT, code, memex
-from syncd.daemon.control_socket import DAEMON, ControlServer
+from syncd.cli.main import code, memex
+from tests.support.answering_daemon import HIT, REPORT, STATUS
 from tests.support.command_line import HEAVY
 
-HIT = {
-    "id": "i1",
-    "path": "Projects/A.md",
-    "title": "A",
-    "heading": "Top",
-    "chunk": "some text",
-    "score": 0.5,
-    "scope": "vault",
-    "workspace": "",
-}
-RECORD = {"id": "i1", "path": "Captures/default/A.md", "created_at": 0, "content_hash": "h", "chunks": 1}
-STATUS = {
-    "ready": True,
-    "pending": 0,
-    "generation": 3,
-    "captures": {"documents": 1, "chunks": 1},
-    "vault": {"documents": 2, "chunks": 2},
-    "defects": [],
-    "degraded": [],
-}
-REPORT = {
-    "added": 1,
-    "modified": 0,
-    "moved": 0,
-    "removed": 0,
-    "unchanged": 2,
-    "failed": 0,
-    "chunks": 3,
-    "embedded": 1,
-    "reused": 2,
-    "seconds": 0.5,
-}
-
-
-class Daemon:
-    """A daemon's door with answers written by hand; it keeps what it was asked."""
-
-    def __init__(self, state):
-        self.state, self.asked = state, []
-        answers = {
-            "search": {"hits": [HIT | {"extra": 1}], "degraded": ["encoder: loading"], "mode": "text"},
-            "capture": RECORD | {"created": True},
-            "get": RECORD | {"content": "héllo\r\nno newline at the end"},
-            "recent": [RECORD],
-            "delete": RECORD | {"deleted": True},
-            "status": STATUS | {"git": "ok"},
-            "index": REPORT,
-            "enrich": {"path": "Captures/default/A.md", "summary": "S.", "tags": ["a", "b"], "changed": ["summary"]},
-            "enrich.backfill": {
-                "enriched": 1,
-                "unchanged": 0,
-                "skipped": [{"path": "B.md", "reason": "it was changed a moment ago"}],
-                "dry_run": True,
-                "notes": [{"path": "A.md", "summary": "S."}],
-            },
-            "check": {"checked": 1200, "mended": 2, "failed": 1},
-            "workspace.create": {"name": "work"},
-            "workspace.list": [{"name": "default"}, {"name": "work"}],
-            "workspace.delete": {"name": "work", "deleted": True},
-            "key.create": {"name": "bot", "key": "mx_1_2"},
-            "key.list": [
-                {
-                    "id": "1",
-                    "name": "bot",
-                    "scopes": ["read"],
-                    "workspaces": None,
-                    "revoked_at": None,
-                    "expires_at": None,
-                }
-            ],
-            "key.revoke": {"id": "1", "name": "bot"},
-        }
-        self.server = ControlServer(state, {name: self._answer(name, value) for name, value in answers.items()})
-
-    def _answer(self, name, value):
-        def answer(arguments, progress):
-            self.asked.append((name, arguments))
-            if arguments.get("id") == "missing":
-                raise NotFound("no note 'missing'")
-            return value
-
-        return answer
-
-
-@pytest.fixture(autouse=True)
-def clean(tmp_path, monkeypatch):
-    for name in [name for name in os.environ if name.startswith("MEMEX_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home" / "config"))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home" / "state"))
-
-
-@pytest.fixture
-def daemon(tmp_path, monkeypatch):
-    (tmp_path / "vault").mkdir()
-    (tmp_path / "state").mkdir(mode=0o700)
-    monkeypatch.setenv("MEMEX_VAULT", str(tmp_path / "vault"))
-    monkeypatch.setenv("MEMEX_STATE", str(tmp_path / "state"))
-    running = Daemon(tmp_path / "state")
-    running.server.start()
-    yield running
-    running.server.stop()
+pytestmark = pytest.mark.usefixtures("clean")
 
 
 def test_search_in_json_has_exactly_the_fields_that_scripts_rely_on(daemon, capfd):
@@ -284,55 +180,6 @@ def test_a_key_must_say_what_it_may_see(daemon, capfd, line):
     assert "--all-workspaces" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("line", "exit_code"),
-    [
-        pytest.param("get missing", 4, id="no such note"),
-        pytest.param("search", 2, id="a missing argument"),
-        pytest.param("search q --limit 0", 2, id="out of range"),
-        pytest.param("search q --since nonsense", 2, id="no time"),
-        pytest.param("nonsense", 2, id="no such command"),
-        pytest.param("status --nonsense", 2, id="no such option"),
-        pytest.param("serve --nonsense", 64, id="no such option of serve"),
-        pytest.param("serve --port x", 64, id="no such port"),
-        pytest.param("serve --config /does/not/exist", 78, id="serve without its settings file"),
-        pytest.param("", 2, id="nothing at all"),
-        pytest.param("--help", 0, id="help"),
-        pytest.param("--version", 0, id="version"),
-    ],
-)
-def test_each_failure_has_its_exit_code(daemon, capfd, line, exit_code):
-    assert code(line.split()) == exit_code
-    out, err = capfd.readouterr()
-    assert (out == "") == (exit_code != 0)
-    assert (err == "") == (exit_code == 0)
-
-
-def test_every_error_code_has_an_exit_code():
-    assert EXIT.keys() == SERVE_EXIT.keys() == CODES.keys()
-
-
-def test_an_error_is_one_line_or_one_json_object_on_stderr(daemon, capfd):
-    assert code(["get", "missing"]) == 4
-    assert capfd.readouterr().err == "memex: NOT_FOUND: no note 'missing'\n"
-    assert code(["get", "missing", "--json"]) == 4
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert json.loads(err) == {
-        "error": {"code": "NOT_FOUND", "message": "no note 'missing'", "retryable": False, "details": {}}
-    }
-    assert code(["search", "--json"]) == 2
-    assert json.loads(capfd.readouterr().err)["error"]["code"] == "INVALID_ARGUMENT"
-
-
-def test_a_vault_that_was_never_set_up_names_the_command(tmp_path, capfd):
-    (tmp_path / "v").mkdir()
-    assert code(["search", "x", "--vault", str(tmp_path / "v")]) == 4
-    assert f"memex init {tmp_path / 'v'}" in capfd.readouterr().err
-    assert code(["search", "x"]) == 2
-    assert "memex init VAULT" in capfd.readouterr().err
-
-
 def test_config_shows_every_setting_and_where_it_was_set(daemon, capfd, monkeypatch):
     monkeypatch.setenv("MEMEX_SERVER__PORT", "9")
     assert code(["config", "--json"]) == 0
@@ -417,69 +264,6 @@ def test_no_library_reports_to_its_maker(tmp_path):
     environ = {name: value for name, value in os.environ.items() if "TELEMETRY" not in name} | {"HOME": str(home)}
     subprocess.run([sys.executable, "-c", script], env=environ, check=True, capture_output=True, timeout=60)
     assert not list(home.rglob("*"))
-
-
-def test_a_closed_pipe_is_quiet(daemon):
-    done = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {shlex.quote(sys.executable)} -m syncd.cli config | true"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode in (0, 141)
-    assert done.stderr == ""
-
-
-def test_an_interrupt_ends_with_130(tmp_path):
-    (tmp_path / "v").mkdir()
-    server = ControlServer(tmp_path, {"status": lambda _, __: time.sleep(5)})
-    server.start()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "syncd.cli", "status", "--vault", str(tmp_path / "v"), "--state", str(tmp_path)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    until = time.monotonic() + 20
-    while not server._busy and time.monotonic() < until:
-        time.sleep(0.02)
-    process.send_signal(2)
-    out, err = process.communicate(timeout=60)
-    server.stop(grace=0)
-    assert (process.returncode, out, err.strip()) == (130, "", "")
-
-
-def test_a_bug_is_a_sentence_and_the_trace_on_request(daemon, capfd, monkeypatch):
-    def broken(*_, **__):
-        raise ZeroDivisionError("x")
-
-    monkeypatch.setattr("syncd.cli.notes.notes.ask", broken)
-    assert code(["recent"]) == 1
-    err = capfd.readouterr().err
-    assert "INTERNAL: ZeroDivisionError" in err
-    assert "Traceback" not in err
-    monkeypatch.setenv("MEMEX_DEBUG", "1")
-    assert code(["recent"]) == 1
-    assert "Traceback" in capfd.readouterr().err
-
-
-def test_an_answer_with_a_path_that_is_not_utf8_is_still_an_answer(daemon, capfd):
-    daemon.server._operations["recent"] = lambda _, __: [RECORD | {"path": "a\udcff.md"}]
-    assert code(["recent", "--json"]) == 0
-    assert json.loads(capfd.readouterr().out)[0]["path"] == "a\udcff.md"
-
-
-def test_the_bridge_is_told_when_no_daemon_runs(tmp_path, capfd):
-    (tmp_path / "v").mkdir()
-    assert code(["mcp", "--vault", str(tmp_path / "v"), "--state", str(tmp_path / "s")]) == 7
-    assert "memex serve" in capfd.readouterr().err
-
-
-def test_the_bridge_needs_a_key_that_can_be_read(daemon, capfd):
-    (daemon.state / DAEMON).write_text('{"url": "http://127.0.0.1:1", "pid": 1, "epoch": 1}')
-    assert code(["mcp"]) == 4
-    assert "key file" in capfd.readouterr().err
 
 
 def test_the_module_can_be_run():

@@ -1,97 +1,17 @@
-"""Consolidation on a real vault: reports that are written once, boxes that are carried out once, and nothing that was not ticked."""
+"""Proposals of consolidation on a real vault: boxes that are carried out once, and nothing that was not ticked."""
 
 from __future__ import annotations
 
-import json
-import re
-import shutil
-import subprocess
-import sys
 import threading
 import time
 
 import pytest
 
 from index.errors import Unavailable
-from syncd.consolidation.proposal_execution import KINDS
 from syncd.graph.node_request import NewNode
-from syncd.history.change_journal import ChangeJournal, MovePlan, written
-from tests.support.paths import ROOT
-from tests.support.sample_captures import Inbox
 from tests.support.world import World
 
 DAY = time.strftime("%Y-%m-%d")
-
-
-@pytest.fixture
-def inbox(tmp_path):
-    made = Inbox(tmp_path)
-    yield made
-    made.world.close()
-
-
-def test_without_anything_to_propose_no_report_is_written(inbox):
-    inbox.capture("alone")
-    told = inbox.run()
-    assert (told["proposals"], told["report"]) == (0, None)
-    assert inbox.reports() == []
-
-
-def test_a_second_run_writes_nothing_and_a_new_find_replaces_the_report_of_the_day(inbox):
-    first, second, third = (inbox.capture(text) for text in ("hybrid search", "hybrid search!", "old things"))
-    inbox.say(inbox.finding("merge-duplicates", first.id, second.id))
-    told = inbox.run()
-    assert told["report"] == f"Captures/Reports/{DAY} Consolidation.md"
-    before = {path: (inbox.read(path), (inbox.world.vault / path).stat().st_mtime_ns) for path in inbox.reports()}
-    assert inbox.run()["report"] is None
-    inbox.reopen()
-    assert inbox.run() | {"report": None} == inbox.run()
-    assert {
-        path: (inbox.read(path), (inbox.world.vault / path).stat().st_mtime_ns) for path in inbox.reports()
-    } == before
-    inbox.say(inbox.finding("merge-duplicates", first.id, second.id), inbox.finding("archive", third.id))
-    assert inbox.run()["new"] == 1
-    assert inbox.reports() == list(before)
-    assert "Put [[Captures/default/old things|old things]] into the archive" in inbox.read(*inbox.reports())
-
-
-def test_a_report_that_a_person_has_touched_stays_and_a_second_one_is_written(inbox):
-    first, second = inbox.capture("one"), inbox.capture("two")
-    inbox.say(inbox.finding("archive", first.id))
-    (path,) = [inbox.run()["report"]]
-    (inbox.world.vault / path).write_text(inbox.read(path) + "\nmy own words\n")
-    mine = inbox.read(path)
-    inbox.say(inbox.finding("archive", first.id), inbox.finding("archive", second.id))
-    assert inbox.run()["report"] == f"Captures/Reports/{DAY} Consolidation 2.md"
-    assert inbox.read(path) == mine
-    assert len(inbox.reports()) == 2
-    assert inbox.run()["report"] is None
-
-
-def test_a_report_that_was_deleted_comes_back_only_when_it_is_asked_for(inbox):
-    one = inbox.capture("one")
-    inbox.say(inbox.finding("archive", one.id))
-    (path,) = [inbox.run()["report"]]
-    text = inbox.read(path)
-    (inbox.world.vault / path).unlink()
-    consolidation = inbox.app.services.consolidation
-    assert consolidation.run(threading.Event())["report"] is None, "each night it would be in the way again"
-    assert consolidation.facts()["report"] == "", "nobody is sent to what is not there"
-    assert inbox.run()["report"] == path
-    assert inbox.read(path) == text
-    (inbox.world.vault / path).rename(inbox.world.vault / "Captures/Reports/Mine.md")
-    assert inbox.run()["report"] is None, "it is asked there"
-
-
-def test_a_dry_run_and_one_of_a_workspace_write_nothing(inbox):
-    one = inbox.capture("one")
-    inbox.say(inbox.finding("archive", one.id))
-    for given in ({"dry_run": True}, {"workspace": "default"}):
-        told = inbox.run(**given)
-        assert told["report"] is None
-        assert "Put [[Captures/default/one|one]] into the archive" in told["text"]
-    assert inbox.reports() == []
-    assert inbox.app.services.proposals.counts()["open"] == 0
 
 
 def test_duplicates_become_one_note_and_links_to_the_other_stay_whole(inbox):
@@ -153,39 +73,6 @@ def test_a_note_that_has_changed_since_is_left_alone_and_that_is_said(inbox):
     assert (inbox.read(kept.path), inbox.read(copy.path)) == before
     assert "❌" in inbox.read(path)
     assert inbox.app.services.proposals.counts()["stale"] == 1
-
-
-def test_what_a_crash_broke_off_is_taken_back_where_a_person_came_in_between(inbox):
-    one = inbox.capture("nobody reads this")
-    inbox.say(inbox.finding("archive", one.id))
-    (path,) = [inbox.run()["report"]]
-    key = inbox.tick(path, "into the archive")
-    raw, target = inbox.read(one.path).encode(), "Captures/Archive/default/nobody reads this.md"
-    steps = [written(target, None, raw), written(one.path, raw, None)]
-    about = {"said": "moved", "subject": "Archive it", "ids": [one.id]}
-    journal = ChangeJournal(inbox.app.ledger, inbox.app.vault, KINDS)
-    journal.begin(MovePlan("archive", key, "", "", steps, about), by="Ada", at=1)
-    inbox.app.vault.create(target, raw)
-    (inbox.world.vault / one.path).write_bytes(raw + b"and more by hand\n")
-    assert "taken back" in inbox.look()[key]
-    assert not (inbox.world.vault / target).exists()
-    assert inbox.read(one.path).endswith("and more by hand\n")
-    assert [entry.state for entry in journal.of(key)] == ["torn"]
-    told = inbox.app.operations["status"]({}, lambda _: None)["promotion"]
-    assert told["torn"] == [{"path": "", "what": "Archive it", "left": [one.path]}]
-
-
-def test_what_a_crash_broke_off_is_ended_without_a_tick(inbox):
-    one = inbox.capture("nobody reads this")
-    raw, target = inbox.read(one.path).encode(), "Captures/Archive/default/nobody reads this.md"
-    steps = [written(target, None, raw), written(one.path, raw, None)]
-    about = {"said": "moved", "subject": "Archive it", "ids": [one.id]}
-    journal = ChangeJournal(inbox.app.ledger, inbox.app.vault, KINDS)
-    journal.begin(MovePlan("archive", "k", "", "", steps, about), by="Ada", at=1)
-    inbox.reopen()
-    inbox.app.services.carrying.tend()
-    assert not (inbox.world.vault / one.path).exists()
-    assert "Approved-By: Ada" in inbox.world.git("log", "-1", "--format=%B")
 
 
 def test_a_proposal_keeps_its_own_commit_when_git_does_not_allow_it_at_once(inbox):
@@ -310,18 +197,6 @@ def test_an_unused_capture_goes_to_the_archive_where_no_agent_sees_it(inbox):
     )
 
 
-def test_what_is_struck_out_is_never_proposed_again(inbox):
-    one = inbox.capture("leave me")
-    inbox.say(inbox.finding("archive", one.id))
-    (path,) = [inbox.run()["report"]]
-    inbox.tick(path, "into the archive", "-")
-    mine = inbox.read(path)
-    assert inbox.look() == {}
-    assert inbox.run()["proposals"] == 0
-    assert inbox.read(path) == mine
-    assert inbox.app.services.proposals.counts()["dismissed"] == 1
-
-
 def test_a_tick_that_is_set_while_another_is_carried_out_is_not_missed(inbox):
     one, two = inbox.capture("first"), inbox.capture("second")
     inbox.say(inbox.finding("archive", one.id), inbox.finding("archive", two.id))
@@ -392,51 +267,6 @@ def test_a_tick_that_waits_is_taken_back_where_it_was_set(inbox):
     assert len(inbox.look()) == 1
 
 
-def test_one_report_tells_of_all_workspaces_and_status_says_where_it_lies(inbox):
-    one, two = inbox.capture("mine"), inbox.capture("theirs", "work")
-    inbox.say(inbox.finding("archive", one.id))
-    inbox.say(inbox.finding("archive", two.id), workspace="work")
-    (path,) = [inbox.run()["report"]]
-    text = inbox.read(path)
-    assert "default: Put [[Captures/default/mine|mine]]" in text
-    assert "work: Put [[Captures/work/theirs|theirs]]" in text
-    facts = inbox.app.health.facts()["consolidation"]
-    assert (facts["waiting"], facts["report"], facts["problem"]) == (2, path, "")
-    assert abs(facts["at"] - time.time() * 1000) < 60_000
-    assert "consolidation" not in json.dumps(inbox.app.health.status(["default"]))
-
-
-def test_the_numbers_are_those_of_the_tool_and_what_it_drafts_is_what_is_proposed(tmp_path):
-    world = World(tmp_path)
-    try:
-        nodes = world.app.agent_access.workspace("default").nodes
-        facts = ("Ada Lovelace wrote the first program for the Analytical Engine.", "It computes Bernoulli numbers.")
-        nodes.create(
-            [NewNode("Note G", "text", facts), NewNode("Analytical Engine", "machine", ("It was never built.",))]
-        )
-        nodes.create([NewNode("Ada Lovelace", "person", ("She corresponded with Babbage.",))])
-        told = world.app.operations["consolidate"]({}, lambda _: None)
-        (counted,) = told["workspaces"]
-        report = nodes.report()
-        assert counted["stale_summaries"] == report.of["stale_summaries"] == 3
-        assert counted["orphaned_nodes"] == report.of["orphaned_nodes"] == 3
-        assert counted["relations"] == report.of["relation_candidates"] > 0
-        text = (world.vault / told["report"]).read_text()
-        for stale in report.stale:
-            assert f"Give [[Captures/default/Entities/{stale.name}|{stale.name}]] this summary: “{stale.draft}”" in text
-        (world.vault / told["report"]).write_text(
-            text.replace(
-                "- [ ] Give [[Captures/default/Entities/Note G", "- [x] Give [[Captures/default/Entities/Note G"
-            )
-        )
-        (done,) = world.app.services.consolidation.tick().values()
-        assert done.done
-        draft = next(stale.draft for stale in report.stale if stale.name == "Note G")
-        assert nodes.get("Note G").summary == draft
-    finally:
-        world.close()
-
-
 @pytest.mark.parametrize("own", [False, True])
 def test_a_duplicate_that_is_brought_back_is_no_longer_superseded_unless_its_owner_says_so(inbox, own):
     kept, copy = inbox.capture("Both legs count."), inbox.capture("Both legs count!", tags=["legs"])
@@ -473,77 +303,3 @@ def test_what_two_notes_say_against_each_other_is_found_reported_and_carried_out
         assert f'superseded_by: "[[{stem}]]"' in (world.vault / older.path).read_text()
     finally:
         world.close()
-
-
-def test_the_report_in_the_readme_is_what_is_written(tmp_path):
-    world = World(tmp_path)
-    try:
-        workspace = world.app.agent_access.workspace("default")
-        workspace.capture("# Staging\n\nThe staging server listens on port 8080.", metadata={"tags": ["kubernetes"]})
-        workspace.capture("# Pods\n\nA pod holds containers.", metadata={"tags": ["kubernetes"]})
-        text = "# Staging has moved\n\nThe staging server listens on port 9090 since March."
-        workspace.capture(text, metadata={"tags": ["k8s"]})
-        written = (world.vault / world.app.operations["consolidate"]({}, lambda _: None)["report"]).read_text()
-    finally:
-        world.close()
-    readme = (ROOT / "README.md").read_text()
-    (told,) = (block for block in re.findall(r"```markdown\n(.*?)```", readme, re.DOTALL) if "# Consolidation" in block)
-    told, written = (re.sub(r"\^p-[0-9a-f]{16}|\d{4}-\d\d-\d\d", "", text) for text in (told, written))
-    at = [written.index(f"{line}\n") for line in told.splitlines() if line]
-    assert at == sorted(at)
-
-
-@pytest.mark.faults
-@pytest.mark.timeout(1800)
-def test_a_kill_at_any_write_leaves_what_was_ticked_to_be_done_once(tmp_path):
-    """The files, the history and the ledger end as they would have without it."""
-    made, saved = Inbox(tmp_path / "here"), tmp_path / "saved"
-    kept = made.capture("# Search\n\nBoth legs count.\n", tags=["search"])
-    copy = made.capture("# Search\n\nBoth legs count.\n\nAnd a third thing.\n", tags=["legs"])
-    made.world.write("Notes/Mine.md", f"see [[{copy.path.removesuffix('.md')}#Search]]\n")
-    made.world.run()
-    made.world.git("add", "-A")
-    made.world.git("commit", "-q", "-m", "captures")
-    made.say(made.finding("merge-duplicates", kept.id, copy.id), made.finding("tag-merge", would=("search", "legs")))
-    (path,) = [made.run()["report"]]
-    made.tick(path, "Keep [[")
-    made.tick(path, "in place of")
-    made.world.close()
-    shutil.copytree(tmp_path / "here", saved, symlinks=True)
-
-    def outcome(at):
-        folder = tmp_path / "here"
-        shutil.rmtree(folder)
-        shutil.copytree(saved, folder, symlinks=True)
-        command = [sys.executable, "-m", "tests.support.proposal_crash", str(folder), str(at)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode in (0, -9), done.stderr
-        world = World(folder)
-        try:
-            assert world.app.services.consolidation.tick() is not None
-            world.app.services.commits.flush()
-            assert world.app.services.consolidation.tick() == {}
-            vault = world.vault
-            files = {
-                str(file.relative_to(vault)): file.read_bytes()
-                for file in sorted(vault.rglob("*"))
-                if file.is_file() and ".git/" not in str(file)
-            }
-            merges = (
-                world.git("log", "--format=%s")
-                .splitlines()
-                .count("Merge " + copy.path.rpartition("/")[2][:-3] + " into " + kept.path.rpartition("/")[2][:-3])
-            )
-            return files, world.app.services.proposals.counts(), merges, done
-        finally:
-            world.close()
-
-    whole, counts, merges, done = outcome(0)
-    assert counts["carried"] == 2
-    assert merges == 1
-    for at in range(1, int(done.stdout), 4):
-        files, others, times, killed = outcome(at)
-        assert killed.returncode == -9
-        assert sorted(name for name in files.keys() | whole.keys() if files.get(name) != whole.get(name)) == [], at
-        assert others == counts, at
-        assert times <= 1, at

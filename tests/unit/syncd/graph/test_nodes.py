@@ -1,47 +1,15 @@
-"""The operations on nodes over real files and a real index: what is kept, what is refused, what survives others' edits."""
+"""The operations on nodes over real files and a real index: what they keep, change and refuse."""
 
 from __future__ import annotations
 
-import dataclasses
-import threading
-
 import pytest
 
-from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted, Unavailable
+from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from index.graph.vertex import Edge
 from index.model import Observation
-from index.text.summary_and_tags import Enrichment
 from syncd.graph.node_request import NewNode
+from tests.support.node_notes import ENTITIES, facts, made, text
 from tests.support.world import World
-
-ENTITIES = "Captures/default/Entities"
-
-
-@pytest.fixture
-def world(tmp_path):
-    made = World(tmp_path)
-    made.run()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def nodes(world):
-    return world.app.agent_access.workspace("default").nodes
-
-
-def made(nodes, *names, **given):
-    return nodes.create([NewNode(name, "person", **given) for name in names])
-
-
-def facts(nodes, name):
-    ((_, found),) = nodes.open([name]).nodes
-    return [(one.ordinal, one.content) for one in found]
-
-
-def text(world, name):
-    return (world.vault / ENTITIES / f"{name}.md").read_text()
-
 
 # Creating
 
@@ -261,6 +229,25 @@ def test_writes_move_the_node_s_time_and_version_and_nothing_else_does(nodes):
     assert (nodes.get("Grace").version, nodes.get("Grace").updated_at) == (1, None)
 
 
+def test_a_call_that_names_a_node_often_changes_its_note_once(world, nodes):
+    made(nodes, "Ada", "Bob", "Carl")
+    assert nodes.add([("Ada", ["a"]), ("Nobody", ["x"]), ("ada", ["b", "c"]), ("Bob", ["d"]), ("Ada", [])]) == [
+        ("Ada", [Observation(1, "a")]),
+        ("Nobody", None),
+        ("Ada", [Observation(2, "b"), Observation(3, "c")]),
+        ("Bob", [Observation(1, "d")]),
+        ("Ada", []),
+    ]
+    assert nodes.get("Ada").version == 2
+    told = nodes.relate([Edge("Ada", to, kind) for to in ("Bob", "Carl") for kind in ("knows", "likes")])
+    assert (len(told.created), nodes.get("Ada").version) == (4, 3)
+    assert nodes.remove([("Ada", [1, 9]), ("Nobody", [1]), ("ADA", [1, 3])]) == [
+        ("Ada", [1], [9]), ("Nobody", [], [1]), ("Ada", [3], [1]),
+    ]  # fmt: skip
+    assert (facts(nodes, "Ada"), nodes.get("Ada").version) == ([(2, "b")], 4)
+    assert world.dump() == world.rebuilt(world.state.parent / "other")
+
+
 # Summary and tags
 
 
@@ -358,365 +345,3 @@ def test_paths_and_neighbourhoods_name_the_nodes_that_are_missing(nodes):
     ):
         with pytest.raises(NotFound, match="'Q'"):
             call()
-
-
-# Others at the same notes
-
-
-def test_a_person_s_edit_that_is_not_indexed_yet_is_built_upon(world, nodes):
-    made(nodes, "Ada", "Grace", observations=["one"])
-    path = world.vault / ENTITIES / "Ada.md"
-    path.write_text(path.read_text() + "- by hand\n- knows:: [[Grace]]\n".replace("- knows", "\n## Relations\n- knows"))
-    ((_, added),) = nodes.add([("Ada", ["three"])])
-    assert [one.ordinal for one in added] == [3]
-    assert facts(nodes, "Ada") == [(1, "one"), (2, "by hand"), (3, "three")]
-    path.write_text(path.read_text() + "- likes:: [[Grace]]\n")
-    assert nodes.relate([Edge("Ada", "Grace", "likes")]).created == []
-
-
-def test_an_edit_between_reading_and_writing_is_kept(world, nodes, monkeypatch):
-    made(nodes, "Ada", "Grace", observations=["one"])
-    path = world.vault / ENTITIES / "Ada.md"
-    index, hands = world.app.builds.scopes["captures"].index, iter(["first", "second"])
-    prepare = index.prepare
-
-    def slow(documents, **given):
-        if hand := next(hands, None):
-            path.write_text(path.read_text().replace("- one", f"- {hand}\n- one"))
-        return prepare(documents, **given)
-
-    monkeypatch.setattr(index, "prepare", slow)
-    told = nodes.add([("Ada", ["by a tool"]), ("Grace", ["by a tool"])])
-    assert [[one.content for one in added] for _, added in told] == [["by a tool"]] * 2
-    assert sorted(content for _, content in facts(nodes, "Ada")) == ["by a tool", "first", "one", "second"]
-    assert [content for _, content in facts(nodes, "Grace")] == ["one", "by a tool"]
-
-
-def test_a_note_that_never_rests_is_a_conflict_and_stays_the_person_s(world, nodes, monkeypatch):
-    made(nodes, "Ada", "Grace")
-    path = world.vault / ENTITIES / "Ada.md"
-    index = world.app.builds.scopes["captures"].index
-    prepare, grace = index.prepare, text(world, "Grace")
-
-    def restless(documents, **given):
-        path.write_text(path.read_text() + "typing\n")
-        return prepare(documents, **given)
-
-    monkeypatch.setattr(index, "prepare", restless)
-    with pytest.raises(Conflict) as caught:
-        nodes.add([("Grace", ["x"]), ("Ada", ["x"])])
-    assert caught.value.retryable
-    assert text(world, "Grace") == grace
-    assert "^o1" not in path.read_text()
-
-
-def test_broken_properties_are_named_and_nothing_is_changed(world, nodes):
-    made(nodes, "Ada", "Grace")
-    path = world.vault / ENTITIES / "Ada.md"
-    path.write_text(path.read_text().replace("---\n", "---\n: {[\n", 1))
-    grace, broken = text(world, "Grace"), path.read_text()
-    for call in (
-        lambda: nodes.add([("Grace", ["x"]), ("Ada", ["x"])]),
-        lambda: nodes.set_summary("Ada", "x"),
-        lambda: nodes.relate([Edge("Ada", "Grace", "x")]),
-    ):
-        with pytest.raises(Conflict, match="'Ada'"):
-            call()
-    assert (text(world, "Grace"), path.read_text()) == (grace, broken)
-
-
-def test_a_note_that_has_gone_is_no_node(world, nodes):
-    made(nodes, "Ada", "Grace")
-    (world.vault / ENTITIES / "Ada.md").unlink()
-    assert nodes.add([("Ada", ["x"]), ("Grace", ["y"])])[0] == ("Ada", None)
-    assert nodes.delete(["Ada"]) == ([], ["Ada"])
-    with pytest.raises(NotFound):
-        nodes.set_summary("Ada", "x")
-
-
-def test_what_can_t_be_made_findable_is_taken_back(world, nodes, monkeypatch):
-    made(nodes, "Ada", "Grace", "Kay", observations=["one"])
-    nodes.relate([Edge("Grace", "Ada", "knows")])
-    before = {file.name: file.read_bytes() for file in (world.vault / ENTITIES).iterdir()}
-    index = world.app.builds.scopes["captures"].index
-
-    def failing(*_args, **_given):
-        raise Unavailable("the store is full")
-
-    monkeypatch.setattr(index, "commit", failing)
-    for call in (
-        lambda: made(nodes, "New", "Other"),
-        lambda: nodes.delete(["Ada"]),
-        lambda: nodes.add([("Ada", ["x"]), ("Grace", ["y"])]),
-        lambda: nodes.relate([Edge("Ada", "Kay", "x"), Edge("Kay", "Ada", "x")]),
-    ):
-        with pytest.raises(Unavailable):
-            call()
-        assert {file.name: file.read_bytes() for file in (world.vault / ENTITIES).iterdir()} == before
-    monkeypatch.undo()
-    world.run()
-    assert world.dump() == world.rebuilt(world.state.parent / "other")
-
-
-def test_a_disk_that_fails_half_way_leaves_all_as_it_was(world, nodes, monkeypatch):
-    made(nodes, "Ada", "Grace", "Kay")
-    before = {file.name: file.read_bytes() for file in (world.vault / ENTITIES).iterdir()}
-    replace, left = world.app.vault.replace, iter([True, True])
-
-    def full(path, data, *, digest):
-        if digest and next(left, None) is None and b"x ^o1" in data:
-            raise Unavailable(f"{path}: the disk is full")
-        return replace(path, data, digest=digest)
-
-    monkeypatch.setattr(world.app.vault, "replace", full)
-    with pytest.raises(Unavailable) as caught:
-        nodes.add([("Ada", ["x"]), ("Grace", ["x"]), ("Kay", ["x"])])
-    assert "Kay.md" not in caught.value.message
-    assert {file.name: file.read_bytes() for file in (world.vault / ENTITIES).iterdir()} == before
-
-
-def test_a_note_may_not_grow_without_end(nodes):
-    made(nodes, "Ada", observations=["x" * 9_000] * 100)
-    with pytest.raises(ResourceExhausted, match="split the node"):
-        nodes.add([("Ada", ["y" * 9_000] * 20)])
-    nodes.remove([("Ada", [1])])
-    assert len(facts(nodes, "Ada")) == 99
-
-
-def at_once(*works):
-    """Run these in threads that begin together; what each returned or raised."""
-    told, gate = {}, threading.Barrier(len(works))
-
-    def work(number, act):
-        gate.wait()
-        try:
-            told[number] = act()
-        except Exception as error:
-            told[number] = error
-
-    threads = [threading.Thread(target=work, args=pair) for pair in enumerate(works)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    return [told[number] for number in range(len(works))]
-
-
-def test_twenty_writers_on_one_node_lose_nothing(world, nodes):
-    made(nodes, "Hub", *(f"n{n}" for n in range(20)))
-    told = at_once(*(lambda n=n: nodes.add([("Hub", [f"fact {n}", f"more {n}"])]) for n in range(20)))
-    ordinals = [one.ordinal for ((_, added),) in told for one in added]
-    assert sorted(ordinals) == list(range(1, 41))
-    at_once(*(lambda n=n: nodes.relate([Edge("Hub", f"n{n}", "leads to")]) for n in range(20)))
-    assert len(nodes.open(["Hub"]).edges) == 20
-    assert nodes.get("Hub").version == 41
-    assert world.dump() == world.rebuilt(world.state.parent / "other")
-
-
-def test_of_twenty_that_make_one_node_one_does(nodes):
-    told = at_once(*(lambda n=n: made(nodes, f"own {n}", "Ada") for n in range(20)))
-    assert sum(isinstance(one, list) for one in told) == 1
-    assert sum(isinstance(one, Conflict) for one in told) == 19
-    assert len(nodes.graph.vertices()) == 2
-
-
-def test_twenty_that_make_nodes_each_make_theirs(nodes):
-    told = at_once(*(lambda n=n: made(nodes, f"own {n}", f"other {n}") for n in range(20)))
-    assert [len(one) for one in told] == [2] * 20
-    assert len(nodes.graph.vertices()) == 40
-
-
-def test_of_two_with_one_version_one_wins(nodes):
-    made(nodes, "Ada")
-    told = at_once(*(lambda n=n: nodes.set_summary("Ada", f"by {n}", version=1) for n in range(8)))
-    assert sum(isinstance(one, Conflict) for one in told) == 7
-    assert nodes.get("Ada").version == 2
-
-
-def test_a_word_with_a_hash_in_a_fact_is_no_tag_of_the_node(world, nodes):
-    made(nodes, "Ada", observations=["likes #algebra"], tags=["math"])
-    assert nodes.get("Ada").tags == ("math",)
-    assert nodes.set_tags("Ada", []).tags == ()
-    world.reopen()
-    assert world.app.agent_access.workspace("default").nodes.get("Ada").tags == ()
-    assert world.found("algebra", tags=["algebra"]) == [f"{ENTITIES}/Ada.md"]
-
-
-# Beside captures
-
-
-def test_a_capture_with_the_words_of_a_node_is_a_note_of_its_own(world, nodes):
-    (ada,) = made(nodes, "Ada", observations=["one"])
-    body = text(world, "Ada").split("---\n", 2)[2]
-    captured = world.app.agent_access.workspace("default").capture(body)
-    assert captured.created
-    assert captured.record.id != ada.id
-    assert nodes.get("Ada") == ada
-
-
-def test_enrichment_leaves_summary_and_tags_of_a_node_alone(world, nodes):
-    (ada,) = made(
-        nodes, "Ada", observations=["Wrote the first published algorithm, for an engine that was never built"]
-    )
-    before = text(world, "Ada")
-    assert world.app.backfill.facts()["missing"] == 0
-    assert world.app.backfill.backfill({}, lambda _: None)["enriched"] == 0
-    with pytest.raises(InvalidArgument, match="node"):
-        world.app.backfill.again({"id": ada.id}, lambda _: None)
-    found = Enrichment(summary="A summary.", tags=("a-tag",))
-    assert world.app.agent_access.workspace("default").enrich(ada.path, found, replacing=True) is None
-    assert text(world, "Ada") == before
-
-
-def test_a_node_deleted_by_its_id_takes_its_relations_along_and_its_twin_alone_does_not(world, nodes):
-    made(nodes, "Ada", "Kay")
-    nodes.relate([Edge("Kay", "Ada", "admires")])
-    world.write(f"{ENTITIES}/Another Ada.md", "---\nid: twin\ntype: entity\nname: Ada\n---\n")
-    world.run()
-    space = world.app.agent_access.workspace("default")
-    space.delete("twin")
-    assert not (world.vault / ENTITIES / "Another Ada.md").exists()
-    assert nodes.between("Kay", "Ada") == [Edge("Kay", "Ada", "admires")]
-    space.delete(nodes.get("Ada").id)
-    assert "admires" not in text(world, "Kay")
-    with pytest.raises(NotFound):
-        space.delete("twin")
-
-
-def test_a_call_that_names_a_node_often_changes_its_note_once(world, nodes):
-    made(nodes, "Ada", "Bob", "Carl")
-    assert nodes.add([("Ada", ["a"]), ("Nobody", ["x"]), ("ada", ["b", "c"]), ("Bob", ["d"]), ("Ada", [])]) == [
-        ("Ada", [Observation(1, "a")]),
-        ("Nobody", None),
-        ("Ada", [Observation(2, "b"), Observation(3, "c")]),
-        ("Bob", [Observation(1, "d")]),
-        ("Ada", []),
-    ]
-    assert nodes.get("Ada").version == 2
-    told = nodes.relate([Edge("Ada", to, kind) for to in ("Bob", "Carl") for kind in ("knows", "likes")])
-    assert (len(told.created), nodes.get("Ada").version) == (4, 3)
-    assert nodes.remove([("Ada", [1, 9]), ("Nobody", [1]), ("ADA", [1, 3])]) == [
-        ("Ada", [1], [9]), ("Nobody", [], [1]), ("Ada", [3], [1]),
-    ]  # fmt: skip
-    assert (facts(nodes, "Ada"), nodes.get("Ada").version) == ([(2, "b")], 4)
-    assert world.dump() == world.rebuilt(world.state.parent / "other")
-
-
-@pytest.mark.parametrize("kind", ["node", "memo"])
-def test_what_a_crash_leaves_of_a_deletion_the_same_call_finishes(world, nodes, kind):
-    """The links to what goes are removed first; as long as one is there, so is what it leads to."""
-    space = world.app.agent_access.workspace("default")
-    if kind == "node":
-        made(nodes, "Ada", "Bob", "Carl")
-        nodes.relate([Edge(name, "Ada", "knows") for name in ("Bob", "Carl")])
-        target, others = ENTITIES + "/Ada.md", [ENTITIES + "/Bob.md", ENTITIES + "/Carl.md"]
-    else:
-        target, *others = (space.memos.save(name, memo_id=name).record.path for name in ("Ada", "Bob", "Carl"))
-        for name in ("Bob", "Carl"):
-            space.memo_graph.save(name, "Ada", "knows")
-    seen = []
-    calls = world.app.vault._calls
-
-    def spying(at, name):
-        def call(*args, **given):
-            files = {path: world.vault / path for path in (target, *others)}
-            if not files[target].exists():
-                seen.append([path for path in others if "knows" in files[path].read_text()])
-            return getattr(calls, name)(*args, **given)
-
-        return call
-
-    names = [one.name for one in dataclasses.fields(calls)]
-    world.app.vault._calls = dataclasses.replace(calls, **{name: spying(calls, name) for name in names})
-    if kind == "node":
-        assert nodes.delete(["Ada"]) == (["Ada"], [])
-    else:
-        assert space.memos.delete("Ada")[1] == 2
-    assert seen and not any(seen), "what leads to it outlived it"
-
-
-def test_what_a_person_changed_while_a_write_is_taken_back_stays_theirs(world, nodes):
-    made(nodes, "Ada", "Bob", "Carl")
-    nodes.relate([Edge(name, "Ada", "knows") for name in ("Bob", "Carl")])
-    bob, carl = (world.vault / ENTITIES / f"{name}.md" for name in ("Bob", "Carl"))
-    calls = world.app.vault._calls
-    done = []
-
-    def exchange(*args, **given):
-        if not done and "knows" not in bob.read_text():  # Bob is written, and Carl is about to be
-            done.append(True)
-            bob.write_text(bob.read_text() + "\nby hand\n")
-            carl.write_text(carl.read_text() + "\nby hand\n")
-        return calls.exchange(*args, **given)
-
-    world.app.vault._calls = dataclasses.replace(calls, exchange=exchange)
-    assert nodes.delete(["Ada"]) == (["Ada"], [])
-    assert done
-    for file in (bob, carl):
-        assert "knows" not in file.read_text() and "by hand" in file.read_text()
-    world.run()
-    assert world.dump() == world.rebuilt(world.state.parent / "other")
-
-
-def test_a_conflict_copy_of_a_node_is_no_node(world, nodes):
-    made(nodes, "Ada", "Bob", observations=["one"])
-    nodes.relate([Edge("Ada", "Bob", "knows")])
-    ada = text(world, "Ada")
-    before = nodes.graph.vertices(), nodes.stats()
-    for name in ("Ada.sync-conflict-20261121-101010-ABCDEF7", "Ada (conflicted copy 2026-11-21)"):
-        world.write(f"{ENTITIES}/{name}.md", ada.replace("one", "another zebra"))
-    world.run()
-    assert (nodes.graph.vertices(), nodes.stats()) == before
-    assert nodes.search("zebra", 5, "text").hits == ()
-    assert min(world.found("zebra")).startswith(f"{ENTITIES}/Ada (conflicted")
-    assert world.dump() == world.rebuilt(world.state.parent / "other")
-    space = world.app.agent_access.workspace("default")
-    (copy, _) = (one for one in space.recent(10) if "conflict" in one.path)
-    space.delete(copy.id)
-    assert not (world.vault / copy.path).exists()
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "Foo (conflicted copy)",
-        "x_conflict-20261121-101010",
-        "A.md (conflicted copy).md",
-        "(SFConflict b) (SFConflict a)",
-        "b [conflicted]",
-    ],
-)
-def test_a_node_that_is_called_like_a_conflict_copy_is_one(world, nodes, name):
-    (one,) = made(nodes, name, observations=["one"])
-    assert (nodes.get(name).path, facts(nodes, name)) == (one.path, [(1, "one")])
-    world.run()
-    assert nodes.get(name).name == name
-
-
-def test_while_the_notes_are_read_anew_nothing_is_made_twice(world, nodes):
-    world.write("Ada.md", "the owner's\n")
-    world.run()
-    made(nodes, "Ada", "a/b", observations=["one"])
-    space = world.app.agent_access.workspace("default")
-    space.memos.save("one", memo_id="todo", title="Todo")
-    world.app.close()
-    for file in world.state.rglob("captures.db*"):
-        file.unlink()
-    world.app = world._open()
-    space = world.app.agent_access.workspace("default")
-    before = {path: path.read_bytes() for path in world.vault.rglob("*.md")}
-    for call in (
-        lambda: space.nodes.create([NewNode("A/B", "person")]),
-        lambda: space.nodes.add([("Ada", ["two"])]),
-        lambda: space.nodes.delete(["Ada"]),
-        lambda: space.memos.save("two", memo_id="todo", title="Todo"),
-        lambda: space.memos.delete("todo"),
-        lambda: space.memo_graph.save("todo", "todo", "itself"),
-    ):
-        with pytest.raises(Unavailable) as caught:
-            call()
-        assert caught.value.retryable
-    assert {path: path.read_bytes() for path in world.vault.rglob("*.md")} == before
-    world.run()
-    assert space.memos.save("two", memo_id="todo", title="Todo").record.version == 2
-    assert space.nodes.delete(["Ada"]) == (["Ada"], [])

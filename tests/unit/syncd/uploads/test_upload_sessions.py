@@ -1,85 +1,23 @@
-"""Uploads on real files and a real queue: any order, sent again, restarted, abandoned, too much, at once."""
+"""Uploads on real files and a real queue: any order, sent again, restarted, abandoned, at once."""
 
 import os
 import random
 import shutil
-import subprocess
 import threading
 import uuid
-from contextlib import contextmanager
-from dataclasses import replace
 from hashlib import sha256
-from types import SimpleNamespace
 
 import pytest
 
 from index.errors import InvalidArgument, MemexError, NotFound, ResourceExhausted, Unavailable
-from syncd.jobs.queue import Queue
-from syncd.settings.knowledge_base import KbSettings
-from syncd.state.ledger import Ledger
 from syncd.uploads.chunk_files import GONE
 from syncd.uploads.upload_sessions import LIVES_MS, Uploads
-
-MIB = 1_048_576
-SMALL = KbSettings(max_file=50_000, staged=100_000, uploads=4, free=0)
+from tests.support.upload_place import SMALL, refused
 
 
 def text(seed, size):
     """Some text that no other has."""
     return bytes(random.Random(seed).choices(b"abcdefghij \n", k=size))
-
-
-class Place:
-    """A state folder with its ledger; `uploads` is what one process has of it."""
-
-    def __init__(self, folder, settings=SMALL):
-        self.state, self.vault = folder / "state", folder / "vault"
-        self.state.mkdir(mode=0o700)
-        self.vault.mkdir()
-        self.now = 1_790_000_000_000
-        self.settings = settings
-        self.ledger = Ledger.open(self.state / "ledger.db")
-        self.again()
-
-    def again(self):
-        """What the next process has."""
-        self.queue = Queue(self.ledger, self.state, self.settings, now=lambda: self.now)
-        self.uploads = Uploads(self.state, self.queue, self.settings, vault=self.vault, now=lambda: self.now)
-
-    def start(self, size, key="k1", workspace="default", **more):
-        return self.uploads.start(key, workspace, filename="a.md", total_size=size, **more).upload_id
-
-    def chunk(self, id, index, data, key="k1", workspace="default"):
-        return self.uploads.chunk(key, workspace, id, index, data)
-
-    def finish(self, id, key="k1", workspace="default"):
-        return self.uploads.finish(key, workspace, id)
-
-    def staged(self, job):
-        return (self.state / "staged" / job.id).read_bytes()
-
-    @property
-    def left(self):
-        """All that lies in the folder of uploads."""
-        root = self.state / "uploads"
-        return sorted(path.relative_to(root).as_posix() for path in root.rglob("*"))
-
-
-@pytest.fixture
-def place(tmp_path):
-    made = Place(tmp_path)
-    yield made
-    made.ledger.close()
-
-
-@contextmanager
-def refused(error, why=""):
-    """The refusal, which names no path of this machine."""
-    told = SimpleNamespace()
-    with pytest.raises(error, match=why or None) as raised:
-        yield told
-    assert "/" not in raised.value.message.replace("0-9 + /", "")
-    told.error = raised.value
 
 
 def test_chunks_make_the_file_in_whatever_order_they_come(place):
@@ -208,71 +146,6 @@ def test_another_key_or_workspace_is_told_what_is_told_of_none(place, key, works
     assert place.staged(job) == b"abc"
 
 
-def test_a_key_has_its_share_of_uploads_and_no_more(place):
-    ids = [place.start(10) for _ in range(4)]
-    with refused(ResourceExhausted, "4 uploads") as told:
-        place.start(10)
-    assert told.error.retryable
-    with refused(ResourceExhausted, "4 uploads"):
-        place.uploads.receive("k1", "work")
-    place.start(10, key="k2")
-    place.chunk(ids[0], 0, b"0123456789")
-    place.finish(ids[0])
-    place.start(10)
-
-
-def test_a_key_has_its_share_of_bytes_those_that_wait_in_the_queue_included(place):
-    first = place.start(50_000)
-    place.chunk(first, 0, b"." * 50_000)
-    place.finish(first)
-    place.start(40_000)
-    with refused(ResourceExhausted, "100,000 bytes") as told:
-        place.start(20_000)
-    assert told.error.retryable
-    assert "limit" not in told.error.details
-    place.start(20_000, key="k2")
-    job = place.queue.take("file")
-    place.queue.done(job.id, "d1")
-    place.start(20_000)
-
-
-def test_a_file_that_is_too_large_is_refused_before_anything_is_kept(place):
-    with refused(ResourceExhausted, "50,001 bytes; one may have 50,000") as told:
-        place.start(50_001)
-    assert (told.error.details["limit"], told.error.retryable) == (50_000, False)
-    place.uploads.settings = replace(SMALL, staged=20_000)
-    with refused(ResourceExhausted, "20,000") as told:
-        place.start(20_001)
-    assert not told.error.retryable
-    for size in (0, -1):
-        with refused(InvalidArgument):
-            place.start(size)
-    assert place.left == []
-
-
-def test_a_disk_without_room_takes_nothing_and_says_so(place):
-    id = place.start(10)
-    place.chunk(id, 0, b"01234")
-    place.uploads.settings = replace(SMALL, free=1 << 60)
-    for act in (
-        lambda: place.start(10),
-        lambda: place.chunk(id, 1, b"56789"),
-        lambda: place.uploads.receive("k1", "default", 10),
-    ):
-        with refused(Unavailable, "almost full") as told:
-            act()
-        assert told.error.retryable
-    with place.uploads.receive("k1", "default") as arrival, refused(Unavailable, "almost full"):
-        arrival.write(b"x")
-    place.uploads.settings = SMALL
-    place.chunk(id, 1, b"56789")
-    place.uploads.settings = replace(SMALL, free=1 << 60)
-    with refused(Unavailable, "almost full"):
-        place.finish(id)
-    place.uploads.settings = SMALL
-    assert place.staged(place.finish(id)) == b"0123456789"
-
-
 def test_a_vault_that_is_away_does_not_stop_an_upload(place):
     shutil.rmtree(place.vault)
     id = place.start(1)
@@ -382,17 +255,6 @@ def test_what_no_upload_can_be_called_is_no_upload(place):
             place.finish(id)
 
 
-def test_files_that_could_not_be_begun_are_not_counted(place):
-    shutil.rmtree(place.state / "uploads")
-    for _ in range(SMALL.uploads + 1):
-        with refused(Unavailable, "the disk failed"), place.uploads.receive("k1", "default", 30_000):
-            pytest.fail("there is nowhere to put it")
-    (place.state / "uploads").mkdir()
-    with place.uploads.receive("k1", "default", 30_000) as arrival:
-        arrival.write(b"It is.")
-        assert arrival.queued(filename="a.md")
-
-
 def test_a_caller_who_leaves_closes_no_file_under_whoever_writes_it(place):
     began, go_on = threading.Event(), threading.Event()
 
@@ -415,16 +277,6 @@ def test_a_caller_who_leaves_closes_no_file_under_whoever_writes_it(place):
     assert (place.left, uploads._arriving) == ([], {})
     with refused(Unavailable, "broken off"):
         arrival.write(b"more")
-
-
-def test_files_in_one_piece_share_the_bytes_of_their_key(place):
-    with place.uploads.receive("k1", "work", 50_000), place.uploads.receive("k1", "work", 40_000) as second:
-        with refused(ResourceExhausted):
-            place.uploads.receive("k1", "work", 10_001)
-        second.write(b"." * 50_000)
-        with refused(ResourceExhausted), place.uploads.receive("k1", "work") as third:
-            third.write(b"x")
-    place.start(50_000)
 
 
 def test_chunks_of_one_upload_come_at_once(place):
@@ -461,45 +313,3 @@ def test_of_many_who_finish_at_once_all_have_the_one_job(place):
         thread.join(60)
     assert jobs == [uuid.UUID(id).hex] * 8
     assert len(place.queue.jobs()) == 1
-
-
-def test_a_full_queue_leaves_the_upload_to_be_finished_later(place):
-    place.queue._settings = replace(SMALL, queued=1)
-    place.queue.add_file("k1", "default", {"name": "x", "size": 1}, None)
-    id = place.start(3)
-    place.chunk(id, 0, b"abc")
-    with refused(ResourceExhausted, "jobs wait"):
-        place.finish(id)
-    place.queue._settings = SMALL
-    assert place.staged(place.finish(id)) == b"abc"
-    assert place.left == []
-
-
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("mount"), reason="a small disk needs root to be mounted")
-def test_a_disk_that_is_really_full_loses_no_chunk_that_was_taken(tmp_path):
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=600k", "none", tmp_path], capture_output=True, check=False
-    )
-    if made.returncode:
-        pytest.skip("this machine mounts no tmpfs")
-    try:
-        place = Place(tmp_path)
-        id = place.start(50_000)
-        place.chunk(id, 0, b"." * 40_000)
-        filler = tmp_path / "filler"
-        with filler.open("wb", buffering=0) as file, pytest.raises(OSError, match="No space"):
-            while True:
-                file.write(bytes(4_096))
-        with refused(Unavailable, "full"):
-            place.chunk(id, 1, b"." * 10_000)
-        with refused(Unavailable, "full"):
-            place.start(10)
-        with refused(Unavailable, "full"), place.uploads.receive("k1", "default") as arrival:
-            arrival.write(b"." * 10_000)
-        assert [name for name in place.left if "." in name.rpartition("/")[2]] == [f"{id}/about.json"]
-        filler.unlink()
-        assert place.chunk(id, 1, b"." * 10_000).received_bytes == 50_000
-        assert place.staged(place.finish(id)) == b"." * 50_000
-        place.ledger.close()
-    finally:
-        subprocess.run(["umount", "-l", tmp_path], check=True)

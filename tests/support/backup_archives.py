@@ -1,0 +1,17 @@
+"""A state folder that an archive is unpacked into, and the time at which archives are made."""
+
+from __future__ import annotations
+
+from syncd.installation.backup import checked, put_back, unpack
+
+NOW = 1_800_000_000_000
+
+
+def restored(archive, tmp_path, name="new"):
+    folder, state = tmp_path / f"unpacked-{name}", tmp_path / name
+    folder.mkdir()
+    contents = unpack(archive, folder)
+    checked(folder)
+    state.mkdir(mode=0o700, exist_ok=True)
+    put_back(folder, state, contents)
+    return state

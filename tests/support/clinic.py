@@ -1,0 +1,57 @@
+"""A vault for the doctor to look at, and what it finds there."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import contextmanager
+from dataclasses import replace
+
+from syncd.app import App
+from syncd.cli.doctor.doctor import examine
+from syncd.settings.settings import ServerSettings
+from tests.support.daemon_process import link_or_copy
+from tests.support.fakes import fake_embedder
+from tests.support.world import settings_of
+
+
+class Clinic:
+    """A vault that was served and is well, and the doctor's look at it."""
+
+    def __init__(self, folder, models):
+        self.vault, self.state = folder / "vault", folder / "state"
+        (self.vault / "Captures/default").mkdir(parents=True)
+        (self.vault / "A.md").write_text("# A\n\nwords of a note")
+        (self.vault / "Captures/default/C.md").write_text("words of a capture")
+        self.settings = replace(settings_of(self.vault, self.state), server=ServerSettings(port=0))
+        with self.opened() as app:
+            app.sync.run(accept=True)
+        shutil.copytree(models, self.state / "models", copy_function=link_or_copy)
+
+    def opened(self):
+        return App(self.settings, embedder=fake_embedder())
+
+    def look(self, check, *, fix=False):
+        return list(examine(self.settings, {}, [check], fix=fix))
+
+    def build(self):
+        return self.state / "index" / (self.state / "index/current").read_text().strip()
+
+    @contextmanager
+    def serving(self):
+        from contextlib import ExitStack
+
+        with self.opened() as app, ExitStack() as running:
+            app._start(running)
+            assert app.sync.ready.wait(60)
+            yield app
+
+
+def only(found, check=None):
+    [one] = [one for one in found if check is None or one.check == check]
+    return one
+
+
+def bytes_of(folder):
+    """Every file but what SQLite and the lock keep while somebody reads."""
+    passing = ("lock", "-shm", "-wal")
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and not path.name.endswith(passing)}

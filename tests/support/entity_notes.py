@@ -1,0 +1,20 @@
+"""The note of an entity, and the node that is read from it."""
+
+from __future__ import annotations
+
+from syncd.documents import entity_edits
+from syncd.notes.front_matter import properties, split
+
+NOW = 1_790_000_000_000
+STAMP = "2026-09-21T14:13:20.000Z"
+
+PATH = "Captures/default/Entities/Ada Lovelace.md"
+
+
+def said(text):
+    front, body = split(text)
+    return entity_edits.node(properties(front), body, PATH)[0]
+
+
+def observed(text):
+    return {one.ordinal: one.content for one in said(text).observations}

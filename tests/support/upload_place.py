@@ -1,0 +1,61 @@
+"""A state folder with uploads and a queue, as one process after another has it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from syncd.jobs.queue import Queue
+from syncd.settings.knowledge_base import KbSettings
+from syncd.state.ledger import Ledger
+from syncd.uploads.upload_sessions import Uploads
+
+SMALL = KbSettings(max_file=50_000, staged=100_000, uploads=4, free=0)
+
+
+class Place:
+    """A state folder with its ledger; `uploads` is what one process has of it."""
+
+    def __init__(self, folder, settings=SMALL):
+        self.state, self.vault = folder / "state", folder / "vault"
+        self.state.mkdir(mode=0o700)
+        self.vault.mkdir()
+        self.now = 1_790_000_000_000
+        self.settings = settings
+        self.ledger = Ledger.open(self.state / "ledger.db")
+        self.again()
+
+    def again(self):
+        """What the next process has."""
+        self.queue = Queue(self.ledger, self.state, self.settings, now=lambda: self.now)
+        self.uploads = Uploads(self.state, self.queue, self.settings, vault=self.vault, now=lambda: self.now)
+
+    def start(self, size, key="k1", workspace="default", **more):
+        return self.uploads.start(key, workspace, filename="a.md", total_size=size, **more).upload_id
+
+    def chunk(self, id, index, data, key="k1", workspace="default"):
+        return self.uploads.chunk(key, workspace, id, index, data)
+
+    def finish(self, id, key="k1", workspace="default"):
+        return self.uploads.finish(key, workspace, id)
+
+    def staged(self, job):
+        return (self.state / "staged" / job.id).read_bytes()
+
+    @property
+    def left(self):
+        """All that lies in the folder of uploads."""
+        root = self.state / "uploads"
+        return sorted(path.relative_to(root).as_posix() for path in root.rglob("*"))
+
+
+@contextmanager
+def refused(error, why=""):
+    """The refusal, which names no path of this machine."""
+    told = SimpleNamespace()
+    with pytest.raises(error, match=why or None) as raised:
+        yield told
+    assert "/" not in raised.value.message.replace("0-9 + /", "")
+    told.error = raised.value

@@ -1,0 +1,15 @@
+"""A chunk store on a real LanceDB database."""
+
+from __future__ import annotations
+
+import pytest
+
+from index.storage.chunk_store import Store
+from tests.support.chunk_rows import DIMENSIONS
+
+
+@pytest.fixture
+def store(tmp_path):
+    opened = Store.open(str(tmp_path / "s.lance"), dimensions=DIMENSIONS)
+    yield opened
+    opened.close()

@@ -1,0 +1,159 @@
+"""Maintenance of the chunk store changes no answer and removes what is old, on real LanceDB databases."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import psutil
+import pytest
+
+from index.errors import MemexError
+from index.model import Filter
+from index.storage.chunk_store import Store
+from tests.support.chunk_rows import ALL, found, near, row, unit
+from tests.support.paths import ROOT
+from tests.support.shifted_clock import Clock
+
+
+def test_maintenance_changes_no_answer_and_removes_what_is_old(store):
+    for n in range(60):
+        store.replace({f"d{n % 20}": [row(f"d{n % 20}", k, f"word{n % 20} take {n} part {k}") for k in range(2)]})
+    before, files = store.dump(vectors=True), sum(1 for _ in store._table.folder.rglob("*"))
+    words, vector = found(store, "word7"), near(store, "word7 take 47 part 1")
+    store.maintain()
+    assert store.dump(vectors=True) == before
+    assert found(store, "word7") == words and near(store, "word7 take 47 part 1")[0] == vector[0] == "d7"
+    assert sum(1 for _ in store._table.folder.rglob("*")) < files / 4
+    store.replace({"d7": [row("d7", 0, "afterwards")]})
+    assert found(store, "afterwards") == ["d7"] and store.count() == 39
+
+
+def test_a_large_store_gets_a_vector_index_that_finds_what_a_scan_finds(store, monkeypatch):
+    monkeypatch.setattr("index.storage.maintenance_policy.SCAN", 500)
+    store.replace(
+        {f"d{n}": [row(f"d{n}", k, f"text {n} {k}", workspace=f"w{n % 4}") for k in range(4)] for n in range(250)}
+    )
+    questions = [f"question {n}" for n in range(20)]
+    exact = [near(store, question, pool=30)[:10] for question in questions]
+    store.maintain()
+    assert store._table.kind == "sq"
+    shared = sum(
+        len(set(near(store, question, pool=30)[:10]) & set(ids)) for question, ids in zip(questions, exact, strict=True)
+    )
+    assert shared >= 0.99 * sum(len(set(ids)) for ids in exact)
+    assert set(near(store, "question 1", Filter(workspace="w1"), pool=30)) <= {f"d{n}" for n in range(1, 250, 4)}
+    store.replace({"fresh": [row("fresh", 0, "text 7 0 but new")], "d7": []})
+    assert near(store, "text 7 0 but new")[0] == "fresh", "what is not indexed yet is found as well"
+    assert "d7" not in near(store, "text 7 0", pool=1_000)
+
+
+def test_maintenance_is_due_after_many_commits(store):
+    assert not store.due()
+    for n in range(3):
+        store.replace({"a": [row("a", 0, f"take {n}")]})
+    now = time.monotonic()
+    assert not store.due(now + 19) and store.due(now + 700)
+    store.maintain()
+    assert not store.due(now + 700)
+
+
+@pytest.mark.slow
+def test_a_thousand_commits_leave_memory_and_files_as_they_were(tmp_path):
+    process, store = psutil.Process(), Store.open(str(tmp_path / "s"), dimensions=384)
+
+    def write(n: int) -> None:
+        name = f"d{n % 200}"
+        rows = [
+            row(name, k, f"word{n % 97} take {n} part {k} " + "some more text " * 40, vector=unit((n, k), 384))
+            for k in range(4)
+        ]
+        store.replace({name: rows})
+        store.legs(vector=rows[0].vector, words=f"word{n % 97}", filter=ALL, pool=50)
+
+    def measured(n: int) -> tuple[int, int, int]:
+        for turn in range(n, n + 250):
+            write(turn)
+            if store.due(time.monotonic() + 100):
+                store.maintain()
+        store.maintain()
+        return process.memory_info().rss >> 20, process.num_fds(), sum(1 for _ in tmp_path.rglob("*"))
+
+    warm, *later = [measured(n) for n in range(0, 1_250, 250)]
+    assert later[-1][0] < warm[0] + 60, (warm, later)
+    assert later[-1][1] < warm[1] + 20, (warm, later)
+    assert later[-1][2] < warm[2] + 40, (warm, later)
+    store.close()
+
+
+def test_reads_and_writes_go_on_during_maintenance(store):
+    store.replace({f"d{n}": [row(f"d{n}", k, f"text {n} {k}") for k in range(3)] for n in range(300)})
+    stop, failures, written = threading.Event(), [], {}
+
+    def reads():
+        while not stop.is_set():
+            try:
+                assert near(store, "text 5 1") and found(store, "text")
+                assert len(store.passages("d299")) == 3
+            except (MemexError, AssertionError) as error:
+                failures.append(error)
+
+    def writes():
+        n = 0
+        while not stop.is_set():
+            n += 1
+            name = f"d{n % 40}"
+            try:
+                store.replace({name: [row(name, 0, f"take {n}")]})
+                written[name] = f"take {n}"
+                assert [passage.text for passage in store.passages(name)] == [f"take {n}"]
+            except (MemexError, AssertionError) as error:
+                failures.append(error)
+
+    threads = [threading.Thread(target=work) for work in (reads, reads, writes)]
+    for thread in threads:
+        thread.start()
+    for _ in range(2):
+        store.maintain()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert failures == [] and len(written) > 5
+    for name, text in written.items():
+        assert [passage.text for passage in store.passages(name)] == [text]
+    assert store.count() == 900 - 2 * len(written)
+
+
+AHEAD = """
+import sys, os, time
+from pathlib import Path
+from index.storage.chunk_store import Store
+from tests.support.chunk_rows import DIMENSIONS, row
+folder, clock = Path(sys.argv[1]), Path(os.environ["CLOCK_SET"])
+store = Store.open(str(folder), dimensions=DIMENSIONS)
+for number in range(6):
+    store.replace({f"d{number}": [row(f"d{number}", 0, f"text {number}")]})
+held = {path.name for path in folder.rglob("*") if path.is_file()}
+clock.write_text(str(40 * 365 * 86400))
+store.maintain(prune=False)
+print(len(held - {path.name for path in folder.rglob("*") if path.is_file()}), store.count())
+store.close()
+"""
+
+
+@pytest.mark.skipif(not Clock.possible, reason="needs a C compiler to set a process's clock")
+def test_a_clock_that_leaps_ahead_takes_no_file_from_a_reader(tmp_path):
+    clock = Clock(tmp_path)
+    environ = os.environ | clock.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", AHEAD, str(tmp_path / "s")],
+        check=False,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout.split() == ["0", "6"], done.stdout + done.stderr

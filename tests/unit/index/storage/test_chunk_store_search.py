@@ -1,0 +1,118 @@
+"""Searches of the chunk store keep to their filter, whatever the values, on real LanceDB databases."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from index.model import Filter
+from tests.support.chunk_rows import ALL, found, near, row, unit
+
+
+def test_both_legs_answer_best_first_with_their_scores(store):
+    store.replace(
+        {"a": [row("a", 0, "lance index")], "b": [row("b", 0, "lance lance lance")], "c": [row("c", 0, "nothing")]}
+    )
+    by_vector, by_words = store.legs(vector=unit("lance index"), words="lance", filter=ALL, pool=10)
+    assert by_vector[0].doc_id == "a" and by_vector[0].value == pytest.approx(1.0, abs=2e-3)
+    assert [match.value for match in by_vector] == sorted((match.value for match in by_vector), reverse=True)
+    assert by_vector[1].value == pytest.approx(float(unit("lance index") @ unit(by_vector[1].text)), abs=2e-3)
+    assert [match.doc_id for match in by_words] == ["b", "a"]
+    assert len(store.legs(vector=unit("x"), words="lance", filter=ALL, pool=1)[0]) == 1
+
+
+@pytest.mark.parametrize(
+    "words", [None, "", "  ", "'''", "!!!", 'C++ "unbalanced AND (foo', "zzz", "\x00", "a" * 20_000]
+)
+def test_any_words_may_be_asked_for(store, words):
+    store.replace({"a": [row()]})
+    assert found(store, words) == []
+
+
+@pytest.mark.parametrize(
+    ("restriction", "ids"),
+    [
+        pytest.param(Filter(), "abcd", id="nothing"),
+        pytest.param(Filter(workspace="work"), "bcd", id="a workspace"),
+        pytest.param(Filter(workspace=""), "", id="the vault's workspace"),
+        pytest.param(Filter(workspace="wor"), "", id="not a prefix of a workspace"),
+        pytest.param(Filter(namespace="x"), "b", id="a namespace, and not those below it"),
+        pytest.param(Filter(namespace="x/y"), "c", id="a namespace below"),
+        pytest.param(Filter(collection="memory"), "c", id="a collection"),
+        pytest.param(Filter(type="entity"), "d", id="a type"),
+        pytest.param(Filter(source="o'neil"), "d", id="a source"),
+        pytest.param(Filter(tags=("#Area",)), "bc", id="a tag and those below it"),
+        pytest.param(Filter(tags=("area/HOME",)), "b", id="a tag below"),
+        pytest.param(Filter(tags=("area", "straße")), "c", id="every tag"),
+        pytest.param(Filter(tags=("STRASSE",)), "c", id="a folded tag"),
+        pytest.param(Filter(tags=("#",)), "", id="a tag that is none"),
+        pytest.param(Filter(any_tags=("area/home", "STRASSE", "none")), "bc", id="any of several tags"),
+        pytest.param(Filter(any_tags=("#Area",)), "bc", id="any of one, and those below it"),
+        pytest.param(Filter(any_tags=("#", "none")), "", id="any of none"),
+        pytest.param(Filter(tags=("area",), any_tags=("straße", "x")), "c", id="all of some and any of others"),
+        pytest.param(Filter(since=200), "cd", id="since"),
+        pytest.param(Filter(until=200), "ab", id="until"),
+        pytest.param(Filter(since=10**40, until=-(10**40)), "", id="beyond all times"),
+        pytest.param(Filter(workspace="work", tags=("area",), since=200, type="note"), "c", id="all at once"),
+    ],
+)
+def test_a_search_keeps_to_its_filter(store, restriction, ids):
+    store.replace(
+        {
+            "a": [row("a", 0, "same", created_at=100, workspace="default")],
+            "b": [row("b", 0, "same", created_at=199, workspace="work", namespace="x", tags=("Area/Home",))],
+            "c": [
+                row(
+                    "c",
+                    0,
+                    "same",
+                    created_at=200,
+                    workspace="work",
+                    namespace="x/y",
+                    collection="memory",
+                    tags=("area", "Straße"),
+                )
+            ],
+            "d": [row("d", 0, "same", created_at=300, workspace="work", type="entity", source="o'neil")],
+        }
+    )
+    assert sorted(near(store, "same", restriction)) == sorted(found(store, "same", restriction)) == list(ids)
+
+
+HOSTILE = [
+    "\\') OR true --", "\\' OR 1=1 --", "' OR '1'='1", "') OR true --", "'; DROP TABLE chunks; --", "a' OR workspace = 'b' OR '1'='2",
+    "' UNION SELECT * FROM chunks --", "\\", "\\\\", "'", "''", "'''", "\\'", "\\\\'", "\\\\\\'", '"', '" OR true --', "`", "`workspace`",
+    "%", "_", "%' OR workspace LIKE '%", "\x00", "a\x00' OR true --", "\n", "' OR true\n--", "/*", "*/ OR true /*", "' /* ", "--",
+    "workspace", "NULL", "true", "1 OR 1=1", "$1", "?", "{}", "${workspace}", "E'\\'' OR true --", "X'27'", "U&'\\0027' OR true --",
+    "ʼ OR true --", "＇ OR true --", "’ OR ’1’=’1", "]) OR true --", "']) OR true --", "') OR array_has(tags, 'b",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("field", ["workspace", "namespace", "collection", "type", "source", "tags", "any_tags"])
+def test_no_value_reaches_beyond_its_workspace(store, field):
+    assert len(HOSTILE) >= 40
+    store.replace(
+        {
+            "mine": [row("mine", 0, "same", workspace="a")],
+            "theirs": [row("theirs", n, "same", workspace="b") for n in range(3)],
+        }
+    )
+    for payload in HOSTILE:
+        value = (payload,) if field.endswith("tags") else payload
+        restriction = replace(Filter(workspace="a"), **{field: value})
+        both = near(store, "same", restriction) + found(store, "same", restriction)
+        assert "theirs" not in both, payload
+        assert both == [], payload
+    assert store.documents() == {"mine": 1, "theirs": 3}
+
+
+def test_a_hostile_value_is_stored_and_found_like_any_other(store):
+    rows = [row(f"d{n}", 0, "same", workspace=payload, source=payload) for n, payload in enumerate(HOSTILE)]
+    store.replace({one.doc_id: [one] for one in rows} | {"other": [row("other", 0, "same")]})
+    for one in rows:
+        assert found(store, "same", Filter(workspace=one.workspace, source=one.source)) == [one.doc_id]
+        assert store.vectors([one.workspace]) == {}
+        assert store.passages(one.workspace) == []
+    store.replace({one.doc_id: [] for one in rows})
+    assert store.documents() == {"other": 1}

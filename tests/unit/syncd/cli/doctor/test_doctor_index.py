@@ -1,0 +1,108 @@
+"""The doctor's checks of the index and the encoder, tried by breaking them; and what `--fix` does."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from dataclasses import replace
+
+import pytest
+
+from index.encoders.settings import Endpoint
+from syncd.cli.doctor import state_checks
+from syncd.settings.settings import EmbedSection
+from tests.support.clinic import bytes_of, only
+
+# The index
+
+
+def _torn(build):
+    newest = min((build / "vault.lance/chunks.lance/_versions").glob("*.manifest"))
+    newest.write_bytes(newest.read_bytes()[:-20])
+
+
+def _emptied(build):
+    for data in (build / "vault.lance/chunks.lance/data").iterdir():
+        data.write_bytes(b"")
+
+
+def _orphaned(build):
+    with sqlite3.connect(build / "vault.db") as catalog:
+        catalog.execute("delete from documents")
+    catalog.close()
+
+
+def _scribbled(build):
+    (build / "captures.db").write_bytes(b"nonsense" * 1000)
+
+
+def _unnamed(build):
+    (build.parent / "current").write_text("nothing")
+
+
+def _unmade(build):
+    (build / "made.json").write_text("{")
+
+
+@pytest.mark.parametrize(
+    ("break_it", "words"),
+    [
+        (_torn, "vault: the newest manifest"),
+        (_emptied, "vault: the chunks can't be read"),
+        (_orphaned, "1 notes have chunks and no entry"),
+        (_scribbled, "captures: the catalog captures.db can't be read"),
+        (_unnamed, "names no build"),
+        (_unmade, "does not say what it was made with"),
+    ],
+)
+def test_a_broken_index_is_found_and_made_anew(clinic, break_it, words):
+    break_it(clinic.build())
+    before = bytes_of(clinic.state / "index")
+    found = only(clinic.look(state_checks.index))
+    assert found.is_ == "wrong"
+    assert words in found.says
+    assert bytes_of(clinic.state / "index") == before
+    notes = bytes_of(clinic.vault)
+    mended = clinic.look(state_checks.index, fix=True)
+    assert [one.mended for one in mended] == ["the index was made anew from the notes"]
+    assert only(clinic.look(state_checks.index)).is_ == "ok"
+    assert {path: raw for path, raw in bytes_of(clinic.vault).items() if "Captures" not in str(path)} == {
+        path: raw for path, raw in notes.items() if "Captures" not in str(path)
+    }
+
+
+def test_an_index_that_is_not_made_yet_is_no_ailment(clinic):
+    shutil.rmtree(clinic.state / "index")
+    assert only(clinic.look(state_checks.index)).is_ == "advice"
+
+
+def test_a_daemon_compares_what_it_has_open(clinic):
+    with clinic.serving() as app:
+        assert only(clinic.look(state_checks.index)).is_ == "ok"
+        index = app.builds.scopes["vault"].index
+        with index._catalog._db.transaction() as writer:
+            writer.execute("update documents set chunks = 7")
+        found = only(clinic.look(state_checks.index))
+        assert "1 notes whose chunks" in found.says
+        clinic.look(state_checks.index, fix=True)
+        assert only(clinic.look(state_checks.index)).is_ == "ok"
+
+
+# The encoder
+
+
+def test_the_bundled_model_is_really_loaded(clinic):
+    assert "384 dimensions" in only(clinic.look(state_checks.encoder)).says
+
+
+def test_an_encoder_that_is_away(clinic):
+    away = Endpoint(base_url="http://127.0.0.1:9/v1", model="x", retries=0, timeout_s=1.0)
+    clinic.settings = replace(clinic.settings, embed_section=EmbedSection(encoders=(away,)))
+    assert only(clinic.look(state_checks.encoder)).is_ == "wrong"
+
+
+def test_what_the_daemon_calls_degraded_is_told(clinic):
+    with clinic.serving() as app:
+        app.sync._trouble["sync"] = "indexing: the disk is full"
+        found = [one for one in clinic.look(state_checks.daemon) if one.check == "indexing"]
+    assert (found[0].is_, found[0].says) == ("wrong", "the disk is full")

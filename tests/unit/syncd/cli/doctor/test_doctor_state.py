@@ -1,0 +1,210 @@
+"""The doctor's checks of the state folder, the lock, the ledger, the audit log and the queue, tried by breaking them; and what `--fix` does."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import socket
+import sqlite3
+import stat
+from dataclasses import replace
+
+import pytest
+
+from syncd.cli.doctor import state_checks
+from tests.support.clinic import only
+
+# The state folder
+
+
+def test_a_state_folder_that_is_missing(tmp_path, clinic):
+    shutil.rmtree(clinic.state)
+    found = only(clinic.look(state_checks.state))
+    assert (found.is_, "not set up" in found.says) == ("wrong", True)
+    assert found.mend == f"memex init {clinic.vault}"
+    assert not clinic.state.exists()
+
+
+@pytest.mark.parametrize("name", ["", "key", "ledger.db"])
+def test_a_secret_that_others_may_open_is_closed(clinic, name):
+    path = clinic.state / name
+    if name == "key":
+        path.write_text("mx_1_2\n")
+    path.chmod(0o755 if not name else 0o644)
+    found = only(clinic.look(state_checks.state))
+    assert found.is_ == "wrong"
+    assert found.mend.startswith("chmod ")
+    assert path.stat().st_mode & 0o077
+    mended = clinic.look(state_checks.state, fix=True)
+    assert [one.mended for one in mended] == [f"{path} is yours alone again"]
+    assert stat.S_IMODE(path.stat().st_mode) == (0o600 if name else 0o700)
+    assert only(clinic.look(state_checks.state)).is_ == "ok"
+
+
+def test_a_mended_permission_follows_no_link(clinic, tmp_path):
+    other = tmp_path / "other"
+    other.write_text("x")
+    other.chmod(0o644)
+    (clinic.state / "key").symlink_to(other)
+    clinic.look(state_checks.state, fix=True)
+    assert stat.S_IMODE(other.stat().st_mode) == 0o644
+
+
+def test_a_state_folder_of_another_vault(clinic):
+    (clinic.state / "vault").write_text("/elsewhere\n")
+    assert any("belongs to the vault /elsewhere" in one.says for one in clinic.look(state_checks.state))
+
+
+def test_a_settings_file_that_others_may_write(clinic, tmp_path):
+    file = tmp_path / "config.toml"
+    file.write_text("")
+    file.chmod(0o666)
+    clinic.settings = replace(clinic.settings, file=file)
+    assert only(clinic.look(state_checks.settings)).is_ == "wrong"
+    clinic.look(state_checks.settings, fix=True)
+    assert only(clinic.look(state_checks.settings)).is_ == "ok"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o644
+
+
+# The daemon
+
+
+def test_no_daemon_is_advice(clinic):
+    found = only(clinic.look(state_checks.daemon))
+    assert (found.is_, found.mend) == ("advice", "memex serve")
+
+
+def test_what_a_dead_daemon_left_is_removed(clinic):
+    (clinic.state / "daemon.json").write_text("{}")
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(clinic.state / "control.sock"))
+    assert "daemon.json and control.sock" in only(clinic.look(state_checks.daemon)).says
+    clinic.look(state_checks.daemon, fix=True)
+    assert not (clinic.state / "daemon.json").exists()
+    assert only(clinic.look(state_checks.daemon)).is_ == "advice"
+
+
+def test_a_process_that_holds_the_lock_is_named_and_left_alone(clinic):
+    with (clinic.state / "lock").open("r+b") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        held.write(f"{9:<20} {os.getpid():<10}\n".encode())
+        held.flush()
+        (clinic.state / "daemon.json").write_text("{}")
+        found = only(clinic.look(state_checks.daemon, fix=True))
+    assert found.is_ == "wrong"
+    assert f"process {os.getpid()} holds" in found.says
+    assert (clinic.state / "daemon.json").exists()
+
+
+# The ledger
+
+
+@pytest.mark.parametrize("way", ["cut", "text", "newer", "page"])
+def test_a_damaged_ledger_is_found_and_not_touched(clinic, way):
+    path = clinic.state / "ledger.db"
+    if way == "newer":
+        with sqlite3.connect(path) as ledger:
+            ledger.execute("PRAGMA user_version = 999")
+        ledger.close()
+    else:
+        raw = path.read_bytes()
+        page = raw[:4096] + b"\xff" * 4096 + raw[8192:]
+        path.write_bytes({"cut": raw[: len(raw) // 2], "text": b"nonsense" * 1000, "page": page}[way])
+    before = path.read_bytes()
+    found = only(clinic.look(state_checks.ledger, fix=True))
+    assert found.is_ == "wrong"
+    assert "memex restore" in found.mend
+    assert path.read_bytes() == before
+
+
+def test_a_ledger_that_is_gone(clinic):
+    (clinic.state / "ledger.db").unlink()
+    assert "nobody's key works" in only(clinic.look(state_checks.ledger)).says
+
+
+# The audit log
+
+
+def written(clinic):
+    with clinic.opened() as app:
+        for text in ("one", "two", "three"):
+            app.agent_access.workspace("default").capture(text)
+    return sqlite3.connect(clinic.state / "ledger.db", isolation_level=None)
+
+
+def test_an_audit_log_that_is_whole_is_well(clinic):
+    written(clinic).close()
+    assert only(clinic.look(state_checks.audit)).says == "4 entries, each as it was written"
+    with clinic.serving():
+        assert only(clinic.look(state_checks.audit)).is_ == "ok"
+
+
+@pytest.mark.parametrize(
+    ("tamper", "words"),
+    [
+        ("UPDATE audit SET name = 'somebody else' WHERE seq = 2", "entry 2 does not match"),
+        ("DELETE FROM audit WHERE seq = 2", "entry 2 is missing"),
+        ("DELETE FROM audit WHERE seq > 2", "its end was cut off"),
+    ],
+)
+def test_an_audit_log_that_was_tampered_with_is_told(clinic, tamper, words):
+    ledger = written(clinic)
+    ledger.execute(tamper)
+    ledger.close()
+    found = only(clinic.look(state_checks.audit, fix=True))
+    assert found.is_ == "wrong"
+    assert words in found.says
+    with clinic.serving():  # a daemon that goes on with it does not make it whole
+        assert only(clinic.look(state_checks.audit)).is_ == "wrong"
+
+
+def test_a_ledger_of_before_there_was_a_log_is_well(clinic):
+    ledger = written(clinic)
+    ledger.execute("DROP TABLE audit")
+    ledger.close()
+    (clinic.state / "audit.head").unlink()
+    assert only(clinic.look(state_checks.audit)).says == "0 entries, each as it was written"
+
+
+# The queue
+
+
+def test_a_queue_that_is_well_tells_what_waits(clinic):
+    assert only(clinic.look(state_checks.queue)).says == "no job waits or has failed"
+    with clinic.opened() as app:
+        app.queue.add_note("k", "default", {"text": "a note"}, title="a note")
+    found = only(clinic.look(state_checks.queue))
+    assert (found.is_, found.says) == ("ok", "one job waits")
+
+
+def test_a_job_whose_file_is_missing_is_named(clinic, tmp_path):
+    (tmp_path / "in").write_bytes(b"data")
+    (tmp_path / "big").write_bytes(b"data")
+    with clinic.opened() as app:
+        job = app.queue.add_file("k", "default", {"name": "a.pdf"}, tmp_path / "in")
+        app.queue.add_file("k", "default", {"name": "b.pdf", "path": "Captures/default/b.pdf"}, None)
+        shed = app.queue.add_file("k", "default", {"name": "c.pdf", "size": 1 << 40}, tmp_path / "big")
+        app.queue.cancel(shed.id)  # more than may be kept of failed ones
+        assert app.queue.staged.find(shed.id) is None
+    (clinic.state / "staged" / job.id).unlink()
+    found = clinic.look(state_checks.queue)[0]
+    assert (found.is_, job.id in found.says, found.mend) == ("wrong", True, f"memex job show {job.id}")
+
+
+def test_staged_files_of_no_job_are_removed_once_they_are_old(clinic, monkeypatch):
+    stray = clinic.state / "staged" / ("0" * 32)
+    stray.parent.mkdir(exist_ok=True)
+    stray.write_bytes(b"data")
+    assert only(clinic.look(state_checks.queue)).is_ == "ok", "it may just be on its way"
+    monkeypatch.setattr(state_checks, "STRAY_S", -1.0)
+    assert only(clinic.look(state_checks.queue)).is_ == "wrong"
+    clinic.look(state_checks.queue, fix=True)
+    assert not stray.exists()
+
+
+def test_failed_jobs_are_advice(clinic):
+    with clinic.opened() as app:
+        app.queue.cancel(app.queue.add_note("k", "default", {"text": "a note"}, title="a note").id)
+    found = only(clinic.look(state_checks.queue))
+    assert (found.is_, found.mend) == ("advice", "memex job queue --status failed")

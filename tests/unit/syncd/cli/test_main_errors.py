@@ -1,0 +1,130 @@
+"""A command that fails has its exit code and one sentence or one JSON object on stderr, against a door that really answers."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+import time
+
+import pytest
+
+from index.errors import CODES
+from syncd.cli.main import EXIT, SERVE_EXIT, code
+from syncd.daemon.control_socket import DAEMON, ControlServer
+from tests.support.answering_daemon import RECORD
+
+pytestmark = pytest.mark.usefixtures("clean")
+
+
+@pytest.mark.parametrize(
+    ("line", "exit_code"),
+    [
+        pytest.param("get missing", 4, id="no such note"),
+        pytest.param("search", 2, id="a missing argument"),
+        pytest.param("search q --limit 0", 2, id="out of range"),
+        pytest.param("search q --since nonsense", 2, id="no time"),
+        pytest.param("nonsense", 2, id="no such command"),
+        pytest.param("status --nonsense", 2, id="no such option"),
+        pytest.param("serve --nonsense", 64, id="no such option of serve"),
+        pytest.param("serve --port x", 64, id="no such port"),
+        pytest.param("serve --config /does/not/exist", 78, id="serve without its settings file"),
+        pytest.param("", 2, id="nothing at all"),
+        pytest.param("--help", 0, id="help"),
+        pytest.param("--version", 0, id="version"),
+    ],
+)
+def test_each_failure_has_its_exit_code(daemon, capfd, line, exit_code):
+    assert code(line.split()) == exit_code
+    out, err = capfd.readouterr()
+    assert (out == "") == (exit_code != 0)
+    assert (err == "") == (exit_code == 0)
+
+
+def test_every_error_code_has_an_exit_code():
+    assert EXIT.keys() == SERVE_EXIT.keys() == CODES.keys()
+
+
+def test_an_error_is_one_line_or_one_json_object_on_stderr(daemon, capfd):
+    assert code(["get", "missing"]) == 4
+    assert capfd.readouterr().err == "memex: NOT_FOUND: no note 'missing'\n"
+    assert code(["get", "missing", "--json"]) == 4
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert json.loads(err) == {
+        "error": {"code": "NOT_FOUND", "message": "no note 'missing'", "retryable": False, "details": {}}
+    }
+    assert code(["search", "--json"]) == 2
+    assert json.loads(capfd.readouterr().err)["error"]["code"] == "INVALID_ARGUMENT"
+
+
+def test_a_vault_that_was_never_set_up_names_the_command(tmp_path, capfd):
+    (tmp_path / "v").mkdir()
+    assert code(["search", "x", "--vault", str(tmp_path / "v")]) == 4
+    assert f"memex init {tmp_path / 'v'}" in capfd.readouterr().err
+    assert code(["search", "x"]) == 2
+    assert "memex init VAULT" in capfd.readouterr().err
+
+
+def test_a_closed_pipe_is_quiet(daemon):
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {shlex.quote(sys.executable)} -m syncd.cli config | true"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode in (0, 141)
+    assert done.stderr == ""
+
+
+def test_an_interrupt_ends_with_130(tmp_path):
+    (tmp_path / "v").mkdir()
+    server = ControlServer(tmp_path, {"status": lambda _, __: time.sleep(5)})
+    server.start()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "syncd.cli", "status", "--vault", str(tmp_path / "v"), "--state", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    until = time.monotonic() + 20
+    while not server._busy and time.monotonic() < until:
+        time.sleep(0.02)
+    process.send_signal(2)
+    out, err = process.communicate(timeout=60)
+    server.stop(grace=0)
+    assert (process.returncode, out, err.strip()) == (130, "", "")
+
+
+def test_a_bug_is_a_sentence_and_the_trace_on_request(daemon, capfd, monkeypatch):
+    def broken(*_, **__):
+        raise ZeroDivisionError("x")
+
+    monkeypatch.setattr("syncd.cli.notes.notes.ask", broken)
+    assert code(["recent"]) == 1
+    err = capfd.readouterr().err
+    assert "INTERNAL: ZeroDivisionError" in err
+    assert "Traceback" not in err
+    monkeypatch.setenv("MEMEX_DEBUG", "1")
+    assert code(["recent"]) == 1
+    assert "Traceback" in capfd.readouterr().err
+
+
+def test_an_answer_with_a_path_that_is_not_utf8_is_still_an_answer(daemon, capfd):
+    daemon.server._operations["recent"] = lambda _, __: [RECORD | {"path": "a\udcff.md"}]
+    assert code(["recent", "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)[0]["path"] == "a\udcff.md"
+
+
+def test_the_bridge_is_told_when_no_daemon_runs(tmp_path, capfd):
+    (tmp_path / "v").mkdir()
+    assert code(["mcp", "--vault", str(tmp_path / "v"), "--state", str(tmp_path / "s")]) == 7
+    assert "memex serve" in capfd.readouterr().err
+
+
+def test_the_bridge_needs_a_key_that_can_be_read(daemon, capfd):
+    (daemon.state / DAEMON).write_text('{"url": "http://127.0.0.1:1", "pid": 1, "epoch": 1}')
+    assert code(["mcp"]) == 4
+    assert "key file" in capfd.readouterr().err

@@ -1,0 +1,173 @@
+"""Commits beside other programs that hold locks, commit themselves or leave no room, with the real Git."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from tests.support.commit_crash import A
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed"),
+    pytest.mark.usefixtures("home"),
+]
+
+
+def test_a_lock_that_somebody_holds_is_waited_for(rig):
+    rig.agent(A, "one\n")
+    lock = rig.vault / ".git/index.lock"
+    lock.write_bytes(b"")
+    threading.Timer(1.0, lock.unlink).start()
+    assert rig.commits.flush() == 1
+    rig.agent(A, "two\n")
+    lock.write_bytes(b"")
+    assert rig.commits.flush(0.2) == 0
+    assert "holds the repository" in rig.commits.problem
+    assert lock.exists()
+    old = time.time() - 3600
+    os.utime(lock, (old, old))
+    assert rig.commits.flush(0.0) == 0
+    assert "memex status has the way out" in rig.commits.problem
+    assert lock.exists()
+    lock.unlink()
+    assert rig.commits.flush() == 1
+
+
+@pytest.mark.slow
+def test_a_lock_of_twenty_seconds_is_waited_for(rig):
+    rig.agent(A, "one\n")
+    lock = rig.vault / ".git/index.lock"
+    holding = "import sys, time, os; f = open(sys.argv[1], 'x'); print('held', flush=True); time.sleep(20); os.unlink(sys.argv[1])"
+    with subprocess.Popen([sys.executable, "-c", holding, str(lock)], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout.readline() == b"held\n"
+        began = time.monotonic()
+        assert rig.commits.flush() == 1
+        assert 10 < time.monotonic() - began < 40
+    assert rig.held(A) == b"one\n"
+
+
+@pytest.mark.parametrize("name", ["refs/heads/main.lock", "HEAD.lock"])
+def test_a_lock_of_a_branch_is_waited_for_too(rig, name):
+    rig.agent(A, "one\n")
+    lock = rig.vault / ".git" / name
+    lock.write_bytes(b"")
+    assert rig.commits.flush(0.1) == 0
+    assert "holds the repository" in rig.commits.problem
+    lock.unlink()
+    assert rig.commits.flush() == 1
+    assert rig.status() == []
+
+
+def test_another_program_that_commits_everything_at_once_loses_nothing(rig):
+    stop = threading.Event()
+
+    def person():
+        while not stop.is_set():
+            rig.git("add", "-A", check=False)
+            rig.git("commit", "-qm", "vault backup", check=False)
+
+    other = threading.Thread(target=person)
+    other.start()
+    try:
+        for number in range(6):
+            rig.agent(f"Captures/default/{number}.md", f"{number}\n")
+            rig.person(f"{number}.md", "mine\n")
+            rig.commits.flush()
+    finally:
+        stop.set()
+        other.join()
+    rig.commits.flush()
+    for number in range(6):
+        assert rig.held(f"Captures/default/{number}.md") == f"{number}\n".encode()
+    ours = rig.git("log", "--author=claude-code", "--format=", "--name-only").split()
+    assert all(path.startswith("Captures/") for path in ours)
+    rig.git("fsck", "--strict")
+
+
+def test_a_race_that_is_lost_is_run_again(rig, monkeypatch):
+    rig.agent(A, "one\n")
+    head = rig.repo.head
+    raced = []
+
+    class Racing(type(rig.repo)):
+        def head(self):
+            if len(raced) < 2 and sys._getframe(1).f_code.co_name == "land":
+                raced.append(1)
+                rig.git("commit", "-qm", "theirs", "--allow-empty")
+            return head()
+
+    rig.repo.__class__ = Racing
+    assert rig.commits.flush() == 1
+    assert rig.subjects() == ["begin", "theirs", "theirs", "Capture 1 note (claude-code)"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes anywhere")
+def test_an_object_store_that_can_t_be_written_changes_nothing(rig):
+    rig.agent(A, "one\n")
+    objects = rig.vault / ".git/objects"
+    folders = [objects, *(path for path in objects.iterdir() if path.is_dir())]
+    head = rig.git("rev-parse", "HEAD")
+    for folder in folders:
+        folder.chmod(0o555)
+    try:
+        assert rig.commits.flush() == 0
+        assert "Git failed" in rig.commits.problem
+        assert rig.git("rev-parse", "HEAD") == head
+        assert rig.status() == [f"?? {A}"]
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+    assert rig.commits.flush() == 1
+
+
+def test_the_end_of_the_daemon_waits_for_nobody(rig):
+    rig.agent(A, "one\n")
+    (rig.vault / ".git/index.lock").write_bytes(b"")
+    began = time.monotonic()
+    rig.commits.stop(5.0)
+    assert time.monotonic() - began < 5.0
+    assert rig.subjects() == ["begin"]
+    (rig.vault / ".git/index.lock").unlink()
+    rig.close()
+    rig.open()
+    assert rig.commits.flush() == 1
+
+
+def test_a_disk_that_is_full_changes_nothing(rig):
+    path, head = "Captures/default/Files/x.bin", rig.git("rev-parse", "HEAD")
+    rig.agent(path, os.urandom(65_500))
+    was = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for most, why in ((65_536, "Git failed"), (30_000, "File too large")):  # of Git's objects; of the private tree
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, was[1]))
+        try:
+            assert rig.commits.flush() == 0
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, was)
+        assert why in rig.commits.problem
+        assert rig.git("rev-parse", "HEAD") == head
+        assert rig.status() == [f"?? {path}"]
+    assert rig.commits.flush() == 1
+    rig.git("fsck", "--strict")
+
+
+def test_what_a_stash_takes_and_gives_back_is_committed_then(rig):
+    rig.agent(A, "one\n")
+    rig.person("mine.md", "a person's\n")
+    rig.git("stash", "-q", "--include-untracked")
+    rig.commits.tick()
+    assert rig.commits.facts()["waiting"] == 0
+    rig.close()
+    rig.open()
+    rig.commits.tick()
+    rig.git("stash", "pop", "-q")
+    rig.commits.tick()
+    assert (rig.subjects()[1:], rig.status()) == (["Capture 1 note (claude-code)"], ["?? mine.md"])
+    assert rig.commits.edited == set()
+    assert rig.commits.facts()["kept"] == []

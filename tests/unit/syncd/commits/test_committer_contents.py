@@ -1,0 +1,166 @@
+"""Commits of files with modes, line ends, filters and names that Git treats in a way of its own, with the real Git."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+import sys
+import time
+
+import pytest
+
+from syncd.commits import commit_builder, committer
+from syncd.commits.commit_selection import REFUSED
+from tests.support.commit_crash import A, B
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed"),
+    pytest.mark.usefixtures("home"),
+]
+
+
+def test_large_files_are_committed_and_deleted(rig, tmp_path):
+    rig.files.max_bytes = 1000
+    source = tmp_path / "large"
+    source.write_bytes(os.urandom(50_000))
+    rig.files.put_file("Captures/default/Files/l.bin", source, hashlib.sha256(source.read_bytes()).hexdigest())
+    assert rig.commits.flush() == 1
+    assert rig.held("Captures/default/Files/l.bin") == source.read_bytes()
+    with rig.files.without("Captures/default/Files/l.bin", rig.files.measured("Captures/default/Files/l.bin")):
+        pass
+    assert rig.commits.flush() == 1
+    assert rig.held("Captures/default/Files/l.bin") is None
+
+
+def test_modes_are_kept_and_links_are_never_committed(rig):
+    rig.agent(A, "one\n")
+    rig.commits.flush()
+    (rig.vault / A).chmod(0o755)
+    rig.git("commit", "-qam", "mode")
+    rig.agent(A, "two\n")
+    rig.agent(B, "b\n")
+    (rig.vault / B).unlink()
+    (rig.vault / B).symlink_to(rig.vault / "Note.md")
+    rig.commits.flush()
+    assert rig.git("ls-tree", "HEAD", A).split()[0] == "100755"
+    assert rig.held(A) == b"two\n"
+    assert rig.held(B) is None
+
+
+@pytest.mark.parametrize("value", ["true", "input"])
+def test_line_ends_are_as_git_keeps_them(rig, value):
+    rig.git("config", "core.autocrlf", value)
+    rig.agent(A, "one\r\ntwo\r\n")
+    rig.agent(B, "one\n")
+    assert rig.commits.flush() == 1
+    assert rig.held(A) == b"one\ntwo\n"
+    assert rig.status() == []
+    rig.agent(A, "one\r\ntwo\r\nthree\r\n")
+    rig.agent(B, "two\n")
+    assert rig.commits.flush() == 1
+    # With "input" nothing tells any more that the file of HEAD had other line ends: it counts as edited.
+    assert rig.held(A) == (b"one\ntwo\nthree\n" if value == "true" else b"one\ntwo\n")
+    assert rig.held(B) == b"two\n"
+
+
+def test_a_filter_that_hangs_is_ended_and_told_and_not_run_again_at_once(rig, tmp_path, monkeypatch):
+    monkeypatch.setattr(commit_builder, "FILTER_S", 0.5)
+    rig.git("config", "filter.slow.clean", f"echo >> {tmp_path / 'ran'}; sleep 60")
+    rig.person(".gitattributes", "Captures/** filter=slow\n")
+    rig.agent(A, "one\n")
+    begun = time.monotonic()
+    assert rig.commits.flush() == 0
+    assert time.monotonic() - begun < 30, "it was not waited for"
+    assert "filter" in rig.commits.problem
+    assert (rig.vault / A).read_text() == "one\n"
+    assert not list((rig.vault / ".git").glob("*.lock"))
+    assert rig.commits.flush() == 0
+    assert "filter" in rig.commits.problem
+    assert (tmp_path / "ran").read_text().count("\n") == 1
+    rig.git("config", "--unset", "filter.slow.clean")
+    monkeypatch.setattr(committer, "HUNG_S", 0.0)
+    assert rig.commits.flush() == 1
+    assert rig.commits.problem == ""
+
+
+def test_line_ends_that_git_is_told_to_refuse_are_committed_as_they_are_kept(rig):
+    rig.git("config", "core.autocrlf", "true")
+    rig.git("config", "core.safecrlf", "true")
+    rig.agent(A, "one\ntwo\n")
+    assert rig.commits.flush() == 1
+    assert (rig.held(A), rig.status()) == (b"one\ntwo\n", [])
+
+
+def test_filters_are_run_and_their_files_known_again(rig, tmp_path):
+    rig.git("config", "filter.turn.clean", "tr a-z b-za")
+    rig.git("config", "filter.turn.smudge", "tr b-za a-z")
+    rig.person(
+        ".gitattributes", "Captures/** filter=turn\n"
+    )  # not committed, and obeyed all the same, as `git add` would
+    rig.agent(A, "abc\n")
+    assert rig.commits.flush() == 1
+    assert rig.held(A) == b"bcd\n"
+    rig.agent(A, "xyz\n")
+    assert rig.commits.flush() == 1
+    assert rig.held(A) == b"yza\n"
+    assert rig.status() == ["?? .gitattributes"]
+    rig.git("config", "filter.turn.clean", "/bin/false")
+    rig.git("config", "filter.turn.required", "true")
+    large = "Captures/x.bin"
+    rig.person(".gitattributes", "Captures/default/** filter=turn\n")
+    rig.agent(A, "no\n")
+    rig.agent(B, "new\n")
+    rig.agent(large, b"\0" * (rig.files.max_bytes + 1))
+    assert rig.commits.flush() == 1
+    assert (rig.held(A), rig.held(B), rig.held(large) is not None) == (b"yza\n", None, True)
+    assert (rig.commits.kept, rig.commits.problem) == ({A: REFUSED, B: REFUSED}, "")
+    rig.git("config", "filter.turn.clean", "tr a-z b-za")
+    assert rig.commits.flush() == 1
+    assert (rig.held(A), rig.commits.kept) == (b"op\n", {})
+
+
+def test_pointers_to_large_files_are_known_again(rig):
+    script = "import sys, hashlib; d = sys.stdin.buffer.read(); print('version https://git-lfs.github.com/spec/v1\\noid sha256:' + hashlib.sha256(d).hexdigest() + '\\nsize', len(d))"
+    rig.git("config", "filter.lfs.clean", f'{shlex.quote(sys.executable)} -c "{script}"')
+    rig.git("config", "filter.lfs.smudge", "/bin/false")
+    rig.git("config", "filter.lfs.required", "true")
+    rig.person(".gitattributes", "*.bin filter=lfs\n")
+    rig.git("add", ".gitattributes")
+    rig.git("commit", "-qm", "attributes")
+    path = "Captures/default/Files/x.bin"
+    rig.agent(path, b"\0large")
+    assert rig.commits.flush() == 1
+    assert hashlib.sha256(b"\0large").hexdigest().encode() in rig.held(path)
+    rig.agent(path, None)
+    assert rig.commits.flush() == 1
+    assert rig.held(path) is None
+
+
+def test_names_that_git_could_take_for_something_else(rig):
+    names = [
+        ":!A.md",
+        "*.md",
+        "a[b]?.md",
+        '"quoted".md',
+        "ü\u0308 é.md",
+        "HEAD:x.md",
+    ]
+    for name in names:
+        rig.agent(f"Captures/default/{name}", "x\n")
+    rig.agent(":top.md", "x\n")
+    assert rig.commits.flush() == 1
+    assert rig.status() == []
+    assert not (rig.vault / "x.md").exists()
+
+
+def test_a_folder_that_becomes_a_file_and_back(rig):
+    rig.agent("Captures/default/x.md/A.md", "a\n")
+    rig.commits.flush()
+    rig.agent("Captures/default/x.md/A.md", None)
+    (rig.vault / "Captures/default/x.md").rmdir()
+    rig.agent("Captures/default/x.md", "file\n")
+    assert (rig.commits.flush(), rig.commits.flush()) == (1, 1)
+    assert rig.held("Captures/default/x.md") == b"file\n"
+    assert rig.status() == []

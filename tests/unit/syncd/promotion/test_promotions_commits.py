@@ -1,0 +1,145 @@
+"""Each promotion is one commit of its own, with real Git."""
+
+from __future__ import annotations
+
+import subprocess
+
+from syncd.notes.front_matter import split
+from tests.support.promotion_vault import capture, consistent, files, marked, promotions
+from tests.support.world import World, promote
+
+
+def test_it_is_one_commit_that_says_who_and_what(world):
+    done = promote(world, "c1", to="Birds")
+    head = world.git("log", "-1", "--format=%H%n%an%n%B").split("\n", 2)
+    assert head[0] == done["commit"]
+    assert "Promote Heron" in head[2]
+    trailers = subprocess.run(
+        ["git", "interpret-trailers", "--parse"], input=head[2], capture_output=True, text=True, check=True
+    )
+    assert trailers.stdout.splitlines() == [
+        "Capture-Id: c1",
+        "Source: claude-code",
+        "Approved-By: Ann <ann@example.org>",
+        "Memex-Tool: promote",
+    ]
+    assert sorted(world.git("show", "--name-status", "--no-renames", "--format=", "HEAD").split()) == sorted(
+        ["A", "Birds/Heron.md", "D", "Captures/default/Heron.md", "M", "Areas/Pond.md", "M", "Daily/Today.md"]
+    )
+    assert world.git("status", "--porcelain") == ""
+
+
+def test_a_persons_unsaved_work_in_git_stays_out_of_the_commit(world):
+    today = world.vault / "Daily/Today.md"
+    today.write_text(today.read_text() + "a thought of mine\n")
+    world.write("Staged.md", "staged by hand\n")
+    world.git("add", "Staged.md")
+    world.run()
+    done = promote(world, "c1", to="Birds")
+    assert done["left_out"] == ["Daily/Today.md"]
+    assert today.read_text() == "Saw [[Birds/Heron|one]] and [[Heron]].\na thought of mine\n"
+    assert "Daily/Today.md" not in world.git("show", "--name-only", "--format=", "HEAD")
+    assert world.git("status", "--porcelain").splitlines() == [" M Daily/Today.md", "A  Staged.md"]
+
+
+def test_a_vault_without_git_promotes_too(tmp_path):
+    world = World(tmp_path)
+    world.write("Captures/default/Heron.md", capture())
+    world.run()
+    done = promote(world, "c1")
+    assert (done["target"], done["commit"]) == ("Notes/Heron.md", "")
+    promotions(world).unpromote("c1")
+    world.close()
+
+
+def test_many_at_once_are_one_look_and_a_commit_each(world, tmp_path, request):
+    many = 6
+    for number in range(many):
+        world.write(
+            f"Captures/default/N{number}.md",
+            f"---\nid: n{number}\ncreated_at: 2026-11-20\npromote: true\n---\n"
+            f"[[Captures/default/N{(number + 1) % many}]] [[N{(number + 2) % many}]] [x](N{(number + 3) % many}.md)\n",
+        )
+    links = " ".join(f"[[Captures/default/N{number}|{number}]]" for number in range(many))
+    world.write("Overview.md", f"{links}\n")
+    world.git("add", "-A")
+    world.git("commit", "-qm", "many")
+    world.run()
+    before = files(world)
+    listed = []
+    everything = world.app.vault.everything
+    world.app.vault.everything = lambda *given: listed.append(given) or everything(*given)
+    request.addfinalizer(lambda: setattr(world.app.vault, "everything", everything))
+    marked(world)
+    assert len(listed) <= 3, "not one for each"
+    now = files(world)
+    assert now["Overview.md"].decode() == links.replace("Captures/default", "Notes") + "\n"
+    for number in range(many):
+        one, two, three = ((number + ahead) % many for ahead in (1, 2, 3))
+        body = split(now[f"Notes/N{number}.md"].decode())[1]
+        # A capture that is still in the inbox is told no folder of the vault: its link names the note alone.
+        link = f"[[N{one}]]" if one < number else f"[[Notes/N{one}]]"
+        assert body == f"{link} [[N{two}]] [x](N{three}.md)\n"
+    told = world.git("log", f"-{many}", "--format=%s").splitlines()
+    assert sorted(told) == [f"Promote N{number}" for number in range(many)]
+    assert world.git("status", "--porcelain") == ""
+    consistent(world, tmp_path)
+    for number in reversed(range(many)):
+        promotions(world).unpromote(f"n{number}")
+    now = files(world)
+    assert now.keys() == before.keys()
+    assert now["Overview.md"] == before["Overview.md"]
+    consistent(world, tmp_path)
+
+
+def test_a_commit_that_git_does_not_allow_is_made_up_for(world):
+    world.git("checkout", "-q", "--detach")
+    own = promotions(world)
+    assert promote(world, "c1")["commit"] == ""
+    assert own.facts()["uncommitted"] == 1
+    world.git("checkout", "-q", "-")
+    own._not_before = float("-inf")  # as if it were half a minute later
+    own.tend()
+    assert "Capture-Id: c1" in world.git("log", "-1", "--format=%B")
+    assert world.git("status", "--porcelain") == ""
+    assert own.facts()["uncommitted"] == 0
+
+
+def test_what_is_committed_meanwhile_leaves_a_promotion_its_own_commit(world, monkeypatch):
+    monkeypatch.setattr("syncd.commits.committer.PATIENCE_S", 0.0)
+    own, lock = promotions(world), world.vault / ".git/index.lock"
+    world.app.agent_access.workspace("default").capture("another thing")
+    lock.touch()
+    assert promote(world, "c1")["commit"] == ""
+    lock.unlink()
+    commits = world.app.services.commits
+    planned = world.app.operations["commit"]({"dry_run": True}, lambda _: None)["commits"]
+    assert [(one["commit"], one["subject"]) for one in planned] == [
+        ("", "Capture 1 note (memex)"),
+        ("", "Promote Heron"),
+    ]
+    assert {"Notes/Heron.md", "Captures/default/Heron.md"} <= set(planned[1]["paths"])
+    assert own.facts()["uncommitted"] == 1
+    assert [made.subject for made in commits.flushed()] == ["Capture 1 note (memex)"]
+    assert world.git("status", "--porcelain") != ""
+    told = world.app.operations["commit"]({}, lambda _: None)["commits"]
+    assert [one["subject"] for one in told] == ["Promote Heron"]
+    assert {"Notes/Heron.md", "Captures/default/Heron.md"} <= set(told[0]["paths"])
+    said = world.git("log", "-1", "--format=%B")
+    assert "Approved-By: Ann <ann@example.org>" in said
+    assert "Memex-Tool: promote" in said
+    assert world.git("status", "--porcelain") == ""
+    assert commits.flushed() == []
+    assert own.facts()["uncommitted"] == 0
+
+
+def test_a_promotion_that_was_undone_by_hand_holds_no_commit_up(world):
+    world.git("checkout", "-q", "--detach")
+    own, before = promotions(world), files(world)
+    promote(world, "c1")
+    world.git("stash", "-uq")
+    world.git("checkout", "-q", "-")
+    assert files(world) == before
+    assert world.app.operations["commit"]({"dry_run": True}, lambda _: None)["commits"] == []
+    world.app.operations["commit"]({}, lambda _: None)
+    assert own.facts()["uncommitted"] == 0

@@ -1,0 +1,166 @@
+"""A promotion whose destination has a note already is asked about in a note, and the answer is carried out."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from syncd.documents.owner_marks import marks
+from syncd.notes.checkboxes import answers
+from syncd.notes.front_matter import split
+from syncd.promotion import marked_captures as marked_job
+from tests.support.promotion_vault import capture, consistent, files, marked
+
+
+def asked(world):
+    (note,) = (world.vault / "Captures/Reports").glob("Merge *.md")
+    return note
+
+
+def taken(world, text="An old note, ```` and all.\r\n"):
+    world.write("Notes/Heron.md", text)
+    world.write("Captures/default/Heron.md", capture("promote: true\n"))
+    world.run()
+    marked(world)
+    world.run()
+
+
+def tick(world, choice):
+    note = asked(world)
+    lines = [line for line in note.read_text().splitlines() if line.startswith("- [ ]")]
+    (line,) = [line for line in lines if choice in line]
+    note.write_text(note.read_text().replace(line, line.replace("[ ]", "[x]")))
+    proposals = world.app.services.proposals
+    assert len(proposals.answered(answers([note.read_text()]))) == 1
+    (done,) = proposals.carry().values()
+    return done
+
+
+def test_a_taken_destination_is_asked_about_in_a_note(world):
+    before = files(world)
+    taken(world)
+    text = asked(world).read_text()
+    assert text.count("- [ ]") == 3
+    assert "`````diff" in text
+    assert "-An old note, ```` and all." in text
+    assert files(world)["Notes/Heron.md"] == b"An old note, ```` and all.\r\n"
+    problem = marks((world.vault / "Captures/default/Heron.md").read_text()).promote_problem
+    assert problem == "Notes/Heron.md is there already, and is not overwritten; see [[Merge Heron]]"
+    (told,) = world.app.services.marked.facts()["problems"]
+    assert told["problem"] == problem
+    marked(world)
+    world.run()
+    marked(world)
+    assert asked(world).read_text() == text, "asked once"
+    assert before.keys() < files(world).keys()
+
+
+def test_a_capture_that_was_just_written_is_not_asked_about_again(world, monkeypatch):
+    taken(world)
+    text = asked(world).read_text()
+    monkeypatch.setattr(
+        marked_job, "restless", lambda *_: True
+    )  # what is wrong with it was written into it a moment ago
+    marked(world)
+    monkeypatch.undo()
+    world.run()
+    marked(world)
+    assert asked(world).read_text() == text, "asked once"
+    assert tick(world, "Append").done
+
+
+def test_ticking_another_name_promotes_under_it(world, tmp_path):
+    taken(world)
+    done = tick(world, "Promote the capture as")
+    assert (done.done, done.said) == (True, "promoted as Notes/Heron 2.md")
+    assert (world.vault / "Notes/Heron 2.md").exists()
+    assert not (world.vault / "Captures/default/Heron.md").exists()
+    assert (
+        world.vault / "Daily/Today.md"
+    ).read_text() == "Saw [[Notes/Heron 2|one]] and [[Heron]].\n"  # which led to the other
+    consistent(world, tmp_path)
+
+
+@pytest.mark.parametrize("choice", ["Promote the capture as", "Append", "Leave"])
+def test_an_answer_settles_the_other_boxes_of_the_note(world, choice):
+    taken(world)
+    assert "is to be promoted" not in asked(world).read_text(), "which would not be so for long"
+    note = asked(world)
+    note.write_text(note.read_text().replace(f"- [ ] {choice}", f"- [x] {choice}"))
+    os.utime(note, (1, 1))
+    services = world.app.services
+    (done,) = services.consolidation.tick().values()
+    assert done.done
+    lines = [line for line in note.read_text().splitlines() if line.startswith("- [")]
+    assert sorted(line[:5] for line in lines) == ["- [-]", "- [-]", "- [x]"]
+    assert sum("another answer was carried out ❌" in line for line in lines) == 2
+    assert "^p-" not in note.read_text()
+    assert (services.proposals.counts()["open"], services.proposals.counts()["stale"]) == (0, 2)
+
+
+def test_ticking_append_puts_the_text_behind_the_note_that_is_there(world, tmp_path):
+    taken(world)
+    assert tick(world, "Append").done
+    raw = (world.vault / "Notes/Heron.md").read_bytes()
+    assert raw == b"An old note, ```` and all.\r\n\r\n" + split(capture())[1].encode()
+    assert not (world.vault / "Captures/default/Heron.md").exists()
+    assert (world.vault / "Daily/Today.md").read_text() == "Saw [[Notes/Heron|one]] and [[Heron]].\n"
+    consistent(world, tmp_path)
+
+
+@pytest.mark.parametrize("text", ["```\ncode", "<!-- aside", "%%\naside"])
+def test_nothing_is_appended_where_it_would_be_code_or_a_comment(world, text):
+    taken(world, text)
+    done = tick(world, "Append")
+    assert not done.done
+    assert "not closed" in done.said
+    assert (world.vault / "Notes/Heron.md").read_text() == text
+    assert (world.vault / "Captures/default/Heron.md").exists()
+
+
+@pytest.mark.parametrize("last", ["remove", "note"])
+def test_appending_that_a_crash_broke_off_is_ended_and_told_as_done(world, monkeypatch, last):
+    taken(world)
+    promotions, proposals = world.app.services.promotions, world.app.services.proposals
+
+    class Killed(BaseException):
+        pass
+
+    def die(*_, **__):
+        raise Killed
+
+    monkeypatch.setattr(promotions, "_taken_back", lambda *_: None)
+    note = asked(world)
+    line = next(line for line in note.read_text().splitlines() if "Append" in line)
+    note.write_text(note.read_text().replace(line, line.replace("[ ]", "[x]")))
+    proposals.answered(answers([note.read_text()]))
+    monkeypatch.setattr(
+        world.app.vault if last == "remove" else proposals, {"remove": "remove", "note": "_note"}[last], die
+    )
+    with pytest.raises(Killed):
+        proposals.carry()
+    monkeypatch.undo()
+    world.reopen()
+    world.run()
+    (done,) = world.app.services.proposals.carry().values()
+    assert (done.done, done.said) == (True, "appended to Notes/Heron.md")
+    raw = (world.vault / "Notes/Heron.md").read_bytes()
+    assert raw == b"An old note, ```` and all.\r\n\r\n" + split(capture())[1].encode()
+    assert not (world.vault / "Captures/default/Heron.md").exists()
+    assert world.app.services.promotions.facts() == {"torn": [], "begun": 0, "uncommitted": 0}
+
+
+def test_ticking_leave_takes_the_mark_off(world):
+    taken(world)
+    assert tick(world, "Leave").done
+    assert (world.vault / "Captures/default/Heron.md").read_text() == capture("promote: false\n")
+
+
+def test_what_was_changed_since_it_was_shown_is_not_merged(world):
+    taken(world)
+    (world.vault / "Notes/Heron.md").write_text("edited since\n")
+    done = tick(world, "Append")
+    assert (done.done, done.said) == (False, "Notes/Heron.md was changed since")
+    assert (world.vault / "Notes/Heron.md").read_text() == "edited since\n"
+    assert (world.vault / "Captures/default/Heron.md").exists()

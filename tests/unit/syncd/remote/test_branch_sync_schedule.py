@@ -1,0 +1,95 @@
+"""When the vault and its remote are exchanged, and when a failure is tried again."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import time
+import types
+
+import pytest
+
+from index.errors import Unavailable
+from syncd.remote import branch_sync as remote
+from syncd.remote.upstream_branch import fetch
+from tests.support.git_states import run
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed"),
+    pytest.mark.usefixtures("person"),
+]
+
+
+def test_failures_are_tried_again_ever_less_often_and_a_push_elsewhere_at_once(device, monkeypatch):
+    now = [1_000.0]
+    monkeypatch.setattr(remote, "time", clock(now))
+    device.remote = device.made(pull_s=10.0)
+    away = device.bare.with_name("away")
+    device.bare.rename(away)
+    tries = []
+    monkeypatch.setattr(remote, "fetch", lambda *given, **how: (tries.append(now[0]), fetch(*given, **how)))
+    for _ in range(3_000):
+        device.remote.tick()
+        now[0] += 10.0
+    gaps = [b - a for a, b in itertools.pairwise(tries)]
+    assert gaps[:8] == [60, 120, 240, 480, 960, 1920, 3600, 3600]
+    away.rename(device.bare)
+    device.there("theirs.md", "theirs\n")
+    device.remote.rung()
+    device.remote.tick()
+    assert "theirs.md" in device.files()
+    assert device.remote.problem == ""
+
+
+def clock(now):
+    """The module `time`, whose clock stands still."""
+    return types.SimpleNamespace(monotonic=lambda: now[0], time_ns=time.time_ns)
+
+
+def test_by_default_nothing_is_exchanged_until_somebody_asks(device, monkeypatch):
+    device.here("ours.md", "ours\n")
+    device.there("theirs.md", "theirs\n")
+    before = device.files()
+    device.remote.tick()
+    assert device.files() == before
+    device.remote.rung()
+    device.remote.tick()
+    assert "theirs.md" in device.files()
+    assert device.head(device.bare, "main") != device.head()  # what was announced is pulled; nothing is pushed
+
+
+def test_with_the_setting_what_is_committed_is_pushed(device):
+    device.remote = device.made(push=True)
+    device.here("ours.md", "ours\n")
+    device.remote.tick()
+    assert device.head(device.bare, "main") == device.head()
+    sent = device.remote.facts()["pushed_at"]
+    device.remote.tick()
+    assert device.remote.facts()["pushed_at"] == sent
+
+
+def test_what_was_asked_for_once_and_failed_is_done_by_itself_later(device, monkeypatch, caplog):
+    now = [1_000.0]
+    monkeypatch.setattr(remote, "time", clock(now))
+    away = device.bare.with_name("away")
+    device.here("ours.md", "ours\n")
+    device.there("theirs.md", "theirs\n")
+    device.bare.rename(away)
+    with pytest.raises(Unavailable):
+        device.remote.sync()
+    assert caplog.text == "", "who asked is told; the log is for what nobody asked for"
+    away.rename(device.bare)
+    device.remote.tick()
+    assert device.remote.problem
+    now[0] += 60
+    device.remote.tick()
+    assert (device.remote.problem, device.head(device.bare, "main")) == ("", device.head())
+    assert "theirs.md" in device.files()
+
+
+def test_a_push_is_announced_and_there_is_no_remote_so_the_vault_is_looked_at(device):
+    run(device.vault, "remote", "remove", "origin")
+    device.remote.rung()
+    device.remote.tick()
+    assert device.calls == ["untied"]
+    assert device.remote.problem == ""

@@ -1,0 +1,48 @@
+"""A secret in a capture keeps the commits from the vault's remote."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from index.errors import Conflict
+from tests.support.git_states import run
+from tests.support.remote_vault import SECRET
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed"),
+    pytest.mark.usefixtures("person"),
+]
+
+
+@pytest.mark.parametrize("later", [True, False])
+def test_a_secret_in_a_capture_keeps_all_commits_back_until_none_holds_it(device, later):
+    device.here("ok.md", f"the vault proper is the person's own: {SECRET}\n")
+    assert device.remote.sync().sent == 1
+    device.here("Captures/default/a ü.md", f"token {SECRET}\n")
+    if later:
+        device.here("Captures/default/a ü.md", "it was taken out\n")
+    sent = device.head(device.bare, "main")
+    with pytest.raises(
+        Conflict, match=r"Captures/default/a ü\.md looks as if it held a secret \(github-token\).*reset --soft"
+    ) as told:
+        device.remote.sync()
+    assert SECRET not in str(told.value.as_dict())
+    assert device.head(device.bare, "main") == sent
+    run(device.vault, "reset", "--soft", "origin/main")
+    device.here("Captures/default/a ü.md", "it was taken out\n")
+    assert device.remote.sync().sent == 1
+    assert SECRET not in run(device.bare, "log", "-p", "--", "Captures")
+
+
+def test_a_secret_in_the_name_of_a_capture_is_not_sent(device):
+    device.here(f"Captures/default/{SECRET}.md", "nothing secret\n")
+    with pytest.raises(Conflict, match=r"looks as if it held a secret \(github-token\)"):
+        device.remote.sync()
+
+
+def test_a_secret_that_the_remote_has_already_does_not_keep_ours_back(device):
+    device.there("Captures/default/theirs.md", f"token {SECRET}\n")
+    device.here("Captures/default/ours.md", "nothing secret\n")
+    assert device.remote.sync().sent == 2
