@@ -172,6 +172,12 @@ def test_no_test_imports_another_test_file():
     assert borrowed == {}
 
 
+def test_no_unit_test_is_too_long():
+    """A long one is split by what it is about: `test_audit_log_pruning.py` stands beside `test_audit_log.py`."""
+    units = (source for source in sources("tests") if source.path.startswith("tests/unit/"))
+    assert {source.path: complaints for source in units if (complaints := size(source))} == {}
+
+
 def test_support_holds_no_tests():
     assert [
         source.path
