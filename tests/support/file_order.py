@@ -32,7 +32,7 @@ SECONDS = {
     "integration/test_model_change": 16,
     "contract/test_graph_over_http": 15,
     "unit/syncd/watch/test_folder_events": 14,
-    "unit/syncd/cli/doctor/test_doctor_state": 14,
+    "unit/syncd/cli/doctor/test_state_checks": 14,
     "unit/syncd/graph/test_nodes": 13,
     "integration/test_graph_parallel": 13,
     "unit/syncd/jobs/test_scheduler": 12,

@@ -31,7 +31,6 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     "tests/contract/test_memory_contract.py": (
         "mcp_server/tools/memory.py",
         "mcp_server/tools/memory_schema.py",
-        "syncd/memos/memo_graph.py",
     ),
     "tests/contract/test_memory_over_http.py": ("mcp_server/operations/wire_format.py",),
     "tests/contract/test_progress.py": (
@@ -134,12 +133,7 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "syncd/settings/automation.py",
     ),
     "tests/unit/syncd/cli/daemon/test_status.py": ("syncd/version.py",),
-    "tests/unit/syncd/cli/doctor/test_doctor.py": (
-        "syncd/cli/daemon/doctor.py",
-        "syncd/cli/doctor/host_checks.py",
-        "syncd/cli/doctor/service_checks.py",
-        "syncd/cli/doctor/state_checks.py",
-    ),
+    "tests/unit/syncd/cli/doctor/test_doctor.py": ("syncd/cli/daemon/doctor.py",),
     "tests/unit/syncd/cli/framework/test_completion.py": ("syncd/cli/framework/commands.py",),
     "tests/unit/syncd/cli/framework/test_help_text.py": ("syncd/cli/manual_page.py",),
     "tests/unit/syncd/cli/graph/test_graph.py": (
@@ -229,12 +223,6 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "syncd/cli/graph/perspectives.py",
         "syncd/owner/graph/perspectives.py",
     ),
-    "tests/unit/syncd/history/test_audit_log.py": (
-        "mcp_server/tools/families.py",
-        "syncd/history/audited_vault.py",
-        "syncd/history/digest_chain.py",
-        "syncd/history/unlogged_changes.py",
-    ),
     "tests/unit/syncd/history/test_note_history.py": ("syncd/git/note_commits.py",),
     "tests/unit/syncd/indexes/test_coverage.py": ("syncd/vault/listing.py",),
     "tests/unit/syncd/installation/test_backup.py": ("syncd/cli/daemon/backup.py",),
@@ -264,7 +252,6 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "syncd/promotion/vault_snapshot.py",
     ),
     "tests/unit/syncd/remote/test_branch_sync.py": (
-        "syncd/remote/outgoing_secrets.py",
         "syncd/remote/upstream_branch.py",
         "syncd/vault/write_reservations.py",
     ),
@@ -274,5 +261,10 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     "tests/unit/syncd/telemetry/test_log.py": ("syncd/settings/reporting.py",),
     "tests/unit/syncd/uploads/test_upload_sessions.py": ("syncd/uploads/chunk_files.py",),
     "tests/unit/syncd/vault/test_vault.py": ("syncd/vault/os_errors.py",),
+    "tests/unit/syncd/history/test_audit_log_verification.py": ("syncd/history/digest_chain.py",),
+    "tests/unit/syncd/history/test_audit_log_events.py": ("syncd/history/unlogged_changes.py",),
+    "tests/unit/syncd/history/test_audit_log_writes.py": ("syncd/history/audited_vault.py",),
+    "tests/unit/syncd/history/test_audit_log_tools.py": ("mcp_server/tools/families.py",),
+    "tests/unit/syncd/remote/test_branch_sync_secrets.py": ("syncd/remote/outgoing_secrets.py",),
 }
 PROOF_OF: Final = {module: proof for proof, modules in MODULES_BY_PROOF.items() for module in modules}
