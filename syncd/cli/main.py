@@ -10,6 +10,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any, NoReturn
 
 import click
@@ -176,3 +177,13 @@ def _bug(error: Exception, *, serving: bool) -> int:
     else:
         click.echo(f"memex: INTERNAL: {type(error).__name__}: {error} (MEMEX_DEBUG=1 shows where)", err=True)
     return BUG
+
+
+class _Program(ModuleType):
+    """This module, called by the script `memex` of an older install: it imports the name `main` from the package."""
+
+    def __call__(self) -> NoReturn:
+        main()
+
+
+sys.modules[__name__].__class__ = _Program

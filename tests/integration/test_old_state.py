@@ -17,7 +17,7 @@ import pytest
 from index.encoders.embedder import PROBE, Embedder, EmbedSettings
 from syncd.indexes.index_builds import IndexBuilds
 from tests.support.daemon_process import Memex, daemon
-from tests.support.paths import FILES
+from tests.support.paths import FILES, ROOT
 from tests.support.world import World, until
 
 NOTES = [
@@ -144,6 +144,25 @@ def test_keys_open_the_door_as_before(old):
         answer = old.client.get(f"{old.url}/thoughts", headers={"authorization": f"Bearer {secret}"})
         assert answer.status_code == status, answer.text
     assert [key["name"] for key in old.json("key", "list")] == ["owner", "claude"]
+
+
+SCRIPT = """
+import re
+import sys
+from syncd.cli import main
+if __name__ == '__main__':
+    sys.argv[0] = re.sub(r'(-script\\.pyw|\\.exe)?$', '', sys.argv[0])
+    sys.exit(main())
+"""
+"""The program `memex` as an install of b1ced60 wrote it; a checkout that is pulled, and not installed again, keeps it."""
+
+
+def test_a_program_that_was_installed_before_still_runs():
+    command = [sys.executable, "-c", SCRIPT, "--version"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.startswith("memex ")
+    wrong = subprocess.run([*command[:-1], "nonsense"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert (wrong.returncode, "nonsense" in wrong.stderr) == (2, True)
 
 
 def test_a_unit_that_runs_the_script_still_has_its_program(old):
