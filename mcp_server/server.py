@@ -62,7 +62,7 @@ def app(
     traces: Traces | None = None,
     clock: Callable[[], int] = now_ms,
 ) -> Guard:
-    """The guarded application for `desk`; `port` is the one it listens on, where settings leave it open."""
+    """The guarded application for the workspaces of `agent_access`; `port` is the one it listens on, where settings leave it open."""
     _quiet_logs()
     version, server_settings = installed(), settings.server
     metrics = metrics or Metrics(agent_access.samples, version=version)
@@ -241,7 +241,7 @@ class _Server(uvicorn.Server):
             with contextlib.suppress(RuntimeError):  # the loop has ended on its own
                 loop.call_soon_threadsafe(stopped.set)
 
-        threading.Thread(target=wait, name="rim-stop", daemon=True).start()
+        threading.Thread(target=wait, name="server-stop", daemon=True).start()
         self._on_bound()
         await stopped.wait()
         self.should_exit = True

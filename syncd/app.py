@@ -115,7 +115,7 @@ class App:
         self.ledger, self.audit, self.vault = parts.ledger, parts.audit, parts.vault
         self.overwritten = parts.overwritten
         self.keys, self.embedder, self.repo, self.builds = parts.keys, parts.embedder, parts.repo, parts.builds
-        self.sync, self.witness, self.enricher = parts.sync, parts.witness, parts.enricher
+        self.sync, self.unlogged_changes, self.enricher = parts.sync, parts.unlogged_changes, parts.enricher
         self.reranker, self.queue, self.check = parts.reranker, parts.queue, parts.check
 
     @classmethod
@@ -198,7 +198,7 @@ class App:
         """Be the daemon until SIGTERM, SIGINT or `stop`: watch, index, answer. Returns when all of it has been put away.
 
         `pulse` is told once requests are answered, and how to tell that all is well."""
-        from mcp_server.server import installed, serve  # noqa: PLC0415 - the rim is imported only where it is served
+        from mcp_server.server import installed, serve  # noqa: PLC0415 - the server is imported only where it serves
 
         state = self.settings.state
         daemon = state / "daemon.json"
@@ -270,10 +270,10 @@ class App:
             self._sole = None
 
 
-def rim_ahead() -> None:
-    """Begin to import the rim in a thread, while the index is opened."""
+def import_server_early() -> None:
+    """Begin to import the server in a thread, while the index is opened."""
 
     def work() -> None:
         from mcp_server import server  # noqa: F401, PLC0415 - as above
 
-    threading.Thread(target=work, name="rim-ahead", daemon=True).start()
+    threading.Thread(target=work, name="server-import", daemon=True).start()

@@ -7,6 +7,6 @@ from __future__ import annotations
 
 def bridge(url: str, key: str, workspace: str | None) -> int:
     """Be an MCP server on stdin and stdout that carries everything to the daemon at `url`."""
-    from mcp_server.stdio_bridge import run  # noqa: PLC0415 - the rim is imported only where it is used
+    from mcp_server.stdio_bridge import run  # noqa: PLC0415 - the server is imported only where it is used
 
     return run(url, key, workspace=workspace)

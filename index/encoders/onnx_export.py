@@ -106,7 +106,7 @@ def export(target: Path, precision: Precision = "fp32", *, progress: Callable[[s
     verify(source())
     try:
         target.mkdir(parents=True, exist_ok=True)
-        _sweep(target)
+        _index_pass(target)
         work = Path(tempfile.mkdtemp(prefix=".building-", dir=target))
         try:
             progress(f"building the {precision} graph")
@@ -184,7 +184,7 @@ def _put(work: Path, final: Path) -> None:
             raise
 
 
-def _sweep(target: Path) -> None:
+def _index_pass(target: Path) -> None:
     """Remove what builders left that were killed an hour ago or more."""
     for left in target.glob(".building-*"):
         if left.stat().st_mtime < time.time() - 3600:

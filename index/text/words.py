@@ -54,7 +54,7 @@ class Token:
 class Tongue:
     """The language of a text, as far as it matters, and how common its words are."""
 
-    language: str  # of what is written with blanks: a key of `stops.LANGUAGES`
+    language: str  # of what is written with blanks: a key of `stopwords.LANGUAGES`
     japanese: bool
     places: Mapping[str, int]  # English words, the most frequent at 0
 

@@ -68,7 +68,7 @@ class Metrics:
 
 
 class _Samples(Collector):
-    """The numbers of the daemon behind the rim, asked for anew each time."""
+    """The numbers of the daemon behind the server, read again for each request."""
 
     def __init__(self, samples: Callable[[], Iterable[Sample]], version: str) -> None:
         self._samples = samples

@@ -63,7 +63,7 @@ class Operation:
 
 
 class OperationRunner:
-    """The desk, and the threads on which its operations run: the rim's one hop off the event loop."""
+    """Runs operations of the workspaces in threads: the server's one hop off the event loop."""
 
     def __init__(
         self,

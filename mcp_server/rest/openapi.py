@@ -67,7 +67,7 @@ ALWAYS: Final = (400, 401, 403, 404, 405, 408, 413, 421, 429, 431, 503)
 
 
 class Described(NamedTuple):
-    """One operation of a route, as `rest.Served` has it."""
+    """One operation of a route, as `routes.Served` has it."""
 
     method: str
     path: str

@@ -21,7 +21,7 @@ _SEEN: Final = "[^\\s\0-\x20\x7f-\xa0\u2028\u2029\u202a-\u202e\u2066-\u2069\U000
 Said = Field(pattern=r"[^\s\x00-\x20\x7f-\xa0]")  # something to see is in it
 Tag = Annotated[str, Field(min_length=1, max_length=200, pattern=r"[^\s\x00-\x20\x7f-\xa0#,/-]")]
 Tags = Annotated[list[Tag], BeforeValidator(_parsed), Field(max_length=32)]
-Collection = Annotated[str, Field(min_length=1, max_length=200)]  # wire.choices adds those that are known
+Collection = Annotated[str, Field(min_length=1, max_length=200)]  # wire_format.choices adds those that are known
 DocType = Literal["note", "file", "entity"]
 Status = Literal["queued", "running", "done", "failed"]
 Id = Annotated[str, Field(min_length=1, max_length=200)]

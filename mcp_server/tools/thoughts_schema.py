@@ -47,7 +47,7 @@ def _sized(value: Metadata, *, way_out: str = "") -> Metadata:
 
 
 Time = Annotated[int, Field(ge=-LAST_TIME, le=LAST_TIME), BeforeValidator(_number)]
-Collection = Annotated[str, Field(min_length=1, max_length=200)]  # wire.choices adds those that are known
+Collection = Annotated[str, Field(min_length=1, max_length=200)]  # wire_format.choices adds those that are known
 Detail = Literal["concise", "full"]
 
 

@@ -48,7 +48,7 @@ class CommitSelection:
 
 
 def sifted(
-    graft: CommitBuilder,
+    builder: CommitBuilder,
     audit: AuditLog,
     now: Mapping[str, str | None],
     content: Callable[[str, str], Content],
@@ -63,17 +63,17 @@ def sifted(
     found = CommitSelection()
     fit = {path: digest for path, digest in now.items() if digest is not None and not objection(path)}
     found.kept = {path: UNREADABLE for path in now if path not in fit}
-    blobs = graft.blobs(fit)
+    blobs = builder.blobs(fit)
     found.kept |= {path: ODD for path, blob in blobs.items() if blob.kind != "blob"}
     blobs = {path: blob for path, blob in blobs.items() if blob.kind == "blob"}
-    heads = {path: {""} for path in fit} | graft.digests(blobs)
+    heads = {path: {""} for path in fit} | builder.digests(blobs)
     _lead(found, audit, fit, heads, approved)
     for path in found.edited:
         if path in blobs:  # the file may be another than the blob, and Git's own all the same
-            heads[path].add(graft.filtered(path, blobs[path]))
+            heads[path].add(builder.filtered(path, blobs[path]))
     _lead(found, audit, {path: fit[path] for path in found.edited}, heads)
     if found.ours:
-        _spare(found, graft, fit, vault)
+        _spare(found, builder, fit, vault)
         _read(found, fit, content, {path for path in blobs if not path.startswith(f"{inbox}/")})
     return found
 
@@ -101,18 +101,18 @@ def _lead(
         found.edited.append(path)
 
 
-def _spare(found: CommitSelection, graft: CommitBuilder, now: Mapping[str, str], vault: Path) -> None:
+def _spare(found: CommitSelection, builder: CommitBuilder, now: Mapping[str, str], vault: Path) -> None:
     """Leave out what Git or a person has set apart."""
-    modules = graft.modules() if os.path.lexists(vault / ".gitmodules") else set()
+    modules = builder.modules() if os.path.lexists(vault / ".gitmodules") else set()
     nested = {
         path
         for path in found.ours
         if any(one in modules or os.path.lexists(vault / one / ".git") for one in above(path)[1:])
     }
-    ignored = graft.ignored(found.ours.keys() - nested)
-    staged = {path: oid for path, oid in graft.staged().items() if path in found.ours}
+    ignored = builder.ignored(found.ours.keys() - nested)
+    staged = {path: oid for path, oid in builder.staged().items() if path in found.ours}
     holds = {path: {""} for path in staged}
-    holds |= graft.digests({path: Blob(oid, "blob") for path, oid in staged.items() if oid.strip("0")})
+    holds |= builder.digests({path: Blob(oid, "blob") for path, oid in staged.items() if oid.strip("0")})
     otherwise = {path for path in staged if now[path] not in holds[path]}
     for why, paths in ((STAGED, otherwise), (IGNORED, ignored), (NESTED, nested)):
         for path in paths:

@@ -127,11 +127,11 @@ class Committer:
         allow it just now, or commits are off: `problem` says why, and `flush` makes up for it. A person has `approved` all
         that some of these say."""
 
-        def work(graft: CommitBuilder) -> str:
-            found = self._fit(graft, DueCommit(changes, message, approved))
+        def work(builder: CommitBuilder) -> str:
+            found = self._fit(builder, DueCommit(changes, message, approved))
             self._noted(found, changes)
-            made = graft.put(found.contents, message, author or "Memex") if found.contents else ""
-            graft.land()
+            made = builder.put(found.contents, message, author or "Memex") if found.contents else ""
+            builder.land()
             self.made += bool(made)
             return made
 
@@ -171,12 +171,12 @@ class Committer:
             if why := self.hindrance():
                 raise Conflict(why)
             self._gather(self._audit.head.seq)
-            with CommitBuilder(self._repo, self._folder, self._repo.head()) as graft:
+            with CommitBuilder(self._repo, self._folder, self._repo.head()) as builder:
                 asked = sorted((self._waiting | self.kept.keys()) - self._theirs())
-                found = self._sifted(graft, self._now(asked), self._content)
+                found = self._sifted(builder, self._now(asked), self._content)
                 made = [MadeCommit("", _subject(saying(one)), tuple(one.steps)) for one in batches(found.ours.items())]
                 for one in due:
-                    fit = self._fit(graft, one)
+                    fit = self._fit(builder, one)
                     found.kept |= fit.kept
                     made += [MadeCommit("", _subject(one.message), tuple(fit.contents))] if fit.contents else []
             return made, found
@@ -250,16 +250,16 @@ class Committer:
     def _written(self, seen: int) -> set[str]:
         return self._audit.written(self._seen, seen)
 
-    def _round(self, paths: Sequence[str], graft: CommitBuilder) -> list[MadeCommit]:
+    def _round(self, paths: Sequence[str], builder: CommitBuilder) -> list[MadeCommit]:
         """Commit what is ours of these, each author's apart; what a promotion has changed is left to its own commit."""
         now = self._now(paths)
         theirs = self._theirs()  # after that: whatever changes files has said so before
         now = {path: digest for path, digest in now.items() if path not in theirs}
-        found = self._sifted(graft, now, self._content)
+        found = self._sifted(builder, now, self._content)
         made = []
         for batch in batches(found.ours.items()):
-            made += self._put(graft, batch, found)
-        graft.land()
+            made += self._put(builder, batch, found)
+        builder.land()
         self._noted(found, now)
         self._waiting -= found.ours.keys()
         self.edited.update(found.edited)
@@ -267,16 +267,16 @@ class Committer:
         return made
 
     @staticmethod
-    def _put(graft: CommitBuilder, batch: Batch, found: CommitSelection) -> list[MadeCommit]:
+    def _put(builder: CommitBuilder, batch: Batch, found: CommitSelection) -> list[MadeCommit]:
         """Make the commit of one author, without what a filter fails on."""
         message = saying(batch)
         try:
-            name = graft.put({path: found.contents[path] for path in batch.steps}, message, batch.author or "Memex")
+            name = builder.put({path: found.contents[path] for path in batch.steps}, message, batch.author or "Memex")
         except Refused as error:
             for path in error.paths:
                 del found.ours[path], batch.steps[path]
                 found.kept[path] = REFUSED
-            return Committer._put(graft, batch, found) if batch.steps else []
+            return Committer._put(builder, batch, found) if batch.steps else []
         return [MadeCommit(name, _subject(message), tuple(batch.steps))] if name else []
 
     def _theirs(self) -> set[str]:
@@ -298,8 +298,8 @@ class Committer:
             why = self.hindrance()
             if not why:
                 try:
-                    with CommitBuilder(self._repo, self._folder, self._repo.head()) as graft:
-                        done = work(graft)
+                    with CommitBuilder(self._repo, self._folder, self._repo.head()) as builder:
+                        done = work(builder)
                 except Moved:
                     races += 1
                     why = _STATES["locked"] if races > RACES else ""
@@ -353,20 +353,20 @@ class Committer:
             raise Conflict(f"{path} has changed")
         return raw
 
-    def _fit(self, graft: CommitBuilder, due: DueCommit) -> CommitSelection:
+    def _fit(self, builder: CommitBuilder, due: DueCommit) -> CommitSelection:
         """What of a commit that is due may be in it."""
         digests = {path: sha256(raw) for path, raw in due.changes.items()}
-        return self._sifted(graft, digests, lambda path, _: due.changes[path], due.approved)
+        return self._sifted(builder, digests, lambda path, _: due.changes[path], due.approved)
 
     def _sifted(
         self,
-        graft: CommitBuilder,
+        builder: CommitBuilder,
         now: Mapping[str, str | None],
         content: Callable[[str, str], Content],
         approved: Collection[str] = (),
     ) -> CommitSelection:
         root, inbox = self._vault.root, self._inbox
-        return sifted(graft, self._audit, now, content, vault=root, inbox=inbox, approved=approved)
+        return sifted(builder, self._audit, now, content, vault=root, inbox=inbox, approved=approved)
 
     # What is remembered
 

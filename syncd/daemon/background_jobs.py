@@ -63,7 +63,7 @@ def background_jobs(
     planned.every("ticks", TICKS_S, partial(services.consolidation.tick, planned.stopping))
     if when := settings.consolidate.cron:
         planned.cron("consolidation", when, partial(services.consolidation.run, planned.stopping))
-    planned.every("drags", MARKS_S, services.dragged.run)
+    planned.every("drags", MARKS_S, services.manual_moves.run)
     planned.every("what was", HOUR_S, opened.overwritten.prune)
     planned.every(
         "archive", MINUTE_S, authored(Author("daemon", "archive"))(partial(services.archive.run, planned.stopping))
@@ -99,8 +99,8 @@ def worker(opened: Opened, agent_access: AgentAccess, tools: Inbox, files: Handl
 
 def _promote(vault: AuditedVault, services: VaultServices) -> None:
     if vault.present():
-        services.carrying.tend()
-        services.marked.run()
+        services.proposal_execution.tend()
+        services.marked_captures.run()
 
 
 def _check_root(opened: Opened) -> None:
@@ -122,7 +122,7 @@ def _collect(opened: Opened) -> None:
 
 def _maintain(opened: Opened) -> None:
     opened.audit.retry()
-    opened.witness.look()
+    opened.unlogged_changes.look()
     opened.builds.tidy()
     for scope_index in opened.builds.scopes.values():
         scope_index.index.maintain()

@@ -55,7 +55,7 @@ class Opened:
     perspectives: Perspectives
     builds: IndexBuilds
     sync: Sync
-    witness: UnloggedChanges
+    unlogged_changes: UnloggedChanges
     enricher: Enricher
     reranker: Reranker | None
     queue: Queue
@@ -63,12 +63,12 @@ class Opened:
 
     @property
     def captures(self) -> ScopeIndex:
-        """The slot that holds the index of the captures."""
+        """The index of the captures."""
         return self.builds.scopes["captures"]
 
     @property
     def notes(self) -> ScopeIndex:
-        """The slot that holds the index of the vault proper."""
+        """The index of the vault's notes outside the inbox."""
         return self.builds.scopes["vault"]
 
 
@@ -94,7 +94,7 @@ def opened(settings: Settings, stack: ExitStack, *, embedder: Embedder | None = 
     captures = builds.scopes["captures"]
     edits = HandEdits(ledger, audit, repo, vault)
     sync = _sync(settings, vault, builds, repo, edits)
-    witness = _witness(settings, audit, vault, captures, stack)
+    unlogged_changes = _unlogged_changes(settings, audit, vault, captures, stack)
     enricher = Enricher(settings.enrich, captures=captures, embedder=embedder, ledger=ledger)
     stack.callback(enricher.close)
     reranker = _reranker(settings, stack)
@@ -102,7 +102,7 @@ def opened(settings: Settings, stack: ExitStack, *, embedder: Embedder | None = 
     check = DeepCheck(vault, builds, sync.hint, state / "deep_check.json")
     return Opened(
         settings, since, lock, ledger, audit, overwritten, vault, keys, embedder, repo, perspectives, builds, sync,
-        witness, enricher, reranker, queue, check,
+        unlogged_changes, enricher, reranker, queue, check,
     )  # fmt: skip
 
 
@@ -156,15 +156,15 @@ def _sync(settings: Settings, vault: Vault, builds: IndexBuilds, repo: Repositor
     )
 
 
-def _witness(
+def _unlogged_changes(
     settings: Settings, audit: AuditLog, vault: AuditedVault, captures: ScopeIndex, stack: ExitStack
 ) -> UnloggedChanges:
-    """The witness, who logs what others did to captures, until the vault is closed."""
-    witness = UnloggedChanges(audit, vault, captures, inbox=settings.vault.inbox)
-    stack.callback(witness.look)
-    audit.look = witness.look
-    witness.settle()
-    return witness
+    """The part that logs what others did to captures, until the vault is closed."""
+    unlogged_changes = UnloggedChanges(audit, vault, captures, inbox=settings.vault.inbox)
+    stack.callback(unlogged_changes.look)
+    audit.look = unlogged_changes.look
+    unlogged_changes.settle()
+    return unlogged_changes
 
 
 def _queue(settings: Settings, ledger: Ledger, audit: AuditLog) -> Queue:

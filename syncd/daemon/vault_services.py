@@ -57,31 +57,31 @@ class VaultServices:
     waiting: WaitingCaptures  # the captures that wait for a decision
     snapshot: VaultSnapshot  # the vault, as a promotion meets it
     promotions: Promotions
-    carrying: ProposalExecution  # carries out what consolidation proposed
-    marked: MarkedCaptures  # the job that does what people have marked
+    proposal_execution: ProposalExecution  # carries out what consolidation proposed
+    marked_captures: MarkedCaptures  # the job that does what people have marked
     consolidation: Consolidation  # what looks for what needs attention, and reports
     review: Review  # the table of those, and suggestions for them
     archive: Archive  # captures that were set aside
-    dragged: ManualMoves  # the job that finishes what people have dragged
+    manual_moves: ManualMoves  # the job that finishes what people have dragged
 
     def settle(self) -> list[MadeCommit]:
         """Make the commits that Git did not allow when they were due; which those are."""
-        return self.promotions.tend(at_once=True) + self.carrying.tend(at_once=True)
+        return self.promotions.tend(at_once=True) + self.proposal_execution.tend(at_once=True)
 
     def due(self) -> Iterator[DueCommit]:
         """Those commits, before they are made."""
         yield from self.promotions.due()
-        yield from self.carrying.due()
+        yield from self.proposal_execution.due()
 
     def facts(self) -> dict[str, Any]:
         """How what waits for a person stands: for review, proposed by consolidation, promoted."""
         consolidation: dict[str, Any] = {}
         with suppress(Unavailable):  # of the ledger; its owner must still be able to ask what is wrong
             consolidation = self.consolidation.facts()
-        promotion = self.marked.facts()
+        promotion = self.marked_captures.facts()
         with suppress(Unavailable):  # as above
             promotion |= self.promotions.facts()
-            for name, more in self.carrying.facts().items():
+            for name, more in self.proposal_execution.facts().items():
                 promotion[name] += more
         return {"review": self.review.summary(), "consolidation": consolidation, "promotion": promotion}
 
@@ -93,31 +93,31 @@ class VaultServices:
 def vault_services(
     opened: Opened, agent_access: AgentAccess, head_follower: HeadFollower, stopping: Callable[[], threading.Event]
 ) -> VaultServices:
-    """The steward of what is open. `stopping` returns the event that ends the jobs of just now."""
+    """Build the services for the open parts. `stopping` returns the event that ends the current jobs."""
     captures, vault, repo, ledger = opened.captures, opened.vault, opened.repo, opened.ledger
     snapshot = VaultSnapshot(vault, opened.sync, captures, opened.notes, opened.settings)
     journal = ChangeJournal(ledger, vault, (*PROMOTIONS, *WAYS))
     history, undo = history_services(opened, agent_access, journal)
     commits = _commits(opened)
-    promotions, carrying = promotion_services(opened, agent_access, snapshot, journal, commits)
+    promotions, proposal_execution = promotion_services(opened, agent_access, snapshot, journal, commits)
     proposals = Proposals(ledger, lambda: time.time_ns() // 1_000_000)
     waiting = WaitingCaptures(captures, vault)
     merging = DestinationConflicts(snapshot, promotions, proposals)
     review = Review(snapshot, waiting, repo, ledger)
-    carrying.register(proposals)
+    proposal_execution.register(proposals)
     united = ChangeJournal(ledger, vault, ("merge-duplicates",))
     return VaultServices(
         commits=commits,
-        remote=_remote(opened, head_follower, promotions, carrying, commits),
+        remote=_remote(opened, head_follower, promotions, proposal_execution, commits),
         history=history,
         undo=undo,
         proposals=proposals,
         waiting=waiting,
         snapshot=snapshot,
         promotions=promotions,
-        carrying=carrying,
-        dragged=ManualMoves(snapshot, promotions, MovedNotes(snapshot, ledger, opened.audit), repo),
-        marked=MarkedCaptures(snapshot, promotions, waiting, merging, repo=repo, stopping=stopping),
+        proposal_execution=proposal_execution,
+        manual_moves=ManualMoves(snapshot, promotions, MovedNotes(snapshot, ledger, opened.audit), repo),
+        marked_captures=MarkedCaptures(snapshot, promotions, waiting, merging, repo=repo, stopping=stopping),
         consolidation=consolidation_services(opened, agent_access, snapshot, proposals, review, stopping=stopping),
         review=review,
         archive=Archive(snapshot, promotions, waiting, opened.audit, repo, united=united),
@@ -150,7 +150,7 @@ def promotion_services(
 ) -> tuple[Promotions, ProposalExecution]:
     """What moves captures into the vault proper, and what carries out what consolidation proposed."""
     promotions = Promotions(snapshot, journal, opened.repo, commits)
-    carrying = ProposalExecution(
+    proposal_execution = ProposalExecution(
         snapshot,
         ChangeJournal(opened.ledger, opened.vault, KINDS),
         opened.repo,
@@ -161,7 +161,7 @@ def promotion_services(
         lock=promotions.lock,
         audit=opened.audit,
     )
-    return promotions, carrying
+    return promotions, proposal_execution
 
 
 def consolidation_services(
@@ -213,13 +213,17 @@ def _commits(opened: Opened) -> Committer:
 
 
 def _remote(
-    opened: Opened, head_follower: HeadFollower, promotions: Promotions, carrying: ProposalExecution, commits: Committer
+    opened: Opened,
+    head_follower: HeadFollower,
+    promotions: Promotions,
+    proposal_execution: ProposalExecution,
+    commits: Committer,
 ) -> RemoteSync:
     """The exchange with the remote; what is written is committed before."""
     settings = opened.settings
 
     def flush() -> int:
-        return len(promotions.tend(at_once=True) + carrying.tend(at_once=True)) + commits.flush()
+        return len(promotions.tend(at_once=True) + proposal_execution.tend(at_once=True)) + commits.flush()
 
     return RemoteSync(
         opened.repo,

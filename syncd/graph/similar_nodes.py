@@ -53,7 +53,7 @@ class Part:
         return max(NEAR, min(self.typical + SPREAD * self.spread, (self.typical + 1) / 2))
 
     def clusters(self, neighbours: vector_similarity.Neighbours | None = None) -> list[tuple[int, ...]]:
-        """Groups of nodes that are alike. `neighbours`: as `similar.clusters` takes them."""
+        """Groups of nodes that are alike. `neighbours`: as `vector_similarity.clusters` takes them."""
         found = vector_similarity.clusters(self.matrix, near=self.near, most=LARGEST, neighbours=neighbours)
         return [tuple(self.numbers[row] for row in group) for group in found]
 

@@ -106,7 +106,7 @@ class IndexBuildSettings:
 
 
 class IndexBuilds:
-    """Holds the build in use. `slots` stay the same for life; what they hold changes with `switch`."""
+    """Holds the build in use. `scopes` stay the same for life; the indexes that they hold change with `switch`."""
 
     def __init__(self, root: Path, embedder: Embedder, settings: IndexBuildSettings) -> None:
         self._root, self._embedder, self._settings = root, embedder, settings

@@ -41,13 +41,13 @@ class Staged:
 
     def sweep(self, needed: Collection[str], *, older_s: float) -> list[str]:
         """Remove what no job needs, once it is so old; the names."""
-        found = strays(self.folder, needed, older_s=older_s)
+        found = moved_notes(self.folder, needed, older_s=older_s)
         for name in found:
             self.drop(name)
         return found
 
 
-def strays(folder: Path, needed: Collection[str], *, older_s: float) -> list[str]:
+def moved_notes(folder: Path, needed: Collection[str], *, older_s: float) -> list[str]:
     """The names in the folder that no job needs and that are so old."""
     try:
         names = {entry.name for entry in folder.iterdir()} - set(needed)

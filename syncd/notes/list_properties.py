@@ -18,7 +18,7 @@ def revised(
     """`text` with some items of the list `key` changed and some added behind them.
 
     `changed` has, by the place of an item, the keys of it that are set (None: that key leaves), or None: the item leaves.
-    A list without items leaves as well. Raises FrontmatterError, as `note.edit` does."""
+    A list without items leaves as well. Raises FrontmatterError, as `front_matter.edit` does."""
     start, end, cut = fences(text)
     found = scan(text[start:end]) if start else Properties({})
     name = next((name for name in found.values if name.casefold() == key.casefold()), key)

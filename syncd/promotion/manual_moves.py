@@ -50,8 +50,10 @@ class ManualMove:
 class ManualMoves:
     """The job that finishes drags."""
 
-    def __init__(self, snapshot: VaultSnapshot, promotions: Promotions, strays: MovedNotes, repo: Repository) -> None:
-        self._snapshot, self._promotions, self._strays, self._repo = snapshot, promotions, strays, repo
+    def __init__(
+        self, snapshot: VaultSnapshot, promotions: Promotions, moved_notes: MovedNotes, repo: Repository
+    ) -> None:
+        self._snapshot, self._promotions, self._moved_notes, self._repo = snapshot, promotions, moved_notes, repo
 
     def run(self) -> None:
         """Finish what is quiet."""
@@ -59,10 +61,10 @@ class ManualMoves:
             return
         with authored(AUTHOR):
             try:
-                strays = self._strays.look()
-                if strays and not self._busy() and all(self._quiet(stray) for stray in strays):
+                moved_notes = self._moved_notes.look()
+                if moved_notes and not self._busy() and all(self._quiet(stray) for stray in moved_notes):
                     # together, as they may lead to each other
-                    self._finish([drag for stray in strays if (drag := self._drag(stray))])
+                    self._finish([drag for stray in moved_notes if (drag := self._drag(stray))])
             except MemexError as error:
                 log.info("a drag waits: %s", error.message)
 
@@ -139,7 +141,7 @@ class ManualMoves:
                 others = {}
             elif text != drag.raw:
                 self._write(drag.stray.new, drag.raw, text)
-            self._strays.settled([drag.stray.id])
+            self._moved_notes.settled([drag.stray.id])
         for path, (before, after) in others.items():
             self._write(path, before, after)
 

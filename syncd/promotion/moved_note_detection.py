@@ -44,7 +44,7 @@ class MovedNote:
 
 
 class _Bell:
-    """What a slot tells of changes. It leads nowhere, as agents hold the slot of the captures too."""
+    """Collects the paths that an index reports as changed. It refers to nothing else, as agents hold the captures' index too."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -90,15 +90,15 @@ class MovedNotes:
         if self._first and self._snapshot.sync.ready.is_set():
             self._first = False
             self._recall()
-        now, strays, gone = time.time_ns() // 1_000_000, [], []
+        now, moved_notes, gone = time.time_ns() // 1_000_000, [], []
         for id, (old, since, others) in self._left.items():
             new = self._found(id, others)
             if new == old or self._there(old) or (new is None and now - since > KEPT_MS):
                 gone.append(id)
             elif new is not None:
-                strays.append(MovedNote(id, old, new, since))
+                moved_notes.append(MovedNote(id, old, new, since))
         self.settled(gone)
-        return strays
+        return moved_notes
 
     def settled(self, ids: Collection[str]) -> None:
         """Nothing is to be done for these any more."""
@@ -122,12 +122,12 @@ class MovedNotes:
     def _compare(self, changed: set[str] | None) -> None:
         """Notice what is no longer where it was at the last look."""
         was, gone = self._where, []
-        slots = (self._snapshot.captures, self._snapshot.notes)
+        scopes = (self._snapshot.captures, self._snapshot.notes)
         if changed is None:
             there, left = self._now(), set(was)
         else:
             there, left = (
-                {path: id for scope_index in slots for path, id in _claimed(scope_index.index, changed)},
+                {path: id for scope_index in scopes for path, id in _claimed(scope_index.index, changed)},
                 changed & was.keys(),
             )
         left -= there.keys()
@@ -135,7 +135,7 @@ class MovedNotes:
         came = {path: number for number, path in enumerate(was)}
         for path in left:
             id = was[path]
-            claims = [other for scope_index in slots for other in scope_index.index.claiming(id)]
+            claims = [other for scope_index in scopes for other in scope_index.index.claiming(id)]
             others = [
                 other for other in claims if other in came and (came[other] < came[path] or self._made(id, other))
             ]

@@ -54,7 +54,7 @@ class Proposals:
         self.problem = ""  # why the last one that was accepted could not be carried out yet, in a sentence
         self._ledger, self._now = ledger, now
         self._carriers: dict[str, Carrier] = {}
-        self._carrying = threading.Lock()
+        self._proposal_execution = threading.Lock()
 
     def on(self, kind: str, carrier: Carrier) -> None:
         """Have proposals of this kind carried out so."""
@@ -131,7 +131,7 @@ class Proposals:
     def carry(self, stopping: threading.Event | None = None) -> dict[str, Outcome]:
         """Carry out what was accepted; what became of each. What can't be done just now is left for the next call."""
         done: dict[str, Outcome] = {}
-        with self._carrying:
+        with self._proposal_execution:
             self.problem = ""
             rows = self._ledger.rows("SELECT key, kind, about FROM proposals WHERE state = 'accepted' ORDER BY at, key")
             for key, kind, about in sorted(rows, key=lambda row: LATE.index(row[1]) if row[1] in LATE else -1):

@@ -86,7 +86,7 @@ def synced(folder: Path) -> None:
         os.close(fd)
 
 
-# What `adopt.private`, `control.ControlServer`, `shelf`, `backup` and `encoders.export` call what is not finished yet.
+# Names of unfinished files: of `private`, the control socket, index builds, backups and exported encoders.
 UNFINISHED = re.compile(r"\.(?:control\.sock\.\d+|[\w.-]+\.[0-9a-f]{8}|[\w.-]+\.tmp|building-\w+|backup-\w+)")
 PLACES = ("", "index", "models", "past")
 

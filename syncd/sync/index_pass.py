@@ -80,18 +80,18 @@ class IndexPass:
     def __init__(
         self,
         vault: Vault,
-        agenda: PendingPaths,
-        absence: RemovalRules,
+        pending_paths: PendingPaths,
+        removal_rules: RemovalRules,
         edits: HandEdits,
         *,
         inbox: str,
         adopt_s: float,
         collections: Sequence[str],
     ) -> None:
-        self._vault, self._agenda, self._absence, self._edits = vault, agenda, absence, edits
+        self._vault, self._pending_paths, self._removal_rules, self._edits = vault, pending_paths, removal_rules, edits
         self._inbox, self._adopt_s, self._collections = inbox, adopt_s, collections
         self._filing = Filing(collections)
-        self._adoption = NoteAdoption(vault, agenda, edits, self._filing, self._parsed)
+        self._adoption = NoteAdoption(vault, pending_paths, edits, self._filing, self._parsed)
         self.failed: dict[str, str] = {}  # path → why it could not be read at the last look
         self.unseen = False  # some folders could not be listed at the last listing
         # Given each look of the index that answers, and at what it was; quick, raises nothing.
@@ -105,7 +105,7 @@ class IndexPass:
         listing = self._look(aim.under)
         if aim.live:
             self.told(listing, aim.under)
-        if not aim.live and (self._absence.held or not listing.complete):
+        if not aim.live and (self._removal_rules.held or not listing.complete):
             raise Unavailable("some notes can't be seen just now, so no new index is made; memex status names them")
         suspects: list[str] = []
         missing: list[str] = []
@@ -129,11 +129,11 @@ class IndexPass:
         gone = self._believed(aim, listing, missing)
         suspects.sort(key=lambda path: (self._place(path).scope == "vault", -listing.files[path].mtime_ns))
         self._work(aim, suspects, gone, outcome, progress)
-        if aim.under is None and aim.live and not self._agenda.stopped:
+        if aim.under is None and aim.live and not self._pending_paths.stopped:
             self.failed = {path: why for path, why in self.failed.items() if path in listing.files}
             self.unseen = not listing.complete
             if listing.complete:
-                self._absence.listed()
+                self._removal_rules.listed()
                 self._edits.forget(aim.build.indexes["captures"].manifest)
         return outcome
 
@@ -166,21 +166,21 @@ class IndexPass:
     def _believed(self, aim: Aim, listing: Listing, missing: list[str]) -> list[str]:
         if not aim.live:
             return missing
-        self._absence.seen(listing.files)
+        self._removal_rules.seen(listing.files)
         if aim.under is None:
-            self._absence.only(missing)
+            self._removal_rules.only(missing)
         if aim.accept:
-            self._absence.accept(missing)
+            self._removal_rules.accept(missing)
             return missing
         known = sum(len(index.manifest) for index in aim.build.indexes.values())
-        held = self._absence.held
-        gone, wait = self._absence.believe(
+        held = self._removal_rules.held
+        gone, wait = self._removal_rules.believe(
             missing, known, at_once=aim.at_once, elsewhere=partial(_elsewhere, aim.build, listing)
         )
         for path, seconds in wait.items():
-            self._agenda.again(path, seconds)
-        if held and not self._absence.held and aim.under is not None:
-            self._agenda.list_all()  # this pass saw a part of what was held
+            self._pending_paths.again(path, seconds)
+        if held and not self._removal_rules.held and aim.under is not None:
+            self._pending_paths.list_all()  # this pass saw a part of what was held
         return gone
 
     def _work(
@@ -188,16 +188,16 @@ class IndexPass:
     ) -> None:
         """Window by window; what is gone goes last, so that its vectors can still be found by their digest."""
         left = set(gone)
-        with self._agenda.dealing(suspects) as done:
+        with self._pending_paths.dealing(suspects) as done:
             for start in range(0, len(suspects), WINDOW):
-                if self._agenda.stopped:
+                if self._pending_paths.stopped:
                     return
                 window = suspects[start : start + WINDOW]
                 try:
                     self._window(aim, window, left, outcome)
                 except Exception:
                     for path in suspects[start:] if aim.live else ():
-                        self._agenda.again(path, FINAL)  # they are still pending
+                        self._pending_paths.again(path, FINAL)  # they are still pending
                     raise
                 done(window)
                 if progress:
@@ -213,8 +213,8 @@ class IndexPass:
     def _between(self, aim: Aim, outcome: Outcome) -> None:
         """A save does not wait behind a bulk run."""
         answering = aim.build if aim.live else aim.beside
-        if answering and (due := self._agenda.due()):
-            with self._agenda.dealing(due):
+        if answering and (due := self._pending_paths.due()):
+            with self._pending_paths.dealing(due):
                 done = self.run(Aim(answering, live=True, under=frozenset(due)))
             if aim.live:
                 outcome.add(done)
@@ -264,7 +264,7 @@ class IndexPass:
             index.touch(planned.touched)
             left -= moved.keys()
             for path in stale:
-                self._agenda.again(path, 0.2)
+                self._pending_paths.again(path, 0.2)
             _count(outcome, planned, ready, set(stale))
 
     def _read(self, aim: Aim, paths: Iterable[str], outcome: Outcome) -> Iterator[tuple[str, tuple[Document, Stat]]]:
@@ -273,14 +273,14 @@ class IndexPass:
                 document, stat = self._one(aim, path)
             except NotFound:
                 self.failed.pop(path, None)
-                self._agenda.again(path, FINAL)
+                self._pending_paths.again(path, FINAL)
             except Unavailable as error:
                 outcome.failed += 1
                 self.failed[path] = error.message
                 tries = self._tries.get(path, 0)
                 if error.retryable and tries < TRIES:
                     self._tries[path] = tries + 1
-                    self._agenda.again(path, FINAL * 2**tries)
+                    self._pending_paths.again(path, FINAL * 2**tries)
             except Exception as fault:  # noqa: BLE001 - one note must not keep the others out
                 self._poison(path, fault, outcome)
             else:
@@ -294,7 +294,7 @@ class IndexPass:
         raw, stat = self._vault.read(path)
         age = time.time() - stat.mtime_ns / 1e9
         if not (raw or aim.accept) and 0 <= age < FINAL and path in aim.build.indexes[self._place(path).scope].manifest:
-            self._agenda.again(path, FINAL - age)
+            self._pending_paths.again(path, FINAL - age)
             return None, stat
         document = self._parsed(raw, path, stat)
         if aim.live:
@@ -303,7 +303,7 @@ class IndexPass:
         edited = known is not None and self._edits.noticed(document, stat, known.indexes["captures"])
         if aim.live and raw.strip() and (edited or adoptable(document)):
             if 0 <= age < self._adopt_s:
-                self._agenda.again(path, self._adopt_s - age)
+                self._pending_paths.again(path, self._adopt_s - age)
             else:
                 return self._adoption.adopted(document, raw, stat)
         return document, stat

@@ -32,12 +32,18 @@ class NoteAdoption:
     def __init__(
         self,
         vault: Vault,
-        agenda: PendingPaths,
+        pending_paths: PendingPaths,
         edits: HandEdits,
         filing: Filing,
         parsed: Callable[[bytes, str, Stat], Document],
     ) -> None:
-        self._vault, self._agenda, self._edits, self._filing, self._parsed = vault, agenda, edits, filing, parsed
+        self._vault, self._pending_paths, self._edits, self._filing, self._parsed = (
+            vault,
+            pending_paths,
+            edits,
+            filing,
+            parsed,
+        )
 
     def adopted(self, document: Document, raw: bytes, stat: Stat) -> tuple[Document, Stat]:
         """Give a note that a person dropped in its `id` and `created_at`, a node's new facts their ordinals, one collection.
@@ -46,7 +52,7 @@ class NoteAdoption:
         text = decode(raw)
         stamps = self._edits.stamps(document, raw, stat)
         if stamps is None:
-            self._agenda.again(document.path, BUSY)
+            self._pending_paths.again(document.path, BUSY)
         try:
             if document.claimed_id is None and adoptable(document):
                 text = edit(text, self._edits.identity(document, stat))
@@ -63,7 +69,7 @@ class NoteAdoption:
             return document, stat  # it has its defect already
         except (Conflict, NotFound, Unavailable):  # changed a moment ago, or the disk is full or read-only
             if stamps:
-                self._agenda.again(document.path, BUSY)
+                self._pending_paths.again(document.path, BUSY)
             return document, stat  # it is found all the same, and adopted at a later look
         if stamps:
             self._edits.settled(document.path)

@@ -56,10 +56,16 @@ class Sync:
         self.vault, self.builds, self.edits = vault, builds, edits
         self.beside = Beside(vault)
         self.ready = threading.Event()  # set once a first listing has been indexed
-        self._agenda = PendingPaths(quiet=settings.quiet_s, patience=settings.patience_s)
-        self._absence = RemovalRules(repo, state / "head", share=settings.removal_share)
-        self._sweep = IndexPass(
-            vault, self._agenda, self._absence, edits, inbox=inbox, adopt_s=settings.adopt_s, collections=collections
+        self._pending_paths = PendingPaths(quiet=settings.quiet_s, patience=settings.patience_s)
+        self._removal_rules = RemovalRules(repo, state / "head", share=settings.removal_share)
+        self._index_pass = IndexPass(
+            vault,
+            self._pending_paths,
+            self._removal_rules,
+            edits,
+            inbox=inbox,
+            adopt_s=settings.adopt_s,
+            collections=collections,
         )
         self._passing = threading.RLock()  # one pass at a time
         self._thread: threading.Thread | None = None
@@ -71,11 +77,11 @@ class Sync:
 
     def hint(self, paths: Iterable[str]) -> None:
         """These paths may have changed."""
-        self._agenda.hint(paths)
+        self._pending_paths.hint(paths)
 
     def want_listing(self) -> None:
         """Look at the whole vault soon."""
-        self._agenda.list_all()
+        self._pending_paths.list_all()
 
     def list_now(self) -> None:
         """Look at the whole vault; what fails is tried again by the pipe's own thread, and raised."""
@@ -87,14 +93,14 @@ class Sync:
 
     def start(self) -> None:
         """Begin to make passes in a thread of its own; the first is over the whole vault."""
-        self._agenda.resume()
-        self._agenda.list_all()
+        self._pending_paths.resume()
+        self._pending_paths.list_all()
         self._thread = threading.Thread(target=self._work, name="sync", daemon=True)
         self._thread.start()
 
     def interrupt(self) -> None:
         """Make no further pass; the one under way ends with the window in hand."""
-        self._agenda.stop()
+        self._pending_paths.stop()
 
     def stop(self) -> None:
         """Finish the window in hand and make no further pass."""
@@ -106,17 +112,17 @@ class Sync:
     @property
     def pending(self) -> int:
         """How many paths are known to have changed and can't be found yet."""
-        return self._agenda.pending
+        return self._pending_paths.pending
 
     @property
     def waiting(self) -> set[str]:
         """These paths."""
-        return self._agenda.waiting
+        return self._pending_paths.waiting
 
     @property
     def still_s(self) -> float:
         """Seconds since the pass under way last came further; 0 when none is under way. A dead thread never moves again."""
-        if self._thread is not None and not self._thread.is_alive() and not self._agenda.stopped:
+        if self._thread is not None and not self._thread.is_alive() and not self._pending_paths.stopped:
             return float("inf")
         moved = self._moved
         return 0.0 if moved is None else time.monotonic() - moved
@@ -140,12 +146,12 @@ class Sync:
     @property
     def failed(self) -> dict[str, str]:
         """Why each path could not be read at the last look."""
-        return dict(self._sweep.failed)
+        return dict(self._index_pass.failed)
 
     @property
     def held(self) -> int:
         """How many removals wait for certainty."""
-        return self._absence.held
+        return self._removal_rules.held
 
     @property
     def degraded(self) -> list[str]:
@@ -153,14 +159,14 @@ class Sync:
         trouble = list(self._trouble.values())
         if self.held:
             trouble.append(HELD)
-        if self._sweep.unseen:
+        if self._index_pass.unseen:
             trouble.append(
                 "vault: some folders can't be read, so what is known of them is kept; memex status names them"
             )
         return trouble
 
     def noted(self, folded: str) -> bool:
-        """Whether a note of the vault has this base name, in the folded form of `identity.fold`."""
+        """Whether a note of the vault has this base name, in the form of `names.fold`."""
         return any(folded in index.names for index in self.builds.live.indexes.values())
 
     def taken(self, folded: str) -> bool:
@@ -169,7 +175,7 @@ class Sync:
 
     def on_listing(self, told: Callable[[Listing, Collection[str] | None], object]) -> None:
         """Have `told` called with what each pass sees, and where it looked (None: everywhere)."""
-        self._sweep.told = told
+        self._index_pass.told = told
 
     def run(
         self, under: Collection[str] | None = None, *, accept: bool = False, progress: Progress | None = None
@@ -181,8 +187,8 @@ class Sync:
             if not self._rooted():
                 return Outcome()
             aim = Aim(self.builds.live, live=True, under=paths, accept=accept, at_once=not self.ready.is_set())
-            outcome = self._sweep.run(aim, tell)
-            if paths is None and not self._agenda.stopped:
+            outcome = self._index_pass.run(aim, tell)
+            if paths is None and not self._pending_paths.stopped:
                 self._listed(self.builds.live)
             outcome.seconds = round(time.monotonic() - started, 3)
             self.passes["done"] += 1
@@ -213,23 +219,23 @@ class Sync:
 
     def _build(self, build: Build, progress: Progress) -> Outcome:
         aim = Aim(build, live=False, beside=None if self.builds.lost() else self.builds.live)
-        outcome = self._sweep.run(aim, progress)
+        outcome = self._index_pass.run(aim, progress)
         for _ in range(ROUNDS):  # what changed meanwhile; the rest is done while commits are held back
-            if self._agenda.stopped:
+            if self._pending_paths.stopped:
                 break
-            more = self._sweep.run(aim)
+            more = self._index_pass.run(aim)
             outcome.add(replace(more, unchanged=0))
             if more.changes <= FEW:
                 break
-        if self._agenda.stopped:
+        if self._pending_paths.stopped:
             return outcome
         with ExitStack() as stack:
             for index in self.builds.live.indexes.values():
                 stack.enter_context(index.still())
-            self._sweep.run(aim)
+            self._index_pass.run(aim)
             self.builds.switch(build)
         self._listed(build)
-        self._agenda.list_all()  # a pass over a build that does not answer yet gives no note its id
+        self._pending_paths.list_all()  # a pass over a build that does not answer yet gives no note its id
         return outcome
 
     def _listed(self, build: Build) -> None:
@@ -240,11 +246,11 @@ class Sync:
 
     def _work(self) -> None:
         """The thread: wait until there is something to do, and do it."""
-        while not self._agenda.stopped:
+        while not self._pending_paths.stopped:
             due: list[str] = []
             try:
-                listing = self._agenda.wait(lambda: bool(self._wanted()))
-                if self._agenda.stopped:
+                listing = self._pending_paths.wait(lambda: bool(self._wanted()))
+                if self._pending_paths.stopped:
                     return
                 wanted = self._wanted()
                 if wanted == "build":
@@ -252,8 +258,8 @@ class Sync:
                 elif listing or wanted:
                     self.run()
                     self._vain("embed", self._unembedded())
-                elif due := self._agenda.due():
-                    with self._agenda.dealing(due):
+                elif due := self._pending_paths.due():
+                    with self._pending_paths.dealing(due):
                         self.run(due)
             except MemexError as error:
                 log.warning("a pass failed and will be made again: %s", error)
@@ -273,7 +279,7 @@ class Sync:
             return "build"
         if self._may("embed") and self._unembedded():
             return "embed"
-        return "held" if self._absence.due() else ""
+        return "held" if self._removal_rules.due() else ""
 
     def _may(self, what: str) -> bool:
         return time.monotonic() - self._tried[what] >= AGAIN[what]
@@ -291,9 +297,9 @@ class Sync:
         self._trouble["sync"] = sentence
         self.passes["failed"] += 1
         for path in due:
-            self._agenda.again(path, pause)  # still pending
-        self._agenda.rest(pause)
-        self._agenda.list_all()
+            self._pending_paths.again(path, pause)  # still pending
+        self._pending_paths.rest(pause)
+        self._pending_paths.list_all()
 
     def _unembedded(self) -> bool:
         return any(index.comparable and index.wordbound for index in self.builds.live.indexes.values())

@@ -65,7 +65,7 @@ class Uploads:
         sha256: str | None = None,
         **said: Any,
     ) -> Upload:
-        """Begin an upload; `said` is what `incoming.described` takes.
+        """Begin an upload; `said` is what `upload_request.described` takes.
 
         Raises InvalidArgument, ResourceExhausted for what is too large or too much, Unavailable without room on the disk."""
         size = upload_request.sized(total_size, largest=self.settings.max_file)
@@ -284,7 +284,7 @@ class Arrival:
                 write(file, data)
 
     def queued(self, **said: Any) -> Job:
-        """Queue it, on disk; `said` is its `filename` and what `incoming.described` takes. Raises InvalidArgument."""
+        """Queue it, on disk; `said` is its `filename` and what `upload_request.described` takes. Raises InvalidArgument."""
         with self._open() as file:
             with disk():
                 os.fsync(file)

@@ -30,7 +30,7 @@ class Beside:
         self._reserved: set[str] = set()
 
     def paths(self, folded: str) -> set[str]:
-        """Where files have this base name, in the form of `identity.fold`."""
+        """Where files have this base name, in the form of `names.fold`."""
         if not _ENDING.search(folded):
             return set()  # `[[name]]` means a note then
         with self._lock:

@@ -103,7 +103,7 @@ class FolderEvents:
         def _observe(self) -> tuple[BaseObserver, list[Any]]:
             fd = _FD()
             fd.start()
-            return BaseObserver(_Emitter, inotify_fd=fd, ears=self), [fd]
+            return BaseObserver(_Emitter, inotify_fd=fd, events=self), [fd]
 
         def _groups(self) -> Iterator[_Group]:
             for emitter in self._observer.emitters:
@@ -174,8 +174,8 @@ if sys.platform == "linux":
     class _Group(InotifyWatchGroup):
         """The watches of one tree: leaves out what is ignored, lets go of what leaves, and tells of what it can't watch."""
 
-        def __init__(self, fd: InotifyFD, path: bytes, mask: Mask, ears: FolderEvents) -> None:
-            self._folder_events = ears
+        def __init__(self, fd: InotifyFD, path: bytes, mask: Mask, events: FolderEvents) -> None:
+            self._folder_events = events
             self._leaving: dict[int, set[WatchDescriptor]] = {}  # by the cookie of a move whose other end is not known
             super().__init__(fd, path, event_mask=mask, is_recursive=True)
 
@@ -251,9 +251,9 @@ if sys.platform == "linux":
 
         group: _Group | None = None
 
-        def __init__(self, *args: Any, ears: FolderEvents, **options: Any) -> None:
+        def __init__(self, *args: Any, events: FolderEvents, **options: Any) -> None:
             super().__init__(*args, **options)
-            self._folder_events = ears
+            self._folder_events = events
 
         def on_thread_start(self) -> None:
             path, mask = os.fsencode(self.watch.path), self.get_event_mask_from_filter()

@@ -64,10 +64,10 @@ class Watcher:
         self._doubts: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._supervisor: threading.Thread | None = None
         self._folder_events: FolderEvents | None = None
-        self._deaf = ""  # why there are no ears
+        self._deaf = ""  # why there are no events
         self._remote = ""
         self._listed = self._compared = 0.0  # when a listing was last asked for, and the watches compared with the disk
-        self._overflows = 0  # of ears that were replaced
+        self._overflows = 0  # of events that were replaced
         self._restarts = 0
 
     def start(self) -> None:
@@ -93,24 +93,28 @@ class Watcher:
 
     def hearing(self) -> WatcherState:
         """How well the vault is watched just now."""
-        ears = self._folder_events
-        counts = (ears.folders if ears else 0, self._overflows + (ears.overflows if ears else 0), self._restarts)
+        events = self._folder_events
+        counts = (
+            events.folders if events else 0,
+            self._overflows + (events.overflows if events else 0),
+            self._restarts,
+        )
         if self._mode == "poll":
             return WatcherState("poll", "", *counts)
-        if problem := self._problem(ears):
+        if problem := self._problem(events):
             return WatcherState(
                 "degraded", f"{problem}; meanwhile the vault is listed every {self._poll_s:g} s", *counts
             )
         return WatcherState("ok", "", *counts)
 
-    def _problem(self, ears: FolderEvents | None) -> str:
+    def _problem(self, events: FolderEvents | None) -> str:
         if not self.supervised:
             return "the watcher is not running; restart the daemon"
-        if ears is None:
+        if events is None:
             return self._deaf
-        if broken := ears.broken():
+        if broken := events.broken():
             return f"{broken}; it is watched again as soon as that can be"
-        if ears.unwatched:
+        if events.unwatched:
             return f"not every folder can be watched; {_raise(errno.ENOSPC)}"
         if self._remote and self._mode == "auto":
             return (
@@ -146,14 +150,14 @@ class Watcher:
         """What was broken, and is not any more."""
         if self._mode == "poll":
             return ""
-        ears = self._folder_events
-        if ears is not None and not ears.broken():
-            if (ears.stirred or ears.unwatched) and time.monotonic() - self._compared >= min(CHECK_S, self._poll_s):
+        events = self._folder_events
+        if events is not None and not events.broken():
+            if (events.stirred or events.unwatched) and time.monotonic() - self._compared >= min(CHECK_S, self._poll_s):
                 self._compared = time.monotonic()
-                ears.compare()
+                events.compare()
             return ""
-        if ears is not None:
-            log.warning("%s; watching again", ears.broken())
+        if events is not None:
+            log.warning("%s; watching again", events.broken())
         self._hush()
         self._listen()
         if self._folder_events is None:

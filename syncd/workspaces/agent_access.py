@@ -24,7 +24,7 @@ from syncd.workspaces.workspace import Workspace
 
 
 class AgentAccess:
-    """What is handed to the rim: the workspaces and the keys, and how the daemon is doing."""
+    """What `mcp_server` gets: the workspaces, the keys, and how the daemon is doing."""
 
     def __init__(
         self,

@@ -225,7 +225,7 @@ class Workspace:
         return held(self._index, self.name, self._tools.degraded())
 
     def content(self, record: Record) -> str:
-        """The body of a document, byte for byte, as its file holds it now; a node's as `naming.told` has it."""
+        """The body of a document, byte for byte, as its file holds it now; a node's as `agent_paths.told` has it."""
         with unnamed(record.path):
             raw, _ = self._tools.vault.read(record.path)
         body = split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -16,7 +16,7 @@ import numpy as np
 
 from index.encoders.embedder import Embedder, EmbedSettings, opened
 from index.encoders.settings import Encoder, EncoderSettings, Kind
-from syncd.app import App, Ready, rim_ahead
+from syncd.app import App, Ready, import_server_early
 from syncd.installation.vault_setup import adopt
 from syncd.settings.access import LimitsSettings
 from syncd.settings.settings import ServerSettings, Settings, VaultSettings
@@ -65,7 +65,7 @@ def main() -> None:
         sys.stdout.write(json.dumps({"url": told.url, "key": told.key_file.read_text().strip()}) + "\n")
         sys.stdout.flush()
 
-    rim_ahead()
+    import_server_early()
     adopt(settings, now=time.time_ns() // 1_000_000)
     with App(settings, embedder=embedder) as app:
         app.serve(ready)

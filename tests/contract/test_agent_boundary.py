@@ -470,7 +470,7 @@ def test_no_agent_sets_a_key_that_is_its_owner_s(tmp_path):
             said = persons(split((rim.world.vault / path).read_text())[0])
             assert said in ({}, {"promote": [False]}), path
         services = rim.world.app.services
-        services.marked.run()
+        services.marked_captures.run()
         services.archive.run()
         assert all(path in rim.files() for path in notes)
 

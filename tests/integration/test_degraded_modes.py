@@ -107,7 +107,7 @@ def pass_failed(world):
 @contextmanager
 def folder_unread(world):
     world.run()
-    world.app.sync._sweep.unseen = True  # root, who runs some of these tests, may read every folder
+    world.app.sync._index_pass.unseen = True  # root, who runs some of these tests, may read every folder
     yield answers(world)
 
 

@@ -139,25 +139,25 @@ def test_undo_follows_a_renamed_note_and_not_another_with_its_id(world):
 
 def test_a_drag_out_of_the_inbox_is_a_promotion_whatever_has_the_id_elsewhere(world):
     kept = capture(world, "# Mine\n\ntext")
-    world.app.services.dragged.run()
+    world.app.services.manual_moves.run()
     squat(world, kept.id)
-    world.app.services.dragged.run()
+    world.app.services.manual_moves.run()
     (world.vault / "Notes").mkdir()
     (world.vault / kept.path).rename(world.vault / "Notes/Mine.md")
     world.run()
-    world.app.services.dragged.run()
+    world.app.services.manual_moves.run()
     assert "promoted_at" in said(world, "Notes/Mine.md")
     assert [one["target"] for one in ask(world, "promoted")] == ["Notes/Mine.md"]
 
 
 def test_a_drag_is_told_from_a_note_that_took_the_id_while_it_was_under_way(world):
     kept = capture(world, "# Mine\n\ntext")
-    world.app.services.dragged.run()
+    world.app.services.manual_moves.run()
     (world.vault / "Notes").mkdir()
     (world.vault / kept.path).rename(world.vault / "Notes/Mine.md")
     world.run()
     squat(world, kept.id)
-    world.app.services.dragged.run()
+    world.app.services.manual_moves.run()
     assert [one["target"] for one in ask(world, "promoted")] == ["Notes/Mine.md"]
 
 

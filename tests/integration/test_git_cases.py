@@ -101,9 +101,9 @@ def jobs(world):
     """One run of each job that writes into notes, and a pass over the vault."""
     world.run()
     services = world.app.services
-    services.carrying.tend()
-    services.marked.run()
-    services.dragged.run()
+    services.proposal_execution.tend()
+    services.marked_captures.run()
+    services.manual_moves.run()
     services.archive.run()
     services.review.run(threading.Event())
     services.consolidation.tick(threading.Event())

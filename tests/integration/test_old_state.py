@@ -161,7 +161,9 @@ def test_a_program_that_was_installed_before_still_runs():
     command = [sys.executable, "-c", SCRIPT, "--version"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.startswith("memex ")
-    wrong = subprocess.run([*command[:-1], "nonsense"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    wrong = subprocess.run(
+        [*command[:-1], "nonsense"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
+    )
     assert (wrong.returncode, "nonsense" in wrong.stderr) == (2, True)
 
 

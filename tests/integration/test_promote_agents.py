@@ -78,7 +78,7 @@ def test_nothing_that_an_agent_sends_promotes(tmp_path):
             assert "promot" not in listed
             assert "promot" not in rim.rest("GET", "/openapi.json").text.lower()
         rim.world.settled()
-        rim.world.app.services.marked.run()
+        rim.world.app.services.marked_captures.run()
         notes = list((rim.world.vault / "Captures").rglob("*.md"))
         assert len(notes) > 40
         for note in notes:
@@ -161,7 +161,7 @@ def test_a_node_that_somebody_ticked_can_still_be_written_to(world):
         agent_access.nodes.add([("Ada", ["two"])])
     assert "two" in file.read_text()
     world.run()
-    world.app.services.marked.run()
+    world.app.services.marked_captures.run()
     assert "node of the graph" in (marks(file.read_text()).promote_problem or "")
     assert file.exists()
 

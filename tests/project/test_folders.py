@@ -150,7 +150,7 @@ def test_every_module_has_its_test_or_names_another_proof():
 
 def test_every_unit_test_has_its_module():
     modules = {source.path for source in sources()}
-    strays = []
+    moved_notes = []
     for source in sources("tests"):
         if source.path.startswith("tests/unit/") and source.stem.startswith("test_"):
             folder = source.folder.removeprefix("tests/unit/")
@@ -159,8 +159,8 @@ def test_every_unit_test_has_its_module():
                 "_".join(words[:count]) for count in range(len(words), 0, -1)
             )  # test_audit_log_repair.py tests audit_log.py
             if not any(f"{folder}/{stem}.py" in modules for stem in stems):
-                strays.append(source.path)
-    assert strays == []
+                moved_notes.append(source.path)
+    assert moved_notes == []
 
 
 def test_no_test_imports_another_test_file():

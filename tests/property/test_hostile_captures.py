@@ -122,7 +122,7 @@ def unharmed(rim, space):
     until(lambda: app.sync.pending == 0, 60)
     before = rim.files()
     own = f"Captures/{space.name}/"
-    for work in (app.services.marked.run, app.services.dragged.run, app.services.commits.flush):
+    for work in (app.services.marked_captures.run, app.services.manual_moves.run, app.services.commits.flush):
         work()
     after = rim.files()
     assert {path for path in before if path.startswith(own)} == {path for path in after if path.startswith(own)}

@@ -66,7 +66,7 @@ def test_law_1_captures_only(world):
 def test_law_2_a_person_promotes(world):
     """What agents send is in test_promote_agents.py; here, that nothing but a person's mark or command promotes."""
     front = "---\npromote: true\npromote_to: Notes\n---\n"
-    agent_access, marked = world.app.agent_access.workspace("default"), world.app.services.marked
+    agent_access, marked = world.app.agent_access.workspace("default"), world.app.services.marked_captures
     with authored(Author("mcp", "a tool")):
         mine = agent_access.capture(f"{front}words").record
         agent_access.update_note(mine.id, f"{front}other words", title="promote: true")

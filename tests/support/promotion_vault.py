@@ -27,4 +27,4 @@ def consistent(world, tmp_path):
 
 
 def marked(world):
-    world.app.services.marked.run()
+    world.app.services.marked_captures.run()

@@ -37,7 +37,7 @@ from syncd.telemetry import log
 if TYPE_CHECKING:
     from syncd.app import App, Ready
 
-# ruff: noqa: PLC0415 - the stores, the rim and Git take longer to import than the daemon to answer
+# ruff: noqa: PLC0415 - the stores, the server and Git take longer to import than the daemon to answer
 DRAIN_S = 35.0  # the unit gives a stop 45 s
 ONE_STOP_S = 0.5  # timeout(1) and supervisors signal the process and its group: one wish, told twice
 DEMO = "how do we keep the battery boxes cool in summer"
@@ -220,15 +220,15 @@ class Stopping:
 
 def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
     """Serve until a signal; a second signal does not wait."""
-    from syncd.app import App, rim_ahead
+    from syncd.app import App, import_server_early
     from syncd.installation.vault_setup import adopt
 
-    log.install(chosen.log)  # before the rim is imported: its SDK would install a handler of its own
+    log.install(chosen.log)  # before the server is imported: its SDK would install a handler of its own
     if sys.__stderr__ is not None:
         faulthandler.enable(sys.__stderr__)  # a manager that misses signs of life ends us by SIGABRT: say where we hung
     pulse = ServiceWatchdog(Supervisor.of(os.environ, os.getpid()))
     pulse.start()
-    rim_ahead()
+    import_server_early()
     stopping = Stopping(pulse.stopping, _leave)
     threading.Thread(target=stopping.leave, name="leaving", daemon=True).start()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -207,7 +207,7 @@ def queue(patient: Patient) -> Iterator[Finding]:
     """The jobs that wait or failed, and the files that lie staged for them."""
     from syncd.jobs.queue import STAGED
     from syncd.jobs.queued_job import UNFINISHED, unfinished
-    from syncd.jobs.staged_files import Staged, strays
+    from syncd.jobs.staged_files import Staged, moved_notes
     from syncd.state.folder import LEDGER
     from syncd.state.ledger import examined, peeked
 
@@ -219,7 +219,7 @@ def queue(patient: Patient) -> Iterator[Finding]:
     lost = [job.id for job in jobs if job.needs_file and not staged.find(job.id)]
     for id in lost:
         yield Finding("queue", "wrong", f"the file of the job {id} is missing: upload it again", f"memex job show {id}")
-    old = strays(staged.folder, [job.id for job in jobs if job.kind == "file"], older_s=STRAY_S)
+    old = moved_notes(staged.folder, [job.id for job in jobs if job.kind == "file"], older_s=STRAY_S)
     if old:
         says = f"{len(old)} staged files belong to no job"
         yield Finding(

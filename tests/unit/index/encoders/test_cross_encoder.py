@@ -1,4 +1,4 @@
-"""index/encoders/cross_encoder.py and hub.py: what they promise, held on real models; and a search ordered by one."""
+"""index/encoders/cross_encoder.py and model_files.py: what they promise, held on real models; and a search ordered by one."""
 
 from __future__ import annotations
 

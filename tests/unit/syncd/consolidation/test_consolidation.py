@@ -91,7 +91,7 @@ def test_a_proposal_keeps_its_own_commit_when_git_does_not_allow_it_at_once(inbo
     assert "Archive nobody reads this" in [made["subject"] for made in told]
     said = inbox.world.git("log", "--format=%B")
     assert "Approved-By: Ada <ada@example.org>" in said
-    assert inbox.app.services.carrying.facts()["uncommitted"] == 0
+    assert inbox.app.services.proposal_execution.facts()["uncommitted"] == 0
 
 
 def test_a_promotion_under_way_and_a_tick_wait_for_each_other(inbox):

@@ -231,7 +231,7 @@ def test_a_commit_is_read_in_proportion_to_its_diff_and_not_to_the_vault(tmp_pat
     world = grown(tmp_path, 300)
     follower = world.app.head_follower
     follower._marks = world.app.repo.marks()
-    world.app.sync._agenda.wait(lambda: True)  # the listing that every start wishes for
+    world.app.sync._pending_paths.wait(lambda: True)  # the listing that every start wishes for
     seen = reads_of(world, monkeypatch)
     for number in (7, 8, 9):
         world.write(f"Notes/{number}/n{number}.md", f"changed yz{number}w\n")
@@ -239,10 +239,10 @@ def test_a_commit_is_read_in_proportion_to_its_diff_and_not_to_the_vault(tmp_pat
     world.git("commit", "-qam", "Three")
     follower.look()
     due = []
-    until(lambda: due.extend(world.app.sync._agenda.due()) or len(due) >= 4)
+    until(lambda: due.extend(world.app.sync._pending_paths.due()) or len(due) >= 4)
     world.app.sync.run(due)
     assert sorted(seen) == [f"Notes/{number}/n{number}.md" for number in (7, 8, 9)]
-    assert not world.app.sync._agenda._listing
+    assert not world.app.sync._pending_paths._listing
     assert world.found("yz8w", mode="text") == ["Notes/8/n8.md"]
     world.close()
 

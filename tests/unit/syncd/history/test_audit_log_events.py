@@ -115,14 +115,14 @@ def test_a_rebuilt_index_and_a_restart_are_no_change_by_hand(world):
     world.write("Captures/default/other.md", "---\nid: x\ntype: entity\n---\nby property\n")
     world.write("Captures/default/note.md", "---\nid: y\n---\nno node\n")
     world.run()
-    world.app.witness.look()
+    world.app.unlogged_changes.look()
     seen = world.app.audit.head
     assert seen.seq == 2
     owner(world, "index", full=True)
-    world.app.witness.look()
+    world.app.unlogged_changes.look()
     world.reopen()
     world.run()
-    world.app.witness.look()
+    world.app.unlogged_changes.look()
     assert world.app.audit.head == seen
 
 
@@ -140,9 +140,9 @@ def test_what_a_look_can_not_log_is_logged_at_the_next(world):
     world.write("Captures/default/Entities/Ada.md", ada())
     world.run()
     with unwritable(world.app.ledger):
-        world.app.witness.look()
+        world.app.unlogged_changes.look()
         assert told(world) == []
-    world.app.witness.look()
+    world.app.unlogged_changes.look()
     assert told(world) == [("create", "file", "", "Captures/default/Entities/Ada.md")]
 
 
@@ -150,11 +150,11 @@ def test_a_write_of_the_pipe_that_is_under_way_is_no_change_by_hand(world):
     path = "Captures/default/Entities/Ada.md"
     world.write(path, ada())
     world.run()
-    world.app.witness.look()
+    world.app.unlogged_changes.look()
     with authored(log.ADOPTION):  # logged, and the file and the index are to follow
         world.app.audit.note(node("Ada", sha(ada().encode()), "9", id="ada"))
     seen = world.app.audit.head
-    world.app.witness._told([path])
-    world.app.witness.look()
+    world.app.unlogged_changes._told([path])
+    world.app.unlogged_changes.look()
     assert world.app.audit.head == seen
-    assert world.app.witness._paths == {path}  # looked at once more
+    assert world.app.unlogged_changes._paths == {path}  # looked at once more

@@ -139,7 +139,7 @@ def test_a_write_that_is_refused_before_it_begins_has_no_entry(world):
 
 def test_there_is_one_way_to_a_file(world):
     app = world.app
-    assert app.vault is app.sync.vault is app.sync._sweep._vault is app.agent_access._tools.vault
+    assert app.vault is app.sync.vault is app.sync._index_pass._vault is app.agent_access._tools.vault
     assert isinstance(app.vault, AuditedVault)
 
 

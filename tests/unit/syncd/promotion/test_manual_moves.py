@@ -44,7 +44,7 @@ def drag(world, old, new, *, run=True):
 
 def look(world):
     world.run()
-    world.app.services.dragged.run()
+    world.app.services.manual_moves.run()
 
 
 def text(world, path):
@@ -127,7 +127,7 @@ def test_a_drag_is_finished_later_when_somebody_writes_to_it_meanwhile(world, mo
         return settle(way, by=by)
 
     monkeypatch.setattr(world.app.services.promotions, "settle", meanwhile)
-    world.app.services.dragged.run()
+    world.app.services.manual_moves.run()
     assert text(world, "Birds/Heron.md") == edited
     assert text(world, "Daily/Today.md").startswith("Saw [[Captures/default/Heron|one]]"), "nothing was done"
     monkeypatch.undo()

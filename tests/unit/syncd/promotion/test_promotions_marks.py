@@ -53,7 +53,7 @@ def test_a_problem_is_told_in_the_capture_once_and_goes_when_it_is_solved(world)
     assert text.replace(next(line for line in text.splitlines(True) if "promote_problem" in line), "") == capture(
         "promote: true\npromote_to: ../out\n"
     )
-    facts = world.app.services.marked.facts()
+    facts = world.app.services.marked_captures.facts()
     assert [one["path"] for one in facts["problems"]] == ["Captures/default/Heron.md"]
     seq = world.app.audit.head.seq
     world.run()
@@ -64,7 +64,7 @@ def test_a_problem_is_told_in_the_capture_once_and_goes_when_it_is_solved(world)
     world.run()
     marked(world)
     assert "promote_problem" not in (world.vault / "Birds/Heron.md").read_text()
-    assert world.app.services.marked.facts()["problems"] == []
+    assert world.app.services.marked_captures.facts()["problems"] == []
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_what_a_person_meant_as_a_mark_is_answered(world, front, told):
     world.run()
     marked(world)
     assert told in (marks(file.read_text()).promote_problem or "")
-    assert [told in one["problem"] for one in world.app.services.marked.facts()["problems"]] == [True]
+    assert [told in one["problem"] for one in world.app.services.marked_captures.facts()["problems"]] == [True]
     file.write_text(file.read_text().replace(front, "promote: true\n"))
     world.run()
     marked(world)
@@ -92,7 +92,7 @@ def test_a_mark_that_is_there_twice_is_told_although_nothing_can_be_written(worl
     world.run()
     marked(world)
     assert file.read_text() == capture("promote: true\npromote: false\n")
-    assert "twice" in world.app.services.marked.facts()["problems"][0]["problem"]
+    assert "twice" in world.app.services.marked_captures.facts()["problems"][0]["problem"]
 
 
 def test_new_folders_that_differ_in_letter_case_or_unicode_are_one(world):
@@ -113,7 +113,7 @@ def test_a_capture_with_an_impossible_time_keeps_no_other_from_being_promoted(wo
     world.write("Captures/default/Early.md", odd)
     world.write("Captures/default/Heron.md", capture("promote: true\n"))
     world.run()
-    world.app.services.marked.run()
+    world.app.services.marked_captures.run()
     assert not (world.vault / "Captures/default/Heron.md").exists()
     assert not (world.vault / "Captures/default/Early.md").exists()
     world.close()
@@ -135,7 +135,9 @@ def test_a_mistake_of_ours_in_one_capture_keeps_no_other_from_being_promoted(wor
     marked(world)
     assert (world.vault / "Notes/Heron.md").exists()
     assert "a mistake of Memex" in (world.vault / "Captures/default/Early.md").read_text()
-    assert [one["path"] for one in world.app.services.marked.facts()["problems"]] == ["Captures/default/Early.md"]
+    assert [one["path"] for one in world.app.services.marked_captures.facts()["problems"]] == [
+        "Captures/default/Early.md"
+    ]
     assert "a defect" in caplog.text
 
 
@@ -159,7 +161,7 @@ def test_two_daemons_that_see_the_same_mark_write_the_same_bytes(world, tmp_path
         other = World(tmp_path / name)
         other.run()
         other.app.sync.ready.set()
-        other.app.services.marked.run()
+        other.app.services.marked_captures.run()
         worlds.append(other)
     one, two = map(files, worlds)
     assert one == two

@@ -47,7 +47,7 @@ def test_a_taken_destination_is_asked_about_in_a_note(world):
     assert files(world)["Notes/Heron.md"] == b"An old note, ```` and all.\r\n"
     problem = marks((world.vault / "Captures/default/Heron.md").read_text()).promote_problem
     assert problem == "Notes/Heron.md is there already, and is not overwritten; see [[Merge Heron]]"
-    (told,) = world.app.services.marked.facts()["problems"]
+    (told,) = world.app.services.marked_captures.facts()["problems"]
     assert told["problem"] == problem
     marked(world)
     world.run()

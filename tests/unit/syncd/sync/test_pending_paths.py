@@ -9,66 +9,66 @@ from syncd.sync.pending_paths import PendingPaths
 
 
 @pytest.fixture
-def agenda():
-    agenda = PendingPaths(quiet=0.05, patience=0.2)
-    assert agenda.wait(lambda: False)  # the first listing is wanted from the start
-    return agenda
+def pending_paths():
+    pending_paths = PendingPaths(quiet=0.05, patience=0.2)
+    assert pending_paths.wait(lambda: False)  # the first listing is wanted from the start
+    return pending_paths
 
 
-def test_a_hint_is_handed_out_once_it_is_quiet(agenda):
-    agenda.hint(["a", "b", "a"])
-    assert agenda.due() == []
-    assert agenda.pending == 2
-    assert not agenda.wait(lambda: False)
-    assert agenda.due() == ["a", "b"]
-    assert agenda.pending == 0
+def test_a_hint_is_handed_out_once_it_is_quiet(pending_paths):
+    pending_paths.hint(["a", "b", "a"])
+    assert pending_paths.due() == []
+    assert pending_paths.pending == 2
+    assert not pending_paths.wait(lambda: False)
+    assert pending_paths.due() == ["a", "b"]
+    assert pending_paths.pending == 0
 
 
-def test_hints_that_go_on_are_handed_out_when_patience_ends(agenda):
+def test_hints_that_go_on_are_handed_out_when_patience_ends(pending_paths):
     begun = time.monotonic()
-    while not (due := agenda.due()):
-        agenda.hint(["a"])
+    while not (due := pending_paths.due()):
+        pending_paths.hint(["a"])
         time.sleep(0.01)
     assert due == ["a"]
     assert 0.2 <= time.monotonic() - begun < 2
 
 
-def test_a_path_to_look_at_again_waits_its_time_and_counts_as_pending(agenda):
-    agenda.again("a", 0.1)
-    assert agenda.pending == 1
-    assert not agenda.wait(lambda: False)
-    assert agenda.due() == ["a"]
+def test_a_path_to_look_at_again_waits_its_time_and_counts_as_pending(pending_paths):
+    pending_paths.again("a", 0.1)
+    assert pending_paths.pending == 1
+    assert not pending_paths.wait(lambda: False)
+    assert pending_paths.due() == ["a"]
 
 
-def test_what_is_being_dealt_with_is_pending_until_it_is_done(agenda):
-    with agenda.dealing("abcde") as done:
-        assert agenda.pending == 5
+def test_what_is_being_dealt_with_is_pending_until_it_is_done(pending_paths):
+    with pending_paths.dealing("abcde") as done:
+        assert pending_paths.pending == 5
         done("ab")
-        assert agenda.pending == 3
-    assert agenda.pending == 0
+        assert pending_paths.pending == 3
+    assert pending_paths.pending == 0
 
 
-def test_a_failure_leaves_nothing_pending(agenda):
-    with pytest.raises(ZeroDivisionError), agenda.dealing("abcde"):
+def test_a_failure_leaves_nothing_pending(pending_paths):
+    with pytest.raises(ZeroDivisionError), pending_paths.dealing("abcde"):
         raise ZeroDivisionError
-    assert agenda.pending == 0
+    assert pending_paths.pending == 0
 
 
-def test_a_listing_that_is_wanted_wakes_whoever_waits(agenda):
-    threading.Timer(0.05, agenda.list_all).start()
-    assert agenda.wait(lambda: False)
+def test_a_listing_that_is_wanted_wakes_whoever_waits(pending_paths):
+    threading.Timer(0.05, pending_paths.list_all).start()
+    assert pending_paths.wait(lambda: False)
 
 
-def test_a_stop_wakes_whoever_waits_or_rests(agenda):
-    threading.Timer(0.05, agenda.stop).start()
+def test_a_stop_wakes_whoever_waits_or_rests(pending_paths):
+    threading.Timer(0.05, pending_paths.stop).start()
     begun = time.monotonic()
-    agenda.rest(30)
-    assert not agenda.wait(lambda: False)
+    pending_paths.rest(30)
+    assert not pending_paths.wait(lambda: False)
     assert time.monotonic() - begun < 5
 
 
-def test_a_path_in_several_hands_is_pending_once(agenda):
-    agenda.hint(["a"])
-    with agenda.dealing(["a", "b"]), agenda.dealing(["a"]):
-        assert agenda.pending == 2
-    assert agenda.pending == 1
+def test_a_path_in_several_hands_is_pending_once(pending_paths):
+    pending_paths.hint(["a"])
+    with pending_paths.dealing(["a", "b"]), pending_paths.dealing(["a"]):
+        assert pending_paths.pending == 2
+    assert pending_paths.pending == 1

@@ -62,7 +62,7 @@ def test_problems_are_told_in_the_status(world, capsys):
     )
     world.run()
     world.app.sync.ready.set()
-    world.app.services.marked.run()
+    world.app.services.marked_captures.run()
     assert ask(world, "status") in (0, 1)
     assert "Captures/default/A1.md is marked, and stays" in " ".join(capsys.readouterr().out.split())
 
