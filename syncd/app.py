@@ -25,7 +25,7 @@ from syncd.daemon.background_jobs import REMOTE
 from syncd.daemon.control_socket import ControlServer
 from syncd.daemon.health import Health
 from syncd.daemon.metrics import samples
-from syncd.daemon.opened import Opened, agents_tools, opened
+from syncd.daemon.opened import agents_tools, opened
 from syncd.daemon.service_watchdog import ServiceWatchdog, Vitals
 from syncd.daemon.vault_services import vault_services
 from syncd.enrichment.backfill import Backfill
@@ -69,14 +69,20 @@ class App:
         self._sole: socket.socket | None = None
         with ExitStack() as stack:
             self.opened = opened(settings, stack, embedder=embedder)
-            self._name(self.opened)
             tools = agents_tools(self.opened, lambda: self.health.degraded(("captures",)))
             self.head_follower = HeadFollower(
-                self.repo, settings.state, self._hint_notes, self.sync.want_listing, self._wanted, pushed=self._pushed
+                self.opened.repo,
+                settings.state,
+                self._hint_notes,
+                self.opened.sync.want_listing,
+                self._wanted,
+                pushed=self._pushed,
             )
-            self.push_webhook = PushWebhook(self.ledger, settings.state, self._pushed)
-            self.agent_access = AgentAccess(tools, self.keys, self._status, self.push_webhook, self._samples)
-            self.file_import = filing(tools, self.sync, self.queue, ImportedFiles(self.ledger), settings)
+            self.push_webhook = PushWebhook(self.opened.ledger, settings.state, self._pushed)
+            self.agent_access = AgentAccess(tools, self.opened.keys, self._status, self.push_webhook, self._samples)
+            self.file_import = filing(
+                tools, self.opened.sync, self.opened.queue, ImportedFiles(self.opened.ledger), settings
+            )
             self.worker = background_jobs.worker(self.opened, self.agent_access, tools, self.file_import.handler)
             self.services = vault_services(
                 self.opened, self.agent_access, self.head_follower, lambda: self.jobs.stopping
@@ -105,18 +111,10 @@ class App:
             ),
             access.workspace,
             self.opened.captures,
-            self.vault,
-            self.enricher,
+            self.opened.vault,
+            self.opened.enricher,
             inbox=self.settings.vault.inbox,
         )
-
-    def _name(self, parts: Opened) -> None:
-        """Give the open parts names on the App too: commands use them."""
-        self.ledger, self.audit, self.vault = parts.ledger, parts.audit, parts.vault
-        self.overwritten = parts.overwritten
-        self.keys, self.embedder, self.repo, self.builds = parts.keys, parts.embedder, parts.repo, parts.builds
-        self.sync, self.unlogged_changes, self.enricher = parts.sync, parts.unlogged_changes, parts.enricher
-        self.reranker, self.queue, self.check = parts.reranker, parts.queue, parts.check
 
     @classmethod
     def open(cls, settings: Settings) -> App:
@@ -151,7 +149,7 @@ class App:
         return is_note(path) or wanted(self.settings)(path, 0) is not None
 
     def _hint_notes(self, paths: Iterable[str]) -> None:
-        self.sync.hint(path for path in paths if not self.vault.ignores(path))
+        self.opened.sync.hint(path for path in paths if not self.opened.vault.ignores(path))
 
     def _pushed(self) -> None:
         """The remote was pushed to."""
@@ -173,7 +171,7 @@ class App:
         )
 
     def _samples(self) -> list[Sample]:
-        return samples(self.health, self.sync, self.embedder, self.services.commits)
+        return samples(self.health, self.opened.sync, self.opened.embedder, self.services.commits)
 
     def _hearing(self) -> WatcherState | None:
         """How the watcher does; None while nobody watches the vault."""
@@ -183,7 +181,7 @@ class App:
         """Whether no other daemon serves this vault, with another state folder."""
         if self._sole is None:
             with suppress(Unavailable):  # the vault is missing, and that is told
-                self._sole = sole(self.vault.root)
+                self._sole = sole(self.opened.vault.root)
                 return self._sole is not None
         return True
 
@@ -205,10 +203,10 @@ class App:
 
         def bound(url: str) -> None:
             private(daemon, json.dumps({"url": url, "pid": os.getpid(), "epoch": self.opened.lock.epoch}))
-            log.debug("serving %s at %s", self.vault.root, url)
+            log.debug("serving %s at %s", self.opened.vault.root, url)
             if pulse is not None:
                 pulse.serving(self._vitals(asyncio.get_running_loop()))  # the server says this on its loop
-            on_ready(Ready(url, self.vault.root, state, state / KEY_FILE, self.sync.ready.wait))
+            on_ready(Ready(url, self.opened.vault.root, state, state / KEY_FILE, self.opened.sync.ready.wait))
 
         with ExitStack() as running:
             running.callback(lambda: daemon.unlink(missing_ok=True))
@@ -219,16 +217,16 @@ class App:
             serve(self.agent_access, self.settings, on_bound=bound, stop=stop, traces=self.traces)
 
     def _start(self, running: ExitStack) -> None:
-        sync = self.sync
+        sync = self.opened.sync
         control = ControlServer(self.settings.state, self.operations)
         control.start()
         running.callback(control.stop)
         # The watcher first: what changes while the first listing runs is then a hint, not a gap.
         self.watch = Watcher(
-            self.vault.root,
+            self.opened.vault.root,
             sync.hint,
             lambda _: sync.want_listing(),
-            ignored=self.vault.ignores,
+            ignored=self.opened.vault.ignores,
             mode=self.settings.watch.mode,
             poll_s=self.settings.watch.poll_s,
             wanted=self._wanted,
@@ -237,8 +235,8 @@ class App:
         if not self.alone():
             log.warning("another Memex works on this vault with another state folder; stop one of the two")
         running.callback(self.watch.stop)
-        if self.reranker:
-            self.reranker.start()
+        if self.opened.reranker:
+            self.opened.reranker.start()
         self.head_follower.start()
         running.callback(self.head_follower.stop)
         running.callback(self.services.commits.stop)  # once nothing is written any more
@@ -254,10 +252,10 @@ class App:
         running.callback(sync.interrupt)  # before that: a job may wait for the pass under way
 
     def _vitals(self, loop: asyncio.AbstractEventLoop) -> Vitals:
-        watch, sync = self.watch, self.sync
+        watch, sync = self.watch, self.opened.sync
         return Vitals(
             loop,
-            readable=self.vault.present,
+            readable=self.opened.vault.present,
             watched=lambda: watch is None or watch.supervised,
             still_s=lambda: sync.still_s,
             doing=self.health.doing,

@@ -140,7 +140,7 @@ def judged(work: Path, half: str, *, tell: bool = False) -> Iterator[Row]:
     vault, state = fresh(work, f"consolidate-{half}")
     wanted = plant(vault / "Captures/default", half)
     with App(Settings(vault=VaultSettings(path=vault), state=state)) as app:
-        app.sync.run(accept=True)
+        app.opened.sync.run(accept=True)
         found = app.services.consolidation._look("default", limit=10_000)
     for kind, proposals in (("supersede", found.supersedes), ("merge-duplicates", found.duplicates + found.near)):
         yield scored(f"{kind}, {half}", proposals, wanted[kind], found, tell=tell)
@@ -204,7 +204,7 @@ def cost(work: Path, count: int) -> Row:
         head = f"id: g{n}\ncreated_at: {BEGIN + timedelta(minutes=n):%Y-%m-%dT%H:%M:%S.000Z}\ntags: [{topic[0]}, {topic[1]}]"
         (folder / f"{topic[2].title()} {n}.md").write_text(f"---\n{head}\n---\n{text}\n", "utf-8")
     with App(Settings(vault=VaultSettings(path=vault), state=state), embedder=fake_embedder(FakeEncoder(384))) as app:
-        app.sync.run(accept=True)
+        app.opened.sync.run(accept=True)
         me, peak, done = psutil.Process(), [0], threading.Event()
         base = me.memory_info().rss
 

@@ -26,7 +26,7 @@ def replay(work: Path) -> Iterator[Row]:
         vaults.make(folder / "notes", size, words=120)
         author = Author(folder / "author", folder / "notes", 7)
         live = Live(folder, author, hooks=True)
-        for scope_index in live.world.app.builds.scopes.values():
+        for scope_index in live.world.app.opened.builds.scopes.values():
             scope_index.index.maintain(
                 force=True
             )  # as it is half a minute after a first index, whose pieces cost each search

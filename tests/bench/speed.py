@@ -191,9 +191,9 @@ def first_index(work: Path) -> Iterator[Row]:
     settings = Settings(vault=VaultSettings(path=vault), state=state)
     with App(settings, embedder=embedder) as app:
         begun = time.perf_counter()
-        outcome = app.sync.run(accept=True)
+        outcome = app.opened.sync.run(accept=True)
         whole = time.perf_counter() - begun
-        index = app.builds.scopes["vault"].index
+        index = app.opened.builds.scopes["vault"].index
         texts = [row.text for key in sorted(index._store.documents()) for row in index._store.passages(key)]
         begun = time.perf_counter()
         embedder.documents(texts)
@@ -227,7 +227,7 @@ def first_index(work: Path) -> Iterator[Row]:
 
 def no_change(app: App, size: str, target: float) -> Row:
     """A listing when nothing has changed."""
-    spent = timed([lambda: app.sync.run()] * 5)
+    spent = timed([lambda: app.opened.sync.run()] * 5)
     return Row(
         f"nothing changed: a listing of {size} notes",
         f"<= {target} s",
@@ -246,14 +246,14 @@ def reconcile_10k(work: Path) -> Iterator[Row]:
     embedder.start()
     assert embedder.wait(), embedder.problem
     with App(Settings(vault=VaultSettings(path=vault), state=state), embedder=embedder) as app:
-        app.sync.run(accept=True)
+        app.opened.sync.run(accept=True)
         nothing = no_change(app, "10,000", 1.0)
         yield nothing
         spent = []
         for number in range(5):
             (vault / f"Notes/00/Note {number * 97}.md").write_text(f"changed by a pull {number}\n", "utf-8")
             begun = time.perf_counter()
-            assert app.sync.run().modified == 1
+            assert app.opened.sync.run().modified == 1
             spent.append(time.perf_counter() - begun)
         yield Row(
             "one note of 10,000 changed by a pull",

@@ -52,9 +52,9 @@ def suggest(work: Path, data: Path) -> Iterator[Row]:
             shutil.copytree(vault, folder / "vault")
         flags = {"vault.path": str(folder / "vault"), "state": str(folder / "state")}
         with App.open(load(flags, {"HOME": str(work)})) as app:
-            app.embedder.wait()
+            app.opened.embedder.wait()
             app.operations["index"]({}, lambda _: None)
-            index = app.builds.scopes["vault"].index
+            index = app.opened.builds.scopes["vault"].index
             index.maintain(force=True)  # as a daemon does soon: full text without its index is looked through
             for own_tags in (False, True):
                 yield _row(name, judged(index, folder / "vault", own_tags=own_tags), own_tags=own_tags)

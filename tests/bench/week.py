@@ -184,8 +184,8 @@ def compared(vault: Path, state: Path, work: Path) -> bool:
         assert embedder.wait(), embedder.problem
         with App(Settings(vault=VaultSettings(path=vault), state=folder), embedder=embedder) as app:
             if full:
-                app.sync.run(accept=True)
-            return {scope: scope_index.index.dump() for scope, scope_index in app.builds.scopes.items()}
+                app.opened.sync.run(accept=True)
+            return {scope: scope_index.index.dump() for scope, scope_index in app.opened.builds.scopes.items()}
 
     other = work / "week" / "other"
     shutil.rmtree(other, ignore_errors=True)

@@ -614,7 +614,7 @@ SHORT = {  # each part twice and each fault once; the others take as long and go
 def test_whatever_breaks_inside_no_answer_tells_of_it(tmp_path, fault, part, caplog):
     with running(tmp_path / "state") as rim:
         rim.agent_access.workspace("secret").capture("the word is xqbodyzy")
-        index = rim.world.app.builds.scopes["captures"].index
+        index = rim.world.app.opened.builds.scopes["captures"].index
         holder, name = {
             "store": (index, "_store"),
             "catalog": (index, "_catalog"),
@@ -689,7 +689,7 @@ REAL = {
 def test_a_ledger_that_can_not_be_read_lets_nobody_in_and_says_so_in_our_words(tmp_path):
     with running(tmp_path / "state") as rim:
         stream = listening(rim, rim.secrets["work"])
-        ledger = rim.world.app.ledger
+        ledger = rim.world.app.opened.ledger
         whole, ledger._connection = ledger._connection, Broken(FAULTS["bad database"])
         try:
             for method, path, key in (

@@ -253,7 +253,7 @@ def every_route(probe, key):
 
 def _ended(rim, job):
     """The document of a job that has ended, or the job."""
-    queue = rim.world.app.queue
+    queue = rim.world.app.opened.queue
     until(lambda: queue.job(job).status in ("done", "failed"))
     return queue.job(job).document_id or job
 
@@ -370,11 +370,11 @@ def set_aside(world, *, secrets):
 def tended(world):
     """What the daemon does for its owner now and then, now."""
     services = world.app.services
-    world.app.sync.run()
+    world.app.opened.sync.run()
     services.archive.run()
     services.review.run()
     services.consolidation.run(threading.Event())
-    world.app.sync.run()
+    world.app.opened.sync.run()
 
 
 def probed(folder: Path, key: str, *, secrets: bool):
@@ -463,7 +463,7 @@ def test_no_agent_sets_a_key_that_is_its_owner_s(tmp_path):
                     assert answer.is_error, key
 
         run(saved())
-        rim.world.app.sync.run()
+        rim.world.app.opened.sync.run()
         notes = [path for path in rim.files() if path.startswith("Captures/") and path.endswith(".md")]
         assert len(notes) >= 3 * len(PERSONS)
         for path in notes:

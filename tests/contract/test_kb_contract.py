@@ -45,7 +45,7 @@ def written(space, path, text):
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, "utf-8")
     full = f"Captures/{space.name}/{path}"
-    until(lambda: space.rim.world.app.builds.scopes["captures"].index.at(full) is not None)
+    until(lambda: space.rim.world.app.opened.builds.scopes["captures"].index.at(full) is not None)
 
 
 def rest(space, method, path, **options):
@@ -213,7 +213,7 @@ def test_a_search_without_an_encoder_says_so(tmp_path):
     with running(tmp_path) as rim:
         space = rim.space()
         space.capture("the lonely heron")
-        rim.world.app.embedder.close()
+        rim.world.app.opened.embedder.close()
         with member(space) as one:
             told = one.good("kb_search", query="heron")
         assert (len(told["results"]), told["mode"]) == (1, "text")

@@ -97,7 +97,7 @@ def test_without_an_encoder_search_answers_from_words_and_says_so_and_captures_a
     with running(tmp_path) as rim:
         space = rim.space()
         told = space.capture("the lonely heron")
-        rim.world.app.embedder.close()
+        rim.world.app.opened.embedder.close()
         before = rim.files()
         found = space.rest("POST", "/search", json={"query": "heron"}).json()
         assert [hit["document_id"] for hit in found["results"]] == [told["id"]]
@@ -394,7 +394,7 @@ def test_what_happens_outside_the_inbox_moves_no_number_that_others_are_told(tmp
         before = [rim.rest("GET", "/readyz", key=key).json() for key in (None, space.name, "full")]
         own = rim.rest("GET", "/readyz", key="owner").json()
         rim.world.write("Diary/Mine.md", "dear diary\n")
-        rim.world.app.sync.hint(["Diary/Mine.md"])
+        rim.world.app.opened.sync.hint(["Diary/Mine.md"])
         until(lambda: rim.rest("GET", "/readyz", key="owner").json()["vault"]["documents"] > own["vault"]["documents"])
         rim.world.settled()
         assert [rim.rest("GET", "/readyz", key=key).json() for key in (None, space.name, "full")] == before
@@ -406,7 +406,7 @@ def test_a_vault_that_is_gone_is_told_without_its_path(tmp_path):
         space = rim.space()
         told = space.capture("still in the index")
         rim.world.vault.rename(tmp_path / "elsewhere")
-        rim.world.app.sync.want_listing()
+        rim.world.app.opened.sync.want_listing()
         until(lambda: any("vault" in one for one in rim.rest("GET", "/healthz", key=None).json()["degraded"]))
         answers = [
             rim.rest("GET", "/healthz", key=None),

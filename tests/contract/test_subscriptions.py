@@ -282,7 +282,7 @@ def test_an_index_built_anew_may_have_changed_every_note(rim, space):
 
     async def work():
         async with listening(rim, space.name, [named], mode=MODES[1]) as (_, next_one):
-            return await hears(lambda: rim.world.app.sync.rebuild(fresh=True), next_one)
+            return await hears(lambda: rim.world.app.opened.sync.rebuild(fresh=True), next_one)
 
     assert run(work()) == named
 
@@ -295,7 +295,7 @@ def test_what_is_for_the_owner_alone_is_told_to_nobody(rim, space, mode):
 
     def write(file, line):
         file.write_text(file.read_text().replace("\n---\n", f"\n{line}\n---\n", 1))
-        rim.world.app.sync.run([str(file.relative_to(rim.world.vault))])
+        rim.world.app.opened.sync.run([str(file.relative_to(rim.world.vault))])
 
     def decide():
         write(files[0], f"suggested_tags: [x{time.monotonic_ns()}]")

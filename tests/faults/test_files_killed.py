@@ -47,10 +47,10 @@ def child(folder: str, step: str, nth: str, moment: str, name: str, path: str) -
     elif step == "handled":
         filing.handled.put = Once(filing.handled.put, int(nth), die)  # type: ignore[method-assign]
     elif step == "commit":
-        index = filing.world.app.builds.scopes["captures"].index
+        index = filing.world.app.opened.builds.scopes["captures"].index
         index.commit = Once(index.commit, int(nth), die)  # type: ignore[method-assign]
     else:
-        filing.world.app.vault._calls = Fault(step, int(nth), die).calls
+        filing.world.app.opened.vault._calls = Fault(step, int(nth), die).calls
     wish = order(filing, name, path or None)
     made = filing.inplace.read(wish) if path else filing.files.store(wish)
     os._exit(0 if made == PLANNED else 1)

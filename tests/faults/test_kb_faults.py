@@ -152,7 +152,7 @@ def killed_amid_jobs(folder: Path, kills: int) -> None:
         assert daemon.stop() == 0
     world = World(folder)
     try:
-        left = world.app.queue.sweep(older_s=0)  # files whose job was never written down
+        left = world.app.opened.queue.sweep(older_s=0)  # files whose job was never written down
         assert len(left) <= known.unanswered
         assert not any((folder / "state/staged").iterdir())
         before = world.dump()

@@ -45,7 +45,7 @@ def prepared(folder: Path) -> World:
     for path, text in NOTES.items():
         world.write(path, text)
     world.run()
-    world.app.sync.ready.set()
+    world.app.opened.sync.ready.set()
     return world
 
 
@@ -77,7 +77,7 @@ def test_a_call_that_fails_leaves_all_as_it_was(tmp_path, what, errno):
         if not failed:
             assert done
             break
-        world.app.vault.sweep()  # what could not be taken away at the very end
+        world.app.opened.vault.sweep()  # what could not be taken away at the very end
         assert normal(files(world.vault)) == (end if done else start), at
         if done:
             steps(world)[back]()
@@ -141,7 +141,7 @@ class Dead(BaseException):
         os.kill(os.getpid(), signal.SIGKILL)
 
 world = World(Path(sys.argv[1]))
-world.app.sync.ready.set()
+world.app.opened.sync.ready.set()
 with failing(world, int(sys.argv[3]), Dead, dead=True):
     steps(world)[sys.argv[2]]()
 """

@@ -49,20 +49,20 @@ def die_at(app, place, die):
 
         setattr(owner, name, patched)
 
-    index = app.builds.scopes["captures"].index
+    index = app.opened.builds.scopes["captures"].index
     match place:
         case "queued":
-            before(app.queue, "begin")
+            before(app.opened.queue, "begin")
         case "running":
-            after(app.queue, "begin")
+            after(app.opened.queue, "begin")
         case "logged":
-            after(app.audit, "note")
+            after(app.opened.audit, "note")
         case "written":
             before(index, "commit")
         case "indexed":
             after(index, "commit")
         case "tagged":
-            before(app.queue, "done")
+            before(app.opened.queue, "done")
 
 
 # In this process
@@ -70,8 +70,8 @@ def die_at(app, place, die):
 
 def abandoned(world):
     """Leave the App as kill -9 would, but for what the system frees: no outcome is written down any more."""
-    world.app.queue.give_back = lambda _: None
-    world.app.audit.undone = world.app.audit.taken_back = lambda *_: None
+    world.app.opened.queue.give_back = lambda _: None
+    world.app.opened.audit.undone = world.app.opened.audit.taken_back = lambda *_: None
 
 
 @pytest.mark.parametrize(("place", "after"), CASES)
@@ -95,10 +95,10 @@ def test_a_note_whose_process_died_is_made_once(tmp_path, monkeypatch, place, af
         there = disturbed(world.vault, after)
         world.app = world._open()
         with world.serving():
-            until(lambda: world.app.queue.job(job.id).status == "done")
+            until(lambda: world.app.opened.queue.job(job.id).status == "done")
             world.settled()
         checked(world.vault, job.planned, there, after)
-        assert world.app.queue.job(job.id).document_id == job.planned
+        assert world.app.opened.queue.job(job.id).document_id == job.planned
         assert world.dump() == world.rebuilt(tmp_path / "other")
     finally:
         world.close()
@@ -144,7 +144,7 @@ def doomed(vault: Path, state: Path, place: str) -> None:
     from tests.support.fakes import fake_embedder
 
     app = App(settings_of(vault, state), embedder=fake_embedder())
-    app.sync.run(accept=True)
+    app.opened.sync.run(accept=True)
     with authored(Author("mcp", "kb_addnote", "k", "claude")):
         job = app.agent_access.workspace("default").add_note(TEXT, key="k", tags=["x"])
     sys.stdout.write(json.dumps({"id": job.id, "planned": job.planned}) + "\n")

@@ -283,7 +283,7 @@ def test_eight_agents_upload_fifty_files_each_at_once_and_find_each(tmp_path):
         took = time.monotonic() - begun
         assert errors == []
         assert sum(map(len, found.values())) == AGENTS * FILES
-        until(lambda: rim.world.app.queue.counts()["done"] == AGENTS * FILES, 600)
+        until(lambda: rim.world.app.opened.queue.counts()["done"] == AGENTS * FILES, 600)
         print(f"400 files of 8 agents: taken in {took:.1f} s, read in {time.monotonic() - begun:.1f} s")  # noqa: T201 - what -s shows
         for number, jobs in found.items():
             with member(spaces[number]) as one:

@@ -45,7 +45,7 @@ def first_listing(world):
 @contextmanager
 def no_encoder(world):
     world.run()
-    world.app.embedder.close()
+    world.app.opened.embedder.close()
     yield answers(world)
 
 
@@ -93,21 +93,21 @@ def removals_held(world):
         world.settled()
         for note in (world.vault / "Private").iterdir():
             note.unlink()
-        until(lambda: world.app.sync.held)
+        until(lambda: world.app.opened.sync.held)
         yield answers(world)
 
 
 @contextmanager
 def pass_failed(world):
     world.run()
-    world.app.sync._failed("indexing: the disk is full", 0.0, [])
+    world.app.opened.sync._failed("indexing: the disk is full", 0.0, [])
     yield answers(world)
 
 
 @contextmanager
 def folder_unread(world):
     world.run()
-    world.app.sync._index_pass.unseen = True  # root, who runs some of these tests, may read every folder
+    world.app.opened.sync._index_pass.unseen = True  # root, who runs some of these tests, may read every folder
     yield answers(world)
 
 
@@ -158,7 +158,7 @@ def test_each_degraded_state_is_in_every_answer(world, unwell, words):
 def test_a_missing_vault_is_told_to_whoever_can_still_ask(world):
     world.run()
     world.vault.rename(world.vault.with_name("away"))
-    world.app.sync.run()
+    world.app.opened.sync.run()
     told = "vault missing: its folder is gone"
     assert any(told in sentence for sentence in world.app.health.status(None)["degraded"])
     found = world.app.operations["search"]({"query": "words", "scope": "all", "mode": "text"}, lambda _: None)
@@ -192,7 +192,11 @@ def test_observations_that_vanish_are_made_anew(tmp_path):
         space = world.app.agent_access.workspace("default")
         space.nodes.create([NewNode("Ada", "person", ["wrote of zebras"])])
         (table,) = world.state.rglob("captures-observations.lance")
-        until(lambda: not world.app.builds.lost() and world.app.builds.live.marks.get(table / "chunks.lance"))
+        until(
+            lambda: (
+                not world.app.opened.builds.lost() and world.app.opened.builds.live.marks.get(table / "chunks.lance")
+            )
+        )
         shutil.rmtree(table)
 
         def answered():
@@ -201,7 +205,7 @@ def test_observations_that_vanish_are_made_anew(tmp_path):
             except Unavailable:
                 return ()
 
-        until(lambda: world.app.builds.lost())
-        until(lambda: not world.app.builds.lost() and answered())
+        until(lambda: world.app.opened.builds.lost())
+        until(lambda: not world.app.opened.builds.lost() and answered())
         assert space.nodes.add([("Ada", ["and of quaggas"])])[0][1]
     world.close()

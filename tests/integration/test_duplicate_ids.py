@@ -20,7 +20,7 @@ def world(tmp_path):
     made.git("init", "-q")
     made.app.agent_access.create_workspace("a")  # a path there is shorter than one in `default`
     made.run()
-    made.app.sync.ready.set()
+    made.app.opened.sync.ready.set()
     yield made
     made.close()
 

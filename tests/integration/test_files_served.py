@@ -47,7 +47,7 @@ def test_what_is_dropped_while_the_daemon_runs_is_found(world, tmp_path):
     world.git("add", "-A")
     world.git("commit", "-qm", "before")
     with world.serving():
-        queue = world.app.queue
+        queue = world.app.opened.queue
         made = tmp_path / "made.docx"
         docx(made, "The walrus sleeps on the ice")
         target = world.vault / "Captures/default/papers/Sea cows.docx"
@@ -78,9 +78,9 @@ def test_an_upload_goes_through_the_queue(world, tmp_path):
     staged.write_text("# Plan\n\nThe walrus sleeps.\n")
     with world.serving():
         given = {"name": "plan.txt", "size": 20, "title": None, "tags": ["sea"], "collection": "memory"}
-        job = world.app.queue.add_file("k1", "default", given, staged)
-        until(lambda: world.app.queue.job(job.id).status in ("done", "failed"), 120)
-        done = world.app.queue.job(job.id)
+        job = world.app.opened.queue.add_file("k1", "default", given, staged)
+        until(lambda: world.app.opened.queue.job(job.id).status in ("done", "failed"), 120)
+        done = world.app.opened.queue.job(job.id)
         assert done.error is None
         kept = world.app.agent_access.workspace("default").get(done.document_id)
         assert (kept.record.title, kept.record.collection, kept.record.tags[0]) == ("plan.txt", "memory", "sea")
@@ -96,16 +96,16 @@ def test_a_key_cannot_have_a_file_of_the_vault_read(world, tmp_path):
     staged = tmp_path / "staged"
     staged.write_text("my own text")
     given = {"name": "a.txt", "size": 11, "path": "Captures/default/theirs.txt"}
-    job = world.app.queue.add_file("k1", "default", given, staged)
+    job = world.app.opened.queue.add_file("k1", "default", given, staged)
     world.app.worker.drain([job.id], lambda _: None)
-    kept = world.app.agent_access.workspace("default").get(world.app.queue.job(job.id).document_id)
+    kept = world.app.agent_access.workspace("default").get(world.app.opened.queue.job(job.id).document_id)
     assert "my own text" in kept.content
 
 
 def test_a_missing_file_is_told_where_people_and_agents_look(world):
     world.write("Captures/default/a.txt", "The walrus sleeps.")
     with world.serving():
-        until(lambda: world.app.queue.counts()["done"] == 1, 120)
+        until(lambda: world.app.opened.queue.counts()["done"] == 1, 120)
         (world.vault / "Captures/default/a.txt").unlink()
         until(lambda: world.app.file_import.dropped.facts()["missing"] == ["Captures/default/a.txt"], 60)
         told = world.app.health.status(["default"])["defects"]

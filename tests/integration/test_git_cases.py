@@ -117,7 +117,7 @@ def test_while_git_has_not_finished_no_job_writes_into_a_note(tmp_path):
     world.write("Notes/Pond.md", "shallow, see [[Captures/default/marked]] and [[Captures/default/moved]]\n")
     world.git("add", "-A")
     world.git("commit", "-qm", "before")
-    world.app.sync.ready.set()
+    world.app.opened.sync.ready.set()
     jobs(world)
     world.git("checkout", "-q", "--", ".")
     names = [name for name in MIDST if not name.endswith(".lock")]
@@ -170,7 +170,7 @@ def test_where_git_can_t_help_captures_and_searches_work_and_the_way_out_is_told
     vault = with_remote(tmp_path, "vault")
     make(vault, monkeypatch)
     world = World(tmp_path)
-    world.app.sync.ready.set()
+    world.app.opened.sync.ready.set()
     world.run()
     kept = world.app.agent_access.workspace("default").capture("The whimbrel is a wader.").record
     assert world.found("whimbrel", mode="text") == [kept.path]
@@ -223,7 +223,7 @@ def test_what_is_not_downloaded_is_not_taken_for_gone_by_a_promotion(tmp_path):
     file = world.write("Captures/default/Heron.md", note("c1"))
     links = world.write("Notes/Pond.md", "see [[Captures/default/Heron]]\n")
     world.run()
-    world.app.sync.ready.set()
+    world.app.opened.sync.ready.set()
     evict(file)
     with pytest.raises(MemexError):
         promote(world, "c1")
@@ -242,7 +242,7 @@ def test_what_is_not_downloaded_is_not_taken_for_gone_by_a_promotion(tmp_path):
 def test_copies_that_a_sync_program_set_aside_are_left_to_their_owner(tmp_path):
     world = World(tmp_path)
     world.git("init", "-q", "-b", "main")
-    world.app.sync.ready.set()
+    world.app.opened.sync.ready.set()
     space = world.app.agent_access.workspace("default")
     kept = space.capture("The heron stands in the reeds.", metadata={"title": "Heron"}).record
     original = world.vault / "Captures/default/Heron.md"
@@ -345,7 +345,7 @@ def test_a_conflict_that_obsidian_git_has_left_stops_nothing_but_git(tmp_path, m
     device.close()
     run(tmp_path, "clone", "-q", str(device.bare), str(root))
     world = World(tmp_path, git=GitSettings(quiet_s=0.0))
-    world.app.sync.ready.set()
+    world.app.opened.sync.ready.set()
     world.run()
     world.write("n.md", "ours\n")
     device.there("n.md", "theirs\n")
@@ -357,7 +357,7 @@ def test_a_conflict_that_obsidian_git_has_left_stops_nothing_but_git(tmp_path, m
     kept = space.capture("thought of meanwhile").record
     assert world.found("meanwhile", mode="text") == [kept.path]
     assert world.found("conflicts", mode="text", scope="vault") == []
-    defects = dict(world.app.builds.scopes["vault"].index.defects())
+    defects = dict(world.app.opened.builds.scopes["vault"].index.defects())
     assert defects["n.md"].startswith("merge-conflict")
     before, head = files(root), run(root, "rev-parse", "HEAD")
     assert services.commits.flush() == 0

@@ -157,14 +157,14 @@ def test_hooks_and_the_poll_alone_keep_the_index_true_when_the_watcher_hears_not
     world = World(tmp_path)
     bench = Bench(world.git, world.write, world.vault)
     bench.begin()
-    install(world.app.repo.hooks_folder(), HOOKS, world.state)
+    install(world.app.opened.repo.hooks_folder(), HOOKS, world.state)
     with world.serving():
         world.app.watch.stop()
         until(lambda: world.app.head_follower._stood > 0)  # past the first look
         took = converges(
             bench,
             lambda word: world.found(word, scope="vault", mode="text", limit=50),
-            lambda: world.app.head_follower._marks == world.app.repo.marks(),
+            lambda: world.app.head_follower._marks == world.app.opened.repo.marks(),
         )
     assert world.dump() == world.rebuilt(tmp_path / "again")
     world.close()
@@ -257,7 +257,7 @@ def test_adding_everything_while_captures_are_written_does_not_fail(tmp_path):
     command = [sys.executable, "-m", "syncd.cli", "hook", "install", "--vault", str(world.vault)]
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run([*command, "--state", str(world.state)], env=environ, check=True, capture_output=True)
-    stop, vault, written = threading.Event(), world.app.vault, [0]
+    stop, vault, written = threading.Event(), world.app.opened.vault, [0]
 
     def work():
         while not stop.is_set():

@@ -109,7 +109,7 @@ def test_no_note_is_embedded_again(old, bundled, models):
         assert (outcome.embedded, outcome.changes, outcome.failed, outcome.unchanged) == (0, 0, 0, len(NOTES))
         assert encoder.documents == []
         assert [(job["title"], job["status"]) for job in jobs(world)] == [("report.txt", "queued")]
-        assert not world.app.builds.outdated()
+        assert not world.app.opened.builds.outdated()
         with world.serving():
             until(lambda: jobs(world)[0]["status"] == "done")
             world.settled()

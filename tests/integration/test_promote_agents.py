@@ -92,16 +92,16 @@ def world(tmp_path):
     world = World(tmp_path)
     world.write("Captures/default/A.md", "---\nid: a1\ncreated_at: 2026-11-20\n---\nwords\n")
     world.run()
-    world.app.sync.ready.set()
+    world.app.opened.sync.ready.set()
     yield world
     world.close()
 
 
 @pytest.mark.parametrize("surface", ["mcp", "rest"])
 def test_no_write_of_an_agent_changes_a_persons_key(world, surface):
-    vault = world.app.vault
+    vault = world.app.opened.vault
     raw, _ = vault.read("Captures/default/A.md")
-    digest = world.app.builds.scopes["captures"].index.at("Captures/default/A.md").digest
+    digest = world.app.opened.builds.scopes["captures"].index.at("Captures/default/A.md").digest
     with authored(Author(surface, "some tool")):
         for key in (*PERSONS, "PROMOTE", "Promote_To", "ｐromote", '"promote "'):
             with pytest.raises(InvalidArgument, match="owner's alone"):
@@ -192,7 +192,7 @@ def test_a_mark_and_agents_at_the_same_note_at_once(world):
             file.write_text(raw.replace("---\n", "---\npromote: true\n", 1))
         marked = file.read_text().split("---\n", 2)[2]
         while file.exists():
-            world.app.sync.run(under=[str(file.relative_to(world.vault))])
+            world.app.opened.sync.run(under=[str(file.relative_to(world.vault))])
             own.marked.run()
         stop.set()
         agent.join()

@@ -64,13 +64,13 @@ def costs(folder, monkeypatch, notes):
     with world.serving():
         world.settled(120)
         read, listed = [], []
-        monkeypatch.setattr(world.app.vault, "read", _noted(world.app.vault.read, read))
-        monkeypatch.setattr(world.app.sync, "want_listing", lambda: listed.append(1))
+        monkeypatch.setattr(world.app.opened.vault, "read", _noted(world.app.opened.vault.read, read))
+        monkeypatch.setattr(world.app.opened.sync, "want_listing", lambda: listed.append(1))
         monkeypatch.setattr(world.app.head_follower, "_list_all", lambda: listed.append(1))
         shared.there("Folder 1/Note 1.md", "zqnewx came from afar\n")
         assert world.app.services.remote.pull().files == 1
         until(lambda: world.found("zqnewx", scope="vault", mode="text") == ["Folder 1/Note 1.md"])
-        until(lambda: world.app.head_follower._marks == world.app.repo.marks())
+        until(lambda: world.app.head_follower._marks == world.app.opened.repo.marks())
         world.settled()
     world.close()
     return {*read}, listed

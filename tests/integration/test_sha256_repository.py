@@ -131,10 +131,10 @@ def test_captures_and_promotions_are_committed_and_the_index_follows(world):
         one.path,
         f"{done['target']}\n",
     ]
-    before = world.app.repo.marks()
+    before = world.app.opened.repo.marks()
     world.write("Mine.md", "mine\n")
     world.git("add", "-A")
     world.git("commit", "-qm", "mine")
-    assert head_moves.changed(world.app.repo, before, world.app.repo.marks()) == {"Mine.md"}
+    assert head_moves.changed(world.app.opened.repo, before, world.app.opened.repo.marks()) == {"Mine.md"}
     assert world.app.services.promotions.unpromote(one.id)["target"] == one.path
     assert world.git("status", "--porcelain") == ""

@@ -47,7 +47,7 @@ def line(drawn, label):
 
 
 def test_git_is_told_with_what_waits_and_a_conflict_with_its_way_out(world, tmp_path):
-    world.app.sync.ready.set()
+    world.app.opened.sync.ready.set()
     assert line(drawn(world), "git").startswith("ok on main at ")
     capture(world, "# One\n\ntext")
     capture(world, "# Two\n\nother")
@@ -74,7 +74,7 @@ def test_git_is_told_with_what_waits_and_a_conflict_with_its_way_out(world, tmp_
 
 def test_what_consolidation_proposes_is_told_with_where_it_lies(world):
     assert not line(drawn(world), "reports")
-    world.app.sync.ready.set()
+    world.app.opened.sync.ready.set()
     text = "The pump at station 4 has a flow of 20 litres a minute and runs day and night without a pause."
     capture(world, f"# Pump\n\n{text}")
     capture(world, f"# Pump again\n\n{text}")

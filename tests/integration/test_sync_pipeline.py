@@ -59,7 +59,9 @@ def manifest(root: Path) -> dict[bytes, str]:
 
 
 def indexed(world: World) -> set[str]:
-    return {path for scope_index in world.app.builds.scopes.values() for path in list(scope_index.index.manifest)}
+    return {
+        path for scope_index in world.app.opened.builds.scopes.values() for path in list(scope_index.index.manifest)
+    }
 
 
 def defects(world: World) -> dict[str, list[str]]:
@@ -71,7 +73,7 @@ def defects(world: World) -> dict[str, list[str]]:
 
 def ids(world: World) -> dict[str, str]:
     """The id that each document answers to, by path."""
-    slots = world.app.builds.scopes.values()
+    slots = world.app.opened.builds.scopes.values()
     return {path: scope_index.index.at(path).id for scope_index in slots for path in list(scope_index.index.manifest)}
 
 
@@ -88,7 +90,7 @@ def test_the_gnarly_vault_goes_through_the_whole_pipe(world, tmp_path):
     shapes = gnarly.made(world.vault)
     before = manifest(world.vault)
     world.run()
-    world.app.sync.run()
+    world.app.opened.sync.run()
     told = defects(world)
     files = {shape.path for shape in shapes if shape.outcome == "indexed"}
     readable = {shape.path for shape in shapes if shape.outcome == "unreadable" and os.geteuid() == 0}
@@ -123,13 +125,13 @@ def test_no_bomb_takes_a_second(world):
     beasts = {f"Frontmatter/{beast.name}.md" for beast in BOMBS}
     bombs = [one for one in gnarly.SHAPES if one.path in beasts or one.path.startswith(("Bodies/", "Encodings/"))]
     gnarly.build(world.vault, bombs)
-    world.app.sync.run([""])
+    world.app.opened.sync.run([""])
     slowest = 0.0
     for shape in bombs:
         file = world.vault / shape.path
         os.utime(file, ns=(1, 1))
         begun = time.thread_time()
-        world.app.sync.run([shape.path])
+        world.app.opened.sync.run([shape.path])
         slowest = max(slowest, time.thread_time() - begun)
         assert slowest < 1.0, shape.path
         assert shape.path in indexed(world)
@@ -164,7 +166,7 @@ def test_one_poisoned_note_stops_no_other_and_is_named(tmp_path):
 
 
 def test_a_row_that_the_catalog_refuses_stops_no_other(world):
-    real = world.app.builds.scopes["vault"].index._catalog
+    real = world.app.opened.builds.scopes["vault"].index._catalog
 
     class Refusing:
         def __getattr__(self, name):
@@ -175,23 +177,23 @@ def test_a_row_that_the_catalog_refuses_stops_no_other(world):
                 raise ValueError("b")
             return real.write(upserts=upserts, **others)
 
-    world.app.builds.scopes["vault"].index._catalog = Refusing()
+    world.app.opened.builds.scopes["vault"].index._catalog = Refusing()
     for name in "abc":
         world.write(f"{name}.md", f"the {name} gannet")
     world.run()
     assert indexed(world) == {"a.md", "c.md"}
     assert "b.md" in defects(world)
-    world.app.builds.scopes["vault"].index._catalog = real
+    world.app.opened.builds.scopes["vault"].index._catalog = real
     world.run()
     assert sorted(world.found("gannet")) == ["a.md", "b.md", "c.md"]
     assert "b.md" not in defects(world)
-    assert world.app.builds.scopes["vault"].index._store.count() == 3
+    assert world.app.opened.builds.scopes["vault"].index._store.count() == 3
 
 
 def test_a_removal_that_failed_halfway_leaves_the_note_findable(world):
     workspace = world.app.agent_access.workspace("default")
     kept = workspace.capture("kept heron").record
-    index = world.app.builds.scopes["captures"].index
+    index = world.app.opened.builds.scopes["captures"].index
     real = index._catalog
 
     class Failing:
@@ -206,13 +208,13 @@ def test_a_removal_that_failed_halfway_leaves_the_note_findable(world):
     with pytest.raises(Unavailable):
         workspace.capture("lost stork")
     index._catalog = real
-    world.app.sync.run()
+    world.app.opened.sync.run()
     assert [hit.record.id for hit in workspace.search(Query("heron")).hits] == [kept.id]
     assert index._store.count() == 1
 
 
 def test_a_failed_pass_leaves_its_paths_pending_until_they_are_found(world):
-    index = world.app.builds.scopes["vault"].index
+    index = world.app.opened.builds.scopes["vault"].index
     real = index._store
 
     class Full:
@@ -227,33 +229,33 @@ def test_a_failed_pass_leaves_its_paths_pending_until_they_are_found(world):
         world.write("Late.md", "the fulmar came late\n")
         until(lambda: any("disk is full" in told for told in world.app.health.status(None)["degraded"]))
         for _ in range(10):
-            assert world.app.sync.pending > 0
+            assert world.app.opened.sync.pending > 0
             time.sleep(0.05)
         assert world.found("heron") == []  # searches go on
         index._store = real
         until(lambda: world.found("fulmar") == ["Late.md"])
         world.settled()
-        until(lambda: not world.app.sync.degraded)
+        until(lambda: not world.app.opened.sync.degraded)
 
 
 def test_a_file_that_can_never_be_read_does_not_stay_pending(world):
-    real = world.app.vault.read
+    real = world.app.opened.vault.read
 
     def read(path):
         if path == "Bad.md":
             raise Unavailable("Bad.md: Input/output error")
         return real(path)
 
-    world.app.vault.read = read
+    world.app.opened.vault.read = read
     with quick(index_pass, FINAL=0.05), world.serving():
         world.write("Bad.md", "x")
         world.write("Good.md", "the skua\n")
         until(lambda: world.found("skua") == ["Good.md"])
-        until(lambda: "Bad.md" in world.app.sync.failed)
+        until(lambda: "Bad.md" in world.app.opened.sync.failed)
         world.settled()
         assert "Input/output error" in defects(world)["Bad.md"][0]
-        world.app.vault.read = real
-        world.app.sync.want_listing()
+        world.app.opened.vault.read = real
+        world.app.opened.sync.want_listing()
         until(lambda: "Bad.md" in indexed(world))
         assert "Bad.md" not in defects(world)
 
@@ -336,13 +338,13 @@ def test_a_root_that_goes_and_comes_back_loses_nothing(world):
         aside = world.vault.with_name("aside")
         world.vault.rename(aside)
         world.app.jobs.run("root")
-        until(lambda: any("vault missing" in told for told in world.app.sync.degraded))
+        until(lambda: any("vault missing" in told for told in world.app.opened.sync.degraded))
         assert len(world.found("pipit")) == 3
         with pytest.raises(Unavailable):
             world.app.agent_access.workspace("default").capture("nowhere to put it")
         (aside / "1.md").write_text("the meadow pipit\n")
         aside.rename(world.vault)
-        until(lambda: not world.app.sync.degraded)
+        until(lambda: not world.app.opened.sync.degraded)
         until(lambda: world.found("meadow", mode="text") == ["1.md"])
         assert len(world.found("pipit")) == 3
         # Another folder in its place.
@@ -401,11 +403,11 @@ def test_a_note_dropped_into_the_inbox_is_adopted_once_it_is_quiet_and_git_sees_
             until(lambda: all(b"id:" in (world.vault / "Captures/default" / name).read_bytes() for name in DROPPED))
             world.settled()
             adopted = {name: (world.vault / "Captures/default" / name).read_bytes() for name in (*DROPPED, "typed.md")}
-            passes = world.app.sync.passes["done"]
-            world.app.sync.want_listing()
-            until(lambda: world.app.sync.passes["done"] > passes)
+            passes = world.app.opened.sync.passes["done"]
+            world.app.opened.sync.want_listing()
+            until(lambda: world.app.opened.sync.passes["done"] > passes)
             world.settled()
-            world.app.sync.run()
+            world.app.opened.sync.run()
         for name, raw in adopted.items():
             assert (world.vault / "Captures/default" / name).read_bytes() == raw  # once
         for name, raw in DROPPED.items():
@@ -433,30 +435,30 @@ def test_a_note_dropped_while_the_daemon_was_down_or_busy_is_adopted(tmp_path):
     world = World(tmp_path, sync=SyncSettings(quiet_s=0.05, patience_s=0.2, adopt_s=1.0, listing_s=3600.0))
     try:
         file = world.write("Captures/default/n.md", "the siskin\n")
-        world.app.sync.run()
+        world.app.opened.sync.run()
         assert world.found("siskin") == ["Captures/default/n.md"]
         assert file.read_text() == "the siskin\n"
         world.reopen()  # before it was quiet
         time.sleep(1.0)
-        world.app.sync.run()
+        world.app.opened.sync.run()
         assert "id:" in file.read_text()
     finally:
         world.close()
 
 
 def test_a_note_that_can_not_be_adopted_is_found_all_the_same(world):
-    real = world.app.vault.replace
+    real = world.app.opened.vault.replace
 
     def full(path, raw, *, digest):
         raise Unavailable(f"{path}: the disk is full")
 
-    world.app.vault.replace = full
+    world.app.opened.vault.replace = full
     file = world.write("Captures/default/n.md", "the siskin\n")
-    world.app.sync.run()
+    world.app.opened.sync.run()
     assert world.found("siskin") == ["Captures/default/n.md"]
     assert file.read_text() == "the siskin\n"
-    world.app.vault.replace = real
-    world.app.sync.run()
+    world.app.opened.vault.replace = real
+    world.app.opened.sync.run()
     assert "id:" in file.read_text()
 
 
@@ -469,7 +471,7 @@ def many(world: World, count: int = 40) -> None:
 
 
 def held(world: World) -> bool:
-    return any("removals held" in told for told in world.app.sync.degraded)
+    return any("removals held" in told for told in world.app.opened.sync.degraded)
 
 
 def remove(world: World, count: int = 25) -> None:
@@ -483,15 +485,15 @@ def test_a_mass_removal_is_held_over_a_restart_and_while_the_daemon_was_down(wor
     world.reopen()
     aside = world.vault / "n"
     aside.rename(world.vault.with_name("n"))
-    world.app.sync.run()  # the first listing after a start
+    world.app.opened.sync.run()  # the first listing after a start
     assert held(world)
     assert len(indexed(world)) == 40
     world.reopen()
-    world.app.sync.run()
+    world.app.opened.sync.run()
     assert held(world)
     assert len(world.found("stork", limit=50)) == 40
     world.vault.with_name("n").rename(aside)
-    world.app.sync.run()
+    world.app.opened.sync.run()
     assert not held(world)
     assert len(indexed(world)) == 40
 
@@ -568,11 +570,11 @@ def test_a_commit_does_not_release_the_brake_for_notes_that_it_did_not_take(worl
     world.write("n/000.md", "an edit\n")
     world.git("commit", "-qam", "an edit, committed by a plug-in a moment before the accident")
     remove(world)
-    world.app.sync.run()
+    world.app.opened.sync.run()
     assert held(world)
     assert len(indexed(world)) == 40
     world.git("commit", "-qam", "and the removal as well")
-    world.app.sync.run()
+    world.app.opened.sync.run()
     assert not held(world)
 
 
@@ -610,7 +612,7 @@ def test_a_moved_folder_embeds_nothing_and_trips_no_brake(tmp_path):
         world.reopen()
         asked = documents(world.encoder)
         (world.vault / "Third").rename(world.vault / "Fourth")  # while the daemon is down
-        outcome = world.app.sync.run()
+        outcome = world.app.opened.sync.run()
         assert (outcome.moved, outcome.removed, outcome.embedded) == (300, 0, 0)
         assert documents(world.encoder) == asked
         assert {path.rpartition("/")[2]: own for path, own in ids(world).items()} == before
@@ -681,7 +683,7 @@ def test_a_rebuild_under_captures_loses_nothing_and_searches_go_on(world, tmp_pa
         until(lambda: len(indexed(world)) == 250 + edits + len(kept))
         assert not any("index:" in told for told in world.app.health.degraded())
     assert world.dump() == world.rebuilt(tmp_path / "other")
-    world.app.builds.tidy(grace=0)
+    world.app.opened.builds.tidy(grace=0)
     assert len([one for one in (world.state / "index").iterdir() if one.is_dir()]) == 1
 
 
@@ -699,7 +701,7 @@ def test_the_generation_grows_over_a_rebuild(world):
         world.write("A.md", f"version {number}\n")
         world.run()
     before = world.app.health.status(None)["generation"]
-    world.app.sync.rebuild(fresh=True)
+    world.app.opened.sync.rebuild(fresh=True)
     assert world.app.health.status(None)["generation"] > before
     world.reopen()
     assert world.app.health.status(None)["generation"] > before
@@ -725,7 +727,7 @@ def test_another_encoder_is_embedded_beside_resumed_and_switched_to(tmp_path):
         for number in range(300):
             world.write(f"n/{number:03}.md", f"note {number} about the whinchat, word{number}\n")
         world.run()
-        old = world.app.builds.live.folder
+        old = world.app.opened.builds.live.folder
         slow = Slow(32, identity="new")
         slow.pause = 0.3
         world.reopen(embedder=fake_embedder(slow))
@@ -741,21 +743,21 @@ def test_another_encoder_is_embedded_beside_resumed_and_switched_to(tmp_path):
             until(lambda: world.found("stonechat", mode="text") == ["Saved.md"], 3)
             with pytest.raises(Unavailable):
                 world.app.agent_access.workspace("default").capture("not embedded as the index asks for")
-            assert world.app.builds.live.folder == old
+            assert world.app.opened.builds.live.folder == old
         done = documents(slow)
         assert done < 300
         resumed = Slow(32, identity="new")
         world.reopen(embedder=fake_embedder(resumed))  # interrupted, and gone on with
-        assert world.app.builds.live.folder == old
+        assert world.app.opened.builds.live.folder == old
         with world.serving():
-            until(lambda: world.app.builds.live.made.identity == "new")
+            until(lambda: world.app.opened.builds.live.made.identity == "new")
             until(lambda: not world.app.health.degraded())
             world.settled()
             assert documents(resumed) < 301 - 50
             answer = world.app.operations["search"]({"query": "word7", "scope": "vault"}, lambda _: None)
             assert (answer["mode"], answer["degraded"]) == ("hybrid", [])
             assert world.app.agent_access.workspace("default").capture("embedded again").created
-        world.app.builds.tidy(grace=0)
+        world.app.opened.builds.tidy(grace=0)
         assert not old.exists()
     finally:
         world.close()
@@ -771,17 +773,17 @@ def test_a_build_that_can_not_be_made_keeps_no_edit_out(world, tmp_path):
         world.write("Edit.md", "the whimbrel\n")
         until(lambda: world.found("whimbrel", mode="text") == ["Edit.md"], 10)
         world.app.operations["index"]({"accept_removals": True}, lambda _: None)
-        assert world.app.builds.live.made.identity == "new"
+        assert world.app.opened.builds.live.made.identity == "new"
         assert len(indexed(world)) == 16
 
 
 def test_a_rebuild_without_an_encoder_does_not_throw_the_vectors_away(world):
     world.write("a.md", "the whimbrel\n")
     world.run()
-    world.app.embedder.close()
+    world.app.opened.embedder.close()
     with pytest.raises(Unavailable, match="no vectors"):
         world.app.operations["index"]({"full": True}, lambda _: None)
-    assert world.app.builds.scopes["vault"].index.wordbound == 0
+    assert world.app.opened.builds.scopes["vault"].index.wordbound == 0
 
 
 # (g) an encoder that breaks
@@ -849,8 +851,8 @@ def test_captures_and_saves_do_not_wait_behind_a_bulk_run(tmp_path):
             world.write("Saved.md", "a save in a hurry, a goosander\n")
             until(lambda: world.found("goosander", mode="text") == ["Saved.md"], 4)
             assert world.found("smew", mode="text", scope="captures") == [captured.record.path]
-            assert not world.app.sync.ready.is_set(), "the bulk run was over too soon to tell"
-            assert world.app.sync.pending > 0
+            assert not world.app.opened.sync.ready.is_set(), "the bulk run was over too soon to tell"
+            assert world.app.opened.sync.pending > 0
             slow.pause = 0.0
         assert took < 0.4
         assert len(indexed(world)) == 482
@@ -865,7 +867,7 @@ def ended(world: World):
     with ExitStack() as running:
         world.app._start(running)
         yield
-        assert world.app.sync.ready.wait(60)
+        assert world.app.opened.sync.ready.wait(60)
         world.settled()
 
 
@@ -885,25 +887,25 @@ def test_a_pipe_with_nothing_to_do_does_nothing(world):
 
     def passes(seconds: float) -> int:
         count = 0
-        real = world.app.vault.listing
+        real = world.app.opened.vault.listing
 
         def listing(under=""):
             nonlocal count
             count += 1
             return real(under)
 
-        world.app.vault.listing = listing
+        world.app.opened.vault.listing = listing
         time.sleep(seconds)
-        world.app.vault.listing = real
+        world.app.opened.vault.listing = real
         return count
 
     remove(world, 30)
     (world.vault / "Words.md").unlink()
     with world.serving():
         until(lambda: held(world))
-        assert world.app.builds.scopes["vault"].index.wordbound == 1
+        assert world.app.opened.builds.scopes["vault"].index.wordbound == 1
         assert passes(1.5) <= 2
-        assert world.app.sync.pending == 0
+        assert world.app.opened.sync.pending == 0
         world.vault.rename(world.vault.with_name("away"))
         world.app.jobs.run("root")
         until(lambda: any("vault missing" in told for told in world.app.health.degraded()))
@@ -919,7 +921,7 @@ def test_an_index_taken_away_under_the_daemon_is_built_anew_and_never_answers_wi
     many(world)
     with world.serving():
         world.settled()
-        live = world.app.builds.live.folder
+        live = world.app.opened.builds.live.folder
         ((live / part) if part else live.parent).rename(world.state / "taken")
         shutil.rmtree(world.state / "taken", ignore_errors=True)
         seen = []
@@ -931,10 +933,10 @@ def test_an_index_taken_away_under_the_daemon_is_built_anew_and_never_answers_wi
                 seen.append(error.message)
                 continue
             assert len(answer["hits"]) == 40 or answer["degraded"]
-            if len(answer["hits"]) == 40 and not answer["degraded"] and world.app.builds.live.whole():
+            if len(answer["hits"]) == 40 and not answer["degraded"] and world.app.opened.builds.live.whole():
                 break
             time.sleep(0.05)
-        assert world.app.builds.live.whole()
+        assert world.app.opened.builds.live.whole()
         assert world.app.agent_access.workspace("default").capture("kept in the new one").created
         world.settled()
     world.reopen()
@@ -945,7 +947,7 @@ def test_an_index_whose_searches_fail_while_the_daemon_runs_is_built_anew(world)
     many(world)
     with world.serving():
         world.settled()
-        broken = world.app.builds.live.folder
+        broken = world.app.opened.builds.live.folder
         for file in (broken / "vault.lance").rglob("*"):
             if file.is_file() and "_versions" not in file.parts:
                 file.unlink()  # one by one: the folders that were opened stay where they were
@@ -955,7 +957,7 @@ def test_an_index_whose_searches_fail_while_the_daemon_runs_is_built_anew(world)
                 return len(world.found("stork", mode="text", limit=50)) == 40 and not world.app.health.degraded()
 
         until(searched, 60)
-        assert world.app.builds.live.folder != broken
+        assert world.app.opened.builds.live.folder != broken
 
 
 @pytest.mark.parametrize(
@@ -966,7 +968,7 @@ def test_an_index_harmed_before_the_start_is_mended_and_says_so(world, harm):
 
     many(world)
     world.run()
-    live = world.app.builds.live.folder
+    live = world.app.opened.builds.live.folder
     world.close()
     for part in harm.split(" and "):
         match part:
@@ -983,11 +985,11 @@ def test_an_index_harmed_before_the_start_is_mended_and_says_so(world, harm):
     world.app = world._open()
     before = world.app.operations["search"]({"query": "stork", "scope": "all", "limit": 50}, lambda _: None)
     assert len(before["hits"]) == 40 or before["degraded"], harm
-    world.app.sync.run()
+    world.app.opened.sync.run()
     after = world.app.operations["search"]({"query": "stork", "scope": "all", "limit": 50}, lambda _: None)
     assert len(after["hits"]) == 40
     assert not after["degraded"]
     world.reopen()
-    world.app.sync.run()
+    world.app.opened.sync.run()
     assert not world.app.health.degraded()
     assert len(world.found("stork", limit=50)) == 40

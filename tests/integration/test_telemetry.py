@@ -152,7 +152,7 @@ def test_no_agent_s_key_sees_a_number_of_the_vault(rim):
 
 
 def test_a_degraded_search_is_counted(rim):
-    rim.world.app.embedder.close()
+    rim.world.app.opened.embedder.close()
     assert rim.rest("POST", "/search", json={"query": "x"}).json()["degraded"]
     found, _ = scraped(rim)
     assert found[("memex_degraded_searches_total",)] == 1

@@ -85,7 +85,7 @@ from tests.support.agent_writes import undo
 from tests.support.world import World
 
 world, left = World(Path(sys.argv[1])), int(sys.argv[2])
-write = world.app.vault._calls
+write = world.app.opened.vault._calls
 names = ("write", "fsync", "exchange", "rename", "unlink")
 def dying(real):
     def call(*given, **more):
@@ -96,7 +96,7 @@ def dying(real):
         return real(*given, **more)
     return call
 from dataclasses import replace
-world.app.vault._calls = replace(write, **{name: dying(getattr(write, name)) for name in names})
+world.app.opened.vault._calls = replace(write, **{name: dying(getattr(write, name)) for name in names})
 undo(world)
 print("done")
 """
@@ -129,7 +129,7 @@ def test_a_kill_at_any_call_leaves_each_note_before_or_after_and_the_same_again_
         try:
             undo(world)
             assert inbox(world) == {}
-            assert world.app.audit.found(1)
+            assert world.app.opened.audit.found(1)
             again = undo(world)
             assert (again["done"], again["skipped"]) == ([], [])
         finally:

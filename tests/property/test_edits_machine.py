@@ -47,7 +47,7 @@ class Hands(RuleBasedStateMachine):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="memex-hands-"))
         self.world = World(self.folder)
-        self.world.app.enricher.by = "off"
+        self.world.app.opened.enricher.by = "off"
         self.notes: dict[str, Note] = {}
         self.clock = BEGIN
 
@@ -157,7 +157,7 @@ class Hands(RuleBasedStateMachine):
     @rule()
     def restart(self):
         self.world.reopen()
-        self.world.app.enricher.by = "off"
+        self.world.app.opened.enricher.by = "off"
 
     def compare_with_model(self):
         for id, note in self.notes.items():
@@ -168,7 +168,7 @@ class Hands(RuleBasedStateMachine):
             assert sorted(own) == sorted(note.tags)
             told = (record.path, record.version, record.created_at, record.updated_at)
             assert told == (note.path, note.version, note.created_at, note.updated_at)
-        assert not self.world.app.sync.edits.waiting
+        assert not self.world.app.opened.sync.edits.waiting
 
     def check(self):
         self.look()

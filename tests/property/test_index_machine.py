@@ -133,7 +133,7 @@ class Vault(RuleBasedStateMachine):
     def delete(self, data):
         path = data.draw(st.sampled_from(sorted(self.captured)))
         self.world.run()
-        record = self.world.app.builds.scopes["captures"].index.at(path)
+        record = self.world.app.opened.builds.scopes["captures"].index.at(path)
         self.world.app.agent_access.workspace(record.workspace).delete(record.id)
         del self.captured[path]
 
@@ -149,7 +149,7 @@ class Vault(RuleBasedStateMachine):
         part=st.sampled_from(["_store", "_catalog"]), scope=st.sampled_from(["captures", "vault"]), after=st.booleans()
     )
     def crash(self, part, scope, after):
-        index = self.world.app.builds.scopes[scope].index
+        index = self.world.app.opened.builds.scopes[scope].index
         real = getattr(index, part)
         setattr(index, part, Crashing(real, after=after))
         try:
@@ -162,7 +162,7 @@ class Vault(RuleBasedStateMachine):
 
     @rule(text=st.text(min_size=1, max_size=40))
     def crash_in_capture(self, text):
-        index = self.world.app.builds.scopes["captures"].index
+        index = self.world.app.opened.builds.scopes["captures"].index
         real = index._catalog
         index._catalog = Crashing(real, after=False)
         try:

@@ -128,7 +128,7 @@ class Base(RuleBasedStateMachine):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="memex-kb-"))
         self.world = World(self.folder, enrich=EnrichSettings(by="off"))
-        key, _ = self.world.app.keys.create("agent", workspaces=("default",), now=now_ms())
+        key, _ = self.world.app.opened.keys.create("agent", workspaces=("default",), now=now_ms())
         self.caller = Caller(key)
         self.docs: dict[str, Doc] = {}
         self.gone: set[str] = set()  # ids that were deleted
@@ -170,7 +170,7 @@ class Base(RuleBasedStateMachine):
         return sorted(self.docs.values(), key=lambda doc: doc.id)[pick % len(self.docs)]
 
     def path(self, doc: Doc) -> Path:
-        record = self.world.app.builds.scopes["captures"].index.record(doc.id, "default")
+        record = self.world.app.opened.builds.scopes["captures"].index.record(doc.id, "default")
         assert record is not None, doc
         return self.world.vault / record.path
 
@@ -372,8 +372,12 @@ class Base(RuleBasedStateMachine):
     def die_at_work(self, left: int, after: bool) -> None:
         """Killed at any write of a job; the next life carries it out."""
         app, fate = self.world.app, Fate(left, after)
-        index, vault, run = app.builds.scopes["captures"].index, app.agent_access._tools.vault, app.ledger.run
-        parts = (index, "_catalog"), (index, "_store"), (app.ledger, "run")
+        index, vault, run = (
+            app.opened.builds.scopes["captures"].index,
+            app.agent_access._tools.vault,
+            app.opened.ledger.run,
+        )
+        parts = (index, "_catalog"), (index, "_store"), (app.opened.ledger, "run")
         reals = [getattr(holder, name) for holder, name in parts]
         for (holder, name), real in zip(parts, reals, strict=True):
             setattr(holder, name, Mortal(real, fate) if name != "run" else lambda *given: fate.met(lambda: run(*given)))

@@ -55,11 +55,11 @@ def test_law_1_captures_only(world):
     assert [record.id for record in workspace.recent()] == [mine.id]
     assert world.found("zanzibar safe", scope="vault")  # the owner finds it
     # What the rim is given holds no index of the vault proper: neither a workspace nor the desk's own tools.
-    vault_index = world.app.builds.scopes["vault"].index
+    vault_index = world.app.opened.builds.scopes["vault"].index
     assert isinstance(vault_index, Index)
     reachable = held_by(workspace._tools.captures, leave=(World,)) | held_by(workspace._tools.vault, leave=(World,))
     assert id(vault_index) not in reachable
-    assert id(world.app.builds.scopes["vault"]) not in reachable
+    assert id(world.app.opened.builds.scopes["vault"]) not in reachable
     assert isinstance(agent_access, AgentAccess)
 
 
@@ -74,9 +74,9 @@ def test_law_2_a_person_promotes(world):
             with pytest.raises(InvalidArgument):
                 agent_access.capture("words", metadata={key: True})
             with pytest.raises(InvalidArgument):  # whatever tool would let it through
-                world.app.vault.create("Captures/default/X.md", f"---\n{key}: true\n---\n".encode())
+                world.app.opened.vault.create("Captures/default/X.md", f"---\n{key}: true\n---\n".encode())
     world.run()
-    world.app.sync.ready.set()
+    world.app.opened.sync.ready.set()
     marked.run()
     assert [str(note.relative_to(world.vault)) for note in world.vault.rglob("*.md")] == [mine.path]
     file = world.vault / mine.path
@@ -122,7 +122,7 @@ def test_law_4_acknowledged_is_durable_and_findable(world):
 def test_law_4_a_capture_that_can_not_be_embedded_changes_nothing(world):
     workspace = world.app.agent_access.workspace("default")
     before = sorted(world.vault.rglob("*"))
-    world.app.embedder.close()
+    world.app.opened.embedder.close()
     with pytest.raises(Unavailable):
         workspace.capture("never seen")
     assert sorted(world.vault.rglob("*")) == before
@@ -137,7 +137,7 @@ def test_law_4_a_capture_that_can_not_be_indexed_changes_nothing(world, part):
     workspace = world.app.agent_access.workspace("default")
     kept = workspace.capture("kept all along").record
     before = {path: path.read_bytes() for path in world.vault.rglob("*.md")}
-    index = world.app.builds.scopes["captures"].index
+    index = world.app.opened.builds.scopes["captures"].index
 
     class Failing:
         def __init__(self, real):
@@ -189,9 +189,11 @@ def test_law_6_events_are_hints(world):
     with world.serving():
         world.app.watch.stop()  # deaf from here on
         world.write("Missed.md", "nobody told us about the pelican\n")
-        world.app.sync.want_listing()
+        world.app.opened.sync.want_listing()
         until(lambda: world.found("pelican") == ["Missed.md"])
-        world.app.sync.hint(["Missed.md", "Never.md", "..", "no/such/folder"])  # hints that are wrong cost a look
+        world.app.opened.sync.hint(
+            ["Missed.md", "Never.md", "..", "no/such/folder"]
+        )  # hints that are wrong cost a look
         world.settled()
         assert world.found("pelican") == ["Missed.md"]
 
@@ -202,24 +204,24 @@ def test_law_7_absence_is_not_deletion(world):
     world.run()
     aside = world.vault.with_name("aside")
     world.vault.rename(aside)
-    world.app.sync.run()
-    assert world.app.sync.degraded
+    world.app.opened.sync.run()
+    assert world.app.opened.sync.degraded
     assert len(world.found("stork", limit=50)) == 40
     aside.rename(world.vault)
-    world.app.sync.run()
-    assert not world.app.sync.degraded
+    world.app.opened.sync.run()
+    assert not world.app.opened.sync.degraded
     # A mass removal is held, and shown, until it is certain or a person says so.
     for number in range(30):
         (world.vault / f"n/{number}.md").unlink()
-    world.app.sync.ready.set()
-    outcome = world.app.sync.run()
+    world.app.opened.sync.ready.set()
+    outcome = world.app.opened.sync.run()
     assert outcome.removed == 0
     assert any("removals held" in sentence for sentence in world.app.health.status(None)["degraded"])
     assert world.app.health.facts()["removals_held"] == 30
     assert len(world.found("stork", limit=50)) == 40
     told = world.app.operations["index"]({"accept_removals": True}, lambda _: None)
     assert told["removed"] == 30
-    assert not world.app.sync.degraded
+    assert not world.app.opened.sync.degraded
     assert len(world.found("stork", limit=50)) == 10
 
 
@@ -230,10 +232,10 @@ def test_law_7_an_unreadable_folder_removes_nothing(world, tmp_path):
     world.run()
     (world.vault / "secret").rename(tmp_path / "away")
     (world.vault / "secret").symlink_to(tmp_path / "nowhere")  # a folder that can't be entered
-    world.app.sync.run()
+    world.app.opened.sync.run()
     (world.vault / "secret").unlink()
     (tmp_path / "away").rename(world.vault / "secret")
-    world.app.sync.run()
+    world.app.opened.sync.run()
     assert world.found("osprey") == ["secret/One.md"]
 
 
@@ -248,8 +250,8 @@ def test_law_7_a_checkout_that_removes_most_notes_is_meant(world):
     world.git("commit", "-qm", "many")
     world.run()
     world.git("checkout", "-q", "HEAD~1")
-    world.app.sync.ready.clear()
-    outcome = world.app.sync.run()
+    world.app.opened.sync.ready.clear()
+    outcome = world.app.opened.sync.run()
     assert outcome.removed == 40
     assert world.found("crane", mode="text") == []
 
@@ -263,7 +265,7 @@ def test_law_8_nothing_is_silent(world):
     assert defects["Broken.md"].startswith("bad-frontmatter")
     assert "Pipe.md" in defects
     assert world.app.health.status(())["defects"] == []
-    world.app.embedder.close()
+    world.app.opened.embedder.close()
     assert any("encoder" in sentence for sentence in world.app.health.status(())["degraded"])
     answer = world.app.agent_access.workspace("default").search(Query("anything"))
     assert answer.mode == "text"
@@ -327,10 +329,10 @@ def test_an_encoder_that_comes_late_embeds_what_was_found_by_words(tmp_path):
         world.write("Later.md", "the plover\n")
         world.run()
         assert world.found("plover") == ["Later.md"]
-        assert world.app.builds.scopes["vault"].index.wordbound == 1
+        assert world.app.opened.builds.scopes["vault"].index.wordbound == 1
         world.reopen()
         world.run()
-        assert world.app.builds.scopes["vault"].index.wordbound == 0
+        assert world.app.opened.builds.scopes["vault"].index.wordbound == 0
         assert world.dump() == world.rebuilt(tmp_path / "other")
     finally:
         world.close()

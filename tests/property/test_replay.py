@@ -59,7 +59,7 @@ def true(live, touched, number):
     """The index is what the files say, once the pass under way has ended."""
     found = live.differences(touched)
     if found:
-        until(lambda: live.world.app.sync.progress is None)
+        until(lambda: live.world.app.opened.sync.progress is None)
         found = live.differences(touched)
     assert found == [], f"after commit {number}"
 

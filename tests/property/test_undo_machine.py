@@ -88,12 +88,12 @@ class Story:
 
     def stamp(self, path):
         """The daemon itself writes a property, because of what the note says."""
-        raw, _ = self.world.app.vault.read(path)
+        raw, _ = self.world.app.opened.vault.read(path)
         if b"\npromote: false" not in raw and raw.startswith(b"---\n"):
             from hashlib import sha256
 
             with authored(Author("daemon", "review")):
-                self.world.app.vault.replace(
+                self.world.app.opened.vault.replace(
                     path, raw.replace(b"---\n", b"---\npromote: false\n", 1), digest=sha256(raw).hexdigest()
                 )
 
@@ -130,7 +130,7 @@ def unstamped(files):
 
 def tick(world):
     """A moment after everything that is in the log."""
-    last = max([0, *(entry.at for entry in world.app.audit.found(1))]) + 1
+    last = max([0, *(entry.at for entry in world.app.opened.audit.found(1))]) + 1
     while time.time_ns() // 1_000_000 <= last:
         time.sleep(0.001)
     return last

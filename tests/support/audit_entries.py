@@ -28,7 +28,7 @@ def unwritable(ledger):
 
 def told(world, after=0):
     """What the log says, shortly."""
-    return [(entry.kind, entry.surface, entry.tool, entry.path) for entry in world.app.audit.entries(after + 1)]
+    return [(entry.kind, entry.surface, entry.tool, entry.path) for entry in world.app.opened.audit.entries(after + 1)]
 
 
 def owner(world, name, **given):

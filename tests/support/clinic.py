@@ -24,7 +24,7 @@ class Clinic:
         (self.vault / "Captures/default/C.md").write_text("words of a capture")
         self.settings = replace(settings_of(self.vault, self.state), server=ServerSettings(port=0))
         with self.opened() as app:
-            app.sync.run(accept=True)
+            app.opened.sync.run(accept=True)
         shutil.copytree(models, self.state / "models", copy_function=link_or_copy)
 
     def opened(self):
@@ -42,7 +42,7 @@ class Clinic:
 
         with self.opened() as app, ExitStack() as running:
             app._start(running)
-            assert app.sync.ready.wait(60)
+            assert app.opened.sync.ready.wait(60)
             yield app
 
 

@@ -51,23 +51,23 @@ class Filing:
     def _open(self, free: int = 0) -> None:
         app = self.world.app
         tools = app.agent_access._tools
-        app.vault._wanted = lambda path, size: droppable(path, size, known=KNOWN, most=1_000_000)
+        app.opened.vault._wanted = lambda path, size: droppable(path, size, known=KNOWN, most=1_000_000)
         self.staged = self.world.state / "staged"
         self.staged.mkdir(exist_ok=True)
-        self.handled = ImportedFiles(app.ledger)
-        self.beside: Beside = app.sync.beside
-        parts = tools, self.handled, self.beside, Converter(KNOWN, kind_of, self.reader), app.sync.noted
+        self.handled = ImportedFiles(app.opened.ledger)
+        self.beside: Beside = app.opened.sync.beside
+        parts = tools, self.handled, self.beside, Converter(KNOWN, kind_of, self.reader), app.opened.sync.noted
         self.files, self.inplace = UploadedFiles(*parts, free=free), InboxFiles(*parts, scratch=self.staged, free=free)
         self.dropped = InboxFileScanner(
-            app.vault,
-            app.builds.scopes["captures"],
+            app.opened.vault,
+            app.opened.builds.scopes["captures"],
             self.handled,
             lambda workspace, given: self.queued.append((workspace, dict(given))),
             lambda: True,
             inbox="Captures",
             quiet_s=0.0,
         )
-        app.sync.on_listing(self.dropped.seen)
+        app.opened.sync.on_listing(self.dropped.seen)
 
     def reopen(self, *, free: int = 0) -> None:
         self.world.reopen()

@@ -179,7 +179,7 @@ def running(
         if fill:
             fill(rim.world)
         _listen(opened, rim, lambda told, stop: rim.world.app.serve(lambda ready: told(ready.url), stop))
-        assert rim.world.app.sync.ready.wait(60)
+        assert rim.world.app.opened.sync.ready.wait(60)
         yield rim
 
 
@@ -218,7 +218,7 @@ def _opened(
     opened.callback(world.close)
     for name in ("default", "work", "secret"):
         world.app.agent_access.create_workspace(name)
-    return Rim("", world, encoder, _secrets(world.app.keys))
+    return Rim("", world, encoder, _secrets(world.app.opened.keys))
 
 
 def _listen(opened: ExitStack, rim: Rim, work: Callable[[Callable[[str], None], threading.Event], object]) -> None:

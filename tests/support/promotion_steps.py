@@ -29,7 +29,7 @@ def failing(world: World, at: int, error: Callable[[], BaseException], *, dead: 
 
         return call
 
-    vault, ledger = world.app.vault, world.app.ledger
+    vault, ledger = world.app.opened.vault, world.app.opened.ledger
     whole, run = vault._calls, ledger.run
     vault._calls = replace(whole, **{name: wrapped(getattr(whole, name)) for name in CALLS})
     if dead:

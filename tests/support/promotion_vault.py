@@ -22,7 +22,7 @@ def files(world):
 
 
 def consistent(world, tmp_path):
-    assert world.app.sync.run(accept=True).changes == 0, "nothing was left to index"
+    assert world.app.opened.sync.run(accept=True).changes == 0, "nothing was left to index"
     assert world.dump() == world.rebuilt(tmp_path / "other")
 
 

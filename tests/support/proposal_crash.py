@@ -31,8 +31,8 @@ def main(folder: Path, at: int) -> None:
     """Look at the boxes once; the number of calls is on stdout if it lived."""
     app, calls = World(folder).app, count(1)
     for owner, names in (
-        (app.vault, ("create", "replace", "remove")),
-        (app.ledger, ("run",)),
+        (app.opened.vault, ("create", "replace", "remove")),
+        (app.opened.ledger, ("run",)),
         (app.services.commits, ("commit",)),
     ):
         for name in names:

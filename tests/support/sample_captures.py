@@ -55,7 +55,7 @@ class Inbox:
         self.app.services.consolidation._look = lambda name: self.found.get(name) or _nothing(name)
 
     def record(self, id: str) -> Record:
-        found = self.app.builds.scopes["captures"].index.record(id)
+        found = self.app.opened.builds.scopes["captures"].index.record(id)
         assert found is not None, id
         return found
 

@@ -471,8 +471,8 @@ def dumped(vault, state, *, run):
     app = App(settings_of(vault, state), embedder=fake_embedder())
     try:
         if run:
-            app.sync.run(accept=True)
-        return {scope: scope_index.index.dump() for scope, scope_index in app.builds.scopes.items()}
+            app.opened.sync.run(accept=True)
+        return {scope: scope_index.index.dump() for scope, scope_index in app.opened.builds.scopes.items()}
     finally:
         app.close()
 

@@ -124,16 +124,18 @@ class Live:
     def __init__(self, folder: Path, author: Author, *, hooks: bool) -> None:
         git(author.folder.parent, "clone", "-q", str(author.folder), str(folder / "vault"))
         self.world = World(folder, sync=LEFT)
-        self.world.app.sync.run(accept=True)
+        self.world.app.opened.sync.run(accept=True)
         if hooks:
-            install(self.world.app.repo.hooks_folder(), HOOKS, self.world.state)
+            install(self.world.app.opened.repo.hooks_folder(), HOOKS, self.world.state)
 
     def goes(self, commit: str, how: str) -> tuple[float, float, set[str]]:
         """Go to a commit by `git HOW`: the seconds until what it brought was indexed, and until all that it touched was; that."""
         vault = self.world.vault
         git(vault, "fetch", "-q", "origin")
         touched = set(filter(None, git(vault, "diff", "-z", "--no-renames", "--name-only", "HEAD", commit).split("\0")))
-        touched = {path for path in touched if path.lower().endswith(".md") and not self.world.app.vault.ignores(path)}
+        touched = {
+            path for path in touched if path.lower().endswith(".md") and not self.world.app.opened.vault.ignores(path)
+        }
         begun = time.monotonic()
         words = ("merge", "-q", "--ff-only", commit) if how == "merge" else ("checkout", "-q", "--detach", commit)
         git(vault, *words)
@@ -153,21 +155,21 @@ class Live:
 
     def true(self, path: str) -> bool:
         """Whether the index has of this path what the file holds."""
-        record = self.world.app.builds.scopes[place(path).scope].index.at(path)
+        record = self.world.app.opened.builds.scopes[place(path).scope].index.at(path)
         return (record.digest if record else "") == _sha(self.world.vault / path)
 
     def differences(self, touched: Collection[str]) -> list[str]:
         """Where the index is not what the files say: in which notes there are, and in the passages of those touched."""
         known = {
             path: entry.digest
-            for scope_index in self.world.app.builds.scopes.values()
+            for scope_index in self.world.app.opened.builds.scopes.values()
             for path, entry in scope_index.index.manifest.items()
         }
         there = {path: _sha(self.world.vault / path) for path in self.files()}
         found = [f"digest of {path}" for path in known.keys() | there.keys() if known.get(path) != there.get(path)]
         for path in sorted(touched & there.keys())[:LOOKED]:
-            index = self.world.app.builds.scopes[place(path).scope].index
-            raw, stat = self.world.app.vault.read(path)
+            index = self.world.app.opened.builds.scopes[place(path).scope].index
+            raw, stat = self.world.app.opened.vault.read(path)
             (ready,) = index.prepare([(parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000), stat)])
             if [chunk.text for chunk in ready.chunks] != list(index.passages(index.at(path))):
                 found.append(f"passages of {path}")
@@ -179,7 +181,7 @@ class Live:
             folders[:] = [name for name in folders if not name.startswith(".")]
             for name in names:
                 path = str(Path(folder, name).relative_to(root))
-                if name.lower().endswith(".md") and not self.world.app.vault.ignores(path):
+                if name.lower().endswith(".md") and not self.world.app.opened.vault.ignores(path):
                     yield path
 
 

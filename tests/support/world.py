@@ -57,19 +57,19 @@ class World:
 
     def run(self, **given: Any) -> Any:
         """One pass over the whole vault."""
-        return self.app.sync.run(accept=True, **given)
+        return self.app.opened.sync.run(accept=True, **given)
 
     def dump(self) -> dict[str, Any]:
         """All that the indexes hold, independent of how it came there."""
-        return {scope: scope_index.index.dump() for scope, scope_index in self.app.builds.scopes.items()}
+        return {scope: scope_index.index.dump() for scope, scope_index in self.app.opened.builds.scopes.items()}
 
     def rebuilt(self, folder: Path) -> dict[str, Any]:
         """What an index made from scratch of the same files holds."""
         shutil.rmtree(folder, ignore_errors=True)
         app = App(settings_of(self.vault, folder, **self._sections), embedder=fake_embedder(FakeEncoder()))
         try:
-            app.sync.run(accept=True)
-            return {scope: scope_index.index.dump() for scope, scope_index in app.builds.scopes.items()}
+            app.opened.sync.run(accept=True)
+            return {scope: scope_index.index.dump() for scope, scope_index in app.opened.builds.scopes.items()}
         finally:
             app.close()
 
@@ -85,12 +85,12 @@ class World:
 
         with ExitStack() as running:
             self.app._start(running)
-            assert self.app.sync.ready.wait(60)
+            assert self.app.opened.sync.ready.wait(60)
             yield
 
     def settled(self, within: float = PATIENCE) -> None:
         """Wait until nothing is pending."""
-        until(lambda: self.app.sync.pending == 0, within)
+        until(lambda: self.app.opened.sync.pending == 0, within)
 
     def git(self, *words: str) -> str:
         return subprocess.run(

@@ -300,9 +300,9 @@ def _built(patient: Patient) -> str:
 
 
 def _rebuilt(app: type[App], patient: Patient) -> None:
-    with app.open(patient.settings) as opened:
-        opened.embedder.wait()
-        opened.operations["index"]({"full": True}, lambda _: None)
+    with app.open(patient.settings) as running:
+        running.opened.embedder.wait()
+        running.operations["index"]({"full": True}, lambda _: None)
 
 
 def encoder(patient: Patient) -> Iterator[Finding]:

@@ -250,12 +250,12 @@ def asking(*, fresh: bool = False, current: bool = False) -> Iterator[Callable[[
                     time.sleep(0.2)
                 else:
                     if current:
-                        app.builds.recalled()
+                        app.opened.builds.recalled()
                         app.operations["index"]({}, progress)
-                    elif operation.startswith(GRAPH) and not app.builds.scopes["captures"].index.listed:
+                    elif operation.startswith(GRAPH) and not app.opened.builds.scopes["captures"].index.listed:
                         talk("memex: the notes have not been read yet, so nodes are missing: run `memex index`")
             if operation in EMBEDDING:
-                app.builds.recalled()
+                app.opened.builds.recalled()
             return app.operations[operation](given, progress)
 
         yield one

@@ -101,7 +101,7 @@ def test_a_daemon_s_searches_are_ordered_by_a_real_model(tmp_path, known):
 
         with world.serving():
             assert search().hits[0].record.title == "cold"
-            until(lambda: world.app.reranker.state == "ready", 120)
+            until(lambda: world.app.opened.reranker.state == "ready", 120)
             answer = search()
             assert [hit.record.title for hit in answer.hits] == ["hot", "warm", "cold"]
             assert answer.degraded == ()

@@ -329,7 +329,7 @@ def test_nobody_else_waits_for_it(tmp_path, folder, loading, judge):
         agent_access = world.app.agent_access.workspace("default")
         assert agent_access.capture("a new stove, made while a search waits").created
         assert search(world, mode="text").hits
-        assert world.app.embedder.query("stove").any()
+        assert world.app.opened.embedder.query("stove").any()
         assert not waiting.done()
         judge.gate.set()
         assert titles(waiting.result(30))[0] == "most"
@@ -364,7 +364,7 @@ def test_none_is_made_and_nothing_imported_unless_it_is_set(tmp_path):
     code = (
         "import sys, tests.support.world as w; from pathlib import Path; world = w.World(Path(sys.argv[1]));"
         "world.write('a.md', 'stove'); world.run(); print(len(world.found('stove')));"
-        "assert world.app.reranker is None;"
+        "assert world.app.opened.reranker is None;"
         "print([m for m in ('torch', 'sentence_transformers', 'index.encoders.cross_encoder') if m in sys.modules])"
     )
     told = subprocess.run(
@@ -377,7 +377,7 @@ def test_the_settings_reach_it(tmp_path):
     own = SearchSettings(reranker=str(tmp_path), rerank_pool=7, rerank_s=0.5)
     world = World(tmp_path / "w", search=own)
     try:
-        made = world.app.reranker
+        made = world.app.opened.reranker
         assert (made.model, made.pool, made.seconds) == (str(tmp_path), 7, 0.5)
         assert world.app.agent_access._tools.reranker is made
     finally:

@@ -143,11 +143,11 @@ def test_a_whole_daemon_keeps_its_chunks_there(options, tmp_path):
         world.app.operations["index"]({"full": True}, lambda _: None)
         assert kept.path in world.found("shoveler dawn", scope="captures")
         assert world.dump() == {
-            scope: scope_index.index.dump() for scope, scope_index in world.app.builds.scopes.items()
+            scope: scope_index.index.dump() for scope, scope_index in world.app.opened.builds.scopes.items()
         }
         assert not list((world.state / "index").rglob("*.lance"))
-        world.app.builds.tidy(grace=0)
+        world.app.opened.builds.tidy(grace=0)
         keys = [one["Key"] for one in _client(options).list_objects_v2(Bucket=BUCKET, Prefix="daemon/")["Contents"]]
-        assert {key.split("/")[1] for key in keys} == {world.app.builds.live.folder.name}
+        assert {key.split("/")[1] for key in keys} == {world.app.opened.builds.live.folder.name}
     finally:
         world.close()

@@ -45,7 +45,7 @@ def queued(rim, answer):
     """The job that was made, and the bytes that it holds."""
     assert answer.status_code == 202, answer.text
     assert set(answer.json()) == {"job_id", "status"}
-    queue = rim.world.app.queue
+    queue = rim.world.app.opened.queue
     job = queue.job(answer.json()["job_id"])
     file = queue.staged.find(job.id)
     try:
@@ -129,10 +129,10 @@ def test_fields_may_follow_the_file_and_bytes_may_look_like_boundaries(rim):
                 link.sendall(body[200:])
             status, told = answer_on(link)
         assert status == 202, told
-        job = rim.world.app.queue.job(told["job_id"])
-        assert rim.world.app.queue.staged.find(job.id).read_bytes() == data
+        job = rim.world.app.opened.queue.job(told["job_id"])
+        assert rim.world.app.opened.queue.staged.find(job.id).read_bytes() == data
         assert job.given["title"] == "Later"
-        rim.world.app.queue.cancel(job.id)
+        rim.world.app.opened.queue.cancel(job.id)
 
 
 def test_a_body_without_a_length_is_taken_as_well(rim):
@@ -272,12 +272,12 @@ def test_a_key_that_may_not_write_or_not_there_leaves_nothing(rim, key, status, 
 
 def test_a_connection_that_is_cut_at_any_place_leaves_nothing(rim):
     body = form((FILE, b"." * (3 * MIB)), ('Content-Disposition: form-data; name="title"', b"T"))
-    before = rim.world.app.queue.counts()
+    before = rim.world.app.opened.queue.counts()
     for at in (0, 5, 40, 90, 100, 70_000, MIB, 2 * MIB + 77, 3 * MIB + 100, len(body) - 30, len(body) - 1):
         with connection(rim, length=len(body)) as link:
             link.sendall(body[:at])
         until(lambda: not rim.agent_access.uploads._arriving)
-    assert rim.world.app.queue.counts() == before
+    assert rim.world.app.opened.queue.counts() == before
 
 
 def test_a_client_that_drips_is_not_waited_for(rim):
@@ -312,7 +312,7 @@ def test_a_client_that_is_slow_but_steady_is_waited_for(rim):
         assert time.monotonic() - begun > 2 * rim.world.app.settings.server.body_s
         status, told = answer_on(link)
     assert status == 202
-    assert rim.world.app.queue.staged.find(told["job_id"]).read_bytes() == data
+    assert rim.world.app.opened.queue.staged.find(told["job_id"]).read_bytes() == data
 
 
 def test_a_key_has_so_many_uploads_at_once_and_others_are_not_touched(rim):
@@ -347,7 +347,7 @@ def refused(link):
 
 def test_a_key_that_is_revoked_takes_its_upload_with_it(rim):
     mine, theirs = rim.space(), rim.space()
-    uploads, jobs = rim.agent_access.uploads, rim.world.app.queue.counts()
+    uploads, jobs = rim.agent_access.uploads, rim.world.app.opened.queue.counts()
     body = form((FILE, bytes(5 * MIB)))
     with (
         connection(rim, length=len(body), key=mine.name) as revoked,
@@ -367,12 +367,12 @@ def test_a_key_that_is_revoked_takes_its_upload_with_it(rim):
             time.sleep(0.1)
         assert refused(revoked)
         assert rim.rest("GET", "/thoughts", key=mine.name).status_code == 401
-        assert rim.world.app.queue.counts() == jobs
+        assert rim.world.app.opened.queue.counts() == jobs
         kept.sendall(body[at:])
         status, told = answer_on(kept)
     assert status == 202
-    assert rim.world.app.queue.staged.find(told["job_id"]).read_bytes() == bytes(5 * MIB)
-    rim.world.app.queue.cancel(told["job_id"])
+    assert rim.world.app.opened.queue.staged.find(told["job_id"]).read_bytes() == bytes(5 * MIB)
+    rim.world.app.opened.queue.cancel(told["job_id"])
 
 
 def test_the_log_and_the_counts_tell_of_uploads(rim):

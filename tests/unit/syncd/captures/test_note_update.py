@@ -149,7 +149,7 @@ def test_what_lies_elsewhere_is_not_found(world, space):
 def test_a_paragraph_of_a_long_note_embeds_that_paragraph_alone(world, space):
     parts = [f"## Part {n}\n\n" + f"word{n} " * 180 for n in range(40)]
     first = space.capture("\n\n".join(parts)).record
-    world.app.enricher.by = "off"
+    world.app.opened.enricher.by = "off"
     before = len(world.encoder.calls)
     assert first.chunks > 30
     space.update_note(first.id, "\n\n".join([*parts[:20], parts[20] + "and more", *parts[21:]]))
@@ -194,7 +194,7 @@ def test_an_encoder_that_fails_leaves_the_old_note_whole(tmp_path):
 def test_an_index_that_fails_leaves_the_old_note_whole(world, space, part, after):
     first = space.capture("the old text").record
     before = files(world)
-    index = world.app.builds.scopes["captures"].index
+    index = world.app.opened.builds.scopes["captures"].index
     real = getattr(index, part)
     setattr(index, part, Failing(real, after=after))
     try:

@@ -19,7 +19,7 @@ def world(tmp_path):
 def done(world, *jobs):
     """The documents of these jobs, carried out here and now."""
     world.app.worker.drain([job.id for job in jobs], lambda _: None)
-    ended = [world.app.queue.job(job.id) for job in jobs]
+    ended = [world.app.opened.queue.job(job.id) for job in jobs]
     assert [job.status for job in ended] == ["done"] * len(jobs), [job.error for job in ended]
     return [world.app.agent_access.workspace(job.workspace).get(job.document_id) for job in ended]
 
@@ -58,7 +58,7 @@ def test_who_queued_a_note_is_its_author_in_the_log(world):
         job = home(world).add_note("a knot in the surf", key="abc")
     world.reopen()
     (kept,) = done(world, job)
-    (entry,) = world.app.audit.found(10, id=kept.record.id)
+    (entry,) = world.app.opened.audit.found(10, id=kept.record.id)
     assert (entry.surface, entry.tool, entry.key, entry.name, entry.request) == tuple(
         getattr(author, name) for name in ("surface", "tool", "key", "name", "request")
     )
@@ -101,7 +101,7 @@ def test_a_note_whose_properties_a_person_broke_gets_no_tags_and_the_job_says_so
     world.run()
     job = home(world).add_note("a ruff", key="k", tags=["new"])
     world.app.worker.drain([job.id], lambda _: None)
-    ended = world.app.queue.job(job.id)
+    ended = world.app.opened.queue.job(job.id)
     assert (ended.status, ended.error["code"]) == ("failed", "CONFLICT")
     assert "properties" in ended.error["message"]
     assert b"new" not in file.read_bytes()
@@ -123,7 +123,7 @@ def test_a_note_whose_properties_a_person_broke_gets_no_tags_and_the_job_says_so
 def test_what_could_not_be_made_is_refused_before_it_is_queued(world, given, error):
     with pytest.raises(error):
         home(world).add_note(**({"text": "t", "key": "k"} | given))
-    assert world.app.queue.jobs() == []
+    assert world.app.opened.queue.jobs() == []
 
 
 def test_a_job_whose_workspace_was_deleted_fails_with_not_found(world):
@@ -131,7 +131,7 @@ def test_a_job_whose_workspace_was_deleted_fails_with_not_found(world):
     job = home(world, "brief").add_note("too late", key="k")
     world.app.agent_access.delete_workspace("brief")
     world.app.worker.drain([job.id], lambda _: None)
-    ended = world.app.queue.job(job.id)
+    ended = world.app.opened.queue.job(job.id)
     assert (ended.status, ended.error["code"]) == ("failed", "NOT_FOUND")
     assert not (world.vault / "Captures/brief").exists()
 
@@ -151,24 +151,24 @@ def test_jobs_of_another_key_or_workspace_are_as_if_they_were_not_there(world):
 
 def test_a_ledger_that_can_t_be_written_does_not_keep_the_daemon_from_starting(world, monkeypatch):
     job = home(world).add_note("a greenshank", key="k")
-    world.app.queue.begin(job.id)
+    world.app.opened.queue.begin(job.id)
 
     def full(*_):
         raise Unavailable("the ledger could not be written (disk full); nothing was changed")
 
     monkeypatch.setattr("syncd.jobs.queue.Queue.put_off", full)
     world.reopen()
-    assert world.app.queue.job(job.id).status == "running"
+    assert world.app.opened.queue.job(job.id).status == "running"
     monkeypatch.undo()
     world.reopen()
-    assert world.app.queue.job(job.id).status == "queued"
+    assert world.app.opened.queue.job(job.id).status == "queued"
 
 
 def test_a_daemon_carries_out_what_is_queued_at_once_and_what_was_queued_before(world):
     early = home(world).add_note("before the start, an avocet", key="a")
     world.reopen()
     with world.serving():
-        until(lambda: world.app.queue.job(early.id).status == "done")
+        until(lambda: world.app.opened.queue.job(early.id).status == "done")
         late = home(world).add_note("after the start, a godwit", key="b")
-        until(lambda: world.app.queue.job(late.id).status == "done")
+        until(lambda: world.app.opened.queue.job(late.id).status == "done")
         assert len(world.found("avocet godwit")) == 2

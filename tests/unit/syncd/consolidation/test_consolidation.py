@@ -49,11 +49,11 @@ def test_duplicates_become_one_note_and_links_to_the_other_stay_whole(inbox):
     assert f"Capture-Id: {kept.id}" in body
     assert inbox.world.git("status", "--short", "--", kept.path, "Notes", "Captures/Archive") == ""
     assert inbox.record(kept.id).version == 2
-    index = inbox.app.builds.scopes["captures"].index
+    index = inbox.app.opened.builds.scopes["captures"].index
     assert index.record(copy.id) is None
     assert inbox.look() == {}
     assert inbox.run()["proposals"] == 0, "it is done, and not proposed again"
-    last = inbox.app.audit.last(kept.path)
+    last = inbox.app.opened.audit.last(kept.path)
     assert (last.surface, last.tool) == ("daemon", "consolidation")
     inbox.world.git("revert", "--no-edit", "HEAD")
     assert (inbox.read(kept.path), inbox.read(copy.path)) == before
@@ -191,9 +191,10 @@ def test_an_unused_capture_goes_to_the_archive_where_no_agent_sees_it(inbox):
     (path,) = [inbox.run()["report"]]
     inbox.tick(path, "into the archive")
     assert list(inbox.look().values()) == [f"it is at Captures/Archive/default/{one.path.rpartition('/')[2]}"]
-    assert inbox.app.builds.scopes["captures"].index.record(one.id) is None
+    assert inbox.app.opened.builds.scopes["captures"].index.record(one.id) is None
     assert (
-        inbox.app.builds.scopes["vault"].index.at(f"Captures/Archive/default/{one.path.rpartition('/')[2]}") is not None
+        inbox.app.opened.builds.scopes["vault"].index.at(f"Captures/Archive/default/{one.path.rpartition('/')[2]}")
+        is not None
     )
 
 

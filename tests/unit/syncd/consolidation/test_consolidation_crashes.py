@@ -22,9 +22,9 @@ def test_what_a_crash_broke_off_is_taken_back_where_a_person_came_in_between(inb
     raw, target = inbox.read(one.path).encode(), "Captures/Archive/default/nobody reads this.md"
     steps = [written(target, None, raw), written(one.path, raw, None)]
     about = {"said": "moved", "subject": "Archive it", "ids": [one.id]}
-    journal = ChangeJournal(inbox.app.ledger, inbox.app.vault, KINDS)
+    journal = ChangeJournal(inbox.app.opened.ledger, inbox.app.opened.vault, KINDS)
     journal.begin(MovePlan("archive", key, "", "", steps, about), by="Ada", at=1)
-    inbox.app.vault.create(target, raw)
+    inbox.app.opened.vault.create(target, raw)
     (inbox.world.vault / one.path).write_bytes(raw + b"and more by hand\n")
     assert "taken back" in inbox.look()[key]
     assert not (inbox.world.vault / target).exists()
@@ -39,7 +39,7 @@ def test_what_a_crash_broke_off_is_ended_without_a_tick(inbox):
     raw, target = inbox.read(one.path).encode(), "Captures/Archive/default/nobody reads this.md"
     steps = [written(target, None, raw), written(one.path, raw, None)]
     about = {"said": "moved", "subject": "Archive it", "ids": [one.id]}
-    journal = ChangeJournal(inbox.app.ledger, inbox.app.vault, KINDS)
+    journal = ChangeJournal(inbox.app.opened.ledger, inbox.app.opened.vault, KINDS)
     journal.begin(MovePlan("archive", "k", "", "", steps, about), by="Ada", at=1)
     inbox.reopen()
     inbox.app.services.proposal_execution.tend()

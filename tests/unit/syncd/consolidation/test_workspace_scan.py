@@ -71,9 +71,9 @@ def test_a_link_from_anywhere_but_a_report_says_that_a_capture_is_used(world):
     world.write("Projects/Plan.md", "See [[Note linked]].")
     world.write("Captures/Reports/2026-02-01 Consolidation.md", "- [ ] archive [[Note reported]]")
     world.run()
-    index = world.app.builds.scopes["captures"].index
+    index = world.app.opened.builds.scopes["captures"].index
     graph = world.app.agent_access.workspace("default").nodes.report()
-    linked = world.app.builds.scopes["vault"].index.linked(["Captures/Reports"])
+    linked = world.app.opened.builds.scopes["vault"].index.linked(["Captures/Reports"])
     told = workspace_scan.found(index, "default", graph, linked=linked, now=1_900_000_000_000)
     assert {one.ids[0] for one in told.unused} == {"reported", "alone"}
 
@@ -95,7 +95,7 @@ def test_relation_candidates_are_those_of_the_graph_s_report(world):
 def test_captures_without_vectors_are_compared_by_their_words(world, tmp_path):
     planted(world)
     world.run()
-    index = world.app.builds.scopes["captures"].index
+    index = world.app.opened.builds.scopes["captures"].index
     graph = world.app.agent_access.workspace("default").nodes.report()
     blind = type("Blind", (), {"__getattr__": lambda _, name: getattr(index, name)})()
     blind.directions = lambda _: ([], index.directions("default")[1][:0])

@@ -153,7 +153,7 @@ def test_a_pass_is_seen_to_move_and_not_to_move(tmp_path):
     try:
         for number in range(60):
             world.write(f"{number}.md", f"note {number}\n")
-        sync = world.app.sync
+        sync = world.app.opened.sync
         encoder.begun.clear()
         encoder.go.clear()
         assert (sync.still_s, sync.progress) == (0.0, None)
@@ -173,15 +173,15 @@ def test_a_pipe_whose_thread_has_died_never_moves_again(tmp_path):
     world = World(tmp_path)
     try:
         with world.serving():
-            assert world.app.sync.still_s < 60
+            assert world.app.opened.sync.still_s < 60
             assert world.app.watch.supervised
-            world.app.sync._thread = threading.Thread()  # one that does not run
-            assert world.app.sync.still_s == math.inf
-            world.app.sync._thread = None
+            world.app.opened.sync._thread = threading.Thread()  # one that does not run
+            assert world.app.opened.sync.still_s == math.inf
+            world.app.opened.sync._thread = None
             world.app.watch.stop()
             assert not world.app.watch.supervised
     finally:
-        world.app.sync.interrupt()
+        world.app.opened.sync.interrupt()
         world.close()
 
 

@@ -72,7 +72,7 @@ def test_a_conflict_copy_is_found_named_and_never_taken_for_the_note(world):
     assert names(world)["conflict_copies"] == sorted(f"Captures/default/{name}" for name in COPIES)
     told = defects(world)
     assert all(told[f"Captures/default/{name}"].startswith("conflict-copy: ") for name in COPIES)
-    index = world.app.builds.scopes["captures"].index
+    index = world.app.opened.builds.scopes["captures"].index
     assert index.record("plan").path == "Captures/default/Plan.md"
     assert len(world.found("plan", mode="text", limit=50)) == len(COPIES) + 1
 
@@ -93,7 +93,7 @@ def test_a_note_that_is_moved_off_this_machine_stays_findable_and_is_named(world
         file.rename(world.vault / "Far/.Note.md.icloud")
         until(lambda: names(world)["placeholders"] == ["Far/Note.md"])
         world.settled()
-        world.app.sync.run()
+        world.app.opened.sync.run()
         assert world.found("whinchat", mode="text") == ["Far/Note.md"]
         assert defects(world)["Far/Note.md"] == "not-indexed: is not downloaded to this machine"
         (world.vault / "Far/.Note.md.icloud").unlink()

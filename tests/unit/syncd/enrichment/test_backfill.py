@@ -109,7 +109,7 @@ def test_tags_in_use_are_preferred_in_their_workspace_only(world):
     assert "vector-db" in capture(world, text).tags
     elsewhere = world.app.agent_access.workspace("other").capture(text).record
     assert "vector-database" in elsewhere.tags
-    known = world.app.enricher.vocabulary("default")
+    known = world.app.opened.enricher.vocabulary("default")
     assert known["vector-db"] == 3
     assert "thermals" not in known
 
@@ -195,7 +195,7 @@ def test_a_note_that_gives_orders_gets_odd_tags_and_nothing_else(remote, chat):
 def test_when_it_fails_the_capture_stands_and_is_done_later(remote, chat, harm, monkeypatch):
     good = chat.body
     if harm == "slow":
-        remote.app.enricher._chat._timeout_s = 0.2
+        remote.app.opened.enricher._chat._timeout_s = 0.2
         chat.drip_s = 0.1
     chat.status = 500 if harm == "status" else 200
     if harm in ("words", "empty"):
@@ -212,7 +212,7 @@ def test_when_it_fails_the_capture_stands_and_is_done_later(remote, chat, harm, 
     assert len(chat.requests) == calls
     # It is back; what is owed is paid.
     chat.status, chat.drip_s, chat.body = 200, 0.0, good
-    remote.app.enricher._resting_until = 0.0
+    remote.app.opened.enricher._resting_until = 0.0
     remote.app.backfill.pay()
     assert facts(remote)["waiting"] == 2  # not due yet
     monkeypatch.setattr("syncd.enrichment.backfill._now", lambda: LATER)
@@ -226,7 +226,7 @@ def test_when_it_fails_the_capture_stands_and_is_done_later(remote, chat, harm, 
 def test_what_is_owed_for_a_note_that_has_gone_is_let_go_while_the_endpoint_fails(remote, chat):
     chat.status = 500
     kept, *gone = [capture(remote, f"note {n}") for n in range(6)]
-    ledger, enricher = remote.app.ledger, remote.app.enricher
+    ledger, enricher = remote.app.opened.ledger, remote.app.opened.enricher
     assert len(enricher.owed()) == 6
     for record in gone:
         remote.app.agent_access.workspace("default").delete(record.id)
@@ -240,7 +240,7 @@ def test_what_is_owed_for_a_note_that_has_gone_is_let_go_while_the_endpoint_fail
 def test_what_is_owed_is_tried_less_and_less(remote, chat):
     chat.status = 500
     record = capture(remote)
-    ledger, enricher = remote.app.ledger, remote.app.enricher
+    ledger, enricher = remote.app.opened.ledger, remote.app.opened.enricher
     pauses = []
     for tries in range(12):
         with ledger.writing():
@@ -352,17 +352,17 @@ def test_a_note_that_is_being_edited_is_left_alone_and_named(tmp_path):
 
 def test_one_that_changes_under_its_hands_is_not_overwritten(world):
     file = dropped(world, "Tomatoes", HAND)
-    real = world.app.vault.replace
+    real = world.app.opened.vault.replace
 
     def racing(path, data, *, digest):
         file.write_bytes(b"---\nid: other\n---\nI was faster.\n")
         return real(path, data, digest=digest)
 
-    world.app.vault.replace = racing
+    world.app.opened.vault.replace = racing
     try:
         report = backfill(world)
     finally:
-        del world.app.vault.replace
+        del world.app.opened.vault.replace
     assert [one["path"] for one in report["skipped"]] == ["Captures/default/Tomatoes.md"]
     assert file.read_bytes().endswith(b"I was faster.\n")
 
@@ -422,7 +422,7 @@ def test_what_is_owed_for_a_note_that_became_a_node_is_let_go_unasked(remote, ch
     text = file.read_text().replace("\n---\n", "\ntype: entity\n---\n", 1)
     file.write_text(text)
     remote.run()
-    ledger, enricher = remote.app.ledger, remote.app.enricher
+    ledger, enricher = remote.app.opened.ledger, remote.app.opened.enricher
     with ledger.writing():
         ledger.run("UPDATE enrichment SET due_at = 0")
     enricher._resting_until, chat.status, chat.requests = 0.0, 200, []
@@ -433,7 +433,7 @@ def test_what_is_owed_for_a_note_that_became_a_node_is_let_go_unasked(remote, ch
 
 def test_a_note_that_became_a_node_unseen_is_left_as_it_is(world):
     file = dropped(world, "note", TEXT)
-    found = world.app.enricher.find(parse(file.read_bytes(), "Captures/default/note.md", mtime_ms=0), {})
+    found = world.app.opened.enricher.find(parse(file.read_bytes(), "Captures/default/note.md", mtime_ms=0), {})
     assert found.summary
     file.write_bytes(file.read_bytes().replace(b"\n---\n", b"\ntype: entity\n---\n", 1))
     os.utime(file, (1_700_000_000, 1_700_000_000))

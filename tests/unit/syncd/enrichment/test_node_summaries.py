@@ -88,7 +88,7 @@ def test_an_endpoint_never_sees_a_secret(remote, chat):
 
 def test_an_endpoint_that_is_slow_is_asked_no_more_after_a_while(remote, chat):
     time = 0.0
-    asking = Asking(remote.app.enricher, {}, "Captures", clock=lambda: time)
+    asking = Asking(remote.app.opened.enricher, {}, "Captures", clock=lambda: time)
     one, other, *_ = vertices()
     assert asking(one, ["A fact of it"]) == "The endpoint says it."
     time = ENOUGH_S + 1

@@ -115,7 +115,7 @@ def test_a_file_that_two_notes_speak_of_stays_until_the_last_is_deleted(filing):
 @pytest.mark.parametrize("field", ["rename", "fsync", "open"])
 def test_a_deletion_that_fails_changed_nothing(filing, tool, field):
     id = filing.upload("a.pdf", PDF)
-    vault, good = filing.world.app.vault, filing.world.app.vault._calls
+    vault, good = filing.world.app.opened.vault, filing.world.app.opened.vault._calls
     before = {**filing.stored(), "note": (filing.world.vault / f"{FILE}.md").read_bytes()}
     for nth in range(1, 30):
         fault = Fault(field, nth, failing(5))
@@ -139,7 +139,7 @@ def test_a_deletion_that_fails_changed_nothing(filing, tool, field):
 @pytest.mark.parametrize("tool", BY_TOOL)
 def test_a_deletion_that_cannot_be_committed_changed_nothing(filing, tool):
     id = filing.upload("a.pdf", PDF)
-    index = filing.world.app.builds.scopes["captures"].index
+    index = filing.world.app.opened.builds.scopes["captures"].index
     commit = index.commit
 
     def full(*_, **__):
@@ -153,7 +153,7 @@ def test_a_deletion_that_cannot_be_committed_changed_nothing(filing, tool):
     assert filing.workspace.get(id).content == "The walrus sleeps."
     BY_TOOL[tool](filing, id)
     assert (filing.stored(), filing.notes()) == ({}, [])
-    outcomes = [entry.outcome for entry in filing.world.app.audit.entries() if entry.kind == "undone"]
+    outcomes = [entry.outcome for entry in filing.world.app.opened.audit.entries() if entry.kind == "undone"]
     assert len(outcomes) == 2
 
 

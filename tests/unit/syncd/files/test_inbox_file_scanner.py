@@ -53,7 +53,7 @@ def test_nothing_is_queued_that_no_document_can_be_made_of(filing):
     big = filing.world.write("Captures/default/big.pdf", b"")
     os.truncate(big, 1_000_001)
     assert filing.noticed() == []
-    skipped = dict(filing.world.app.builds.scopes["captures"].index.defects("default"))
+    skipped = dict(filing.world.app.opened.builds.scopes["captures"].index.defects("default"))
     assert "is too large" in skipped["Captures/default/big.pdf"]
     assert "is a link" in skipped["Captures/default/link.pdf"]
     assert set(skipped) == {"Captures/default/big.pdf", "Captures/default/link.pdf"}
@@ -280,8 +280,8 @@ def test_a_listing_of_a_folder_says_nothing_of_others(filing):
     filing.world.write(PATH, PDF)
     filing.world.write("Captures/work/a.pdf", PDF)
     filing.noticed()
-    filing.world.app.sync.run({"Captures/work"})
-    listing = filing.world.app.vault.listing("Captures/work")
+    filing.world.app.opened.sync.run({"Captures/work"})
+    listing = filing.world.app.opened.vault.listing("Captures/work")
     assert set(listing.others) == {"Captures/work/a.pdf"}
     filing.dropped.seen(replace(listing, others={}), {"Captures/work"})
     assert filing.handled.get(PATH)

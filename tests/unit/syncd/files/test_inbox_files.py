@@ -118,7 +118,7 @@ def test_a_failure_keeps_the_old_note_whole(filing):
     with pytest.raises(Unreadable):
         read(filing)
     filing.world.write(PATH, b"%PDF-new")
-    vault, good = filing.world.app.vault, filing.world.app.vault._calls
+    vault, good = filing.world.app.opened.vault, filing.world.app.opened.vault._calls
     vault._calls = Fault("write", 1, failing(28)).calls
     with pytest.raises(Unavailable, match="disk is full"):
         read(filing)

@@ -56,7 +56,7 @@ def test_a_file_is_stored_as_it_is_and_told_by_the_note_beside_it(filing):
 
 
 def test_a_note_is_written_as_it_is_indexed_when_the_index_is_switched_meanwhile(filing):
-    scope_index, before = filing.world.app.builds.scopes["captures"], []
+    scope_index, before = filing.world.app.opened.builds.scopes["captures"], []
 
     def progress(_done, _total, stage):
         if stage == "embedding" and not before:
@@ -214,7 +214,7 @@ def test_a_note_that_is_not_indexed_yet_is_waited_for(filing):
 
 def test_without_an_encoder_the_file_waits_and_is_taken_up_again(filing):
     order = filing.order("a.pdf", PDF)
-    embedder = filing.world.app.embedder
+    embedder = filing.world.app.opened.embedder
     embedder._broken(["it is away"])
     with pytest.raises(Unavailable) as told:
         filing.files.store(order)
@@ -230,7 +230,7 @@ def test_without_an_encoder_the_file_waits_and_is_taken_up_again(filing):
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO], ids=errno.errorcode.get)
 def test_a_failing_disk_leaves_nothing_half_and_the_next_run_makes_it_whole(filing, field, code):
     order = filing.order("a.pdf", PDF)
-    vault, good = filing.world.app.vault, filing.world.app.vault._calls
+    vault, good = filing.world.app.opened.vault, filing.world.app.opened.vault._calls
     for nth in range(1, 40):
         fault = Fault(field, nth, failing(code))
         vault._calls = fault.calls
@@ -252,7 +252,7 @@ def test_a_failing_disk_leaves_nothing_half_and_the_next_run_makes_it_whole(fili
 
 
 def test_a_full_disk_is_told(filing):
-    vault = filing.world.app.vault
+    vault = filing.world.app.opened.vault
     vault._calls = Fault("write", 1, half).calls
     with pytest.raises(Unavailable, match="the disk is full"):
         filing.upload("a.pdf", PDF)
@@ -298,7 +298,7 @@ def test_eight_at_once_with_one_name_have_each_their_own(filing):
 
 def test_a_person_who_takes_the_name_meanwhile_keeps_it(filing):
     """The note of that name appears after the file was stored, while its text is embedded."""
-    vault = filing.world.app.vault
+    vault = filing.world.app.opened.vault
     real = vault.create
 
     def first(path, data, **more):
@@ -325,7 +325,7 @@ def test_a_link_of_the_name_is_not_written_over(filing):
 
 def test_a_person_who_saves_a_file_of_the_name_meanwhile_keeps_it(filing):
     order = filing.order("a.pdf", PDF)
-    vault = filing.world.app.vault
+    vault = filing.world.app.opened.vault
 
     def take_first(real, *arguments, **named):
         filing.world.write("Captures/default/Files/a.pdf", b"theirs")
@@ -358,7 +358,7 @@ def test_a_large_file_does_not_fill_the_memory(filing):
 
 
 def test_every_write_is_in_the_audit_log(filing):
-    audit = filing.world.app.audit
+    audit = filing.world.app.opened.audit
     id = filing.upload("a.pdf", PDF)
     filing.workspace.delete(id)
     told = [(entry.kind, entry.path, entry.type, entry.workspace) for entry in audit.entries()]

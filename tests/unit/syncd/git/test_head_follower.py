@@ -206,13 +206,13 @@ def test_an_unwell_repository_is_told_of_and_a_healthy_one_is_not_asked_again(va
 
 def reads_of(world, monkeypatch):
     """The paths that the vault reads from now on."""
-    seen, read = [], world.app.vault.read
+    seen, read = [], world.app.opened.vault.read
 
     def counting(path):
         seen.append(path)
         return read(path)
 
-    monkeypatch.setattr(world.app.vault, "read", counting)
+    monkeypatch.setattr(world.app.opened.vault, "read", counting)
     return seen
 
 
@@ -230,8 +230,8 @@ def grown(folder, count):
 def test_a_commit_is_read_in_proportion_to_its_diff_and_not_to_the_vault(tmp_path, monkeypatch):
     world = grown(tmp_path, 300)
     follower = world.app.head_follower
-    follower._marks = world.app.repo.marks()
-    world.app.sync._pending_paths.wait(lambda: True)  # the listing that every start wishes for
+    follower._marks = world.app.opened.repo.marks()
+    world.app.opened.sync._pending_paths.wait(lambda: True)  # the listing that every start wishes for
     seen = reads_of(world, monkeypatch)
     for number in (7, 8, 9):
         world.write(f"Notes/{number}/n{number}.md", f"changed yz{number}w\n")
@@ -239,10 +239,10 @@ def test_a_commit_is_read_in_proportion_to_its_diff_and_not_to_the_vault(tmp_pat
     world.git("commit", "-qam", "Three")
     follower.look()
     due = []
-    until(lambda: due.extend(world.app.sync._pending_paths.due()) or len(due) >= 4)
-    world.app.sync.run(due)
+    until(lambda: due.extend(world.app.opened.sync._pending_paths.due()) or len(due) >= 4)
+    world.app.opened.sync.run(due)
     assert sorted(seen) == [f"Notes/{number}/n{number}.md" for number in (7, 8, 9)]
-    assert not world.app.sync._pending_paths._listing
+    assert not world.app.opened.sync._pending_paths._listing
     assert world.found("yz8w", mode="text") == ["Notes/8/n8.md"]
     world.close()
 
@@ -253,7 +253,7 @@ def test_the_time_of_a_commit_does_not_grow_with_the_vault(tmp_path, monkeypatch
     worlds = {count: grown(tmp_path / str(count), count) for count in (300, 6_000)}
     took = {count: [] for count in worlds}
     for world in worlds.values():
-        world.app.head_follower._marks = world.app.repo.marks()
+        world.app.head_follower._marks = world.app.opened.repo.marks()
     for round_ in range(9):
         for count, world in worlds.items():
             world.write("Notes/7/n7.md", f"changed {round_}\n")
@@ -262,7 +262,7 @@ def test_the_time_of_a_commit_does_not_grow_with_the_vault(tmp_path, monkeypatch
             monkeypatch.setattr(world.app.head_follower, "_hint", hinted.extend)
             begun = time.perf_counter()
             world.app.head_follower.look()
-            world.app.sync.run(hinted)
+            world.app.opened.sync.run(hinted)
             took[count].append(time.perf_counter() - begun)
             assert hinted == ["Notes/7/n7.md"]
     for world in worlds.values():

@@ -15,7 +15,7 @@ def test_what_can_t_be_made_findable_is_taken_back(world, nodes, monkeypatch):
     made(nodes, "Ada", "Grace", "Kay", observations=["one"])
     nodes.relate([Edge("Grace", "Ada", "knows")])
     before = {file.name: file.read_bytes() for file in (world.vault / ENTITIES).iterdir()}
-    index = world.app.builds.scopes["captures"].index
+    index = world.app.opened.builds.scopes["captures"].index
 
     def failing(*_args, **_given):
         raise Unavailable("the store is full")
@@ -38,14 +38,14 @@ def test_what_can_t_be_made_findable_is_taken_back(world, nodes, monkeypatch):
 def test_a_disk_that_fails_half_way_leaves_all_as_it_was(world, nodes, monkeypatch):
     made(nodes, "Ada", "Grace", "Kay")
     before = {file.name: file.read_bytes() for file in (world.vault / ENTITIES).iterdir()}
-    replace, left = world.app.vault.replace, iter([True, True])
+    replace, left = world.app.opened.vault.replace, iter([True, True])
 
     def full(path, data, *, digest):
         if digest and next(left, None) is None and b"x ^o1" in data:
             raise Unavailable(f"{path}: the disk is full")
         return replace(path, data, digest=digest)
 
-    monkeypatch.setattr(world.app.vault, "replace", full)
+    monkeypatch.setattr(world.app.opened.vault, "replace", full)
     with pytest.raises(Unavailable) as caught:
         nodes.add([("Ada", ["x"]), ("Grace", ["x"]), ("Kay", ["x"])])
     assert "Kay.md" not in caught.value.message
@@ -73,7 +73,7 @@ def test_what_a_crash_leaves_of_a_deletion_the_same_call_finishes(world, nodes, 
         for name in ("Bob", "Carl"):
             space.memo_graph.save(name, "Ada", "knows")
     seen = []
-    calls = world.app.vault._calls
+    calls = world.app.opened.vault._calls
 
     def spying(at, name):
         def call(*args, **given):
@@ -85,7 +85,7 @@ def test_what_a_crash_leaves_of_a_deletion_the_same_call_finishes(world, nodes, 
         return call
 
     names = [one.name for one in dataclasses.fields(calls)]
-    world.app.vault._calls = dataclasses.replace(calls, **{name: spying(calls, name) for name in names})
+    world.app.opened.vault._calls = dataclasses.replace(calls, **{name: spying(calls, name) for name in names})
     if kind == "node":
         assert nodes.delete(["Ada"]) == (["Ada"], [])
     else:
@@ -97,7 +97,7 @@ def test_what_a_person_changed_while_a_write_is_taken_back_stays_theirs(world, n
     made(nodes, "Ada", "Bob", "Carl")
     nodes.relate([Edge(name, "Ada", "knows") for name in ("Bob", "Carl")])
     bob, carl = (world.vault / ENTITIES / f"{name}.md" for name in ("Bob", "Carl"))
-    calls = world.app.vault._calls
+    calls = world.app.opened.vault._calls
     done = []
 
     def exchange(*args, **given):
@@ -107,7 +107,7 @@ def test_what_a_person_changed_while_a_write_is_taken_back_stays_theirs(world, n
             carl.write_text(carl.read_text() + "\nby hand\n")
         return calls.exchange(*args, **given)
 
-    world.app.vault._calls = dataclasses.replace(calls, exchange=exchange)
+    world.app.opened.vault._calls = dataclasses.replace(calls, exchange=exchange)
     assert nodes.delete(["Ada"]) == (["Ada"], [])
     assert done
     for file in (bob, carl):

@@ -26,7 +26,7 @@ def test_a_person_s_edit_that_is_not_indexed_yet_is_built_upon(world, nodes):
 def test_an_edit_between_reading_and_writing_is_kept(world, nodes, monkeypatch):
     made(nodes, "Ada", "Grace", observations=["one"])
     path = world.vault / ENTITIES / "Ada.md"
-    index, hands = world.app.builds.scopes["captures"].index, iter(["first", "second"])
+    index, hands = world.app.opened.builds.scopes["captures"].index, iter(["first", "second"])
     prepare = index.prepare
 
     def slow(documents, **given):
@@ -44,7 +44,7 @@ def test_an_edit_between_reading_and_writing_is_kept(world, nodes, monkeypatch):
 def test_a_note_that_never_rests_is_a_conflict_and_stays_the_person_s(world, nodes, monkeypatch):
     made(nodes, "Ada", "Grace")
     path = world.vault / ENTITIES / "Ada.md"
-    index = world.app.builds.scopes["captures"].index
+    index = world.app.opened.builds.scopes["captures"].index
     prepare, grace = index.prepare, text(world, "Grace")
 
     def restless(documents, **given):

@@ -156,7 +156,7 @@ def test_a_change_embeds_the_workspace_anew_and_nothing_else(world, tmp_path):
     world.write("Captures/work/Entities/Ada.md", ADA)
     world.write("Captures/default/Note.md", "a plain note\n")
     world.run()
-    index = world.app.builds.scopes["captures"].index
+    index = world.app.opened.builds.scopes["captures"].index
     assert ask(world, "list") == {
         "workspace": "default",
         "default": True,
@@ -184,7 +184,7 @@ def test_an_index_made_anew_equals_one_whose_perspectives_changed(world):
     ask(world, "remove", name="general")
     world.run()
     before = world.dump()
-    world.app.sync.rebuild(fresh=True)
+    world.app.opened.sync.rebuild(fresh=True)
     after = world.dump()
     assert after["captures"]["observations"] == before["captures"]["observations"]
     assert {row[6] for row in after["captures"]["observations"]} == {one.name for one in DEFAULTS[1:]}

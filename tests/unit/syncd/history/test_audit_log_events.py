@@ -81,7 +81,7 @@ def test_nodes_changed_by_hand_are_events_like_others(world):
     path = "Captures/default/Entities/Ada.md"
 
     def events():
-        return world.app.audit.events("default", 0, {"ada"})
+        return world.app.opened.audit.events("default", 0, {"ada"})
 
     world.write(path, ada())
     world.run()
@@ -92,11 +92,11 @@ def test_nodes_changed_by_hand_are_events_like_others(world):
     (world.vault / path).rename(world.vault / "Captures/default/Entities/Ada Lovelace.md")
     world.run()
     assert events() == Events(0, 1, 2, 0)
-    assert [entry.kind for entry in world.app.audit.found(2)] == ["update", "moved"]
+    assert [entry.kind for entry in world.app.opened.audit.found(2)] == ["update", "moved"]
     (world.vault / "Captures/default/Entities/Ada Lovelace.md").unlink()
     world.run()
-    assert world.app.audit.events("default", 0, set()) == Events(0, 0, 0, 1)
-    by_whom = {(entry.surface, entry.tool) for entry in world.app.audit.entries()}
+    assert world.app.opened.audit.events("default", 0, set()) == Events(0, 0, 0, 1)
+    by_whom = {(entry.surface, entry.tool) for entry in world.app.opened.audit.entries()}
     assert by_whom == {("file", ""), ("daemon", "adoption")}, "adoption stamps what was edited"
     assert owner(world, "audit.verify")["gone"] == []
 
@@ -104,8 +104,8 @@ def test_nodes_changed_by_hand_are_events_like_others(world):
 def test_a_node_that_a_person_left_to_be_settled_counts_once(world):
     world.write("Captures/default/Entities/Ada.md", ada(settled=False))
     world.run()
-    events = world.app.audit.events("default", 0, {"ada"})
-    kinds = [(entry.kind, entry.surface, entry.tool) for entry in world.app.audit.entries()]
+    events = world.app.opened.audit.events("default", 0, {"ada"})
+    kinds = [(entry.kind, entry.surface, entry.tool) for entry in world.app.opened.audit.entries()]
     assert kinds == [("create", "file", ""), ("update", "daemon", "adoption")]
     assert events == Events(0, 1, 0, 0)
 
@@ -115,15 +115,15 @@ def test_a_rebuilt_index_and_a_restart_are_no_change_by_hand(world):
     world.write("Captures/default/other.md", "---\nid: x\ntype: entity\n---\nby property\n")
     world.write("Captures/default/note.md", "---\nid: y\n---\nno node\n")
     world.run()
-    world.app.unlogged_changes.look()
-    seen = world.app.audit.head
+    world.app.opened.unlogged_changes.look()
+    seen = world.app.opened.audit.head
     assert seen.seq == 2
     owner(world, "index", full=True)
-    world.app.unlogged_changes.look()
+    world.app.opened.unlogged_changes.look()
     world.reopen()
     world.run()
-    world.app.unlogged_changes.look()
-    assert world.app.audit.head == seen
+    world.app.opened.unlogged_changes.look()
+    assert world.app.opened.audit.head == seen
 
 
 def test_a_change_by_hand_while_the_daemon_is_down_is_noticed(world):
@@ -133,16 +133,16 @@ def test_a_change_by_hand_while_the_daemon_is_down_is_noticed(world):
     world.write("Captures/default/Entities/Ada.md", ada(2))
     world.app = world._open()
     world.run()
-    assert world.app.audit.events("default", 0, {"ada"}) == Events(0, 1, 1, 0)
+    assert world.app.opened.audit.events("default", 0, {"ada"}) == Events(0, 1, 1, 0)
 
 
 def test_what_a_look_can_not_log_is_logged_at_the_next(world):
     world.write("Captures/default/Entities/Ada.md", ada())
     world.run()
-    with unwritable(world.app.ledger):
-        world.app.unlogged_changes.look()
+    with unwritable(world.app.opened.ledger):
+        world.app.opened.unlogged_changes.look()
         assert told(world) == []
-    world.app.unlogged_changes.look()
+    world.app.opened.unlogged_changes.look()
     assert told(world) == [("create", "file", "", "Captures/default/Entities/Ada.md")]
 
 
@@ -150,11 +150,11 @@ def test_a_write_of_the_pipe_that_is_under_way_is_no_change_by_hand(world):
     path = "Captures/default/Entities/Ada.md"
     world.write(path, ada())
     world.run()
-    world.app.unlogged_changes.look()
+    world.app.opened.unlogged_changes.look()
     with authored(log.ADOPTION):  # logged, and the file and the index are to follow
-        world.app.audit.note(node("Ada", sha(ada().encode()), "9", id="ada"))
-    seen = world.app.audit.head
-    world.app.unlogged_changes._told([path])
-    world.app.unlogged_changes.look()
-    assert world.app.audit.head == seen
-    assert world.app.unlogged_changes._paths == {path}  # looked at once more
+        world.app.opened.audit.note(node("Ada", sha(ada().encode()), "9", id="ada"))
+    seen = world.app.opened.audit.head
+    world.app.opened.unlogged_changes._told([path])
+    world.app.opened.unlogged_changes.look()
+    assert world.app.opened.audit.head == seen
+    assert world.app.opened.unlogged_changes._paths == {path}  # looked at once more

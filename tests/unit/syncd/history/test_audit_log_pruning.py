@@ -45,7 +45,7 @@ def test_a_log_that_was_pruned_twice_is_provable_piece_by_piece(world, tmp_path)
     for piece in range(2):
         for n in range(3):
             workspace.capture(f"note {piece} {n}")
-        heads.append(str(world.app.audit.head))
+        heads.append(str(world.app.opened.audit.head))
         assert owner(world, "audit.prune", before=2**60, file=str(tmp_path / f"{piece}.jsonl"))["pruned"]
     first, second = ((tmp_path / f"{piece}.jsonl").read_text().splitlines() for piece in range(2))
     assert [read(text).seq for text in first + second] == list(range(1, len(first + second) + 1))
@@ -76,7 +76,7 @@ def test_a_prune_writes_what_goes_into_a_private_file_first(world, tmp_path):
         owner(world, "audit.prune", before=2**60, file=str(target))
     with pytest.raises(Unavailable, match="can't be written"):
         owner(world, "audit.prune", before=2**60, file=str(tmp_path / "no" / "where"))
-    world.app.ledger._connection.execute("UPDATE audit SET tool = 'forged' WHERE seq = 5")
+    world.app.opened.ledger._connection.execute("UPDATE audit SET tool = 'forged' WHERE seq = 5")
     with pytest.raises(Conflict, match="not whole"):
         owner(world, "audit.prune", before=2**60, file=str(tmp_path / "other"))
     workspace.capture("one more")

@@ -19,12 +19,12 @@ def rim(tmp_path_factory):
 
 
 def entries(rim, after):
-    return list(rim.world.app.audit.entries(after + 1))
+    return list(rim.world.app.opened.audit.entries(after + 1))
 
 
 @pytest.mark.parametrize("way", ["rest", "http", "sse", "stdio"])
 def test_a_write_of_an_agent_is_logged_with_key_tool_surface_and_request(rim, way):
-    space, seen = rim.space(), rim.world.app.audit.head.seq
+    space, seen = rim.space(), rim.world.app.opened.audit.head.seq
     contents, requests = [f"by an agent {n}" for n in range(2)], []
     if way == "rest":
         for content in contents:
@@ -50,7 +50,7 @@ def test_a_write_of_an_agent_is_logged_with_key_tool_surface_and_request(rim, wa
 
 
 def test_a_write_that_is_not_allowed_is_logged_and_a_read_is_not(rim):
-    seen = rim.world.app.audit.head.seq
+    seen = rim.world.app.opened.audit.head.seq
     assert rim.rest("POST", "/capture", key="reader", json={"content": "no"}).status_code == 403
     assert rim.rest("POST", "/search", key="writer", json={"query": "no"}).status_code == 403
     (entry,) = entries(rim, seen)
@@ -171,7 +171,7 @@ def calls(rim):
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_each_tool_logs_one_entry_for_each_file_and_a_log_that_fails_stops_those_that_write(rim, calls, operation):
     call, writes = calls(), operation.scope == "write" and operation.name not in STAGING
-    with unwritable(rim.world.app.ledger):
+    with unwritable(rim.world.app.opened.ledger):
         before = rim.files()
         answer = call(operation.name)
         assert rim.files() == before
@@ -179,10 +179,10 @@ def test_each_tool_logs_one_entry_for_each_file_and_a_log_that_fails_stops_those
         if writes:
             assert json.loads(answer.content[0].text)["error"]["code"] == "UNAVAILABLE"
             assert operation.name in QUEUING or rim.rest("GET", "/healthz", key=None).json()["status"] == "degraded"
-    before, seen = rim.files(), rim.world.app.audit.head.seq
+    before, seen = rim.files(), rim.world.app.opened.audit.head.seq
     answer = call(operation.name)
     assert not answer.is_error, answer
-    until(lambda: not {"queued", "running"} & {one.status for one in rim.world.app.queue.jobs()})
+    until(lambda: not {"queued", "running"} & {one.status for one in rim.world.app.opened.queue.jobs()})
     after = rim.files()
     changed = sorted(path for path in before | after if before.get(path) != after.get(path))
     logged = entries(rim, seen)
@@ -193,7 +193,7 @@ def test_each_tool_logs_one_entry_for_each_file_and_a_log_that_fails_stops_those
 def test_many_writers_leave_one_whole_chain(rim):
     from concurrent.futures import ThreadPoolExecutor
 
-    space, seen = rim.space(), rim.world.app.audit.head.seq
+    space, seen = rim.space(), rim.world.app.opened.audit.head.seq
     with ThreadPoolExecutor(8) as pool:
         ids = list(pool.map(lambda n: space.capture(f"written at once {n}")["id"], range(24)))
     assert sorted(entry.id for entry in entries(rim, seen)) == sorted(ids)

@@ -16,7 +16,7 @@ from tests.support.audit_entries import change, owner, sha
 def test_a_write_that_is_taken_back_is_logged_as_undone(world, part):
     workspace = world.app.agent_access.workspace("default")
     kept = workspace.capture("kept all along").record
-    index = world.app.builds.scopes["captures"].index
+    index = world.app.opened.builds.scopes["captures"].index
 
     class Failing:
         def __init__(self, real):
@@ -33,12 +33,12 @@ def test_a_write_that_is_taken_back_is_logged_as_undone(world, part):
         (lambda: workspace.capture("kept all along"), "update"),
         (lambda: workspace.delete(kept.id), "delete"),
     ):
-        seen = world.app.audit.head.seq
+        seen = world.app.opened.audit.head.seq
         setattr(index, part, Failing(real))
         with pytest.raises(Unavailable):
             write()
         setattr(index, part, real)
-        done, undone = world.app.audit.entries(seen + 1)
+        done, undone = world.app.opened.audit.entries(seen + 1)
         assert (done.kind, undone.kind, undone.undoes) == (kind, "undone", done.seq)
         assert (undone.before, undone.after) == (done.after, done.before)
         assert owner(world, "audit.verify")["changed"] == owner(world, "audit.verify")["gone"] == []
@@ -46,8 +46,8 @@ def test_a_write_that_is_taken_back_is_logged_as_undone(world, part):
 
 def test_taking_back_is_never_refused(world):
     workspace = world.app.agent_access.workspace("default")
-    index = world.app.builds.scopes["captures"].index
-    connection = world.app.ledger._connection
+    index = world.app.opened.builds.scopes["captures"].index
+    connection = world.app.opened.ledger._connection
     real = index._store
 
     class Failing:
@@ -67,18 +67,18 @@ def test_taking_back_is_never_refused(world):
 
 def test_a_write_that_the_disk_refuses_is_logged_as_undone(world):
     folder = world.vault / "Captures/default"
-    world.app.vault._calls = type(world.app.vault._calls)()
-    real = world.app.vault._calls.fsync
+    world.app.opened.vault._calls = type(world.app.opened.vault._calls)()
+    real = world.app.opened.vault._calls.fsync
 
     def failing(_):
         raise OSError(5, "Input/output error")
 
-    world.app.vault._calls = replace(world.app.vault._calls, fsync=failing)
+    world.app.opened.vault._calls = replace(world.app.opened.vault._calls, fsync=failing)
     with pytest.raises(Unavailable):
-        world.app.vault.create("Captures/default/new.md", b"new")
-    world.app.vault._calls = replace(world.app.vault._calls, fsync=real)
+        world.app.opened.vault.create("Captures/default/new.md", b"new")
+    world.app.opened.vault._calls = replace(world.app.opened.vault._calls, fsync=real)
     assert list(folder.iterdir()) == []
-    assert [(entry.kind, entry.outcome) for entry in world.app.audit.entries()] == [
+    assert [(entry.kind, entry.outcome) for entry in world.app.opened.audit.entries()] == [
         ("create", "done"),
         ("undone", "UNAVAILABLE"),
     ]
@@ -97,13 +97,13 @@ def test_a_write_that_a_crash_kept_from_happening_is_logged_as_undone(world, kin
     path = "Captures/default/new.md" if kind == "create" else record.path
     before, after = {"create": ("", "9"), "update": (sha(raw), "9"), "delete": (sha(raw), "")}[kind]
     with authored(Author("mcp", "some_tool", request="r9")):
-        entry = world.app.audit.note(change(path=path, before=before, after=after, id=record.id))
+        entry = world.app.opened.audit.note(change(path=path, before=before, after=after, id=record.id))
     crashed(world)
-    last = world.app.audit.found(1)[0]
+    last = world.app.opened.audit.found(1)[0]
     assert (last.kind, last.undoes, last.outcome, last.request) == ("undone", entry, "INTERRUPTED", "r9")
     assert (last.before, last.after) == (after, before)
     crashed(world)
-    assert world.app.audit.found(1)[0] == last
+    assert world.app.opened.audit.found(1)[0] == last
     verified = owner(world, "audit.verify")
     assert verified["changed"] == verified["gone"] == []
 
@@ -111,24 +111,26 @@ def test_a_write_that_a_crash_kept_from_happening_is_logged_as_undone(world, kin
 def test_a_write_that_happened_before_a_crash_stays(world):
     record = world.app.agent_access.workspace("default").capture("kept").record
     raw = (world.vault / record.path).read_bytes()
-    world.app.audit.note(change(path=record.path, before=sha(raw), after=sha(raw + b"x"), id=record.id))
+    world.app.opened.audit.note(change(path=record.path, before=sha(raw), after=sha(raw + b"x"), id=record.id))
     (world.vault / record.path).write_bytes(raw + b"x")
     crashed(world)
-    assert [entry.kind for entry in world.app.audit.entries()] == ["create", "update"]
+    assert [entry.kind for entry in world.app.opened.audit.entries()] == ["create", "update"]
 
 
 def test_a_write_that_came_about_is_not_taken_for_undone_when_a_person_took_it_back(world):
     record = world.app.agent_access.workspace("default").capture("made, and then thrown away").record
-    world.app.builds.scopes["captures"].index.commit([], [record.path])  # as if the crash had come before the commit
+    world.app.opened.builds.scopes["captures"].index.commit(
+        [], [record.path]
+    )  # as if the crash had come before the commit
     (world.vault / record.path).unlink()
     crashed(world)
-    assert world.app.audit.found(1)[0].kind == "create"
-    assert world.app.audit.made(record.id)
-    assert not world.app.audit.made("another")
+    assert world.app.opened.audit.found(1)[0].kind == "create"
+    assert world.app.opened.audit.made(record.id)
+    assert not world.app.opened.audit.made("another")
 
 
 def test_a_write_that_was_taken_back_has_not_come_about(world, monkeypatch):
-    index = world.app.builds.scopes["captures"].index
+    index = world.app.opened.builds.scopes["captures"].index
 
     def failing(*_, **__):
         raise Unavailable("the disk is full")
@@ -136,22 +138,22 @@ def test_a_write_that_was_taken_back_has_not_come_about(world, monkeypatch):
     monkeypatch.setattr(index, "commit", failing)
     with pytest.raises(Unavailable):
         world.app.agent_access.workspace("default").capture("never made")
-    made = next(entry for entry in world.app.audit.found(10) if entry.kind == "create")
-    assert made.seq not in world.app.audit.done()
-    assert not world.app.audit.made(made.id)
+    made = next(entry for entry in world.app.opened.audit.found(10) if entry.kind == "create")
+    assert made.seq not in world.app.opened.audit.done()
+    assert not world.app.opened.audit.made(made.id)
     crashed(world)
-    assert not world.app.audit.made(made.id)
+    assert not world.app.opened.audit.made(made.id)
 
 
 def test_what_is_noted_of_writes_may_be_missing_or_torn(world):
     for number in range(3):
         world.app.agent_access.workspace("default").capture(f"capture {number}")
-    assert world.app.audit.done() >= {1, 2, 3}
+    assert world.app.opened.audit.done() >= {1, 2, 3}
     file = world.state / log.CAME
     file.write_bytes(b"\0" * 16 + b"\xff garbage\n" + b"1" * 40)
     crashed(world)
-    assert isinstance(world.app.audit.done(), frozenset)
+    assert isinstance(world.app.opened.audit.done(), frozenset)
     file.unlink()
     crashed(world)
-    assert world.app.audit.done() == frozenset()
-    assert [entry.kind for entry in world.app.audit.found(10)] == ["create"] * 3
+    assert world.app.opened.audit.done() == frozenset()
+    assert [entry.kind for entry in world.app.opened.audit.found(10)] == ["create"] * 3

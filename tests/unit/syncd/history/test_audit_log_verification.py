@@ -178,7 +178,7 @@ def test_verify_tells_what_was_changed_by_hand(world):
     assert found["broken"] == 0
     assert (found["changed"], found["gone"], found["unlogged"]) == ([one.path], [two.path], ["Captures/default/own.md"])
     assert three.path not in json.dumps(found)
-    assert owner(world, "audit.verify", head=str(world.app.audit.head))["broken"] == 0
+    assert owner(world, "audit.verify", head=str(world.app.opened.audit.head))["broken"] == 0
     assert owner(world, "audit.verify", head="99:" + "a" * 64)["broken"] == 1
     with pytest.raises(InvalidArgument, match="1234"):
         owner(world, "audit.verify", head="nonsense")

@@ -21,13 +21,13 @@ def test_what_is_told_of_a_write_is_true_of_the_file(world):
         .capture("secret words of the note", metadata={"project": "hush"})
         .record
     )
-    (entry,) = world.app.audit.entries()
+    (entry,) = world.app.opened.audit.entries()
     raw = (world.vault / record.path).read_bytes()
     assert (entry.id, entry.path, entry.bytes, entry.before, entry.after) == (
         *(record.id, record.path, len(raw), "", sha(raw)),
     )
     assert "hush" not in line(entry)
-    assert world.app.audit.states() == {record.path: sha(raw)}
+    assert world.app.opened.audit.states() == {record.path: sha(raw)}
 
 
 def files(world):
@@ -42,7 +42,7 @@ def test_every_operation_of_the_owner_that_writes_has_one_entry_for_each_file(wo
     world.write("Captures/default/dropped.md", "A note about herons and reeds that somebody dropped in.\n")
     made = owner(world, "capture", content="The weir was opened in 1911 by the miller of the village.")
     owner(world, "index")
-    before, seen = files(world), world.app.audit.head.seq
+    before, seen = files(world), world.app.opened.audit.head.seq
     written = {}
     for name, asked in (
         ("capture", {"content": "one"}),
@@ -54,11 +54,11 @@ def test_every_operation_of_the_owner_that_writes_has_one_entry_for_each_file(wo
         owner(world, name, **asked)
         after = files(world)
         changed = [path for path in before | after if before.get(path) != after.get(path)]
-        entries = list(world.app.audit.entries(seen + 1))
+        entries = list(world.app.opened.audit.entries(seen + 1))
         assert sorted(entry.path for entry in entries) == sorted(changed), name
         assert all((entry.surface, entry.tool) == ("cli", name) and entry.request for entry in entries), name
         written[name] = len(entries)
-        before, seen = after, world.app.audit.head.seq
+        before, seen = after, world.app.opened.audit.head.seq
     assert {name for name, count in written.items() if count} == {"capture", "enrich", "enrich.backfill", "delete"}
     assert owner(world, "audit.verify")["changed"] == []
 
@@ -67,15 +67,15 @@ def test_the_pipe_s_own_writes_and_jobs_are_the_daemon_s(world):
     world.write("Captures/default/dropped.md", "A note about herons and reeds that somebody dropped in.\n")
     world.run()
     assert told(world) == [("update", "daemon", "adoption", "Captures/default/dropped.md")]
-    record = world.app.builds.scopes["captures"].index.at("Captures/default/dropped.md")
-    world.app.enricher.owe(record.id, 0)
+    record = world.app.opened.builds.scopes["captures"].index.at("Captures/default/dropped.md")
+    world.app.opened.enricher.owe(record.id, 0)
     world.app.jobs.run("enrichment")
     assert told(world, 1) == [("update", "daemon", "enrichment", "Captures/default/dropped.md")]
 
 
 def test_an_adoption_that_can_not_be_logged_waits(world):
     world.write("Captures/default/dropped.md", "dropped herons\n")
-    with unwritable(world.app.ledger):
+    with unwritable(world.app.opened.ledger):
         world.run()
         assert (world.vault / "Captures/default/dropped.md").read_text() == "dropped herons\n"
         assert world.found("herons")
@@ -86,7 +86,7 @@ def test_an_adoption_that_can_not_be_logged_waits(world):
 def test_a_log_that_can_not_be_written_is_told_until_it_can(world):
     workspace = world.app.agent_access.workspace("default")
     kept = workspace.capture("kept all along").record
-    with unwritable(world.app.ledger):
+    with unwritable(world.app.opened.ledger):
         files = {path: path.read_bytes() for path in world.vault.rglob("*.md")}
         for write in (
             lambda: workspace.capture("new"),
@@ -105,7 +105,7 @@ def test_a_log_that_can_not_be_written_is_told_until_it_can(world):
 
 
 def test_the_entry_is_on_the_disk_before_anything_of_the_file_is(world):
-    vault, seen = world.app.vault, []
+    vault, seen = world.app.opened.vault, []
     real = vault._calls
 
     def counting(*given):
@@ -123,7 +123,7 @@ def test_the_entry_is_on_the_disk_before_anything_of_the_file_is(world):
 
 def test_a_write_that_is_refused_before_it_begins_has_no_entry(world):
     world.write("Captures/default/there.md", "there\n")
-    vault = world.app.vault
+    vault = world.app.opened.vault
     for refused, error in (
         (lambda: vault.create("Captures/default/there.md", b"x"), Conflict),
         (lambda: vault.create("Captures/../x.md", b"x"), InvalidArgument),
@@ -139,12 +139,14 @@ def test_a_write_that_is_refused_before_it_begins_has_no_entry(world):
 
 def test_there_is_one_way_to_a_file(world):
     app = world.app
-    assert app.vault is app.sync.vault is app.sync._index_pass._vault is app.agent_access._tools.vault
-    assert isinstance(app.vault, AuditedVault)
+    assert (
+        app.opened.vault is app.opened.sync.vault is app.opened.sync._index_pass._vault is app.agent_access._tools.vault
+    )
+    assert isinstance(app.opened.vault, AuditedVault)
 
 
 def test_a_job_that_was_left_behind_writes_into_nobody_s_file(world, tmp_path):
-    audit, vault = world.app.audit, world.app.vault
+    audit, vault = world.app.opened.audit, world.app.opened.vault
     world.app.close()
     with (tmp_path / "other").open("w+") as other:
         assert other.fileno() >= 0  # perhaps the very number that the head's file had

@@ -23,7 +23,7 @@ def world(tmp_path):
     for path, text in FILES.items():
         world.write(path, text)
     world.run()
-    world.app.sync.ready.set()
+    world.app.opened.sync.ready.set()
     yield world
     world.close()
 

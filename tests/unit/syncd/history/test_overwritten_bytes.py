@@ -113,7 +113,7 @@ def test_what_can_not_be_kept_stops_nobody(overwritten, tmp_path):
 def test_what_agents_and_commands_overwrite_is_kept_and_what_the_daemon_does_is_not(tmp_path):
     world = World(tmp_path)
     try:
-        vault = world.app.vault
+        vault = world.app.opened.vault
         for surface in ("mcp", "rest", "cli", "daemon"):
             path, raw = f"Captures/default/{surface}.md", surface.encode()
             with authored(Author(surface, "x")):
@@ -121,9 +121,10 @@ def test_what_agents_and_commands_overwrite_is_kept_and_what_the_daemon_does_is_
                 vault.replace(path, b"other", digest=sha(raw))
                 vault.remove(path)
         held = {
-            surface: world.app.overwritten.holds(sha(surface.encode())) for surface in ("mcp", "rest", "cli", "daemon")
+            surface: world.app.opened.overwritten.holds(sha(surface.encode()))
+            for surface in ("mcp", "rest", "cli", "daemon")
         }
         assert held == {"mcp": True, "rest": True, "cli": True, "daemon": False}
-        assert world.app.overwritten.holds(sha(b"other"))
+        assert world.app.opened.overwritten.holds(sha(b"other"))
     finally:
         world.close()

@@ -31,12 +31,12 @@ def reasons(told):
 def test_a_note_that_was_made_goes_one_that_was_changed_is_restored_and_one_that_was_deleted_is_back(world):
     changed, gone = capture(world, "# Changed\n\nfirst"), capture(world, "# Gone\n\nstays")
     before = inbox(world)
-    since = world.app.audit.head.seq
+    since = world.app.opened.audit.head.seq
     made = capture(world, "# Made\n\nnew")
     update(world, changed.id, "# Changed\n\nsecond")
     delete(world, gone.id)
-    at = world.app.audit.of(id=made.id)[0].at
-    assert world.app.audit.of(id=gone.id)[-1].seq > since
+    at = world.app.opened.audit.of(id=made.id)[0].at
+    assert world.app.opened.audit.of(id=gone.id)[-1].seq > since
     told = undo(world, since=at)
     assert {one["path"]: one["did"] for one in told["done"]} == {
         made.path: "removed",
@@ -127,7 +127,7 @@ def test_what_the_daemon_wrote_because_of_the_note_goes_with_it(world):
     file = world.vault / kept.path
     with authored(Author("daemon", "review")):
         raw = file.read_bytes()
-        world.app.vault.replace(
+        world.app.opened.vault.replace(
             kept.path,
             raw.replace(b"collection:", b"promote: false\ncollection:"),
             digest=hashlib.sha256(raw).hexdigest(),
@@ -171,9 +171,9 @@ def test_all_notes_of_one_call_are_taken_back_together(world):
 def test_a_dry_run_says_the_same_and_changes_nothing(world):
     kept = capture(world, "one")
     update(world, kept.id, "two")
-    before, entries = inbox(world), world.app.audit.count
+    before, entries = inbox(world), world.app.opened.audit.count
     told = undo(world, since=0, dry_run=True)
-    assert (inbox(world), world.app.audit.count, told["undo"]) == (before, entries, None)
+    assert (inbox(world), world.app.opened.audit.count, told["undo"]) == (before, entries, None)
     real = undo(world)
     assert (real["done"], real["skipped"]) == (told["done"], told["skipped"])
 
@@ -273,7 +273,7 @@ def writers(world, record, name="default"):
 
 
 def test_a_stored_file_comes_and_goes_with_its_bytes_and_never_over_a_person_s(world, tmp_path):
-    vault, source, path = world.app.vault, tmp_path / "given.pdf", "Captures/default/Files/given.pdf"
+    vault, source, path = world.app.opened.vault, tmp_path / "given.pdf", "Captures/default/Files/given.pdf"
     source.write_bytes(b"%PDF" + bytes(10_000_000))  # larger than any note
     digest = hashlib.sha256(source.read_bytes()).hexdigest()
     with by(tool="kb_upload_finish"):

@@ -77,7 +77,7 @@ def test_what_is_ignored_is_not_counted(tmp_path):
     vault = VaultSettings(path=tmp_path / "vault", ignore=("Archive/**",), max_bytes=1_000)
     settings = replace(settings_of(tmp_path / "vault", tmp_path / "state"), vault=vault)
     with App(settings, embedder=fake_embedder()) as app:
-        app.sync.run(accept=True)
+        app.opened.sync.run(accept=True)
         found = app.health.coverage()["vault"]
     assert (found["indexed"], found["of"]) == (1, 2)
     assert found["skipped"][0]["path"] == "Big.md"

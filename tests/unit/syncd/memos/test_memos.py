@@ -15,7 +15,7 @@ from tests.support.world import World
 def test_the_text_of_a_stored_file_is_no_memo_to_change(world, space):
     note = "---\nid: kept\ntype: file\nfile: '[[Captures/default/Files/a.pdf]]'\nfile_sha256: abc\n---\nWhat the file says."
     world.write("Captures/default/Files/a.pdf.md", note)
-    world.app.sync.run()
+    world.app.opened.sync.run()
     for given in ({}, {"metadata": {"project": "x"}, "replace": True}):
         with pytest.raises(InvalidArgument, match="the text of a file"):
             space.memos.save("Something else.", memo_id="kept", **given)
@@ -263,7 +263,7 @@ def test_a_person_s_edit_of_properties_is_kept(world, space):
 def test_an_edit_between_reading_and_writing_is_not_lost(world, space):
     record = save(space, "one")
     file = world.vault / record.path
-    replace = world.app.vault.replace
+    replace = world.app.opened.vault.replace
     edits = iter(["mine: 1\n---\none", "mine: 2\n---\none"])
 
     def meddling(path, data, *, digest):
@@ -271,11 +271,11 @@ def test_an_edit_between_reading_and_writing_is_not_lost(world, space):
             file.write_text(text_of(world, record).partition("mine:")[0].removesuffix("---\none") + edit)
         return replace(path, data, digest=digest)
 
-    world.app.vault.replace = meddling
+    world.app.opened.vault.replace = meddling
     try:
         changed = save(space, "two", memo_id=record.id)
     finally:
-        world.app.vault.replace = replace
+        world.app.opened.vault.replace = replace
     assert (changed.metadata, split(file.read_text())[1]) == ({"mine": 2}, "two")
 
 
@@ -386,7 +386,7 @@ def test_a_delete_that_fails_changed_nothing(world, space, monkeypatch):
     a, b = save(space, "a"), save(space, "b")
     space.memo_graph.save(a.id, b.id, "t")
     before, dump = files(world), world.dump()
-    index = world.app.builds.scopes["captures"].index
+    index = world.app.opened.builds.scopes["captures"].index
 
     def failing(*_args, **_given):
         raise Unavailable("the disk is full")

@@ -24,7 +24,7 @@ def test_twenty_relations_at_once_on_one_memo_are_all_kept(world, space):
 
 def test_eight_clients_that_upsert_the_same_ids_double_nothing(world, space):
     ids = [f"memo-{n}" for n in range(5)]
-    world.app.sync.run()  # before it, a save may be told that the notes are still being read
+    world.app.opened.sync.run()  # before it, a save may be told that the notes are still being read
 
     def client(number):
         return [space.memos.save(f"by {number}", memo_id=id, metadata={f"c{number}": True}).created for id in ids]
@@ -61,7 +61,7 @@ def test_of_many_that_compare_the_version_one_wins_each_time(space):
 
 def test_a_person_who_edits_while_agents_relate_loses_nothing(world, space):
     hub, *others = [save(space, f"memo {n}", title=f"M{n}") for n in range(5)]
-    file, replace = world.vault / hub.path, world.app.vault.replace
+    file, replace = world.vault / hub.path, world.app.opened.vault.replace
     numbers = iter(range(6))
 
     def meddling(path, data, *, digest):
@@ -69,11 +69,11 @@ def test_a_person_who_edits_while_agents_relate_loses_nothing(world, space):
             file.write_text(file.read_text().replace("---\nmemo 0", f"by_hand_{n}: yes\n---\nmemo 0"))
         return replace(path, data, digest=digest)
 
-    world.app.vault.replace = meddling
+    world.app.opened.vault.replace = meddling
     try:
         for other in others:
             space.memo_graph.save(hub.id, other.id, "t")
     finally:
-        world.app.vault.replace = replace
+        world.app.opened.vault.replace = replace
     assert [entry["id"] for entry in relations_in(world, hub)] == [other.id for other in others]
     assert space.get(hub.id).record.metadata == {"by_hand_0": "yes", "by_hand_2": "yes", "by_hand_4": "yes"}

@@ -146,7 +146,7 @@ def test_what_makes_no_sense_is_refused(space, given):
 
 def test_without_an_encoder_a_query_fails_and_a_pivot_does_not(world, space):
     one, _ = save(space, "alpha beta"), save(space, "alpha")
-    index = world.app.builds.scopes["captures"].index
+    index = world.app.opened.builds.scopes["captures"].index
     index.memos._fitting = lambda: None
     with pytest.raises(Unavailable):
         space.memos.search(query="alpha")

@@ -103,7 +103,7 @@ def test_leftovers_are_collected_once_they_are_nobody_s_work(world, monkeypatch)
 
 
 def test_an_unfinished_build_that_can_be_taken_up_again_stays(world):
-    builds = world.app.builds
+    builds = world.app.opened.builds
     other = builds._make()
     other.close()
     aged(other.folder, 0.2)

@@ -20,6 +20,6 @@ def world(tmp_path):
     world.git("add", "-A")
     world.git("commit", "-qm", "before")
     world.run()
-    world.app.sync.ready.set()
+    world.app.opened.sync.ready.set()
     yield world
     world.close()

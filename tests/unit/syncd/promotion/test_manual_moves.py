@@ -28,7 +28,7 @@ def world(tmp_path):
     world.write("Daily/Today.md", "Saw [[Captures/default/Heron|one]] and [[Heron]], `[[Captures/default/Heron]]`.\n")
     world.git("add", "-A")
     world.git("commit", "-qm", "before")
-    world.app.sync.ready.set()
+    world.app.opened.sync.ready.set()
     look(world)
     yield world
     world.close()
@@ -63,7 +63,7 @@ def test_a_capture_that_was_dragged_out_is_promoted(world, tmp_path):
     assert text(world, "Birds/Heron.md").endswith("see [[./Pond]] and ![[Files/reed.png]].\n"), "which still lead there"
     assert text(world, "Daily/Today.md") == "Saw [[Birds/Heron|one]] and [[Heron]], `[[Captures/default/Heron]]`.\n"
     assert text(world, "Captures/default/Pond.md").endswith("[[Heron]] and [[Heron]]\n"), "no folder of the vault"
-    assert world.app.sync.run(accept=True).changes == 0
+    assert world.app.opened.sync.run(accept=True).changes == 0
     assert world.dump() == world.rebuilt(tmp_path / "other")
     before = files(world)
     look(world)
@@ -142,7 +142,7 @@ def test_a_copy_stays_one_when_an_agent_deletes_the_capture(world):
     from syncd.history.audit_log import Author, authored
 
     with authored(Author("mcp", "kb_delete")):
-        world.app.vault.remove("Captures/default/Heron.md")
+        world.app.opened.vault.remove("Captures/default/Heron.md")
     look(world)
     look(world)
     assert text(world, "Heron copy.md") == CAPTURE
@@ -159,7 +159,7 @@ def test_a_note_whose_id_an_agent_gave_a_capture_is_no_dragged_capture(world, re
         memo = world.app.agent_access.workspace("default").memos.save("words", memo_id="mine").record.path
     if restarted == "before":
         world.reopen()
-        world.app.sync.ready.set()
+        world.app.opened.sync.ready.set()
     look(world)
     if restarted in ("meanwhile", "anew"):
         world.app.close()
@@ -167,7 +167,7 @@ def test_a_note_whose_id_an_agent_gave_a_capture_is_no_dragged_capture(world, re
     if restarted in ("meanwhile", "anew"):
         shutil.rmtree(world.state / "index") if restarted == "anew" else None
         world.app = world._open()
-        world.app.sync.ready.set()
+        world.app.opened.sync.ready.set()
     look(world)
     look(world)
     assert text(world, "Notes/Mine.md") == own
@@ -183,7 +183,7 @@ def test_a_capture_of_an_agent_that_was_dragged_while_the_index_was_lost_is_foun
     shutil.rmtree(world.state / "index")
     drag(world, path, "Birds/New.md", run=False)
     world.app = world._open()
-    world.app.sync.ready.set()
+    world.app.opened.sync.ready.set()
     look(world)
     assert "promoted_at" in text(world, "Birds/New.md")
 
@@ -192,7 +192,7 @@ def test_what_was_dragged_while_nobody_looked_is_found(world):
     world.app.close()
     drag(world, "Captures/default/Heron.md", "Birds/Heron.md", run=False)
     world.app = world._open()
-    world.app.sync.ready.set()
+    world.app.opened.sync.ready.set()
     look(world)
     assert "promoted_at" in text(world, "Birds/Heron.md")
 
@@ -205,7 +205,7 @@ def test_what_was_dragged_while_the_index_was_lost_is_found_by_the_audit_log(wor
     shutil.rmtree(world.state / "index")
     drag(world, "Captures/default/New.md", "Birds/New.md", run=False)
     world.app = world._open()
-    world.app.sync.ready.set()
+    world.app.opened.sync.ready.set()
     look(world)
     assert "promoted_at" in text(world, "Birds/New.md")
 
@@ -235,7 +235,7 @@ def test_a_drag_waits_until_it_is_quiet_and_git_is_done(tmp_path):
     )
     world.write("Captures/default/Heron.md", CAPTURE)
     world.run()
-    world.app.sync.ready.set()
+    world.app.opened.sync.ready.set()
     drag(world, "Captures/default/Heron.md", "Birds/Heron.md")
     assert text(world, "Birds/Heron.md") == CAPTURE
     world.close()

@@ -67,9 +67,9 @@ def test_many_at_once_are_one_look_and_a_commit_each(world, tmp_path, request):
     world.run()
     before = files(world)
     listed = []
-    everything = world.app.vault.everything
-    world.app.vault.everything = lambda *given: listed.append(given) or everything(*given)
-    request.addfinalizer(lambda: setattr(world.app.vault, "everything", everything))
+    everything = world.app.opened.vault.everything
+    world.app.opened.vault.everything = lambda *given: listed.append(given) or everything(*given)
+    request.addfinalizer(lambda: setattr(world.app.opened.vault, "everything", everything))
     marked(world)
     assert len(listed) <= 3, "not one for each"
     now = files(world)

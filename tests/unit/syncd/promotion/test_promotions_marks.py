@@ -55,11 +55,11 @@ def test_a_problem_is_told_in_the_capture_once_and_goes_when_it_is_solved(world)
     )
     facts = world.app.services.marked_captures.facts()
     assert [one["path"] for one in facts["problems"]] == ["Captures/default/Heron.md"]
-    seq = world.app.audit.head.seq
+    seq = world.app.opened.audit.head.seq
     world.run()
     marked(world)
     marked(world)
-    assert world.app.audit.head.seq == seq, "told once"
+    assert world.app.opened.audit.head.seq == seq, "told once"
     file.write_text(file.read_text().replace("../out", "Birds"))
     world.run()
     marked(world)
@@ -108,7 +108,7 @@ def test_new_folders_that_differ_in_letter_case_or_unicode_are_one(world):
 def test_a_capture_with_an_impossible_time_keeps_no_other_from_being_promoted(world, tmp_path):
     world.close()
     world = World(tmp_path, promote=PromoteSettings(name="{date} {title}"))
-    world.app.sync.ready.set()
+    world.app.opened.sync.ready.set()
     odd = "---\nid: odd\ncreated_at: 9999-12-31T23:59:59-14:00\npromote: true\n---\nwords\n"
     world.write("Captures/default/Early.md", odd)
     world.write("Captures/default/Heron.md", capture("promote: true\n"))
@@ -160,7 +160,7 @@ def test_two_daemons_that_see_the_same_mark_write_the_same_bytes(world, tmp_path
         subprocess.run(["git", "clone", "-q", str(world.vault), str(tmp_path / name / "vault")], check=True)
         other = World(tmp_path / name)
         other.run()
-        other.app.sync.ready.set()
+        other.app.opened.sync.ready.set()
         other.app.services.marked_captures.run()
         worlds.append(other)
     one, two = map(files, worlds)

@@ -17,7 +17,7 @@ def world(tmp_path):
 
 
 def waiting(world):
-    return WaitingCaptures(world.app.builds.scopes["captures"], world.app.vault)
+    return WaitingCaptures(world.app.opened.builds.scopes["captures"], world.app.opened.vault)
 
 
 def marked(waits):

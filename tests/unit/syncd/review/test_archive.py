@@ -51,7 +51,7 @@ def aside(world):
 
 
 def ids(world, scope="captures"):
-    return {entry.id for entry in world.app.builds.scopes[scope].index.manifest.values()}
+    return {entry.id for entry in world.app.opened.builds.scopes[scope].index.manifest.values()}
 
 
 def test_a_dismissed_capture_goes_where_no_agent_reads(world):

@@ -151,7 +151,7 @@ def test_only_lines_of_its_own_are_written(world):
 def test_what_agents_read_of_the_note_stays(world):
     path = capture(world, "Potato soup", "Simmer potatoes and leeks in stock, blend the soup.")
     world.run()
-    index = world.app.builds.scopes["captures"].index
+    index = world.app.opened.builds.scopes["captures"].index
     before = index.at(path)
     told = []
     world.app.agent_access.on_change(told.append)
@@ -161,7 +161,7 @@ def test_what_agents_read_of_the_note_stays(world):
         before.version, before.updated_at, before.metadata, before.content_hash, before.defects,
     )  # fmt: skip
     world.run()
-    assert not world.app.sync.edits.waiting
+    assert not world.app.opened.sync.edits.waiting
 
 
 def test_a_note_without_a_time_of_its_own_keeps_the_one_it_had(world):
@@ -169,7 +169,7 @@ def test_a_note_without_a_time_of_its_own_keeps_the_one_it_had(world):
     os.utime(path, (1_700_000_000, 1_700_000_000))
     assert reviewed(world) == 1
     world.run()
-    assert world.app.builds.scopes["captures"].index.record("undated").created_at == 1_700_000_000_000
+    assert world.app.opened.builds.scopes["captures"].index.record("undated").created_at == 1_700_000_000_000
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_a_name_that_looks_like_a_secret_is_never_told(alone):
     world.write(f"Recipes/{name}.md", f"---\ntags: [recipe]\n---\n{SOUP}\n")
     path = capture(world, "Potato soup", SOUP)
     reviewed(world)
-    record = world.app.builds.scopes["captures"].index.at(path)
+    record = world.app.opened.builds.scopes["captures"].index.at(path)
     assert record.defects == ()
     assert said(world, path) == {**said(world, path), "promote": False}
     assert name not in (world.vault / path).read_text()
@@ -261,7 +261,7 @@ def test_a_table_of_an_older_memex_is_replaced(world):
     reviewed(world)
     table = world.vault / "Captures/Review.base"
     table.write_text("views: []\n")
-    named_values.write(world.app.ledger, {"Review.base": hashlib.sha256(b"views: []\n").hexdigest()})
+    named_values.write(world.app.opened.ledger, {"Review.base": hashlib.sha256(b"views: []\n").hexdigest()})
     reviewed(world)
     assert table.read_text() == review_table("Captures")
 
@@ -272,7 +272,7 @@ def test_the_table_lists_what_the_daemon_says_waits(world):
     capture(world, "Three", "Third.", "promote: true\npromote_problem: there is one\n")
     world.write("Captures/default/Entities/Ada.md", "---\nid: ada\ntype: entity\n---\n")
     reviewed(world)
-    files = [Note(path, said(world, path)) for path in world.app.builds.scopes["captures"].index.manifest]
+    files = [Note(path, said(world, path)) for path in world.app.opened.builds.scopes["captures"].index.manifest]
     rows = Base(review_table("Captures")).rows("Waiting", files)
     waiting = world.app.services.review.waiting()
     assert sorted(rows) == sorted(record.path for record, _ in waiting)
@@ -303,7 +303,7 @@ def test_off_means_off(tmp_path):
 def test_what_speaks_for_a_folder_is_told(world):
     path = capture(world, "Potato soup", "Simmer potatoes and leeks in stock.", "tags: [soup]\n")
     world.run()
-    found = world.app.services.review.suggestions(world.app.builds.scopes["captures"].index.at(path))
+    found = world.app.services.review.suggestions(world.app.opened.builds.scopes["captures"].index.at(path))
     assert isinstance(found, Suggestions)
     assert "nearest notes" in found.folders[0].reason
 

@@ -76,7 +76,7 @@ def test_a_write_through_a_mapping_and_one_by_another_name_of_the_file_are_found
 
 
 def test_rows_that_got_lost_and_rows_of_no_note_are_mended(world, tmp_path):
-    index = world.app.builds.scopes["vault"].index
+    index = world.app.opened.builds.scopes["vault"].index
     stray = path_id("gone.md")
     before = world.dump()
     index._store.replace(
@@ -96,7 +96,7 @@ def test_in_the_daemon_it_sends_what_differs_down_the_pipe(world):
     with world.serving():
         world.settled()
         unseen(world.vault / "n/07.md", "a wryneck at on post 07\n")
-        world.app.check.run(GO)
+        world.app.opened.check.run(GO)
         assert world.app.health.facts()["deep_check"]["mended"] == 1
         until(lambda: world.found("wryneck", mode="text") == ["n/07.md"])
 
@@ -105,9 +105,9 @@ def test_an_edit_that_can_be_seen_is_the_pipe_s_business(world):
     world.write("n/05.md", "seen at once, a redstart\n")
     (world.vault / "n/06.md").unlink()
     hinted = []
-    world.app.check._hint = hinted.extend
-    assert world.app.check.run(GO) == world.app.check.last
-    assert (world.app.check.last.checked, world.app.check.last.mended) == (31, 0)
+    world.app.opened.check._hint = hinted.extend
+    assert world.app.opened.check.run(GO) == world.app.opened.check.last
+    assert (world.app.opened.check.last.checked, world.app.opened.check.last.mended) == (31, 0)
     assert sorted(hinted) == ["n/05.md", "n/06.md"]
 
 
@@ -115,13 +115,13 @@ def test_a_note_that_is_not_here_or_can_not_be_read_is_passed_over(world):
     (world.vault / "n/01.md").rename(world.vault / "n/.01.md.icloud")
     (world.vault / "n/02.md").unlink()
     (world.vault / "n/02.md").mkdir()
-    assert world.app.check.run(GO).mended == 0
+    assert world.app.opened.check.run(GO).mended == 0
     assert world.found("post 01", mode="text")[0] == "n/01.md"
 
 
 def test_a_check_that_is_stopped_or_loses_the_vault_is_not_remembered(world, monkeypatch):
     monkeypatch.setattr(deep_check, "SLICE_S", 0.0)
-    deep = world.app.check
+    deep = world.app.opened.check
 
     def lose(done, total, stage):
         if done == 5:
@@ -162,15 +162,15 @@ def test_the_daemon_stops_while_one_is_under_way(world, monkeypatch):
 
 def test_the_last_one_is_remembered_over_restarts_so_a_daemon_restarted_daily_gets_its_own(world):
     now = time.time_ns() // 1_000_000
-    assert world.app.check.due_in(now) == FIRST_S, "also one that was never made, however short each life is"
-    world.app.check.run(GO)
-    last = world.app.check.last
+    assert world.app.opened.check.due_in(now) == FIRST_S, "also one that was never made, however short each life is"
+    world.app.opened.check.run(GO)
+    last = world.app.opened.check.last
     assert abs(last.at - now) < 60_000
-    assert world.app.check.due_in(last.at + DAY_MS // 2) == DAY_S / 2
-    assert world.app.check.due_in(last.at + DAY_MS) == FIRST_S
-    assert world.app.check.due_in(last.at - 10 * DAY_MS) == DAY_S, "a clock that went back"
+    assert world.app.opened.check.due_in(last.at + DAY_MS // 2) == DAY_S / 2
+    assert world.app.opened.check.due_in(last.at + DAY_MS) == FIRST_S
+    assert world.app.opened.check.due_in(last.at - 10 * DAY_MS) == DAY_S, "a clock that went back"
     world.reopen()
-    assert world.app.check.last == last
+    assert world.app.opened.check.last == last
     assert world.app.health.facts()["deep_check"] == {"at": last.at, "checked": 31, "mended": 0}
 
 
@@ -179,8 +179,8 @@ def test_a_torn_memory_of_the_last_one_is_none(world, text):
     file = world.state / "deep_check.json"
     file.write_bytes(text.encode("utf-8", "surrogateescape"))
     world.reopen()
-    assert world.app.check.last == Checked()
-    world.app.check.run(GO)
+    assert world.app.opened.check.last == Checked()
+    world.app.opened.check.run(GO)
     assert json.loads(file.read_text())["checked"] == 31
 
 
@@ -190,7 +190,7 @@ def test_it_is_a_daily_job(world):
         assert 0 < first <= FIRST_S
         assert world.app.health.facts()["jobs"]["deep check"]["every_s"] == 86_400
         world.app.jobs.run("deep check", wait=False)
-        until(lambda: world.app.check.last.at is not None)
+        until(lambda: world.app.opened.check.last.at is not None)
         until(lambda: "deep check" in world.app.health.facts()["jobs"])
         assert world.app.health.facts()["jobs"]["deep check"]["error"] == ""
 
@@ -214,7 +214,7 @@ def test_it_rests_four_times_as_long_as_it_works_so_that_searches_do_not_notice(
             return False
 
     since, rests = time.monotonic(), Rests()
-    assert world.app.check.run(rests).checked == 31
+    assert world.app.opened.check.run(rests).checked == 31
     worked = time.monotonic() - since
     assert rests.asked
     assert all(rest >= 4 * 0.002 for rest in rests.asked[:-1])

@@ -65,7 +65,7 @@ def test_an_observation_written_by_hand_gets_its_ordinal_once_the_note_is_quiet(
         until(lambda: slow_to_adopt.found("by hand") == ["Captures/default/Entities/Ada.md"], 20)
         until(lambda: b"^o5" in file.read_bytes(), 20)
         slow_to_adopt.settled()
-        node = slow_to_adopt.app.builds.scopes["captures"].index.graph("default").get("Ada")
+        node = slow_to_adopt.app.opened.builds.scopes["captures"].index.graph("default").get("Ada")
     lines = file.read_bytes().decode().split("\r\n")
     assert [line for line in lines if line not in ENTITY.split("\r\n") and "_at: " not in line] == [
         "last_ordinal: 5",
@@ -126,7 +126,7 @@ def test_a_look_at_a_note_goes_through_no_others_and_one_at_a_folder_finds_what_
     for path in ("A.md/B.md", "A.md/Deep/C.md", "A.md B.md", "D.md"):
         world.write(path, path)
     world.run()
-    index = world.app.builds.scopes["vault"].index
+    index = world.app.opened.builds.scopes["vault"].index
     held = {"A.md/B.md", "A.md/Deep/C.md"}
     assert [index.entries(under).keys() for under in (["A.md"], ["A.md/Deep"], ["D.md", "D.md/x"])] == [
         held,

@@ -120,20 +120,20 @@ def test_a_checkout_forth_and_back_holds_nothing(tmp_path):
         world.git("init", "-q", "-b", "main")
         world.git("add", "-A")
         world.git("commit", "-qm", "x")
-        world.app.sync.run()
+        world.app.opened.sync.run()
         world.git("checkout", "-qb", "side")
         for number in range(100):
             world.write(f"side/n{number}.md", f"y{number}\n")
         world.git("add", "-A")
         world.git("commit", "-qm", "y")
-        world.app.sync.run(["side"])  # as the watcher has it looked at
+        world.app.opened.sync.run(["side"])  # as the watcher has it looked at
         world.git("checkout", "-q", "main")
-        world.app.sync.run(["side"])
-        assert world.app.sync.held == 0
+        world.app.opened.sync.run(["side"])
+        assert world.app.opened.sync.held == 0
         world.git("checkout", "-q", "side")
-        world.app.sync.run(["side"])
+        world.app.opened.sync.run(["side"])
         shutil.rmtree(world.vault / "side")
-        world.app.sync.run(["side"])
-        assert world.app.sync.held == 100  # it was not Git that took these
+        world.app.opened.sync.run(["side"])
+        assert world.app.opened.sync.held == 100  # it was not Git that took these
     finally:
         world.close()

@@ -98,7 +98,7 @@ def test_all_of_it_is_exported_and_checked_by_itself(served, capfd, tmp_path, mo
     file = tmp_path / "audit.jsonl"
     file.write_text(capfd.readouterr().out)
     assert len(file.read_text().splitlines()) == 3
-    head = str(served.app.audit.head)
+    head = str(served.app.opened.audit.head)
     assert code(["audit", "verify", str(file), "--head", head]) == 0
     assert head in capfd.readouterr().out
     file.write_text(file.read_text().replace("claude", "nobody"))
@@ -111,7 +111,7 @@ def test_all_of_it_is_exported_and_checked_by_itself(served, capfd, tmp_path, mo
 def test_a_broken_chain_is_told_with_its_place_and_an_exit_code(served, capfd):
     assert code(["audit", "verify"]) == 0
     assert capfd.readouterr().out.startswith("3 entries")
-    served.app.ledger._connection.execute("UPDATE audit SET path = 'elsewhere.md' WHERE seq = 2")
+    served.app.opened.ledger._connection.execute("UPDATE audit SET path = 'elsewhere.md' WHERE seq = 2")
     assert code(["audit", "verify"]) == 7
     assert "entry 2 does not match its seal" in capfd.readouterr().out
 
@@ -151,7 +151,7 @@ def test_it_works_while_no_daemon_runs(world, capfd, tmp_path):
 def test_the_status_tells_the_head(served, capfd):
     assert code(["status"]) == 0
     text = " ".join(capfd.readouterr().out.split())
-    assert f"audit 3 entries, head {served.app.audit.head}" in text
+    assert f"audit 3 entries, head {served.app.opened.audit.head}" in text
 
 
 def test_an_entry_steers_no_terminal():

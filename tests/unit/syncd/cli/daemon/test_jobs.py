@@ -118,7 +118,7 @@ def test_a_job_that_failed_gives_its_exit_code_and_is_tried_again(world, memex):
 def test_a_waiting_job_is_cancelled(world, memex):
     job = add(world)
     assert memex("job", "cancel", job.id)[0] == 0
-    assert world.app.queue.job(job.id).status == "failed"
+    assert world.app.opened.queue.job(job.id).status == "failed"
     assert memex("job", "cancel", job.id)[0] == 5
 
 
@@ -138,7 +138,7 @@ def test_what_is_not_there_is_said(memex, words, exits):
 
 def test_an_id_that_two_jobs_begin_with_is_asked_for_in_full(world, memex):
     for number in range(2):
-        world.app.queue.add_file("k", "default", {"name": "a"}, None, id=f"abcd{number:028x}")
+        world.app.opened.queue.add_file("k", "default", {"name": "a"}, None, id=f"abcd{number:028x}")
     done, _, err = memex("job", "show", "abcd")
     assert (done, "several jobs" in err) == (2, True)
 
@@ -152,7 +152,7 @@ def test_without_a_daemon_a_command_does_the_job_in_its_own_process(tmp_path, mo
     assert capsys.readouterr().out.split()[-1] == job.planned
     world.app = world._open()
     try:
-        assert world.app.queue.job(job.id).status == "done"
+        assert world.app.opened.queue.job(job.id).status == "done"
         assert len(world.found("whimbrel")) == 1
     finally:
         world.close()
@@ -168,7 +168,7 @@ def test_the_status_and_the_metrics_tell_of_the_queue(world, memex):
     assert found["memex_queue_jobs", "queued"] == 1
     assert found[("memex_queue_waiting_seconds",)] >= 0
     with world.serving():
-        until(lambda: world.app.queue.job(job.id).status == "done")
+        until(lambda: world.app.opened.queue.job(job.id).status == "done")
         found = {(one.name, *one.labels.values()): one.value for one in world.app.agent_access.samples()}
     assert found["memex_queue_jobs", "done"] == found["memex_queue_tries", "done"] == 1
     assert found["memex_queue_tries", "put off"] == 0

@@ -79,7 +79,7 @@ def test_an_index_that_is_not_made_yet_is_no_ailment(clinic):
 def test_a_daemon_compares_what_it_has_open(clinic):
     with clinic.serving() as app:
         assert only(clinic.look(state_checks.index)).is_ == "ok"
-        index = app.builds.scopes["vault"].index
+        index = app.opened.builds.scopes["vault"].index
         with index._catalog._db.transaction() as writer:
             writer.execute("update documents set chunks = 7")
         found = only(clinic.look(state_checks.index))
@@ -103,6 +103,6 @@ def test_an_encoder_that_is_away(clinic):
 
 def test_what_the_daemon_calls_degraded_is_told(clinic):
     with clinic.serving() as app:
-        app.sync._trouble["sync"] = "indexing: the disk is full"
+        app.opened.sync._trouble["sync"] = "indexing: the disk is full"
         found = [one for one in clinic.look(state_checks.daemon) if one.check == "indexing"]
     assert (found[0].is_, found[0].says) == ("wrong", "the disk is full")

@@ -51,12 +51,12 @@ def test_files_that_are_gone_or_not_read_are_named(clinic):
         assert only(clinic.look(host_checks.files)).is_ == "ok"
         file = clinic.vault / "Captures/default/a.txt"
         file.write_text("The walrus sleeps.")
-        app.sync.run()
+        app.opened.sync.run()
         app.file_import.dropped._quiet_s = 0.0
-        until(lambda: app.file_import.dropped.look() or app.queue.counts()["done"] == 1, 120)
+        until(lambda: app.file_import.dropped.look() or app.opened.queue.counts()["done"] == 1, 120)
         assert "1 have a note" in only(clinic.look(host_checks.files)).says
         file.unlink()
-        app.sync.run()
+        app.opened.sync.run()
         found = only(clinic.look(host_checks.files))
         assert (found.is_, found.mend) == ("advice", "put it back, or delete the note")
         assert "a.txt is gone" in found.says

@@ -173,7 +173,7 @@ def test_a_ledger_of_before_there_was_a_log_is_well(clinic):
 def test_a_queue_that_is_well_tells_what_waits(clinic):
     assert only(clinic.look(state_checks.queue)).says == "no job waits or has failed"
     with clinic.opened() as app:
-        app.queue.add_note("k", "default", {"text": "a note"}, title="a note")
+        app.opened.queue.add_note("k", "default", {"text": "a note"}, title="a note")
     found = only(clinic.look(state_checks.queue))
     assert (found.is_, found.says) == ("ok", "one job waits")
 
@@ -182,11 +182,11 @@ def test_a_job_whose_file_is_missing_is_named(clinic, tmp_path):
     (tmp_path / "in").write_bytes(b"data")
     (tmp_path / "big").write_bytes(b"data")
     with clinic.opened() as app:
-        job = app.queue.add_file("k", "default", {"name": "a.pdf"}, tmp_path / "in")
-        app.queue.add_file("k", "default", {"name": "b.pdf", "path": "Captures/default/b.pdf"}, None)
-        shed = app.queue.add_file("k", "default", {"name": "c.pdf", "size": 1 << 40}, tmp_path / "big")
-        app.queue.cancel(shed.id)  # more than may be kept of failed ones
-        assert app.queue.staged.find(shed.id) is None
+        job = app.opened.queue.add_file("k", "default", {"name": "a.pdf"}, tmp_path / "in")
+        app.opened.queue.add_file("k", "default", {"name": "b.pdf", "path": "Captures/default/b.pdf"}, None)
+        shed = app.opened.queue.add_file("k", "default", {"name": "c.pdf", "size": 1 << 40}, tmp_path / "big")
+        app.opened.queue.cancel(shed.id)  # more than may be kept of failed ones
+        assert app.opened.queue.staged.find(shed.id) is None
     (clinic.state / "staged" / job.id).unlink()
     found = clinic.look(state_checks.queue)[0]
     assert (found.is_, job.id in found.says, found.mend) == ("wrong", True, f"memex job show {job.id}")
@@ -205,6 +205,6 @@ def test_staged_files_of_no_job_are_removed_once_they_are_old(clinic, monkeypatc
 
 def test_failed_jobs_are_advice(clinic):
     with clinic.opened() as app:
-        app.queue.cancel(app.queue.add_note("k", "default", {"text": "a note"}, title="a note").id)
+        app.opened.queue.cancel(app.opened.queue.add_note("k", "default", {"text": "a note"}, title="a note").id)
     found = only(clinic.look(state_checks.queue))
     assert (found.is_, found.mend) == ("advice", "memex job queue --status failed")

@@ -179,7 +179,7 @@ def test_a_file_that_waits_already_is_waited_for_and_not_added_a_second_time(doo
     _, first, _ = ran("a.md", "--no-wait")  # as one that was broken off leaves it
 
     def release():
-        until(lambda: len(door.world.app.queue.jobs()) > 1)  # b.md, which comes after a.md
+        until(lambda: len(door.world.app.opened.queue.jobs()) > 1)  # b.md, which comes after a.md
         go.set()
 
     threading.Thread(target=release, daemon=True).start()
@@ -187,7 +187,7 @@ def test_a_file_that_waits_already_is_waited_for_and_not_added_a_second_time(doo
     assert number == 0
     assert statuses(told) == {"a.md": "done", "b.md": "done"}
     assert told["files"][0]["job_id"] == first["files"][0]["job_id"]
-    assert len(door.world.app.queue.jobs()) == 2
+    assert len(door.world.app.opened.queue.jobs()) == 2
     assert door.left == []
 
 
@@ -196,7 +196,7 @@ def test_a_file_that_waits_in_another_workspace_is_another_one(door, here, ran):
     (door.world.vault / "Captures/work").mkdir()
     for workspace in ("default", "work"):
         assert ran("a.md", "--no-wait", "--workspace", workspace)[0] == 0
-    assert sorted(job.workspace for job in door.world.app.queue.jobs()) == ["default", "work"]
+    assert sorted(job.workspace for job in door.world.app.opened.queue.jobs()) == ["default", "work"]
 
 
 def test_a_markdown_file_that_became_a_note_is_not_added_again_while_there_is_the_note(door, here, ran):
@@ -240,7 +240,7 @@ def test_a_dry_run_adds_nothing(door, here, ran):
     number, told, _ = ran(".", "--dry-run")
     assert number == 0
     assert statuses(told) == {"a.md": "found", "b.png": "skipped"}
-    assert door.world.app.queue.jobs() == []
+    assert door.world.app.opened.queue.jobs() == []
     assert door.left == []
 
 
@@ -269,7 +269,7 @@ def test_a_line_that_is_wrong_adds_nothing(door, here, ran, words, number, why):
     (here / "b.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     got, _, err = ran(*words)
     assert (got, why in err) == (number, True), err
-    assert door.world.app.queue.jobs() == []
+    assert door.world.app.opened.queue.jobs() == []
     assert door.left == []
 
 
@@ -355,9 +355,9 @@ def test_without_a_daemon_the_file_is_queued_here(tmp_path, here, ran):
     number, told, _ = ran("a.md", "--no-wait")
     assert number == 0
     with App.open(settings_of(vault, state)) as app:
-        (job,) = app.queue.jobs()
+        (job,) = app.opened.queue.jobs()
         assert job.id == told["files"][0]["job_id"]
-        assert app.queue.staged.find(job.id).read_bytes() == TEXT
+        assert app.opened.queue.staged.find(job.id).read_bytes() == TEXT
         assert list((state / "uploads").iterdir()) == []
 
 

@@ -61,7 +61,7 @@ def test_problems_are_told_in_the_status(world, capsys):
         "Captures/default/A1.md", NOTE.format(id="a1").replace("---\nT", "promote: true\npromote_to: ../x\n---\nT")
     )
     world.run()
-    world.app.sync.ready.set()
+    world.app.opened.sync.ready.set()
     world.app.services.marked_captures.run()
     assert ask(world, "status") in (0, 1)
     assert "Captures/default/A1.md is marked, and stays" in " ".join(capsys.readouterr().out.split())
