@@ -76,17 +76,13 @@ class Consolidation:
     ) -> dict[str, Any]:
         """Carry out what was ticked, look through all workspaces, and report if there is something new.
 
-        With `dry`, and of one `workspace` alone, nothing is written, and the report is told as text. With `again` what no
-        report asks any more is new too: its owner has taken the report away, and wants to see."""
+        With `dry` or a `workspace`, nothing is written, and the answer has the report as text. With `again`, proposals count
+        as new that no report asks any more."""
         dry = dry or workspace is not None
         with self._lock, authored(AUTHOR):
             carried = {} if dry else self.tick(stopping)
             names = [workspace] if workspace else list(self._workspaces())
-            found: list[Findings[Any]] = []
-            for number, name in enumerate(names):
-                progress(number, len(names), name)
-                found.append(self._look(name))
-            progress(len(names), len(names), "reporting")
+            found = self._scanned(names, progress)
             offered = [list(offers(one, *self._asked(one))) for one in found]
             every = [one.proposal for group in offered for one in group]
             keys = self._proposals.waiting(every) if dry else self._proposals.offer(every)
@@ -106,6 +102,14 @@ class Consolidation:
                 told["report"] = self._written(sheets, keys)
             self._remember(self._facts() | {"at": time.time_ns() // 1_000_000})
             return told
+
+    def _scanned(self, names: Sequence[str], progress: Progress) -> list[Findings[Any]]:
+        findings: list[Findings[Any]] = []
+        for number, name in enumerate(names):
+            progress(number, len(names), name)
+            findings.append(self._look(name))
+        progress(len(names), len(names), "reporting")
+        return findings
 
     def tick(self, stopping: threading.Event | None = None) -> dict[str, Outcome]:
         """Read the boxes of reports that have changed, and carry out what is ticked; what became of it."""

@@ -11,7 +11,7 @@ from functools import partial
 
 from syncd.captures import queued_note
 from syncd.captures.inbox import Inbox
-from syncd.daemon.opened import Opened
+from syncd.daemon.open_parts import OpenParts
 from syncd.daemon.vault_services import VaultServices
 from syncd.enrichment.backfill import Backfill
 from syncd.files.inbox_file_scanner import EVERY_S, InboxFileScanner
@@ -41,7 +41,7 @@ LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
 
 
 def background_jobs(
-    opened: Opened, services: VaultServices, *, uploads: Uploads, dropped: InboxFileScanner, backfill: Backfill
+    opened: OpenParts, services: VaultServices, *, uploads: Uploads, dropped: InboxFileScanner, backfill: Backfill
 ) -> Scheduler:
     """The jobs of this vault, not started.
 
@@ -76,7 +76,7 @@ def background_jobs(
     return planned
 
 
-def worker(opened: Opened, agent_access: AgentAccess, tools: Inbox, files: Handler) -> Worker:
+def worker(opened: OpenParts, agent_access: AgentAccess, tools: Inbox, files: Handler) -> Worker:
     """What carries out the queue, not started. `files` makes documents of files."""
 
     def hindered(kind: Kind) -> str:
@@ -103,16 +103,16 @@ def _promote(vault: AuditedVault, services: VaultServices) -> None:
         services.marked_captures.run()
 
 
-def _check_root(opened: Opened) -> None:
+def _check_root(opened: OpenParts) -> None:
     if not opened.vault.present():
         opened.sync.want_listing()
 
 
-def _forget(opened: Opened) -> None:
+def _forget(opened: OpenParts) -> None:
     opened.queue.prune(time.time_ns() // 1_000_000 - int(opened.settings.kb.keep_days * DAY_S * 1000))
 
 
-def _collect(opened: Opened) -> None:
+def _collect(opened: OpenParts) -> None:
     opened.queue.sweep(older_s=LEFT_S)
     gone = opened.vault.sweep(older_s=LEFT_S) + collect(opened.settings.state, older_s=LEFT_S)
     gone += opened.builds.clear(older_s=DAY_S)
@@ -120,7 +120,7 @@ def _collect(opened: Opened) -> None:
         log.info("leftovers removed: %d", len(gone))
 
 
-def _maintain(opened: Opened) -> None:
+def _maintain(opened: OpenParts) -> None:
     opened.audit.retry()
     opened.unlogged_changes.look()
     opened.builds.tidy()

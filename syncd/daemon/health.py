@@ -13,7 +13,7 @@ from typing import Any
 
 from index.errors import Conflict, MemexError, Unavailable
 from index.model import Document, Record, Scope, Stat
-from syncd.daemon.opened import Opened
+from syncd.daemon.open_parts import OpenParts
 from syncd.daemon.vault_services import VaultServices
 from syncd.daemon.vault_warnings import SimilarNames, oddities, tally
 from syncd.documents.parser import parse
@@ -42,7 +42,7 @@ class Health:
 
     def __init__(
         self,
-        opened: Opened,
+        opened: OpenParts,
         agent_access: AgentAccess,
         services: VaultServices,
         *,

@@ -22,7 +22,7 @@ from syncd.consolidation.consolidation import Consolidation
 from syncd.consolidation.graph_proposals import graph_kinds
 from syncd.consolidation.note_proposals import note_kinds
 from syncd.consolidation.proposal_execution import KINDS, ProposalExecution
-from syncd.daemon.opened import Opened
+from syncd.daemon.open_parts import OpenParts
 from syncd.git.head_follower import HeadFollower
 from syncd.history.audit_log import Events
 from syncd.history.change_journal import ChangeJournal
@@ -91,7 +91,7 @@ class VaultServices:
 
 
 def vault_services(
-    opened: Opened, agent_access: AgentAccess, head_follower: HeadFollower, stopping: Callable[[], threading.Event]
+    opened: OpenParts, agent_access: AgentAccess, head_follower: HeadFollower, stopping: Callable[[], threading.Event]
 ) -> VaultServices:
     """Build the services for the open parts. `stopping` returns the event that ends the current jobs."""
     captures, vault, repo, ledger = opened.captures, opened.vault, opened.repo, opened.ledger
@@ -124,7 +124,7 @@ def vault_services(
     )
 
 
-def history_services(opened: Opened, agent_access: AgentAccess, journal: ChangeJournal) -> tuple[NoteHistory, Undo]:
+def history_services(opened: OpenParts, agent_access: AgentAccess, journal: ChangeJournal) -> tuple[NoteHistory, Undo]:
     """What tells a note's history, and what takes back what agents wrote."""
     history = NoteHistory(
         opened.audit,
@@ -146,7 +146,7 @@ def history_services(opened: Opened, agent_access: AgentAccess, journal: ChangeJ
 
 
 def promotion_services(
-    opened: Opened, agent_access: AgentAccess, snapshot: VaultSnapshot, journal: ChangeJournal, commits: Committer
+    opened: OpenParts, agent_access: AgentAccess, snapshot: VaultSnapshot, journal: ChangeJournal, commits: Committer
 ) -> tuple[Promotions, ProposalExecution]:
     """What moves captures into the vault proper, and what carries out what consolidation proposed."""
     promotions = Promotions(snapshot, journal, opened.repo, commits)
@@ -165,7 +165,7 @@ def promotion_services(
 
 
 def consolidation_services(
-    opened: Opened,
+    opened: OpenParts,
     agent_access: AgentAccess,
     snapshot: VaultSnapshot,
     proposals: Proposals,
@@ -199,7 +199,7 @@ def consolidation_services(
     )
 
 
-def _commits(opened: Opened) -> Committer:
+def _commits(opened: OpenParts) -> Committer:
     settings = opened.settings
     return Committer(
         opened.repo,
@@ -213,7 +213,7 @@ def _commits(opened: Opened) -> Committer:
 
 
 def _remote(
-    opened: Opened,
+    opened: OpenParts,
     head_follower: HeadFollower,
     promotions: Promotions,
     proposal_execution: ProposalExecution,

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 from syncd.documents.file_names import droppable
 from syncd.documents.file_types import KNOWN
 from syncd.files.conversion.converter import Limits, converted, kind_of
+from syncd.files.file_note_writer import Converter, Order
 from syncd.files.imported_files import ImportedFiles
 from syncd.files.inbox_file_scanner import InboxFileScanner
 from syncd.files.inbox_files import InboxFiles
-from syncd.files.text_note import Converter, Order
 from syncd.files.uploaded_files import UploadedFiles
 from syncd.jobs.queue import Queue
 from syncd.jobs.worker import Handler, Work

@@ -18,8 +18,8 @@ from syncd.captures.batch_writer import Change, Drafts, carried_out
 from syncd.captures.writer import alone, unnamed
 from syncd.documents.file_names import ending, home, linked, numbered
 from syncd.documents.file_note import Facts, digest_of, revised, untouched
+from syncd.files.file_note_writer import Converter, Noted, Order, Wish, done, facts, noted
 from syncd.files.imported_files import ImportedFiles
-from syncd.files.text_note import Converter, Noted, Order, Wish, done, facts, noted
 from syncd.notes.front_matter import FrontmatterError, edit, encode
 from syncd.notes.timestamps import iso
 from syncd.uploads.chunk_files import spare

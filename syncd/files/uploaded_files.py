@@ -17,8 +17,8 @@ from index.names import fold
 from syncd.captures.writer import unnamed
 from syncd.documents.file_names import ending, note_name, numbered, stored_name
 from syncd.documents.file_types import MARKDOWN
+from syncd.files.file_note_writer import Converter, Noted, Order, Wish, done, facts, folder_of, noted
 from syncd.files.imported_files import ImportedFiles
-from syncd.files.text_note import Converter, Noted, Order, Wish, done, facts, folder_of, noted
 from syncd.uploads.chunk_files import spare
 from syncd.vault.atomic_write import seen
 from syncd.vault.taken_names import Beside

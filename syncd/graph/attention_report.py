@@ -7,7 +7,7 @@ bounded and states its full count."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Final, Generic, TypeAlias, TypeVar
 
@@ -138,13 +138,17 @@ def report(
             Cluster(n, *_cluster(group, vertices, evidence, reader, texts)) for n, group in enumerate(groups[:limit], 1)
         ),
         events=events,
-        of={
-            "stale_summaries": len(stale),
-            "relation_candidates": len(candidates),
-            "orphaned_nodes": len(orphans),
-            "clusters": len(groups),
-        },
+        of=_counts(stale, candidates, orphans, groups),
     )
+
+
+def _counts(stale: Sized, candidates: Sized, orphans: Sized, groups: Sized) -> dict[str, int]:
+    return {
+        "stale_summaries": len(stale),
+        "relation_candidates": len(candidates),
+        "orphaned_nodes": len(orphans),
+        "clusters": len(groups),
+    }
 
 
 def _numbers(vertices: Sequence[Vertex]) -> dict[str, int]:

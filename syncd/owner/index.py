@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from index.errors import Unavailable
 from syncd.daemon.health import Health
-from syncd.daemon.opened import Opened
+from syncd.daemon.open_parts import OpenParts
 from syncd.sync.pipeline import Sync
 
 Arguments: TypeAlias = Mapping[str, Any]
@@ -17,7 +17,7 @@ Progress: TypeAlias = Callable[[dict[str, Any]], None]
 
 
 def operations(
-    opened: Opened, health: Health, stopping: Callable[[], threading.Event]
+    opened: OpenParts, health: Health, stopping: Callable[[], threading.Event]
 ) -> dict[str, Callable[[Arguments, Progress], Any]]:
     """What the owner may ask, by name. `stopping`: the event that breaks a check off."""
 

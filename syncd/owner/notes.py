@@ -10,7 +10,7 @@ from index.errors import InvalidArgument, NotFound
 from index.model import Answer, Filter, Hit, Query, Record, Scope
 from index.query import request
 from index.search.reranker import reranked
-from syncd.daemon.opened import Opened
+from syncd.daemon.open_parts import OpenParts
 from syncd.indexes import note_lookup
 from syncd.indexes.index_builds import SCOPES
 from syncd.notes.front_matter import decode, split
@@ -21,12 +21,12 @@ Arguments: TypeAlias = Mapping[str, Any]
 Operation: TypeAlias = Callable[[Arguments, Any], Any]
 
 
-def operations(opened: Opened, agent_access: AgentAccess, degraded: Callable[[], list[str]]) -> dict[str, Operation]:
+def operations(opened: OpenParts, agent_access: AgentAccess, degraded: Callable[[], list[str]]) -> dict[str, Operation]:
     """What the owner may ask of notes, by name. `degraded`: what does not work just now, which a search repeats."""
     return reads(opened, agent_access, degraded) | writes(opened, agent_access)
 
 
-def reads(opened: Opened, agent_access: AgentAccess, degraded: Callable[[], list[str]]) -> dict[str, Operation]:
+def reads(opened: OpenParts, agent_access: AgentAccess, degraded: Callable[[], list[str]]) -> dict[str, Operation]:
     """Those that change nothing."""
 
     def search(arguments: Arguments, _: Any) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def reads(opened: Opened, agent_access: AgentAccess, degraded: Callable[[], list
     return {"search": search, "get": get, "recent": recent}
 
 
-def writes(opened: Opened, agent_access: AgentAccess) -> dict[str, Operation]:
+def writes(opened: OpenParts, agent_access: AgentAccess) -> dict[str, Operation]:
     """Those that write captures."""
 
     def capture(arguments: Arguments, _: Any) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def writes(opened: Opened, agent_access: AgentAccess) -> dict[str, Operation]:
     return {"capture": capture, "updatenote": update, "delete": delete}
 
 
-def _searched(opened: Opened, query: Query, scopes: list[Scope]) -> Answer:
+def _searched(opened: OpenParts, query: Query, scopes: list[Scope]) -> Answer:
     """The best of these scopes."""
     answers = [opened.builds.scopes[scope].index.search(_in_scope(query, scope)) for scope in scopes]
     hits = sorted((hit for answer in answers for hit in answer.hits), key=lambda hit: -hit.score)
@@ -96,7 +96,7 @@ def _searched(opened: Opened, query: Query, scopes: list[Scope]) -> Answer:
     return Answer(tuple(hits[: query.limit]), answers[0].mode, degraded)
 
 
-def _capture(opened: Opened, arguments: Arguments) -> Record:
+def _capture(opened: OpenParts, arguments: Arguments) -> Record:
     """The capture that is meant; NotFound for a note of the vault, and for one in another workspace than was named."""
     record = note_lookup.found_note(
         [opened.captures.index], arguments["id"], workspace=arguments.get("workspace") or None
@@ -108,7 +108,7 @@ def _capture(opened: Opened, arguments: Arguments) -> Record:
     return record
 
 
-def _kept(opened: Opened, agent_access: AgentAccess, id: str, workspace: str | None) -> StoredDocument:
+def _kept(opened: OpenParts, agent_access: AgentAccess, id: str, workspace: str | None) -> StoredDocument:
     slots = opened.builds.scopes
     indexes = [slots[scope].index for scope in (SCOPES if not workspace else ("captures",))]
     record = note_lookup.found_note(indexes, id, workspace=workspace or None)

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from index.scope.index import Index
 from syncd.daemon.health import Health
-from syncd.daemon.opened import Opened
+from syncd.daemon.open_parts import OpenParts
 from syncd.daemon.vault_services import VaultServices
 from syncd.enrichment.backfill import Backfill
 from syncd.graph.nodes import Nodes
@@ -31,7 +31,7 @@ Operation: TypeAlias = Callable[[Arguments, Progress], Any]
 
 
 def operations(
-    opened: Opened,
+    opened: OpenParts,
     agent_access: AgentAccess,
     services: VaultServices,
     health: Health,
@@ -60,7 +60,7 @@ def operations(
     return {name: _signed(name, operation) for name, operation in named.items()}
 
 
-def _on_graphs(opened: Opened, agent_access: AgentAccess) -> dict[str, Operation]:
+def _on_graphs(opened: OpenParts, agent_access: AgentAccess) -> dict[str, Operation]:
     """Those on the graph of a workspace, which must exist."""
 
     def nodes(workspace: str) -> Nodes:
@@ -79,7 +79,7 @@ def _on_graphs(opened: Opened, agent_access: AgentAccess) -> dict[str, Operation
     }
 
 
-def _on_history(opened: Opened, services: VaultServices) -> dict[str, Operation]:
+def _on_history(opened: OpenParts, services: VaultServices) -> dict[str, Operation]:
     """Those on what was written: Git, the remote, what a note was, the audit log."""
     return {
         **git.remote_operations(services.remote),

@@ -16,7 +16,7 @@ from index.errors import InvalidArgument
 from syncd.settings.access import AccessSettings, LimitsSettings
 from syncd.settings.automation import ConsolidateSettings, GitSettings, PromoteSettings, ReviewSettings
 from syncd.settings.knowledge_base import KbSettings
-from syncd.settings.reporting import LogSettings, TelemetrySettings
+from syncd.settings.logs_and_traces import LogSettings, TelemetrySettings
 from syncd.settings.values import Setting, Variants, closest, listed, setting, typed
 from syncd.state.folder import default_state, remembered
 

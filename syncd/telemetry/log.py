@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from typing import Any, Final, TextIO
 
 from syncd.notes.secret_patterns import redacted
-from syncd.settings.reporting import LogSettings
+from syncd.settings.logs_and_traces import LogSettings
 
 FIELDS: Final = ("request", "key", "method", "route", "status", "tool", "code", "ms")  # in this order, and no other
 OURS: Final = ("index", "syncd", "mcp_server", "memex")  # loggers that follow the level; libraries speak when unwell

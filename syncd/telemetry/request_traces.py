@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span as Recorded
     from opentelemetry.trace import Tracer
 
-    from syncd.settings.reporting import TelemetrySettings
+    from syncd.settings.logs_and_traces import TelemetrySettings
 
 log = logging.getLogger(__name__)
 

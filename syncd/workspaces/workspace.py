@@ -109,15 +109,13 @@ class Workspace:
     ) -> Captured:
         """Keep `content` as a note. The same content again is the same note: its `updated_at` moves, nothing else.
 
-        A tag `collection:x` names the collection too. Of those notes that have the content, only one of the collection that is
-        named counts."""
+        A tag `collection:x` names the collection too. A note of another collection than the named one does not count."""
         now = self._tools.now()
-        body = checked(content)
+        content_hash = hashlib.sha256(checked(content)).hexdigest()
         rest, title, given = metadata_of(metadata or {})
         named, tags = filed(collection, given, self.collections)
         checked_source(source)
         folder = "/".join(filter(None, (self._tools.inbox, self.name, namespace_path(namespace))))
-        content_hash = hashlib.sha256(body).hexdigest()
         if again := self._again(content_hash, named, now):
             return again
         own = partial(

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from index.model import Query
-from syncd.files.text_note import Order
+from syncd.files.file_note_writer import Order
 from tests.support.disk_faults import Fault
 from tests.support.file_world import Filing
 from tests.support.paths import ROOT

@@ -17,7 +17,7 @@ from index.errors import InvalidArgument
 from index.tracing import span
 from mcp_server.server import now_ms
 from syncd.daemon import metrics
-from syncd.settings.reporting import TelemetrySettings
+from syncd.settings.logs_and_traces import TelemetrySettings
 from syncd.telemetry import request_traces
 from tests.support.live_server import CRASH, client, run, running
 from tests.support.world import until

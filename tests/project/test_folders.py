@@ -15,7 +15,7 @@ from tests.support.sources import PACKAGES, Source, sources
 
 MODULES = 12  # in a folder, `__init__.py` and `__main__.py` not counted
 LINES = 500  # of a module; 250 are the aim
-FUNCTION_LINES = 40  # of a function without its docstring
+FUNCTION_LINES = 40
 
 # A file is not called by one of these alone: they say how a thing is, not what it is.
 RIDDLES = frozenset(
@@ -26,6 +26,7 @@ RIDDLES = frozenset(
     refused retagged returning said seen sifted staged standing stated tagging taken theirs timed told touched
     typed under uniting unread waiting wanted writing""".split()  # noqa: SIM905 - words read best as text
 )
+NOUNS = frozenset(["chunking", "listing", "tracing"])  # words of the field that look like participles
 # Words that stand for something else: each must be explained before it says what is in the file.
 METAPHORS = frozenset(
     """bell board carrying desk ears facet familiar gate graft ground heal kin pulse rim roster scale shelf sift slot
@@ -37,7 +38,8 @@ ALLOWED_METAPHORS = {"reader_gate": "a gate is the word of the field for what le
 def names(source: Source) -> list[str]:
     """A module is not called by a participle, a preposition, an adverb or a metaphor, and its folder's word is not said again."""
     complaints = []
-    if source.stem in RIDDLES:
+    participle = re.fullmatch(r"[a-z]+(?:ed|ing)", source.stem) and source.stem not in NOUNS
+    if source.stem in RIDDLES or participle:
         complaints.append(f"is called {source.stem}, which says how a thing is and not what it is")
     metaphors = [word for word in source.stem.split("_") if word in METAPHORS]
     if metaphors and source.stem not in ALLOWED_METAPHORS:
@@ -81,13 +83,11 @@ def size(source: Source) -> list[str]:
 
 
 def functions(source: Source) -> list[str]:
-    """A function that has grown too long does two things. Its docstring does not count."""
+    """A function that has grown too long does two things."""
     complaints = []
     for node in ast.walk(source.tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            body = node.body[1:] if ast.get_docstring(node) and len(node.body) > 1 else node.body
-            docstring = body[0].lineno - node.body[0].lineno if body is not node.body else 0
-            lines = (node.end_lineno or node.lineno) - node.lineno + 1 - docstring
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
             if lines > FUNCTION_LINES:
                 complaints.append(f"{node.name} has {lines} lines, and {FUNCTION_LINES} are the most")
     return complaints
@@ -199,6 +199,8 @@ LONG = "def f():\n" + "    x = 1\n" * FUNCTION_LINES
     [
         pytest.param(names, "syncd/git/beside.py", DOC, id="an adverb"),
         pytest.param(names, "syncd/git/held.py", DOC, id="a participle"),
+        pytest.param(names, "syncd/git/reopened.py", DOC, id="a participle that is in no list"),
+        pytest.param(names, "syncd/git/opening.py", DOC, id="a present participle"),
         pytest.param(names, "syncd/git/shelf.py", DOC, id="a metaphor"),
         pytest.param(names, "syncd/git/open_shelf.py", DOC, id="a metaphor in a name"),
         pytest.param(names, "syncd/git/git_repository.py", DOC, id="the word of the folder again"),
@@ -223,10 +225,6 @@ def test_a_source_that_breaks_a_rule_is_caught(rule, path, text):
     [
         ("syncd/git/repository.py", '"""Read the repository."""\n'),
         ("syncd/git/__init__.py", DOC),
-        (
-            "syncd/git/stale_locks.py",
-            '"""Find a lock."""\ndef f():\n    """Many\n' + "    lines\n" * 50 + '    """\n    return 1\n',
-        ),
         ("syncd/git/head_moves.py", '"""Follow the moves of HEAD."""\n' + LONG.replace("    x = 1\n", "", 1)),
     ],
 )

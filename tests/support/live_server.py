@@ -26,7 +26,7 @@ from mcp_server.server import now_ms, serve
 from syncd.settings.access import AccessSettings, LimitsSettings
 from syncd.settings.automation import ReviewSettings
 from syncd.settings.knowledge_base import KbSettings
-from syncd.settings.reporting import TelemetrySettings
+from syncd.settings.logs_and_traces import TelemetrySettings
 from syncd.settings.settings import McpSettings, ServerSettings
 from syncd.workspaces.agent_access import AgentAccess
 from syncd.workspaces.api_keys import ApiKeys

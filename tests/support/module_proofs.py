@@ -56,7 +56,7 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     "tests/integration/test_consolidation_daemon.py": ("syncd/daemon/vault_services.py",),
     "tests/integration/test_daemon.py": (
         "syncd/app.py",
-        "syncd/daemon/opened.py",
+        "syncd/daemon/open_parts.py",
         "syncd/owner/index.py",
     ),
     "tests/integration/test_degraded_modes.py": ("syncd/daemon/health.py",),
@@ -194,8 +194,10 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "syncd/cli/notes/enrichment.py",
         "syncd/enrichment/enricher.py",
     ),
-    "tests/unit/syncd/files/conversion/readers/test_office_archive.py": ("syncd/files/conversion/readers/reading.py",),
-    "tests/unit/syncd/files/test_uploaded_files.py": ("syncd/files/text_note.py",),
+    "tests/unit/syncd/files/conversion/readers/test_office_archive.py": (
+        "syncd/files/conversion/readers/reader_result.py",
+    ),
+    "tests/unit/syncd/files/test_uploaded_files.py": ("syncd/files/file_note_writer.py",),
     "tests/unit/syncd/git/test_repository.py": (
         "syncd/git/child_process.py",
         "syncd/git/head_moves.py",
@@ -258,7 +260,7 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     "tests/unit/syncd/review/test_archive.py": ("syncd/review/archive_rules.py",),
     "tests/unit/syncd/review/test_suggestions.py": ("index/search/related_documents.py",),
     "tests/unit/syncd/sync/test_index_pass.py": ("syncd/sync/note_adoption.py",),
-    "tests/unit/syncd/telemetry/test_log.py": ("syncd/settings/reporting.py",),
+    "tests/unit/syncd/telemetry/test_log.py": ("syncd/settings/logs_and_traces.py",),
     "tests/unit/syncd/uploads/test_upload_sessions.py": ("syncd/uploads/chunk_files.py",),
     "tests/unit/syncd/vault/test_vault.py": ("syncd/vault/os_errors.py",),
     "tests/unit/syncd/history/test_audit_log_verification.py": ("syncd/history/digest_chain.py",),

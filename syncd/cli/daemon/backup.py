@@ -58,7 +58,7 @@ def restore(file: str, force: bool) -> None:
     Without --vault, and where no settings name a vault, it is put back for the vault of the backup. A settings file is
     written where there is none, and led to where the vault is now. Every digest is checked first: of an archive that is
     damaged, cut or hostile nothing is taken. Afterwards all keys work again, and `memex serve` builds the index anew."""
-    from syncd.installation.backup import REPLACED, SETTINGS, checked, free, pack, put_back, relocated, unpack
+    from syncd.installation.backup import REPLACED, SETTINGS, checked, free, put_back, relocated, unpack
     from syncd.state.process_lock import ProcessLock
 
     with tempfile.TemporaryDirectory(prefix="memex-restore-") as unpacked:
@@ -71,16 +71,7 @@ def restore(file: str, force: bool) -> None:
         with ProcessLock.acquire(chosen.state):
             free(chosen.state, force=force)  # somebody may have been quicker
             if (chosen.state / "ledger.db").exists():
-                aside = chosen.state / REPLACED
-                pack(
-                    chosen.state,
-                    aside,
-                    vault=chosen.vault.path,
-                    settings=None,
-                    version=installed(),
-                    now=now(),
-                    damaged=True,
-                )
+                _keep(chosen, chosen.state / REPLACED)
             names = put_back(folder, chosen.state, contents)
         text = (folder / SETTINGS).read_text(encoding="utf-8") if SETTINGS in contents.files else None
         usual = default_state(chosen.vault.path, os.environ)
@@ -94,6 +85,14 @@ def restore(file: str, force: bool) -> None:
         "settings": written and str(written),
     }
     answer(told, lambda: _told(chosen, contents, names, written))
+
+
+def _keep(chosen: Settings, archive: Path) -> None:
+    """Pack the state that the restored one replaces, whatever is wrong with it."""
+    from syncd.installation.backup import pack
+
+    vault = chosen.vault.path
+    pack(chosen.state, archive, vault=vault, settings=None, version=installed(), now=now(), damaged=True)
 
 
 def _chosen(contents: Contents) -> Settings:

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final
 from syncd.documents.file_types import CSV, DOCX, HTML, JSON, MARKDOWN, PDF, PPTX, TEXT, XLSX
 from syncd.files.conversion.process_sandbox import alone, bound, sealed
 from syncd.files.conversion.readers.clean_text import cut, plain, tidy
-from syncd.files.conversion.readers.reading import Bounds, Reader, Reading, TooLarge, Unread
+from syncd.files.conversion.readers.reader_result import Bounds, Reader, Reading, TooLarge, Unread
 
 READERS: Final = {
     MARKDOWN: ("plain_text", "read_markdown"), TEXT: ("plain_text", "read_text"), JSON: ("plain_text", "read_json"),

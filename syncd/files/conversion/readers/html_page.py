@@ -8,7 +8,7 @@ from typing import BinaryIO, Final
 import html_to_markdown
 
 from syncd.files.conversion.readers.plain_text import decoded
-from syncd.files.conversion.readers.reading import Bounds, Reading, TooLarge, Unread
+from syncd.files.conversion.readers.reader_result import Bounds, Reading, TooLarge, Unread
 
 _CHARSET: Final = re.compile(rb"""<meta[^>]{1,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{1,40})""", re.IGNORECASE)
 _OPTIONS: Final = html_to_markdown.ConversionOptions(

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final
 from xml.parsers import expat
 
-from syncd.files.conversion.readers.reading import Bounds, TooLarge, Unread
+from syncd.files.conversion.readers.reader_result import Bounds, TooLarge, Unread
 
 ENTRIES: Final = 10_000  # parts of one file; a large presentation has 2,000
 DENSE: Final = 32 << 20  # bytes from which a part that shrank more than `PACKED` times is no document

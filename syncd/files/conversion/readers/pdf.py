@@ -13,7 +13,7 @@ import pypdfium2
 import pypdfium2.raw as pdfium
 
 from syncd.files.conversion.readers.page_layout import Line, composed, marks_item
-from syncd.files.conversion.readers.reading import Bounds, Reading, Unread
+from syncd.files.conversion.readers.reader_result import Bounds, Reading, Unread
 
 GAP: Final = 0.8  # of a letter's height: white space that is wider parts columns
 LONG: Final = 200_000  # characters of a page; no page that a person reads has as many

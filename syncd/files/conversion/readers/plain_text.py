@@ -15,7 +15,7 @@ import charset_normalizer
 
 from syncd.documents.file_types import stray, wide
 from syncd.files.conversion.readers.clean_text import plain, rows_as_text
-from syncd.files.conversion.readers.reading import Bounds, Reading, TooLarge, Unread
+from syncd.files.conversion.readers.reader_result import Bounds, Reading, TooLarge, Unread
 from syncd.notes.front_matter import FrontmatterError, properties, split
 
 SAMPLE: Final = 65_536  # bytes that an encoding is guessed from

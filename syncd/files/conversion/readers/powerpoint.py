@@ -11,7 +11,7 @@ from pptx.enum.shapes import MSO_SHAPE_TYPE, PP_PLACEHOLDER
 
 from syncd.files.conversion.readers.clean_text import inline, line, table
 from syncd.files.conversion.readers.office_archive import checked, title
-from syncd.files.conversion.readers.reading import Bounds, Reading, TooLarge
+from syncd.files.conversion.readers.reader_result import Bounds, Reading, TooLarge
 
 _WEB: Final = re.compile(r"(?:https?://|mailto:)[^\s()<>]{1,2000}")
 DEEPEST: Final = 50  # groups in groups

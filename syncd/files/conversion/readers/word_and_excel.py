@@ -13,7 +13,7 @@ import python_calamine
 from syncd.files.conversion.readers.clean_text import inline, rows_as_text
 from syncd.files.conversion.readers.html_page import markdown
 from syncd.files.conversion.readers.office_archive import checked, title
-from syncd.files.conversion.readers.reading import Bounds, Reading, TooLarge, Unread
+from syncd.files.conversion.readers.reader_result import Bounds, Reading, TooLarge, Unread
 
 CELLS: Final = 20_000_000  # of one sheet, empty ones included: they are all held at once
 _STYLES: Final = """

@@ -13,7 +13,7 @@ import warnings
 
 import pytest
 
-from syncd.settings.reporting import LogSettings
+from syncd.settings.logs_and_traces import LogSettings
 from syncd.telemetry.log import FIELDS, LONGEST, bound, clean, in_journal, install
 from tests.support.daemon_process import daemon
 

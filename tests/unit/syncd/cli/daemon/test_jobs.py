@@ -12,7 +12,7 @@ from index.errors import InvalidArgument
 from syncd.cli.daemon.jobs import jobs_table, page, queue_table, runs, span
 from syncd.cli.framework.completion import jobs as names
 from syncd.cli.main import code
-from syncd.daemon import opened
+from syncd.daemon import open_parts
 from syncd.daemon.control_socket import ControlServer
 from syncd.history.audit_log import Author, authored
 from tests.support.fakes import fake_embedder
@@ -147,7 +147,7 @@ def test_without_a_daemon_a_command_does_the_job_in_its_own_process(tmp_path, mo
     world = World(tmp_path)
     job = add(world)
     world.close()
-    monkeypatch.setattr(opened, "_embedder", lambda _: fake_embedder())
+    monkeypatch.setattr(open_parts, "_embedder", lambda _: fake_embedder())
     assert code(["job", "wait", job.id, "--vault", str(world.vault), "--state", str(world.state)]) == 0
     assert capsys.readouterr().out.split()[-1] == job.planned
     world.app = world._open()

@@ -11,7 +11,7 @@ import zipfile
 import pytest
 
 from syncd.files.conversion.readers.office_archive import checked, title
-from syncd.files.conversion.readers.reading import Bounds, TooLarge, Unread
+from syncd.files.conversion.readers.reader_result import Bounds, TooLarge, Unread
 from tests.support.paths import FILES
 from tests.support.sample_files import W, docx, paragraph
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncd.files.conversion.readers.plain_text import decoded, read_csv, read_json, read_markdown, read_text
-from syncd.files.conversion.readers.reading import Bounds, TooLarge, Unread
+from syncd.files.conversion.readers.reader_result import Bounds, TooLarge, Unread
 
 BOUNDS = Bounds(pages=10, inflated=1 << 20, text=100_000)
 WEEK = "来週の会議は水曜日の午後三時に変更となります。資料は添付のとおりです。"

@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenParts:
     """What is open, in the order in which it was opened. `App` closes it."""
 
     settings: Settings
@@ -72,7 +72,7 @@ class Opened:
         return self.builds.scopes["vault"]
 
 
-def opened(settings: Settings, stack: ExitStack, *, embedder: Embedder | None = None) -> Opened:
+def open_parts(settings: Settings, stack: ExitStack, *, embedder: Embedder | None = None) -> OpenParts:
     """Open everything, alone: Conflict while another process has the vault open. `stack` closes it again."""
     state, since = settings.state, _now()
     claim(state, settings.vault.path)
@@ -100,13 +100,13 @@ def opened(settings: Settings, stack: ExitStack, *, embedder: Embedder | None = 
     reranker = _reranker(settings, stack)
     queue = _queue(settings, ledger, audit)
     check = DeepCheck(vault, builds, sync.hint, state / "deep_check.json")
-    return Opened(
+    return OpenParts(
         settings, since, lock, ledger, audit, overwritten, vault, keys, embedder, repo, perspectives, builds, sync,
         unlogged_changes, enricher, reranker, queue, check,
     )  # fmt: skip
 
 
-def agents_tools(opened: Opened, degraded: Callable[[], list[str]]) -> Inbox:
+def agents_tools(opened: OpenParts, degraded: Callable[[], list[str]]) -> Inbox:
     """What the workspaces of agents work with. `degraded` says what does not work as it should just now."""
     settings = opened.settings
     return Inbox(

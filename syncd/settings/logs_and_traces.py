@@ -1,4 +1,4 @@
-"""Define the settings for reporting: the log, and what Memex sends to monitoring systems."""
+"""Define the settings for logs, and for the traces that Memex sends to a collector."""
 
 from __future__ import annotations
 
