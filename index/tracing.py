@@ -1,4 +1,4 @@
-"""Tracing measures where the time of one request goes, in spans that cost next to nothing until somebody collects them.
+"""Record the spans of a request for tracing, as long as somebody collects them.
 
 Law: a span carries a fixed name, numbers and a few fixed words, never text of a note or of a request; work that no
 collected request caused is not traced."""

@@ -1,4 +1,4 @@
-"""Compose the app: open every part of Memex in order, connect the parts, and close them again.
+"""Build the app from its open parts, serve it, and close it again.
 
 This is the composition root: the command line imports it, and it imports `mcp_server` when it serves. Apart from
 `stdio.py`, no other module of `syncd` imports `mcp_server`."""

@@ -1,4 +1,4 @@
-"""The index of one scope keeps a catalog and two stores in agreement, and is the one way to change them.
+"""Write documents to the index of one scope: a catalog and two stores that stay consistent.
 
 Law: a document's rows are in the stores before the catalog claims them. A crash in between leaves the catalog behind
 the stores; the next opening compares their counts and reads the documents that differ again."""

@@ -1,4 +1,4 @@
-"""Bundle what all workspaces work with as one inbox: its files, its index, its queue and uploads, and the clock.
+"""Hold what every workspace needs of the inbox: its files, index, queue, uploads, clock and settings.
 
 The composition root builds it once. Law: it holds nothing of the vault outside the inbox."""
 

@@ -1,4 +1,4 @@
-"""Define `Opened`, the parts that the app has opened, as one typed value for the modules that use several of them."""
+"""Open every part of Memex on one vault in order, and hold the open parts as one typed value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Name the state of the vault's Git repository, one of a fixed list, and the one command that resolves it.
+"""Define the states that the vault's repository can be in, and the command that resolves each.
 
 Law, tested on a real repository in each state: the advice for a state holds at most one command, between backticks,
 and running that command ends the state."""

@@ -1,4 +1,4 @@
-"""Run the sync pipeline: changed paths go in, a true index comes out, and every change takes this one way.
+"""Run the sync pipeline: read the changed paths, and bring the index up to date with the files.
 
 Law: events are hints. A pass looks at the files themselves, so a missed, doubled or wrong event costs one look and
 nothing else."""

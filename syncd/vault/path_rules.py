@@ -1,4 +1,4 @@
-"""Apply the rules for paths in the vault: note, noise to ignore, placeholder, or a place where Memex must never write.
+"""Decide by rules which paths are notes, ignored or forbidden, and form names that files can have.
 
 Names are compared by how they look (`look`), but a file is always opened by its exact bytes."""
 

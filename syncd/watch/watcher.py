@@ -1,4 +1,4 @@
-"""The watcher reports which paths of the vault may have changed, and never stops hearing events without a report.
+"""The watcher reports changed paths, and reports when events may have been lost.
 
 Law: silence proves nothing. Whenever events may have been lost or cannot come, the watcher asks the caller to list
 the vault, and asks again every few seconds for as long as that lasts; `hearing` gives the reason, and the watcher

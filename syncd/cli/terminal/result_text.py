@@ -1,4 +1,4 @@
-"""This rendering turns results into text for a terminal, and composes the lines that connect a client.
+"""Format the text of a result for a terminal.
 
 Law, tested: text of a note cannot control the terminal that shows it."""
 
