@@ -132,11 +132,13 @@ class MarkedCaptures:
 
     def _done(self) -> None:
         """Plan what marks ask for, carry it out, and write down what can't be."""
-        batch = _Batch()
-        for record, asked in self._waiting.look(_concerned):
-            batch.add(record, self._result(record, asked, batch.spoken))
-        look, problems = self._look, batch.problems
-        look.again |= batch.again
+        batch, look = _Batch(), self._look
+        try:
+            for record, asked in self._waiting.look(_concerned):
+                batch.add(record, self._result(record, asked, batch.spoken))
+        finally:
+            look.again |= batch.again  # also where reading the marks fails midway
+        problems = batch.problems
         look.again |= self._carried(batch.plans, problems)
         for path, note in self._merging.ask(batch.taken, whole=not batch.unsure).items():
             problems[path] += f"; see [[{note}]]"
