@@ -63,12 +63,12 @@ def folder(tmp_path):
 
 @contextmanager
 def world_with(tmp_path, reranker, texts=TEXTS):
-    world = World(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("syncd.daemon.opened._reranker", lambda *_: reranker)
+        world = World(tmp_path)
     for name, text in texts.items():
         world.write(f"Captures/default/{name}.md", f"{text}\n")
     world.run()
-    world.app.opened = world.app.health._opened = replace(world.app.opened, reranker=reranker)
-    world.app.agent_access._tools = replace(world.app.agent_access._tools, reranker=reranker)
     try:
         yield world
     finally:
