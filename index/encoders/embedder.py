@@ -106,6 +106,10 @@ class Embedder:
 
     # lifetime
 
+    def facts(self) -> dict[str, str]:
+        """The state, and what keeps the encoder from working; that it loads is its state, and no problem."""
+        return {"state": self.state, "problem": "" if self.state == "loading" else self.problem}
+
     def start(self) -> None:
         """Begin to load; returns at once."""
         self._thread.start()

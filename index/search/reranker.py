@@ -74,6 +74,10 @@ class Reranker:
 
     # lifetime
 
+    def facts(self) -> dict[str, str]:
+        """The state, and why it is broken."""
+        return {"state": self.state, "problem": self.problem}
+
     def start(self) -> None:
         """Begin to wait for searches; returns at once."""
         self._thread.start()

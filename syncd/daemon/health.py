@@ -6,21 +6,21 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 from index.errors import Conflict, MemexError, Unavailable
-from index.model import Document, Record, Scope, Stat
+from index.model import Document, Record, Scope
 from syncd.daemon.open_parts import OpenParts
 from syncd.daemon.vault_services import VaultServices
 from syncd.daemon.vault_warnings import SimilarNames, oddities, tally
 from syncd.documents.parser import parse
 from syncd.enrichment.backfill import Backfill
 from syncd.files.inbox_file_scanner import MISSING, InboxFileScanner
+from syncd.git import hooks
 from syncd.git.head_follower import HeadFollower
-from syncd.git.hooks import HOOKS, find
 from syncd.indexes.coverage import coverage
 from syncd.indexes.index_builds import SCOPES
 from syncd.jobs.scheduler import Scheduler
@@ -33,10 +33,16 @@ from syncd.watch.watcher import WatcherState
 from syncd.workspaces.agent_access import AgentAccess
 
 COMPARED = 50  # captures that wait, of which each is looked at to see whether agents may know of it
+NO_RERANKER: Final[Mapping[str, str]] = {"state": "off", "problem": ""}
+ELSEWHERE: Final = "vault: another Memex works on it with another state folder; stop one of the two"
+HOMELESS: Final = "inbox: it holds no workspace, so nothing can be captured: `memex workspace create default`"
+
+Facts: TypeAlias = tuple[tuple[str, Callable[[], Any]], ...]  # the name of each, and the part that states it
+Sentences: TypeAlias = Callable[[], list[str]]  # of one part; "" where all is well
 
 
 class Health:
-    """Tells how an open vault does, and all that works on it.
+    """Tells how an open vault does, and all that works on it: it collects what each part states of itself.
 
     `jobs` and `hearing` are called each time: once a daemon serves it has other jobs, and watches the vault."""
 
@@ -54,174 +60,179 @@ class Health:
         hearing: Callable[[], WatcherState | None],  # None: nobody watches the vault
         alone: Callable[[], bool],  # whether no other daemon serves it
     ) -> None:
-        self._opened, self._agent_access, self._services = opened, agent_access, services
-        self._head_follower, self._dropped, self._backfill = head_follower, dropped, backfill
-        self._worker = worker
-        self._jobs, self._hearing, self._alone = jobs, hearing, alone
-        self._twins = SimilarNames(
-            self._paths, lambda: sum(scope_index.index.generation for scope_index in opened.builds.scopes.values())
+        self._builds, self._sync, self._vault = opened.builds, opened.sync, opened.vault
+        self._inbox = opened.settings.vault.inbox
+        self._agent_access, self._worker = agent_access, worker
+        self._hearing, self._alone = hearing, alone
+        self._pending, self._defects = PendingNotes(opened), NoteDefects(opened, dropped)
+        self._background: Facts = (
+            ("watch", lambda: asdict(hearing() or WatcherState("off"))),
+            ("jobs", lambda: jobs().facts()),
+            ("queue", worker.facts),
+        )
+        self._facts = self._every_fact(opened, services, backfill, dropped)
+        self._degraded = self._every_sentence(opened, services, head_follower, jobs)
+
+    def _every_fact(
+        self, opened: OpenParts, services: VaultServices, backfill: Backfill, dropped: InboxFileScanner
+    ) -> Facts:
+        """What the owner may want to know, in the order in which status states it."""
+        captures, reranker = opened.captures, opened.reranker
+        return (
+            ("vault_path", lambda: str(opened.vault.root)),
+            ("state_path", lambda: str(opened.settings.state)),
+            ("workspaces", self._workspaces),
+            ("encoder", opened.embedder.facts),
+            ("reranker", reranker.facts if reranker else lambda: dict(NO_RERANKER)),
+            ("git", lambda: _git_facts(opened, services)),
+            ("enrichment", backfill.facts),
+            *self._background,
+            ("files", dropped.facts),
+            ("review", services.review.summary),
+            ("consolidation", services.consolidation_facts),
+            ("promotion", services.promotion_facts),
+            ("names", lambda: oddities(opened.builds.indexes.values(), self._defects.twins)),
+            ("deep_check", opened.check.facts),
+            ("graph", lambda: tally(captures.index.graph(name) for name in self._workspaces())),
+            ("removals_held", lambda: opened.sync.held),
+            ("keys", lambda: opened.keys.facts(_now())),
+            ("audit", opened.audit.facts),
+            ("flagged", lambda: flagged(captures.index.defects())),
+            ("pid", os.getpid),
+            ("since", lambda: opened.since),
+            ("version", installed),
+        )
+
+    def _every_sentence(
+        self, opened: OpenParts, services: VaultServices, head_follower: HeadFollower, jobs: Callable[[], Scheduler]
+    ) -> tuple[Sentences, ...]:
+        """What may not work besides the index, in the order in which it is stated."""
+        reranker, push_webhook = opened.reranker, self._agent_access.push_webhook
+        return (
+            self._without_workspace,
+            lambda: [reranker.degraded if reranker else "", opened.enricher.degraded],
+            self._watch_sentences,
+            lambda: [head_follower.unwell, push_webhook.problem, opened.ledger.problem, opened.audit.problem],
+            lambda: _exchange_sentences(head_follower.unwell, services),
+            self._queue_sentences,
+            lambda: opened.sync.degraded,
+            lambda: jobs().troubles(),
         )
 
     def status(self, workspaces: Collection[str] | None) -> dict[str, Any]:
         """The state in numbers: of the whole vault for the owner (None); else of captures, with these workspaces' defects."""
-        indexes = {scope: scope_index.index for scope, scope_index in self._opened.builds.scopes.items()}
         scopes: tuple[Scope, ...] = SCOPES if workspaces is None else ("captures",)
-        waiting = self._opened.sync.waiting
-        if workspaces is not None:  # else whoever asks again and again is told when a person writes
-            inbox = self._opened.settings.vault.inbox  # looked for first, as the whole vault may wait
-            inbox_paths = (path for path in waiting if path.startswith(f"{inbox}/"))
-            waiting = {path for path in inbox_paths if place(path, inbox).scope == "captures"}
-            if len(waiting) <= COMPARED:
-                waiting = {path for path in waiting if self._shows(path)}
         return {
-            "ready": self._opened.sync.ready.is_set()
-            or (self._hearing() is None and all(index.listed for index in indexes.values())),
-            "pending": len(waiting),
+            "ready": self._sync.ready.is_set() or (self._hearing() is None and self._builds.listed),
+            # Not all for others: who asks often would learn when a person writes.
+            "pending": len(self._sync.waiting if workspaces is None else self._pending.seen_by_agents()),
             # Not for others: it also grows with what is written for the owner alone.
-            **({"generation": sum(index.generation for index in indexes.values())} if workspaces is None else {}),
-            **{scope: dict(zip(("documents", "chunks"), indexes[scope].counts, strict=True)) for scope in scopes},
-            "defects": [{"path": path, "defect": defect} for path, defect in self._defects(workspaces)],
+            **({"generation": self._builds.generation} if workspaces is None else {}),
+            **self._builds.facts(scopes),
+            "defects": [{"path": path, "defect": defect} for path, defect in self._defects.of(workspaces)],
             "degraded": self.degraded(scopes),
         }
 
+    def facts(self) -> dict[str, Any]:
+        """What else the owner may want to know: where things are."""
+        return {name: state() for name, state in self._facts}
+
+    def coverage(self) -> dict[str, Any]:
+        """How much of what lies on the disk now is indexed, by scope, and why the rest is not."""
+        known = self._builds.paths()
+        by_scope = coverage(self._vault.listing(), known, self._sync.failed, inbox=self._inbox)
+        for scope, index in self._builds.indexes.items():
+            by_scope[scope]["words_only"] = index.wordbound
+        return by_scope
+
+    def background(self) -> dict[str, Any]:
+        """How the watcher and the jobs do: what of the facts costs nothing to ask, every few seconds if need be."""
+        return {name: state() for name, state in self._background}
+
+    def degraded(self, scopes: Iterable[Scope] = SCOPES) -> list[str]:
+        """What does not work as it should just now, in sentences; notes are counted in these scopes only."""
+        of_index = self._builds.degraded(scopes)
+        return of_index + [sentence for sentences in self._degraded for sentence in sentences() if sentence]
+
+    def doing(self) -> str:
+        """What the daemon does just now, in a few words for a service manager's page."""
+        if doing := self._sync.doing:
+            return doing
+        amiss = "; not all is well: memex status" if self.degraded() else ""
+        return f"ready: {self._builds.documents:,} notes{amiss}"
+
+    def _workspaces(self) -> list[str]:
+        try:
+            return self._agent_access.workspaces()
+        except Unavailable:  # the vault is missing; its owner must still be able to ask what is wrong
+            return []
+
+    def _without_workspace(self) -> list[str]:
+        with suppress(Unavailable):  # the vault is missing, and the pipeline says so
+            return [] if self._agent_access.workspaces() else [HOMELESS]
+        return []
+
+    def _watch_sentences(self) -> list[str]:
+        hearing = self._hearing()
+        if hearing is None:
+            return []
+        return [f"watch: {hearing.problem}" if hearing.problem else "", "" if self._alone() else ELSEWHERE]
+
+    def _queue_sentences(self) -> list[str]:
+        with suppress(Unavailable):  # of the ledger, which says so itself
+            return self._worker.troubles(_now())
+        return []
+
+
+class PendingNotes:
+    """Counts the captures that have changed and are not indexed yet, as far as agents may know of them."""
+
+    def __init__(self, opened: OpenParts) -> None:
+        self._sync, self._vault, self._captures = opened.sync, opened.vault, opened.captures
+        self._inbox, self._collections = opened.settings.vault.inbox, opened.settings.kb.known
+
+    def seen_by_agents(self) -> set[str]:
+        """The paths of those captures; of very many each counts."""
+        # The inbox is looked for first, as the whole vault may wait.
+        inbox_paths = (path for path in self._sync.waiting if path.startswith(f"{self._inbox}/"))
+        waiting = {path for path in inbox_paths if place(path, self._inbox).scope == "captures"}
+        return {path for path in waiting if self._shows(path)} if len(waiting) <= COMPARED else waiting
+
     def _shows(self, path: str) -> bool:
         """Whether agents could tell a capture as it is on the disk now from what is indexed of it."""
-        index = self._opened.captures.index
+        index = self._captures.index
         with suppress(MemexError):
-            entry, stat, record = index.manifest.get(path), self._opened.vault.stat(path), index.at(path)
+            entry, stat, record = index.manifest.get(path), self._vault.stat(path), index.at(path)
             if entry is None or stat is None or record is None:
                 return entry is not None or stat is not None
             if entry.stat == stat:
                 return False  # it was looked at since
-            raw, stat = self._opened.vault.read(path)
-            now = self._parsed(raw, path, stat)
-            return bool(_told(now) != _told(record))
+            raw, stat = self._vault.read(path)
+            mtime_ms = stat.mtime_ns // 1_000_000
+            document = parse(raw, path, mtime_ms=mtime_ms, inbox=self._inbox, collections=self._collections)
+            return bool(_visible(document) != _visible(record))
         return True
 
-    def _parsed(self, raw: bytes, path: str, stat: Stat) -> Document:
-        settings = self._opened.settings
-        mtime_ms = stat.mtime_ns // 1_000_000
-        return parse(raw, path, mtime_ms=mtime_ms, inbox=settings.vault.inbox, collections=settings.kb.known)
 
-    def facts(self) -> dict[str, Any]:
-        """What else the owner may want to know: where things are."""
-        return {
-            "vault_path": str(self._opened.vault.root),
-            "state_path": str(self._opened.settings.state),
-            "workspaces": self._workspaces(),
-            "encoder": {"state": self._opened.embedder.state, "problem": self._encoder_problem()},
-            "reranker": self._reranker(),
-            "git": self._git(),
-            "enrichment": self._backfill.facts(),
-            **self.background(),
-            "files": self._dropped.facts(),
-            **self._services.facts(),
-            "names": oddities((scope_index.index for scope_index in self._opened.builds.scopes.values()), self._twins),
-            "deep_check": asdict(self._opened.check.last),
-            "graph": tally(self._opened.captures.index.graph(name) for name in self._workspaces()),
-            "removals_held": self._opened.sync.held,
-            "keys": self._opened.keys.facts(time.time_ns() // 1_000_000),
-            "audit": self._audit_facts(),
-            "flagged": flagged(self._opened.captures.index.defects()),
-            "pid": os.getpid(),
-            "since": self._opened.since,
-            "version": installed(),
-        }
+class NoteDefects:
+    """Lists what is wrong with single notes: for the owner all of it, for agents what concerns their captures."""
 
-    def coverage(self) -> dict[str, Any]:
-        """How much of what lies on the disk now is indexed, by scope, and why the rest is not."""
-        known: dict[str, Collection[str]] = {
-            scope: scope_index.index.manifest.copy() for scope, scope_index in self._opened.builds.scopes.items()
-        }
-        by_scope = coverage(
-            self._opened.vault.listing(), known, self._opened.sync.failed, inbox=self._opened.settings.vault.inbox
+    def __init__(self, opened: OpenParts, dropped: InboxFileScanner) -> None:
+        builds = opened.builds
+        self._builds, self._sync, self._captures, self._dropped = builds, opened.sync, opened.captures, dropped
+        self._inbox = opened.settings.vault.inbox
+        self.twins = SimilarNames(
+            lambda: [path for paths in builds.paths().values() for path in paths], lambda: builds.generation
         )
-        for scope, scope_index in self._opened.builds.scopes.items():
-            by_scope[scope]["words_only"] = scope_index.index.wordbound
-        return by_scope
 
-    def _audit_facts(self) -> dict[str, Any]:
-        audit = self._opened.audit
-        with suppress(Unavailable):  # of the ledger, as above
-            return {"entries": audit.count, "head": str(audit.head), "problem": audit.problem}
-        return {"entries": None, "head": str(audit.head), "problem": audit.problem}
-
-    def background(self) -> dict[str, Any]:
-        """How the watcher and the jobs do: what of the facts costs nothing to ask, every few seconds if need be."""
-        return {
-            "watch": asdict(self._hearing() or WatcherState("off")),
-            "jobs": {name: asdict(job) for name, job in self._jobs().standing().items()},
-            "queue": self._worker.facts(),
-        }
-
-    def degraded(self, scopes: Iterable[Scope] = SCOPES) -> list[str]:
-        """What does not work as it should just now, in sentences; notes are counted in these scopes only."""
-        sentences = [self._opened.builds.rebuilt_because] if self._opened.builds.rebuilt_because else []
-        if not sentences and not all(scope_index.index.listed for scope_index in self._opened.builds.scopes.values()):
-            sentences.append("index: the vault is being read for the first time; until then searches miss notes")
-        meanwhile = "the encoder before it answers" if self._opened.builds.answering else "searches use full text only"
-        if self._opened.embedder.state != "ready":
-            sentences.append(f"encoder: {self._encoder_problem() or 'still loading'}; {meanwhile}")
-        elif self._opened.builds.outdated():
-            sentences.append(f"index: made with another encoder; {meanwhile} until it is built anew")
-        if bare := sum(self._opened.builds.scopes[scope].index.wordbound for scope in scopes):
-            sentences.append(f"index: {bare} notes can be found by their words only")
-        if self._homeless():
-            sentences.append(
-                "inbox: it holds no workspace, so nothing can be captured: `memex workspace create default`"
-            )
-        if self._opened.reranker and self._opened.reranker.degraded:
-            sentences.append(self._opened.reranker.degraded)
-        if self._opened.enricher.problem:
-            sentences.append(
-                "enrichment: it fails just now; new captures have no summary and tags until it works, and get them then"
-            )
-        hearing = self._hearing()
-        if hearing and hearing.problem:
-            sentences.append(f"watch: {hearing.problem}")
-        if hearing and not self._alone():
-            sentences.append("vault: another Memex works on it with another state folder; stop one of the two")
-        parts = (
-            self._head_follower.unwell,
-            self._agent_access.push_webhook.problem,
-            self._opened.ledger.problem,
-            self._opened.audit.problem,
-        )
-        sentences += [text for text in parts if text]
-        sentences += [text for text in (self._services.remote.unwell,) if text and text not in sentences]
-        if (waits := self._services.commits.problem) and not self._head_follower.unwell:
-            sentences.append(waits)
-        with suppress(Unavailable):  # of the ledger, and that is told
-            sentences += self._worker.troubles(time.time_ns() // 1_000_000)
-        return sentences + self._opened.sync.degraded + self._jobs().troubles()
-
-    def _reranker(self) -> dict[str, Any]:
-        reranker = self._opened.reranker
-        return {"state": reranker.state if reranker else "off", "problem": reranker.problem if reranker else ""}
-
-    def _git(self) -> dict[str, Any]:
-        """How the vault stands with Git; for its owner only, as the advice names paths."""
-        standing = self._opened.repo.standing()
-        facts: dict[str, Any] = asdict(standing) | {"advice": self._opened.repo.advice(standing), "hooks": []}
-        facts |= self._services.git_facts()
-        with suppress(Conflict):  # no repository, and the state says so
-            hooks = find(self._opened.repo.hooks_folder(), HOOKS, self._opened.settings.state)
-            facts["hooks"] = [hook.name for hook in hooks if hook.state in ("installed", "wrapped")]
-            facts["hooks_amiss"] = {hook.name: hook.state for hook in hooks if hook.state in ("changed", "replaced")}
-        return facts
-
-    def _defects(self, workspaces: Collection[str] | None) -> list[tuple[str, str]]:
-        inbox = self._opened.settings.vault.inbox
+    def of(self, workspaces: Collection[str] | None) -> list[tuple[str, str]]:
+        """Each note with a defect of it, sorted; of the whole vault (None), or of the captures of these workspaces."""
         if workspaces is None:
-            defects = [
-                defect for scope_index in self._opened.builds.scopes.values() for defect in scope_index.index.defects()
-            ]
-            return sorted({*defects, *self._opened.sync.failed.items(), *self._twins.defects(), *self._fileless(None)})
-        captures = self._opened.captures.index
+            defects = self._builds.defects()
+            return sorted({*defects, *self._sync.failed.items(), *self.twins.defects(), *self._fileless(None)})
+        captures, inbox = self._captures.index, self._inbox
         defects = [defect for name in workspaces for defect in captures.defects(name)]
-        unread = [
-            (path, why) for path, why in self._opened.sync.failed.items() if place(path, inbox).workspace in workspaces
-        ]
+        unread = [(path, why) for path, why in self._sync.failed.items() if place(path, inbox).workspace in workspaces]
         return sorted(
             {
                 (self._entitled(path), why)
@@ -236,40 +247,28 @@ class Health:
 
     def _entitled(self, path: str) -> str:
         """The path of a capture as an agent may know it: the number in a name would tell of a note outside the inbox."""
-        record = self._opened.captures.index.at(path)
+        record = self._captures.index.at(path)
         return path if record is None else f"{path.rpartition('/')[0]}/{redacted(record.title)}.md"
 
-    def _workspaces(self) -> list[str]:
-        try:
-            return self._agent_access.workspaces()
-        except Unavailable:  # the vault is missing; its owner must still be able to ask what is wrong
-            return []
 
-    def _encoder_problem(self) -> str:
-        """What keeps it from working; that it loads is its state, and no problem."""
-        return "" if self._opened.embedder.state == "loading" else self._opened.embedder.problem
-
-    def _homeless(self) -> bool:
-        try:
-            return not self._agent_access.workspaces()
-        except Unavailable:  # the vault is missing, and that is told
-            return False
-
-    def doing(self) -> str:
-        """What the daemon does just now, in a few words for a service manager's page."""
-        if (progress := self._opened.sync.progress) and progress[1] > 1:
-            return f"indexing {progress[0]:,}/{progress[1]:,}"
-        if not self._opened.sync.ready.is_set():
-            return "reading the vault for the first time"
-        notes = sum(scope_index.index.counts[0] for scope_index in self._opened.builds.scopes.values())
-        return f"ready: {notes:,} notes" + ("; not all is well: memex status" if self.degraded() else "")
-
-    def _paths(self) -> list[str]:
-        return [
-            path for scope_index in self._opened.builds.scopes.values() for path in scope_index.index.manifest.copy()
-        ]
+def _git_facts(opened: OpenParts, services: VaultServices) -> dict[str, Any]:
+    """How the vault stands with Git; for its owner only, as the advice names paths."""
+    facts: dict[str, Any] = opened.repo.facts() | {"hooks": []} | services.git_facts()
+    with suppress(Conflict):  # no repository, and the state says so
+        facts |= hooks.facts(opened.repo.hooks_folder(), opened.settings.state)
+    return facts
 
 
-def _told(note: Document | Record) -> tuple[object, ...]:
+def _exchange_sentences(git_unwell: str, services: VaultServices) -> list[str]:
+    """What keeps the remote and the commits back, unless the state of the repository says it already."""
+    remote = services.remote.unwell
+    return ["" if remote == git_unwell else remote, "" if git_unwell else services.commits.problem]
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _visible(note: Document | Record) -> tuple[object, ...]:
     """What agents are told of a capture, as a value to compare."""
     return said(note), note.type, note.defects, note.superseded_by, note.created_at, note.updated_at, note.version

@@ -73,17 +73,20 @@ class VaultServices:
         yield from self.promotions.due()
         yield from self.proposal_execution.due()
 
-    def facts(self) -> dict[str, Any]:
-        """How what waits for a person stands: for review, proposed by consolidation, promoted."""
-        consolidation: dict[str, Any] = {}
+    def consolidation_facts(self) -> dict[str, Any]:
+        """How what consolidation proposes stands."""
         with suppress(Unavailable):  # of the ledger; its owner must still be able to ask what is wrong
-            consolidation = self.consolidation.facts()
+            return self.consolidation.facts()
+        return {}
+
+    def promotion_facts(self) -> dict[str, Any]:
+        """How promotions stand, and what consolidation has carried out."""
         promotion = self.marked_captures.facts()
         with suppress(Unavailable):  # as above
             promotion |= self.promotions.facts()
             for name, more in self.proposal_execution.facts().items():
                 promotion[name] += more
-        return {"review": self.review.summary(), "consolidation": consolidation, "promotion": promotion}
+        return promotion
 
     def git_facts(self) -> dict[str, Any]:
         """How the exchange with the remote went, and what waits to be committed."""

@@ -38,6 +38,7 @@ LOCAL_S: Final = 5.0  # what a capture waits for our own reading, which takes so
 WORKERS: Final = 4
 REMEMBERED: Final = 2_000  # tags whose vectors are kept
 FRESH: Final = 20  # a vocabulary is used for so many times the time that it takes to read
+FAILS: Final = "enrichment: it fails just now; new captures have no summary and tags until it works, and get them then"
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +81,11 @@ class Enricher:
         if self._chat:
             self._chat.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def degraded(self) -> str:
+        """That it does not work, in a sentence that says nothing of notes or the endpoint; "" when it works."""
+        return FAILS if self.problem else ""
 
     # For a capture
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from index.errors import Conflict, PermissionDenied, Unavailable
 
@@ -61,6 +61,15 @@ def find(folder: Path, names: Sequence[str], state: Path) -> list[Hook]:
         Hook(name, _state(folder / name, bell_of(state, name)), os.path.lexists(_before(folder / name)))
         for name in names
     ]
+
+
+def facts(folder: Path, state: Path) -> dict[str, Any]:
+    """The names of the hooks that ring for the daemon of this state folder, and what is amiss with others."""
+    hooks = find(folder, HOOKS, state)
+    return {
+        "hooks": [hook.name for hook in hooks if hook.state in ("installed", "wrapped")],
+        "hooks_amiss": {hook.name: hook.state for hook in hooks if hook.state in ("changed", "replaced")},
+    }
 
 
 def install(folder: Path, names: Sequence[str], state: Path) -> list[Hook]:

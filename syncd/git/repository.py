@@ -13,7 +13,7 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any
@@ -98,6 +98,11 @@ class Repository:
         """What its owner does about it."""
         install = "xcode-select --install" if sys.platform == "darwin" else "apt install git"
         return advice(found, self.vault, install=install)
+
+    def facts(self) -> dict[str, Any]:
+        """How the repository stands and what its owner does about it; for the owner only, as the advice names paths."""
+        standing = self.standing()
+        return asdict(standing) | {"advice": self.advice(standing)}
 
     def _whole(self) -> RepositoryState:
         if shutil.which("git") is None:

@@ -284,6 +284,13 @@ class AuditLog:
         """How many entries there are, if none was taken out."""
         return self.head.seq - self.base().seq
 
+    def facts(self) -> dict[str, Any]:
+        """How many entries there are (None: the ledger can't be read), where the log ends, and why it can't be written."""
+        entries = None
+        with contextlib.suppress(Unavailable):  # the ledger states that itself
+            entries = self.count
+        return {"entries": entries, "head": str(self.head), "problem": self.problem}
+
     def last(self, path: str) -> Entry | None:
         """The newest entry that says what the file at `path` is."""
         rows = self._ledger.rows("SELECT * FROM audit WHERE path = ? ORDER BY seq DESC LIMIT 1", (path,))

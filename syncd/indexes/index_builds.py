@@ -10,7 +10,7 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import get_args
@@ -188,6 +188,53 @@ class IndexBuilds:
         if self._embedder.state == "ready" or not self.live.made.identity:
             return ""
         return self._embedder.problem or "the encoder is loading"
+
+    @property
+    def indexes(self) -> dict[Scope, Index]:
+        """The index of each scope that answers now."""
+        return {scope: scope_index.index for scope, scope_index in self.scopes.items()}
+
+    @property
+    def listed(self) -> bool:
+        """Whether the whole vault has been indexed once."""
+        return all(index.listed for index in self.indexes.values())
+
+    @property
+    def generation(self) -> int:
+        """Grows with every change made findable."""
+        return sum(index.generation for index in self.indexes.values())
+
+    @property
+    def documents(self) -> int:
+        """How many documents can be found."""
+        return sum(index.counts[0] for index in self.indexes.values())
+
+    def facts(self, scopes: Iterable[Scope] = SCOPES) -> dict[str, dict[str, int]]:
+        """How many documents and chunks are indexed, by scope."""
+        return {scope: dict(zip(("documents", "chunks"), self.indexes[scope].counts, strict=True)) for scope in scopes}
+
+    def paths(self) -> dict[str, list[str]]:
+        """The paths of all documents, by scope."""
+        return {scope: list(index.manifest.copy()) for scope, index in self.indexes.items()}
+
+    def defects(self) -> list[tuple[str, str]]:
+        """The path of every note that is not whole, or not indexed, and what is wrong with it."""
+        return [defect for index in self.indexes.values() for defect in index.defects()]
+
+    def degraded(self, scopes: Iterable[Scope] = SCOPES) -> list[str]:
+        """What keeps searches from finding notes, in sentences; notes are counted in these scopes only."""
+        sentences = [because] if (because := self.rebuilt_because) else []
+        if not sentences and not self.listed:
+            sentences.append("index: the vault is being read for the first time; until then searches miss notes")
+        meanwhile = "the encoder before it answers" if self.answering else "searches use full text only"
+        encoder = self._embedder.facts()
+        if encoder["state"] != "ready":
+            sentences.append(f"encoder: {encoder['problem'] or 'still loading'}; {meanwhile}")
+        elif self.outdated():
+            sentences.append(f"index: made with another encoder; {meanwhile} until it is built anew")
+        if words_only := sum(self.indexes[scope].wordbound for scope in scopes):
+            sentences.append(f"index: {words_only} notes can be found by their words only")
+        return sentences
 
     def filled(self) -> None:
         """The build in use holds everything."""

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -198,6 +198,10 @@ class Scheduler:
                 name: _standing(job, due.get(name) if self._scheduler.running else None)
                 for name, job in self._jobs.items()
             }
+
+    def facts(self) -> dict[str, dict[str, Any]]:
+        """The same in plain values."""
+        return {name: asdict(job) for name, job in self.standing().items()}
 
     def history(self, name: str) -> list[Run]:
         """The runs of a job that were kept, newest first; of one that runs often, those that went otherwise than before.

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from index.errors import NotFound, Unavailable
 from index.model import Entry
@@ -75,6 +76,10 @@ class DeepCheck:
             if mended:
                 log.warning("the deep check found %d notes or rows that no event had told of", mended)
             return self.last
+
+    def facts(self) -> dict[str, Any]:
+        """When the last check was made, and what it came to."""
+        return asdict(self.last)
 
     def due_in(self, now_ms: int) -> float:
         """Seconds until the next one: a daemon that never runs for a day, or was stopped in the middle of one, gets it too."""

@@ -165,6 +165,13 @@ class Sync:
             )
         return trouble
 
+    @property
+    def doing(self) -> str:
+        """What the pipeline works on just now, in a few words; "" once the vault was read and no long pass is under way."""
+        if (progress := self.progress) and progress[1] > 1:
+            return f"indexing {progress[0]:,}/{progress[1]:,}"
+        return "" if self.ready.is_set() else "reading the vault for the first time"
+
     def noted(self, folded: str) -> bool:
         """Whether a note of the vault has this base name, in the form of `names.fold`."""
         return any(folded in index.names for index in self.builds.live.indexes.values())

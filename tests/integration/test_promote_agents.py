@@ -122,9 +122,9 @@ def test_a_suggestion_stays_while_an_agent_writes(world):
         "---\nid: a1\ncreated_at: 2026-11-20\nsuggested_folder: Birds\npromote: false\n---\nx\n",
     )
     world.run()
-    agent_access = world.app.agent_access.workspace("default")
+    space = world.app.agent_access.workspace("default")
     with authored(Author("mcp", "kb_update_note")):
-        agent_access.update_note("a1", "other words")
+        space.update_note("a1", "other words")
     text = (world.vault / "Captures/default/A.md").read_text()
     assert "suggested_folder: Birds\npromote: false\n" in text
     assert text.endswith("other words")
@@ -134,14 +134,14 @@ def test_what_a_person_has_marked_is_left_alone(world):
     world.write("Captures/default/A.md", "---\nid: a1\ncreated_at: 2026-11-20\npromote: true\n---\nwords\n")
     world.run()
     before = (world.vault / "Captures/default/A.md").read_bytes()
-    agent_access = world.app.agent_access.workspace("default")
+    space = world.app.agent_access.workspace("default")
     with authored(Author("mcp", "any")):
         for write in (
-            lambda: agent_access.update_note("a1", "other words"),
-            lambda: agent_access.set_tags("a1", ["x"]),
-            lambda: agent_access.delete("a1"),
-            lambda: agent_access.capture("words\n"),
-            lambda: agent_access.memos.save("other words", memo_id="a1"),
+            lambda: space.update_note("a1", "other words"),
+            lambda: space.set_tags("a1", ["x"]),
+            lambda: space.delete("a1"),
+            lambda: space.capture("words\n"),
+            lambda: space.memos.save("other words", memo_id="a1"),
         ):
             with pytest.raises(Conflict) as refused:
                 write()
@@ -151,14 +151,14 @@ def test_what_a_person_has_marked_is_left_alone(world):
 
 
 def test_a_node_that_somebody_ticked_can_still_be_written_to(world):
-    agent_access = world.app.agent_access.workspace("default")
-    agent_access.nodes.create([NewNode("Ada", "person", ["one"])])
+    space = world.app.agent_access.workspace("default")
+    space.nodes.create([NewNode("Ada", "person", ["one"])])
     (file,) = (world.vault / "Captures/default/Entities").glob("*.md")
     file.write_text(file.read_text().replace("---\n## ", "promote: true\n---\n## "))
     world.run()
     assert marks(file.read_text()).promote
     with authored(Author("mcp", "add_observations")):
-        agent_access.nodes.add([("Ada", ["two"])])
+        space.nodes.add([("Ada", ["two"])])
     assert "two" in file.read_text()
     world.run()
     world.app.services.marked_captures.run()
@@ -168,10 +168,10 @@ def test_a_node_that_somebody_ticked_can_still_be_written_to(world):
 
 def test_a_mark_and_agents_at_the_same_note_at_once(world):
     """What is promoted is what the mark stood in: an agent's text is all of it, or none of it, and never lost or doubled."""
-    agent_access, own = world.app.agent_access.workspace("default"), world.app.services
+    space, own = world.app.agent_access.workspace("default"), world.app.services
     for life in range(3):
-        id = agent_access.capture(f"life {life}\n").record.id
-        file = world.vault / agent_access.get(id).record.path
+        id = space.capture(f"life {life}\n").record.id
+        file = world.vault / space.get(id).record.path
         told, stop = [f"life {life}\n"], threading.Event()
 
         def write(id=id, told=told, stop=stop, life=life):
@@ -180,7 +180,7 @@ def test_a_mark_and_agents_at_the_same_note_at_once(world):
                     return
                 with authored(Author("mcp", "kb_update_note")):
                     try:
-                        agent_access.update_note(id, f"life {life}, {number}\n")
+                        space.update_note(id, f"life {life}, {number}\n")
                         told.append(f"life {life}, {number}\n")
                     except Exception:  # refused, or gone: either ends it sooner or later
                         continue
@@ -193,7 +193,7 @@ def test_a_mark_and_agents_at_the_same_note_at_once(world):
         marked = file.read_text().split("---\n", 2)[2]
         while file.exists():
             world.app.opened.sync.run(under=[str(file.relative_to(world.vault))])
-            own.marked.run()
+            own.marked_captures.run()
         stop.set()
         agent.join()
         (note,) = [one for one in (world.vault / "Notes").glob("*.md") if f"id: {id}" in one.read_text()]

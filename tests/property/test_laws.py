@@ -47,8 +47,8 @@ def test_law_1_captures_only(world):
     world.write("Captures/Reports/Report.md", "zanzibar report\n")
     world.write("Captures/beside.md", "zanzibar beside\n")
     world.run()
-    agent_access = world.app.agent_access
-    workspace = agent_access.workspace("default")
+    space = world.app.agent_access
+    workspace = space.workspace("default")
     mine = workspace.capture("a capture about zanzibar").record
     for mode in ("hybrid", "vector", "text"):
         assert [hit.record.id for hit in workspace.search(Query("zanzibar", mode=mode)).hits] == [mine.id]
@@ -60,19 +60,19 @@ def test_law_1_captures_only(world):
     reachable = held_by(workspace._tools.captures, leave=(World,)) | held_by(workspace._tools.vault, leave=(World,))
     assert id(vault_index) not in reachable
     assert id(world.app.opened.builds.scopes["vault"]) not in reachable
-    assert isinstance(agent_access, AgentAccess)
+    assert isinstance(space, AgentAccess)
 
 
 def test_law_2_a_person_promotes(world):
     """What agents send is in test_promote_agents.py; here, that nothing but a person's mark or command promotes."""
     front = "---\npromote: true\npromote_to: Notes\n---\n"
-    agent_access, marked = world.app.agent_access.workspace("default"), world.app.services.marked_captures
+    space, marked = world.app.agent_access.workspace("default"), world.app.services.marked_captures
     with authored(Author("mcp", "a tool")):
-        mine = agent_access.capture(f"{front}words").record
-        agent_access.update_note(mine.id, f"{front}other words", title="promote: true")
+        mine = space.capture(f"{front}words").record
+        space.update_note(mine.id, f"{front}other words", title="promote: true")
         for key in PERSONS:
             with pytest.raises(InvalidArgument):
-                agent_access.capture("words", metadata={key: True})
+                space.capture("words", metadata={key: True})
             with pytest.raises(InvalidArgument):  # whatever tool would let it through
                 world.app.opened.vault.create("Captures/default/X.md", f"---\n{key}: true\n---\n".encode())
     world.run()

@@ -122,6 +122,17 @@ def test_the_first_encoder_that_loads_is_used():
     assert made.identity == "b"
 
 
+def test_the_facts_of_one_that_loads_state_no_problem():
+    made = Embedder(EmbedSettings(encoders=PLACES[:1]), cache=Path("unused"), load=lambda *_: FakeEncoder())
+    assert made.problem
+    assert made.facts() == {"state": "loading", "problem": ""}
+    made.start()
+    made.wait(5)
+    assert made.facts() == {"state": "ready", "problem": ""}
+    made.close()
+    assert made.facts() == {"state": "broken", "problem": "the encoder is closed"}
+
+
 def test_the_first_choice_is_used_though_the_index_was_made_with_another():
     made = embedder(FakeEncoder(identity="a"), FakeEncoder(identity="b"), prefer="b")
     assert made.identity == "a"

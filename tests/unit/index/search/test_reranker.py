@@ -63,12 +63,12 @@ def folder(tmp_path):
 
 @contextmanager
 def world_with(tmp_path, reranker, texts=TEXTS):
-    world = World(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("syncd.daemon.open_parts._reranker", lambda *_: reranker)
+        world = World(tmp_path)
     for name, text in texts.items():
         world.write(f"Captures/default/{name}.md", f"{text}\n")
     world.run()
-    world.app.opened = world.app.health._opened = replace(world.app.opened, reranker=reranker)
-    world.app.agent_access._tools = replace(world.app.agent_access._tools, reranker=reranker)
     try:
         yield world
     finally:
@@ -326,8 +326,8 @@ def test_nobody_else_waits_for_it(tmp_path, folder, loading, judge):
         judge.entered.clear()
         waiting = pool.submit(search, world)
         assert judge.entered.wait(30)
-        agent_access = world.app.agent_access.workspace("default")
-        assert agent_access.capture("a new stove, made while a search waits").created
+        space = world.app.agent_access.workspace("default")
+        assert space.capture("a new stove, made while a search waits").created
         assert search(world, mode="text").hits
         assert world.app.opened.embedder.query("stove").any()
         assert not waiting.done()

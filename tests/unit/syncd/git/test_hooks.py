@@ -234,6 +234,15 @@ def test_another_program_s_change_of_our_hook_is_noticed_and_not_undone(folder, 
     assert states(folder, state)["post-commit"] == "installed"
 
 
+def test_the_facts_name_the_hooks_that_ring_and_those_that_are_amiss(folder, state):
+    assert hooks.facts(folder, state) == {"hooks": [], "hooks_amiss": {}}
+    install(folder, HOOKS, state)
+    path = folder / "post-merge"
+    path.write_text(path.read_text() + "echo hi\n")
+    ringing = ["post-commit", "post-checkout", "post-rewrite"]
+    assert hooks.facts(folder, state) == {"hooks": ringing, "hooks_amiss": {"post-merge": "changed"}}
+
+
 def test_another_program_that_takes_our_place_and_runs_our_hook_is_left_alone(vault, folder, state, tmp_path):
     own(folder)
     install(folder, HOOKS, state)

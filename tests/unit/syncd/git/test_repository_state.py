@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,17 @@ def test_patches_that_do_not_apply_are_an_operation_that_is_not_finished(vault):
     run(vault, "am", "-q", str(vault.parent / "x.patch"), check=False)
     found = Repository(vault).standing()
     assert (found.state, found.operation) == ("mid-operation", "am")
+
+
+def test_the_facts_are_the_state_and_then_the_advice(vault):
+    repo = Repository(vault)
+    ours(vault)
+    standing = repo.standing()
+    facts = repo.facts()
+    assert facts == asdict(standing) | {"advice": repo.advice(standing)}
+    assert (facts["state"], [*facts][-1]) == ("ahead", "advice")
+    assert "push" in facts["advice"]
+    repo.close()
 
 
 def test_nothing_amiss_needs_no_advice_and_neither_does_a_vault_without_a_remote(vault):

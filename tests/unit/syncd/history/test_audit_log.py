@@ -29,6 +29,18 @@ def test_an_entry_says_who_what_and_when(audit):
     assert audit.head == audit.noted() == Head(1, entry.seal)
 
 
+def test_the_facts_name_the_head_also_while_the_ledger_can_not_be_read(audit, monkeypatch):
+    audit.note(change())
+    facts = audit.facts()
+    assert facts == {"entries": 1, "head": str(audit.head), "problem": ""}
+
+    def refused(*_):
+        raise Unavailable("the ledger can't be read")
+
+    monkeypatch.setattr(audit, "base", refused)
+    assert audit.facts() == facts | {"entries": None}
+
+
 def test_the_author_is_that_of_the_very_context(audit):
     seen = []
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -80,6 +81,14 @@ def test_a_job_runs_again_and_again_and_its_outcome_is_kept(jobs):
     assert (after.runs, after.every_s) == (work.runs, 0.02)
     assert after.seconds >= 0
     assert after.started_at > 1_700_000_000_000
+
+
+def test_the_facts_are_the_same_in_plain_values(jobs):
+    jobs.every("beat", 60.0, Beat(1))
+    jobs.every("late", 90.0, Beat(1))
+    facts = jobs.facts()
+    assert facts == {name: asdict(state) for name, state in jobs.standing().items()}
+    assert {name: job["every_s"] for name, job in facts.items()} == {"beat": 60.0, "late": 90.0}
 
 
 def test_a_job_that_raises_stays_scheduled_and_is_logged(jobs, caplog):

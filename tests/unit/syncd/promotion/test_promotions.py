@@ -197,16 +197,16 @@ def test_a_change_that_comes_in_between_is_never_lost(world):
 
 
 def test_agents_see_that_what_they_related_to_is_gone(world):
-    agent_access = world.app.agent_access.workspace("default")
+    space = world.app.agent_access.workspace("default")
     for name in ("one", "two"):
-        agent_access.memos.save(f"memo {name}", memo_id=name)
-    agent_access.memo_graph.save("one", "two", "extends")
-    assert len(agent_access.memo_graph.list().ties) == 1
+        space.memos.save(f"memo {name}", memo_id=name)
+    space.memo_graph.save("one", "two", "extends")
+    assert len(space.memo_graph.list().ties) == 1
     promote(world, "two", to="Secret folder")
-    assert agent_access.memo_graph.list().ties == ()
+    assert space.memo_graph.list().ties == ()
     with pytest.raises(NotFound):
-        agent_access.get("two")
-    assert "Secret folder" not in (world.vault / agent_access.get("one").record.path).read_text()
+        space.get("two")
+    assert "Secret folder" not in (world.vault / space.get("one").record.path).read_text()
     promotions(world).unpromote("two")
-    assert agent_access.get("two").content == "memo two"
-    assert len(agent_access.memo_graph.list().ties) == 1
+    assert space.get("two").content == "memo two"
+    assert len(space.memo_graph.list().ties) == 1

@@ -1,0 +1,70 @@
+"""What the builds state of themselves: numbers of both indexes, and what keeps searches from finding notes."""
+
+from __future__ import annotations
+
+import pytest
+
+from index.encoders.embedder import Embedder, EmbedSettings
+from tests.support.fakes import FakeEncoder, fake_embedder
+from tests.support.world import World
+
+
+def filled(world):
+    world.write("Captures/default/Heron.md", "a heron at the pond")
+    world.write("Birds/Reed.md", "a warbler in the reed")
+    world.write("Birds/Bad.md", "---\n: [\n---\nx")
+    world.run()
+    return world.app.opened.builds
+
+
+@pytest.fixture
+def world(tmp_path):
+    made = World(tmp_path)
+    yield made
+    made.close()
+
+
+def test_the_numbers_are_those_of_both_scopes(world):
+    builds = world.app.opened.builds
+    assert (builds.documents, builds.listed) == (0, False)
+    before = builds.generation
+    filled(world)
+    assert (builds.documents, builds.listed) == (3, True)
+    assert builds.generation > before
+    assert {scope: facts["documents"] for scope, facts in builds.facts().items()} == {"captures": 1, "vault": 2}
+    assert [*builds.facts(("captures",))] == ["captures"]
+    assert {scope: sorted(paths) for scope, paths in builds.paths().items()} == {
+        "captures": ["Captures/default/Heron.md"],
+        "vault": ["Birds/Bad.md", "Birds/Reed.md"],
+    }
+    assert [path for path, _ in builds.defects()] == ["Birds/Bad.md"]
+
+
+def test_a_vault_that_was_not_read_yet_is_stated_unless_a_repair_says_why(world):
+    builds = world.app.opened.builds
+    assert builds.degraded() == ["index: the vault is being read for the first time; until then searches miss notes"]
+    builds.rebuilt_because = "index: it was damaged"
+    assert builds.degraded() == ["index: it was damaged"]
+    filled(world)
+    assert builds.degraded() == []
+
+
+def test_an_encoder_that_is_away_is_stated_before_the_notes_that_lack_vectors(tmp_path):
+    none = Embedder(EmbedSettings(encoders=()), cache=tmp_path)
+    none.start()
+    world = World(tmp_path, embedder=none)
+    builds = filled(world)
+    encoder, captures = builds.degraded(("captures",))
+    assert encoder.startswith("encoder: no encoder is configured")
+    assert captures == "index: 1 notes can be found by their words only"
+    assert builds.degraded() == [encoder, "index: 3 notes can be found by their words only"]
+    world.close()
+
+
+def test_another_encoder_is_stated_until_the_index_is_made_with_it(world):
+    filled(world)
+    world.reopen(fake_embedder(FakeEncoder(identity="other")))
+    (sentence,) = world.app.opened.builds.degraded()
+    assert sentence.startswith("index: made with another encoder; ")
+    world.app.opened.sync.rebuild(fresh=False)
+    assert world.app.opened.builds.degraded() == []
