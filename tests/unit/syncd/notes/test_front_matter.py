@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from syncd.notes.front_matter import (
     FrontmatterError,
+    comparable_key,
     compose,
     decode,
     edit,
@@ -18,7 +19,9 @@ from syncd.notes.front_matter import (
     reserved,
     rewritten,
     split,
+    stated,
     unclosed,
+    unmerged,
 )
 from tests.support.example_counts import examples
 
@@ -401,3 +404,37 @@ def test_an_item_of_a_list_that_is_a_mapping_has_a_line_for_each_key():
 )
 def test_another_body_leaves_the_properties_as_they_are(text, body, wanted):
     assert rewritten(text, body) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        pytest.param("a\n<<<<<<< HEAD\nb\n=======\nc\n>>>>>>> other\nd\n", True, id="as Git writes them"),
+        pytest.param("<<<<<<<\n=======\n>>>>>>>\n", True, id="without names"),
+        pytest.param("<<<<<<< HEAD\r\nb\r\n=======\r\nc\r\n>>>>>>> other\r\n", True, id="CRLF"),
+        pytest.param(">>>>>>> other\n=======\n<<<<<<< HEAD\n", False, id="in another order"),
+        pytest.param("<<<<<<< HEAD\nb\n=======\nc\n", False, id="one is missing"),
+        pytest.param("<<<<<<<HEAD\n=======\n>>>>>>> other\n", False, id="a word that begins so"),
+        pytest.param("say <<<<<<< HEAD\n=======\n>>>>>>> other\n", False, id="within a line"),
+        pytest.param("A heading\n=======\n", False, id="a heading"),
+    ],
+)
+def test_the_marks_of_a_merge_are_lines_in_their_order(text, left):
+    assert unmerged(text) is left
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("---\na: 1\n---\ntext", {"a": 1}),
+        ("text", {}),
+        ("---\na: [1\n---\ntext", {}),
+    ],
+)
+def test_properties_that_cannot_be_read_are_none(text, values):
+    assert stated(text) == values
+
+
+@pytest.mark.parametrize("key", ["Größe", "GRÖSSE", " größe ", "Gro\u0308ße"])
+def test_keys_are_compared_as_obsidian_does(key):
+    assert comparable_key(key) == comparable_key("größe")
