@@ -100,7 +100,8 @@ def test_the_same_content_is_the_same_note_and_keeps_its_hash(world):
 
 
 def test_tags_in_use_are_preferred_in_their_workspace_only(world, monkeypatch):
-    monkeypatch.setattr("syncd.enrichment.enricher.FRESH", 0)  # a busy machine reads slowly, and would keep what it read
+    # A busy machine takes long to read the tags, and would keep what it has read.
+    monkeypatch.setattr("syncd.enrichment.enricher.FRESH", 0)
     world.app.agent_access.create_workspace("other")
     world.write("Notes/mine.md", "---\ntags: [thermals]\n---\nx")
     world.run()
