@@ -300,7 +300,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Kin:
+class SimilarDocument:
     """A document that resembles another."""
 
     record: Record

@@ -39,7 +39,7 @@ from mcp_server.tools.families import FAMILIES
 from syncd.settings.settings import ServerSettings, Settings
 
 if TYPE_CHECKING:
-    from mcp_server.guard.cloudflare_access import Access
+    from mcp_server.guard.cloudflare_access import CloudflareAccess
     from syncd.telemetry.request_traces import Traces
     from syncd.workspaces.agent_access import AgentAccess
 
@@ -152,13 +152,13 @@ async def _running(
         await asyncio.to_thread(agent_access.keys.flush)
 
 
-def _access(agent_access: AgentAccess, settings: Settings, clock: Callable[[], int]) -> Access | None:
+def _access(agent_access: AgentAccess, settings: Settings, clock: Callable[[], int]) -> CloudflareAccess | None:
     """Who verifies what Cloudflare Access says, if it stands in front."""
     if not settings.access.on:
         return None
-    from mcp_server.guard.cloudflare_access import Access  # noqa: PLC0415 - its cryptography takes long to load, and few need it
+    from mcp_server.guard.cloudflare_access import CloudflareAccess  # noqa: PLC0415 - its cryptography takes long to load, and few need it
 
-    return Access(settings.access, agent_access.keys, clock=clock)
+    return CloudflareAccess(settings.access, agent_access.keys, clock=clock)
 
 
 def serve(

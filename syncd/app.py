@@ -26,7 +26,7 @@ from syncd.daemon.control_socket import ControlServer
 from syncd.daemon.health import Health
 from syncd.daemon.metrics import samples
 from syncd.daemon.open_parts import agents_tools, open_parts
-from syncd.daemon.service_watchdog import ServiceWatchdog, Vitals
+from syncd.daemon.service_watchdog import ServiceWatchdog, VitalSigns
 from syncd.daemon.vault_services import vault_services
 from syncd.enrichment.backfill import Backfill
 from syncd.files.file_import import filing, wanted
@@ -242,9 +242,9 @@ class App:
         running.callback(self.services.remote.interrupt)
         running.callback(sync.interrupt)  # before that: a job may wait for the pass under way
 
-    def _vitals(self, loop: asyncio.AbstractEventLoop) -> Vitals:
+    def _vitals(self, loop: asyncio.AbstractEventLoop) -> VitalSigns:
         watch, sync = self.watch, self.opened.sync
-        return Vitals(
+        return VitalSigns(
             loop,
             readable=self.opened.vault.present,
             watched=lambda: watch is None or watch.supervised,

@@ -242,7 +242,7 @@ class Catalog:
         return documents, chunks
 
     def chunks(self) -> dict[str, int]:
-        """How many chunks each document has, by key: what `Store.documents` must say as well, but for zeros."""
+        """How many chunks each document has, by key: what `ChunkStore.documents` must say as well, but for zeros."""
         return dict(self._db.rows("select key, chunks from documents"))
 
     def dump(self) -> dict[str, list[tuple[Any, ...]]]:

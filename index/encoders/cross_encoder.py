@@ -27,7 +27,7 @@ HEADS = ("ForSequenceClassification", "ForCausalLM")  # the kinds of model that 
 log = logging.getLogger(__name__)
 
 
-class Judge:
+class RerankerModel:
     """One model; for one thread."""
 
     def __init__(self, folder: Path, name: str, *, threads: int = 0) -> None:

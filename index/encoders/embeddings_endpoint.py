@@ -30,7 +30,7 @@ BUSY, REFUSED = frozenset({408, 425, 429}), frozenset({400, 413, 422})
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How long one request may take, and how often it is sent again."""
 
     retries: int
@@ -50,7 +50,9 @@ class EndpointEncoder:
         headers = {"authorization": f"Bearer {_key(settings)}"} if settings.api_key_env else {}
         try:
             self._client = httpx2.Client(headers=headers, timeout=settings.timeout_s)
-            probe = self._vectors([PROBE], Patience(1, settings.timeout_s))  # one that is down must not delay the next
+            probe = self._vectors(
+                [PROBE], RetryPolicy(1, settings.timeout_s)
+            )  # one that is down must not delay the next
             self.dimensions = settings.dimensions or probe.shape[1]
             self._check(probe)
         except (httpx2.InvalidURL, httpx2.UnsupportedProtocol, UnicodeEncodeError) as error:
@@ -72,9 +74,9 @@ class EndpointEncoder:
         prompt = self._prompts[kind]
         rows = [f"{prompt}{text}" or " " for text in texts]  # servers refuse an empty text
         size = self._settings.batch
-        patience = Patience(self._settings.retries, self._settings.timeout_s)
+        patience = RetryPolicy(self._settings.retries, self._settings.timeout_s)
         if urgent:
-            patience = Patience(min(1, patience.retries), min(URGENT_S, patience.timeout_s))
+            patience = RetryPolicy(min(1, patience.retries), min(URGENT_S, patience.timeout_s))
         parts = [self._vectors(rows[n : n + size], patience) for n in range(0, len(rows), size)]
         for part in parts:
             self._check(part)
@@ -94,7 +96,7 @@ class EndpointEncoder:
             message = f"{self.name} gives {vectors.shape[1]} dimensions, not {self.dimensions}; check `dimensions` and `model`"
             raise Unavailable(message, retryable=False)
 
-    def _vectors(self, texts: list[str], patience: Patience) -> np.ndarray:
+    def _vectors(self, texts: list[str], patience: RetryPolicy) -> np.ndarray:
         response = self._post(texts, patience)
         if response.status_code in REFUSED:
             return self._refused(texts, response, patience)
@@ -106,7 +108,7 @@ class EndpointEncoder:
             raise Unavailable(f"{self.name} answers {response.status_code}: {_reason(response, texts)}")
         return self._parsed(response, len(texts))
 
-    def _refused(self, texts: list[str], response: httpx2.Response, patience: Patience) -> np.ndarray:
+    def _refused(self, texts: list[str], response: httpx2.Response, patience: RetryPolicy) -> np.ndarray:
         """One text may be longer than the model reads: try each alone, and a long one by its first half."""
         if len(texts) > 1:
             return np.concatenate([self._vectors([text], patience) for text in texts])
@@ -114,7 +116,7 @@ class EndpointEncoder:
             raise Unavailable(f"{self.name} answers {response.status_code}: {_reason(response, texts)}; check `model`")
         return self._vectors([texts[0][: len(texts[0]) // 2]], patience)
 
-    def _post(self, texts: list[str], patience: Patience) -> httpx2.Response:
+    def _post(self, texts: list[str], patience: RetryPolicy) -> httpx2.Response:
         body: dict[str, Any] = {"model": self._settings.model, "input": texts, "encoding_format": "float"}
         if self._settings.dimensions is not None:
             body["dimensions"] = self._settings.dimensions

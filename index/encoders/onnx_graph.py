@@ -25,7 +25,7 @@ INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class BertShape:
     """What config.json says of a BERT encoder that this module can build."""
 
     layers: int
@@ -33,7 +33,7 @@ class Shape:
     epsilon: float
 
 
-def shape(config: Path) -> Shape:
+def shape(config: Path) -> BertShape:
     """The shape in `config`. Raises Unavailable for a model whose graph this module does not know."""
     values = json.loads(config.read_text("utf-8"))
     known = values.get("architectures") == ["BertModel"] and values.get("hidden_act") == "gelu"
@@ -41,7 +41,7 @@ def shape(config: Path) -> Shape:
         raise Unavailable(
             "only a BERT encoder with absolute positions can be built; use a sentence-transformers encoder"
         )
-    return Shape(values["num_hidden_layers"], values["num_attention_heads"], values["layer_norm_eps"])
+    return BertShape(values["num_hidden_layers"], values["num_attention_heads"], values["layer_norm_eps"])
 
 
 def tensors(file: Path) -> dict[str, np.ndarray]:
@@ -61,7 +61,7 @@ def tensors(file: Path) -> dict[str, np.ndarray]:
 class _Graph:
     """A graph in the making: nodes and tensors in the order in which they are added, named by their outputs."""
 
-    shape: Shape
+    shape: BertShape
     weights: Mapping[str, np.ndarray]
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     initializers: list[onnx.TensorProto] = field(default_factory=list)
@@ -88,7 +88,7 @@ class _Graph:
         return self.node("SkipLayerNormalization", inputs, output, domain="com.microsoft", epsilon=epsilon)
 
 
-def build(shape: Shape, weights: Mapping[str, np.ndarray], file: Path, precision: Precision) -> None:
+def build(shape: BertShape, weights: Mapping[str, np.ndarray], file: Path, precision: Precision) -> None:
     """Write the graph of `weights` to `file`, its tensors in a file beside it that processes map and share."""
     graph = _Graph(shape, weights)
     ids, mask, types = (graph.node("Cast", [name], f"{name}.int32", to=onnx.TensorProto.INT32) for name in INPUTS)

@@ -42,7 +42,7 @@ _Need: TypeAlias = Literal["words", "spelling", "sentence", "link", "run"]
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class UnlinkedName:
     """`node` speaks `count` times of `referenced`, and no relation says so."""
 
     node: str
@@ -144,7 +144,7 @@ def find(
     related: Callable[[str, str], bool],
     *,
     ordinary: Container[str] = frozenset(),
-) -> list[Gap]:
+) -> list[UnlinkedName]:
     """Names of nodes found in others' observations, most often named first.
 
     `nodes`: name, aliases and observations of each; `related`: whether a relation leads from one to the other or back;
@@ -159,7 +159,7 @@ def find(
         for content in contents:
             named.update(_named(content, number, words, machine, owners))
         gaps += [
-            Gap(name, nodes[other][0], count)
+            UnlinkedName(name, nodes[other][0], count)
             for other, count in named.items()
             if other != number and not related(name, nodes[other][0])
         ]

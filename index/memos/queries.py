@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from index.errors import Unavailable
 from index.memos.metadata_filter import holds, needles
-from index.memos.relations import Ties
+from index.memos.relations import MemoRelations
 from index.model import Filter, Record
 
 if TYPE_CHECKING:  # both load libraries that only their owners need
     from index.catalog.catalog import Catalog
     from index.encoders.embedder import Embedder
-    from index.storage.chunk_store import Store
+    from index.storage.chunk_store import ChunkStore
 
 EXACT: Final = 5_000  # memos that are all compared; of more, those that the vector index finds
 POOL: Final = 1_000  # passages that it is asked for at most
@@ -35,11 +35,11 @@ class MemoRows:
     def __init__(
         self,
         catalog: Catalog,
-        store: Store,
+        store: ChunkStore,
         paths: Callable[[], Collection[str]],
         fitting: Callable[[], Embedder | None],
     ) -> None:
-        self.ties = Ties(catalog, paths)
+        self.ties = MemoRelations(catalog, paths)
         self._catalog, self._store, self._fitting = catalog, store, fitting
 
     def matching(self, workspace: str, namespace: str, wanted: Mapping[str, Any]) -> list[str]:

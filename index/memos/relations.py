@@ -27,7 +27,7 @@ STATED: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class MemoEnd:
     """As much of a memo as its relations ask for."""
 
     id: str
@@ -39,11 +39,11 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
-class Tie:
+class MemoTie:
     """A relation, and the memos at its two ends."""
 
-    source: End
-    target: End
+    source: MemoEnd
+    target: MemoEnd
     relation: MemoRelation
 
     @property
@@ -62,25 +62,25 @@ class Tie:
         return self.created_at if self.relation.updated_at is None else self.relation.updated_at
 
 
-def end(memo: Record) -> End:
+def end(memo: Record) -> MemoEnd:
     """A memo as an end of its relations."""
-    return End(memo.id, memo.path, memo.workspace, memo.namespace, memo.type, memo.created_at)
+    return MemoEnd(memo.id, memo.path, memo.workspace, memo.namespace, memo.type, memo.created_at)
 
 
-class Ties:
+class MemoRelations:
     """The relations of all memos of an index; `paths` gives those of all its notes."""
 
     def __init__(self, catalog: Catalog, paths: Callable[[], Collection[str]]) -> None:
         self._catalog, self._paths = catalog, paths
 
-    def within(self, workspace: str, namespace: str, tag: str | None, most: int) -> list[Tie]:
+    def within(self, workspace: str, namespace: str, tag: str | None, most: int) -> list[MemoTie]:
         """The relations of a namespace, those changed last first, `most` of them."""
         rows = self._catalog.rows(
             f"""{STATED} join documents as d using (path) where d.workspace = ? and d.namespace = ? and (? is null or r.tag = ?)
             order by coalesce(r.updated_at, r.created_at, d.created_at) desc, r.path, r.ord""",
             *(workspace, namespace, tag, tag),
         )
-        ties: dict[tuple[str, str, str], Tie] = {}
+        ties: dict[tuple[str, str, str], MemoTie] = {}
         for start in range(0, len(rows), most):
             ties |= {tie.key: tie for tie in self._found(rows[start : start + most]) if tie.key not in ties}
             if len(ties) >= most:
@@ -88,11 +88,11 @@ class Ties:
         counting = {tie.key: tie for tie in self.out_of({tie.source for tie in ties.values()})}
         return [counting.get(key, tie) for key, tie in ties.items()][:most]
 
-    def out_of(self, memos: Iterable[End]) -> list[Tie]:
+    def out_of(self, memos: Iterable[MemoEnd]) -> list[MemoTie]:
         """The relations that begin at these memos."""
         return self._found(_sorted(self._catalog.rows_in(f"{STATED} where r.path in", {memo.path for memo in memos})))
 
-    def into(self, memos: Collection[End]) -> list[Tie]:
+    def into(self, memos: Collection[MemoEnd]) -> list[MemoTie]:
         """The relations that lead to these memos."""
         stated = [
             *self._catalog.rows_in(f"{STATED} where r.target in", {memo.id for memo in memos}),
@@ -103,36 +103,36 @@ class Ties:
         asked = {memo.path for memo in memos}
         return [tie for tie in self._found(_sorted(stated)) if tie.target.path in asked]
 
-    def _found(self, rows: Sequence[Sequence[Any]]) -> list[Tie]:
+    def _found(self, rows: Sequence[Sequence[Any]]) -> list[MemoTie]:
         """Those of what is stated that have both ends, in the order given; of those that are one relation, the first."""
         sources = {memo.path: memo for memo in self._ends("path", {row[0] for row in rows})}
         targets = self._by_id({row[3] for row in rows if row[3] is not None})
         named = self._by_name({row[2] for row in rows if row[3] is None})
-        ties: dict[tuple[str, str, str], Tie] = {}
+        ties: dict[tuple[str, str, str], MemoTie] = {}
         for path, _, name, id, *rest in rows:
             source = sources.get(path)
             if source is None:
                 continue
             target = (named if id is None else targets).get((source.workspace, name if id is None else id))
             if target and _together(source, target):
-                tie = Tie(source, target, MemoRelation(id, *rest))
+                tie = MemoTie(source, target, MemoRelation(id, *rest))
                 ties.setdefault(tie.key, tie)
         return list(ties.values())
 
-    def _ends(self, column: str, values: Collection[str]) -> list[End]:
-        return [End(*row) for row in self._catalog.rows_in(f"{ENDS} where {column} in", values)]
+    def _ends(self, column: str, values: Collection[str]) -> list[MemoEnd]:
+        return [MemoEnd(*row) for row in self._catalog.rows_in(f"{ENDS} where {column} in", values)]
 
-    def _by_id(self, ids: Collection[str]) -> dict[tuple[str, str], End]:
+    def _by_id(self, ids: Collection[str]) -> dict[tuple[str, str], MemoEnd]:
         """The memos that have these ids, by workspace and id."""
         found = [*self._ends("claimed", ids), *self._ends("key", ids)]
         return {(memo.workspace, memo.id): memo for memo in found if memo.id in ids}
 
-    def _by_name(self, names: Collection[str]) -> dict[tuple[str, str], End]:
+    def _by_name(self, names: Collection[str]) -> dict[tuple[str, str], MemoEnd]:
         """The memos that links mean, by workspace and name: of several, the one with the best right to it."""
         if not names:
             return {}
         paths = [path for path in list(self._paths()) if stem(path) in names]
-        alike: dict[tuple[str, str], list[End]] = {}
+        alike: dict[tuple[str, str], list[MemoEnd]] = {}
         for memo in self._ends("key", [path_id(path) for path in paths]):
             alike.setdefault((memo.workspace, stem(memo.path)), []).append(memo)
         return {
@@ -146,7 +146,7 @@ def _sorted(stated: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
     return sorted(stated, key=lambda row: (row[0], row[1]))
 
 
-def _together(source: End, target: End) -> bool:
+def _together(source: MemoEnd, target: MemoEnd) -> bool:
     same = (source.workspace, source.namespace) == (target.workspace, target.namespace)
     return same and "entity" not in (source.type, target.type)
 
@@ -155,10 +155,10 @@ Direction: TypeAlias = Literal["forward", "backward"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class WalkStep:
     """A relation that was met on the way."""
 
-    tie: Tie
+    tie: MemoTie
     depth: int  # from 1
     direction: Direction  # in which it was gone
     path: tuple[str, ...]  # the ids of the memos from the start to its far end, both included
@@ -166,15 +166,21 @@ class Step:
 
 
 def walk(
-    ties: Ties, start: End, directions: Collection[Direction], *, depth: int, most: int, tag: str | None = None
-) -> tuple[list[Step], bool]:
+    ties: MemoRelations,
+    start: MemoEnd,
+    directions: Collection[Direction],
+    *,
+    depth: int,
+    most: int,
+    tag: str | None = None,
+) -> tuple[list[WalkStep], bool]:
     """The relations within `depth` of `start`, the nearest first, heavier ones before lighter; and whether there are more."""
-    steps: list[Step] = []
+    steps: list[WalkStep] = []
     met: set[tuple[str, str, str]] = set()
     reached = {start.path}
-    edge: dict[str, tuple[End, tuple[str, ...]]] = {start.path: (start, (start.id,))}
+    edge: dict[str, tuple[MemoEnd, tuple[str, ...]]] = {start.path: (start, (start.id,))}
     for level in range(1, depth + 1):
-        further: dict[str, tuple[End, tuple[str, ...]]] = {}
+        further: dict[str, tuple[MemoEnd, tuple[str, ...]]] = {}
         for tie, direction in _around(ties, [memo for memo, _ in edge.values()], directions):
             if tie.key in met or tag not in (None, tie.relation.tag):
                 continue
@@ -183,7 +189,7 @@ def walk(
             near, far = (tie.source, tie.target) if direction == "forward" else (tie.target, tie.source)
             way = edge[near.path][1]
             met.add(tie.key)
-            steps.append(Step(tie, level, direction, (*way, far.id), far.id in way))
+            steps.append(WalkStep(tie, level, direction, (*way, far.id), far.id in way))
             if far.path not in reached:
                 reached.add(far.path)
                 further[far.path] = (far, (*way, far.id))
@@ -193,10 +199,12 @@ def walk(
     return steps, False
 
 
-def _around(ties: Ties, memos: Collection[End], directions: Collection[Direction]) -> Iterable[tuple[Tie, Direction]]:
+def _around(
+    ties: MemoRelations, memos: Collection[MemoEnd], directions: Collection[Direction]
+) -> Iterable[tuple[MemoTie, Direction]]:
     """The relations of these memos, in the order in which they are reported."""
 
-    def found() -> Iterator[tuple[Tie, Direction]]:
+    def found() -> Iterator[tuple[MemoTie, Direction]]:
         if "forward" in directions:
             yield from ((tie, "forward") for tie in ties.out_of(memos))
         if "backward" in directions:

@@ -43,7 +43,7 @@ class Facet:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class FoundObservation:
     """An observation that was found."""
 
     key: str  # of its node's path
@@ -93,6 +93,6 @@ def rows(document: Document, own: Sequence[Facet], vectors: Sequence[np.ndarray 
         )
 
 
-def seen(match: Match | Row, perspective: str | None, score: float) -> Seen:
+def seen(match: Match | Row, perspective: str | None, score: float) -> FoundObservation:
     """The observation that a row stands for."""
-    return Seen(match.doc_id, match.ord // PLACES, int(match.heading), perspective, score)
+    return FoundObservation(match.doc_id, match.ord // PLACES, int(match.heading), perspective, score)

@@ -13,9 +13,9 @@ from index.document_ids import path_id
 from index.errors import Unavailable
 from index.model import ObservationAnswer, ObservationHit, ObservationMode
 from index.names import fold, stem
-from index.observations.observation_rows import Seen, seen
+from index.observations.observation_rows import FoundObservation, seen
 from index.observations.perspectives import Perspective, mark
-from index.observations.similarity_baseline import Point, Scale
+from index.observations.similarity_baseline import Point, SimilarityBaselines
 from index.search.fusion import keywords
 from index.tracing import span
 
@@ -29,7 +29,7 @@ WIDEST: Final = 800  # and at most
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SearchPlace:
     """Where is looked: a workspace, and in it one node or all."""
 
     workspace: str
@@ -38,7 +38,7 @@ class Place:
 
 def find(
     query: str,
-    place: Place,
+    place: SearchPlace,
     limit: int,
     mode: ObservationMode,
     *,
@@ -46,7 +46,7 @@ def find(
     observations: Observations,
     catalog: Catalog,
     embedder: Embedder | None,
-    scale: Scale,
+    scale: SimilarityBaselines,
 ) -> ObservationAnswer:
     """The observations that answer `query`, best first: of all nodes the best of each, of one node all of them.
 
@@ -64,7 +64,7 @@ def find(
 
 
 def _points(
-    query: str, perspectives: Sequence[Perspective], embedder: Embedder | None, scale: Scale
+    query: str, perspectives: Sequence[Perspective], embedder: Embedder | None, scale: SimilarityBaselines
 ) -> tuple[list[Point], tuple[str, ...]]:
     """The query under each perspective, or why it is answered from words alone."""
     if embedder is None:
@@ -78,11 +78,11 @@ def _points(
 
 def _widely(
     query: str,
-    place: Place,
+    place: SearchPlace,
     limit: int,
     points: Sequence[Point],
     observations: Observations,
-) -> list[Seen]:
+) -> list[FoundObservation]:
     """The best observations, by more and more of them until there are `limit`: one long node may fill a pool."""
     pool = max(POOL, 2 * limit)
     key = None if place.path is None else path_id(place.path)
@@ -107,9 +107,9 @@ def _apart(words: str, path: str) -> str:
     return " ".join(word for word in words.split() if fold(word) not in name) or words
 
 
-def _best(found: Iterable[Seen], *, by_node: bool) -> list[Seen]:
+def _best(found: Iterable[FoundObservation], *, by_node: bool) -> list[FoundObservation]:
     """Each observation, or each node, once: where its score is the highest."""
-    best: dict[tuple[str, int], Seen] = {}
+    best: dict[tuple[str, int], FoundObservation] = {}
     for one in found:
         same = (one.key, -1 if by_node else one.place)
         before = best.get(same)
@@ -118,14 +118,14 @@ def _best(found: Iterable[Seen], *, by_node: bool) -> list[Seen]:
     return sorted(best.values(), key=lambda one: (-one.score, one.key, one.place))
 
 
-def _lacking(place: Place, perspectives: Sequence[Perspective], catalog: Catalog) -> tuple[str, ...]:
+def _lacking(place: SearchPlace, perspectives: Sequence[Perspective], catalog: Catalog) -> tuple[str, ...]:
     if catalog.whole(place.workspace, mark(perspectives)):
         return ()
     done, there = catalog.embedded(place.workspace, mark(perspectives))
     return (f"{there - done:,} of {there:,} observations are not embedded under every perspective yet",)
 
 
-def _hits(found: Sequence[Seen], workspace: str, catalog: Catalog) -> list[ObservationHit]:
+def _hits(found: Sequence[FoundObservation], workspace: str, catalog: Catalog) -> list[ObservationHit]:
     records = catalog.records({one.key for one in found})
     paths = {key: record.path for key, record in records.items() if record.workspace == workspace}
     contents = {

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.model import Filter
-from index.observations.observation_rows import Seen, seen
+from index.observations.observation_rows import FoundObservation, seen
 from index.observations.similarity_baseline import Point
 from index.storage.chunk_rows import Match, Row
-from index.storage.chunk_store import Store, StoreDamaged, discard
+from index.storage.chunk_store import ChunkStore, StoreDamaged, discard
 
 log = logging.getLogger(__name__)
 
@@ -25,11 +25,11 @@ class Observations:
 
     def __init__(self, uri: str, *, dimensions: int, options: Mapping[str, str]) -> None:
         self._uri, self._dimensions, self._options = uri, dimensions, options
-        self._store: Store | None = None
+        self._store: ChunkStore | None = None
 
     def open(self) -> None:
         """Open what is known to be there. Raises StoreDamaged when it can't be mended."""
-        self._store = Store.open(self._uri, dimensions=self._dimensions, options=self._options)
+        self._store = ChunkStore.open(self._uri, dimensions=self._dimensions, options=self._options)
 
     def close(self) -> None:
         """Let go of the store."""
@@ -37,7 +37,7 @@ class Observations:
             self._store.close()
 
     @property
-    def opened(self) -> tuple[Store, ...]:
+    def opened(self) -> tuple[ChunkStore, ...]:
         """The store, if there is one."""
         return (self._store,) if self._store else ()
 
@@ -55,13 +55,13 @@ class Observations:
             documents = {**dict.fromkeys(self._store.documents(), ()), **documents}  # what a crash left
         self._store.replace(documents)
 
-    def _anew(self) -> Store:
+    def _anew(self) -> ChunkStore:
         try:
-            return Store.open(self._uri, dimensions=self._dimensions, options=self._options)
+            return ChunkStore.open(self._uri, dimensions=self._dimensions, options=self._options)
         except StoreDamaged:
             log.warning("a store of observations that nothing is known of is damaged; it is made anew")
             discard(self._uri, self._options)
-            return Store.open(self._uri, dimensions=self._dimensions, options=self._options)
+            return ChunkStore.open(self._uri, dimensions=self._dimensions, options=self._options)
 
     def documents(self) -> dict[str, int]:
         """How many rows each document has."""
@@ -82,7 +82,7 @@ class Observations:
             return []
         return self._store.legs(vector=None, words=words, filter=Filter(workspace=workspace), pool=pool, within=key)[1]
 
-    def within(self, key: str, workspace: str, points: Sequence[Point]) -> Iterator[Seen]:
+    def within(self, key: str, workspace: str, points: Sequence[Point]) -> Iterator[FoundObservation]:
         """All observations of one node, each under each perspective: compared one and all."""
         rows = [row for row in self._store.whole(key) if row.workspace == workspace] if self._store else []
         for perspective, point, added in points:

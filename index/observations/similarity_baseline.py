@@ -33,7 +33,7 @@ SENTENCES: Final = (
 )
 
 
-class Scale:
+class SimilarityBaselines:
     """What each prompt adds to similarities with each encoder, measured when it is first needed."""
 
     def __init__(self) -> None:

@@ -30,7 +30,7 @@ from index.scope.prepared_document import Prepared, prepared, rows_of
 from index.scope.reader import Looks, Reader
 from index.scope.vector_reuse import Vectors
 from index.storage.chunk_rows import Row
-from index.storage.chunk_store import Store
+from index.storage.chunk_store import ChunkStore
 from index.text.chunking import Sizes
 from index.tracing import span
 
@@ -44,7 +44,7 @@ class Index(Reader):
         self,
         scope: Scope,
         catalog: Catalog,
-        store: Store,
+        store: ChunkStore,
         observations: Observations,
         *,
         embedder: Embedder,
@@ -85,7 +85,7 @@ class Index(Reader):
         with ExitStack() as opened:
             catalog = Catalog.open(folder / f"{scope}.db")
             opened.callback(catalog.close)
-            store = Store.open(at, dimensions=dimensions, options=options)
+            store = ChunkStore.open(at, dimensions=dimensions, options=options)
             opened.callback(store.close)
             observations = Observations(observed_at, dimensions=dimensions, options=options)
             if catalog.facets():

@@ -20,23 +20,23 @@ from index.encoders.settings import called
 from index.model import (
     Answer,
     Filter,
-    Kin,
     Noted,
     Observation,
     ObservationAnswer,
     ObservationMode,
     Query,
     Record,
+    SimilarDocument,
     given_name,
 )
-from index.observations.observation_search import Place, find
+from index.observations.observation_search import SearchPlace, find
 from index.observations.observation_store import Observations
 from index.observations.perspectives import Perspective, mark
-from index.observations.similarity_baseline import Scale
+from index.observations.similarity_baseline import SimilarityBaselines
 from index.scope.prepared_document import fingerprint
 from index.search.hybrid_search import search
 from index.search.related_documents import kin
-from index.storage.chunk_store import Store
+from index.storage.chunk_store import ChunkStore
 from index.storage.resident_rows import units_of
 from index.text.chunking import Sizes
 from index.tracing import span
@@ -50,7 +50,7 @@ class Reader:
     def __init__(
         self,
         catalog: Catalog,
-        store: Store,
+        store: ChunkStore,
         observations: Observations,
         *,
         embedder: Embedder,
@@ -61,7 +61,7 @@ class Reader:
         self.sizes, self.perspectives = sizes, perspectives
         self._catalog, self._store, self._observations = catalog, store, observations
         self._embedder, self._made_by = embedder, made_by
-        self._scale = Scale()
+        self._scale = SimilarityBaselines()
 
     @property
     def comparable(self) -> bool:
@@ -174,7 +174,7 @@ class Reader:
         """The vectors that are stored of a document, one a row; none where it was indexed by its words alone."""
         return self._store.vectors_of(path_id(record.path))
 
-    def kin(self, points: NDArray[np.float32], words: str) -> list[Kin]:
+    def kin(self, points: NDArray[np.float32], words: str) -> list[SimilarDocument]:
         """The documents that resemble one of another index with these vectors and words, the nearest first."""
         return kin(points, words, store=self._store, catalog=self._catalog)
 
@@ -193,7 +193,7 @@ class Reader:
         with span("find", mode=mode) as timed:
             answer = find(
                 query,
-                Place(workspace, path),
+                SearchPlace(workspace, path),
                 limit,
                 mode,
                 perspectives=self.perspectives(workspace),
@@ -273,5 +273,5 @@ class Reader:
         return any(store.damaged for store in self._stores)
 
     @property
-    def _stores(self) -> tuple[Store, ...]:
+    def _stores(self) -> tuple[ChunkStore, ...]:
         return (self._store, *self._observations.opened)

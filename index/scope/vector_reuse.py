@@ -22,7 +22,7 @@ Stored: TypeAlias = Callable[[Collection[str]], Mapping[str, Vector]]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundVectors:
     """The vectors of texts by their digests, as far as there are any, and which of them were made just now."""
 
     vectors: Mapping[str, Vector]
@@ -44,7 +44,7 @@ class Vectors:
         *,
         urgent: bool,
         progress: Callable[[int], None] | None = None,
-    ) -> Found:
+    ) -> FoundVectors:
         """The vectors of `texts`, which are given by their digests.
 
         Without an embedder that works, `urgent` raises Unavailable; else some are missing."""
@@ -56,17 +56,17 @@ class Vectors:
                 self._remember(read)
         unknown = {digest: text for digest, text in texts.items() if digest not in known}
         if not unknown or embedder is None:
-            return Found(known, frozenset())
+            return FoundVectors(known, frozenset())
         try:
             made = embedder.documents(list(unknown.values()), urgent=urgent, progress=progress)
         except Unavailable:
             if urgent:
                 raise  # a capture is refused; a note of the vault is indexed by its words until the encoder is back
-            return Found(known, frozenset())
+            return FoundVectors(known, frozenset())
         fresh = dict(zip(unknown, made, strict=True))
         if urgent:
             self._remember(fresh)
-        return Found(known | fresh, frozenset(fresh))
+        return FoundVectors(known | fresh, frozenset(fresh))
 
     def _remembered(self, digests: Collection[str]) -> dict[str, Vector]:
         with self._lock:

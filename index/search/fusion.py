@@ -65,7 +65,7 @@ EDGES = re.compile(r"^\W+|(?:['’]s)?\W*$")
 
 
 @dataclass(frozen=True, slots=True)
-class Cue:
+class QueryCue:
     """What of a query is looked for in a passage that was found."""
 
     name: str  # the whole query, as names are compared
@@ -104,7 +104,7 @@ def keywords(text: str) -> str:
     return " ".join(kept) or text
 
 
-def cue(text: str) -> Cue:
+def cue(text: str) -> QueryCue:
     """What to look for in the passages that `text` finds."""
     content = list(_units(keywords(text)))
     spaced = [
@@ -112,7 +112,7 @@ def cue(text: str) -> Cue:
     ]
     joined = [run[n : n + 2] for run in content if RUN.match(run) for n in range(len(run) - 1)]
     asked = dict.fromkeys((_grams(text), _grams(keywords(text))))
-    return Cue(_key(text), tuple(asked), tuple(dict.fromkeys(spaced + joined)))
+    return QueryCue(_key(text), tuple(asked), tuple(dict.fromkeys(spaced + joined)))
 
 
 def trust(tokens: int, text: str) -> float:
@@ -121,7 +121,7 @@ def trust(tokens: int, text: str) -> float:
     return max(0.0, min(1.0, (SPELT - tokens / max(1, letters)) / (SPELT - KNOWN)))
 
 
-def fused(cue: Cue, near: Sequence[Match], words: Sequence[Match], trust: float) -> list[Ranked]:
+def fused(cue: QueryCue, near: Sequence[Match], words: Sequence[Match], trust: float) -> list[Ranked]:
     """The documents of both legs, best first. A passage that only words found counts as near as the farthest of `near`."""
     similar = {(match.doc_id, match.ord): match.value for match in near}
     bm25 = {(match.doc_id, match.ord): match.value for match in words}
@@ -164,7 +164,7 @@ def _documents(scored: Iterable[tuple[float, Match]]) -> list[Ranked]:
     ]
 
 
-def _named(cue: Cue, match: Match) -> tuple[float, bool]:
+def _named(cue: QueryCue, match: Match) -> tuple[float, bool]:
     """How much of the query one of the passage's names (title, alias, heading) has at most; whether title or alias is it.
 
     The measure, 0..1, is the words that name and query share among those that either has."""

@@ -17,14 +17,14 @@ from index.tracing import span
 if TYPE_CHECKING:  # both load libraries that only their owners need
     from index.catalog.catalog import Catalog
     from index.encoders.embedder import Embedder
-    from index.storage.chunk_store import Store
+    from index.storage.chunk_store import ChunkStore
 
 POOL: Final = 30  # passages that each leg gives at least; from 30 to 100 no measured ranking changes
 WIDEST: Final = 800  # passages that each leg gives at most
 SPARE: Final = 10  # documents ranked beyond the limit, for those that vanish meanwhile
 
 
-def search(query: Query, *, store: Store, catalog: Catalog, embedder: Embedder | None) -> Answer:
+def search(query: Query, *, store: ChunkStore, catalog: Catalog, embedder: Embedder | None) -> Answer:
     """The documents that answer `query`, best first; `embedder` is None while none is ready that fits the index.
 
     Raises Unavailable when the store can't be read."""

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from index.model import Filter, Kin
+from index.model import Filter, SimilarDocument
 from index.search.fusion import HALF
 
 if TYPE_CHECKING:  # both load libraries that only their owners need
     from index.catalog.catalog import Catalog
-    from index.storage.chunk_store import Store
+    from index.storage.chunk_store import ChunkStore
 
 POINTS: Final = 6  # vectors of a document that are compared: of a longer one, passages from all of it
 POOL: Final = 60  # passages that each of them and the words find
 WORDS: Final = 120  # characters of words that are looked for: the time of full text grows with them
 
 
-def kin(points: NDArray[np.float32], words: str, *, store: Store, catalog: Catalog) -> list[Kin]:
+def kin(points: NDArray[np.float32], words: str, *, store: ChunkStore, catalog: Catalog) -> list[SimilarDocument]:
     """The documents nearest to any of `points` (a row each) or that hold `words`, the nearest first."""
     near: dict[str, float] = {}
     found: dict[str, float] = {}
@@ -34,7 +34,10 @@ def kin(points: NDArray[np.float32], words: str, *, store: Store, catalog: Catal
         for match in store.legs(vector=None, words=asked, filter=Filter(), pool=POOL)[1]:
             found[match.doc_id] = max(match.value / (match.value + HALF), found.get(match.doc_id, 0.0))
     records = catalog.records(near.keys() | found.keys())
-    told = [Kin(one, round(near.get(key, 0.0), 4), round(found.get(key, 0.0), 4)) for key, one in records.items()]
+    told = [
+        SimilarDocument(one, round(near.get(key, 0.0), 4), round(found.get(key, 0.0), 4))
+        for key, one in records.items()
+    ]
     return sorted(told, key=lambda one: (-one.near, -one.words, one.record.path))
 
 

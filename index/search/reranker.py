@@ -22,9 +22,9 @@ from index.search.fusion import yielding
 from index.tracing import span
 
 if TYPE_CHECKING:  # it imports torch
-    from index.encoders.cross_encoder import Judge
+    from index.encoders.cross_encoder import RerankerModel
 
-Load: TypeAlias = "Callable[[str, int], Judge]"
+Load: TypeAlias = "Callable[[str, int], RerankerModel]"
 
 OWNER: Final = "cross-encoder"  # on the hub, of models that are named without one
 RUN: Final = 4  # pairs that are judged at once: larger runs pad more, and can't be given up in between
@@ -65,7 +65,7 @@ class Reranker:
         self.state: Literal["unused", "loading", "ready", "broken"] = "unused"
         self.problem = ""  # why it is broken
         self._threads, self._load, self._retry_s = threads, load or opened, retry_s
-        self._judge: Judge | None = None
+        self._judge: RerankerModel | None = None
         self._failed_at = -math.inf
         self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._giving = threading.Lock()  # so that nothing is given behind the end
@@ -209,9 +209,11 @@ def located(model: str) -> Path:
         raise Unavailable(f"there is no model {name!r} on this machine; check search.reranker") from error
 
 
-def opened(model: str, threads: int) -> Judge:
+def opened(model: str, threads: int) -> RerankerModel:
     """The model, loaded. Raises Unavailable."""
     folder = located(model)
     from index.encoders import cross_encoder  # noqa: PLC0415 - it imports torch
 
-    return cross_encoder.Judge(folder, folder.name if Path(model).expanduser().is_dir() else model, threads=threads)
+    return cross_encoder.RerankerModel(
+        folder, folder.name if Path(model).expanduser().is_dir() else model, threads=threads
+    )

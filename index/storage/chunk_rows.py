@@ -75,7 +75,7 @@ def encodable(name: str, *texts: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RowFilter:
     """A filter in the form in which rows are compared with it."""
 
     equal: Mapping[str, str]  # field → its value
@@ -90,7 +90,7 @@ class Wanted:
         return every and (self.any_tags is None or not self.any_tags.isdisjoint(tags))
 
 
-def wanted(restriction: Filter) -> Wanted:
+def wanted(restriction: Filter) -> RowFilter:
     """What a row must have to pass `restriction`."""
     given = {
         "workspace": restriction.workspace,
@@ -103,7 +103,7 @@ def wanted(restriction: Filter) -> Wanted:
     tags, any_tags = _keys(restriction.tags), _keys(restriction.any_tags)
     encodable("the filter", *equal.values(), *sorted(tags or ()), *sorted(any_tags or ()))
     since, until = (None if time is None else _bounded(time) for time in (restriction.since, restriction.until))
-    return Wanted(equal, tags, any_tags, since, until)
+    return RowFilter(equal, tags, any_tags, since, until)
 
 
 def where(restriction: Filter, quote: Callable[[Any], str]) -> str | None:

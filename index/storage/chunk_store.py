@@ -21,11 +21,11 @@ from index.storage import arrow_rows, crash_repair, lancedb_table, maintenance_p
 from index.storage.chunk_rows import Match, Row, checked, encodable
 from index.storage.crash_repair import StoreDamaged
 from index.storage.lancedb_table import discard
-from index.storage.reader_gate import Gate
+from index.storage.reader_gate import ReaderGate
 from index.storage.resident_rows import Rows, nearness, units_of
 from index.tracing import span
 
-__all__ = ["Match", "Row", "Store", "StoreDamaged", "discard"]
+__all__ = ["ChunkStore", "Match", "Row", "StoreDamaged", "discard"]
 
 MOST: Final = 1_000  # matches of one leg
 DRAIN: Final = 10.0  # seconds that removing old versions waits for readers
@@ -35,12 +35,12 @@ UNPRUNED: Final = 1_000  # commits whose versions may lie about
 T = TypeVar("T")
 
 
-class Store:
+class ChunkStore:
     """The chunks of one scope."""
 
     def __init__(self, uri: str, *, dimensions: int, options: Mapping[str, str] | None = None) -> None:
         self._table = lancedb_table.Table(uri, dimensions=dimensions)
-        self._gate = Gate()
+        self._gate = ReaderGate()
         self._writing, self._keeping = threading.Lock(), threading.Lock()
         self._recalling = threading.Lock()
         self._missed: list[Mapping[str, Sequence[Row]]] | None = None  # written while the rows are being recalled
@@ -48,7 +48,7 @@ class Store:
         self._durable: set[str] = set()
         self._unpruned = 0
         self._failures = 0  # searches that have failed since one did not
-        self._loop = Loop()
+        self._loop = EventLoopThread()
         try:
             self._ask(self._table.open(options or {}))
             rows, commits, dirty = self._ask(self._table.untidy())
@@ -56,10 +56,10 @@ class Store:
             self._loop.close()
             raise
         now = time.monotonic()
-        self._work = maintenance_policy.Work(rows=rows, commits=commits, dirty=dirty, written=now, kept=now)
+        self._work = maintenance_policy.WrittenRows(rows=rows, commits=commits, dirty=dirty, written=now, kept=now)
 
     @classmethod
-    def open(cls, uri: str, *, dimensions: int, options: Mapping[str, str] | None = None) -> Store:
+    def open(cls, uri: str, *, dimensions: int, options: Mapping[str, str] | None = None) -> ChunkStore:
         """Open or make the store at `uri`, a folder or `s3://…`.
 
         StoreDamaged: it can't be mended; `discard` it, open it again and fill it from the files."""
@@ -244,7 +244,7 @@ class Store:
                     self._ask(self._table.renew(warmed, self._held()))
             with self._writing:
                 rows, now = self._ask(self._table.count()), time.monotonic()
-                self._work = maintenance_policy.Work(
+                self._work = maintenance_policy.WrittenRows(
                     rows=rows, commits=0, dirty=0, written=now, kept=now, took=now - began
                 )
 
@@ -333,7 +333,7 @@ class Store:
             raise unavailable(error) from error
 
 
-class Loop:
+class EventLoopThread:
     """An event loop on a thread of its own."""
 
     def __init__(self) -> None:

@@ -62,7 +62,7 @@ KEEP, DROP = timedelta(days=36_500), timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class TableView:
     """What readers are shown: one version of the table, and its rows where they are at hand."""
 
     reader: AsyncTable
@@ -75,7 +75,7 @@ class Table:
     fresh: bool  # made just now
     healed: bool  # gone back to an older version: rows may be missing
     kind: maintenance_policy.VectorIndex  # of the vector index that readers use
-    seen: Seen  # a search takes it once
+    seen: TableView  # a search takes it once
 
     def __init__(self, uri: str, *, dimensions: int) -> None:
         self.dimensions = dimensions
@@ -122,7 +122,7 @@ class Table:
 
     def show(self, reader: AsyncTable, rows: Rows | None) -> None:
         """Let readers use these from now on."""
-        self.seen = Seen(reader, rows)
+        self.seen = TableView(reader, rows)
 
     async def swap(self, ids: Sequence[str], batch: Any) -> tuple[AsyncTable, int] | None:
         """Replace the rows of these documents; return a reader of the result and the number of rows removed.
@@ -156,7 +156,7 @@ class Table:
 
     async def legs(
         self,
-        seen: Seen,
+        seen: TableView,
         point: np.ndarray | None,
         words: str | None,
         restriction: Filter,
@@ -180,7 +180,7 @@ class Table:
         answers = dict(zip(legs, await asyncio.gather(*asked), strict=True))
         return answers.get("_distance"), answers.get("_score")
 
-    async def near(self, seen: Seen, asked: Sequence[tuple[np.ndarray, Filter]], pool: int) -> list[Any]:
+    async def near(self, seen: TableView, asked: Sequence[tuple[np.ndarray, Filter]], pool: int) -> list[Any]:
         """The rows nearest to each of these points, which are points of one query, side by side and without their text."""
         legs = [
             (self._nearest(seen.reader, point, pool, FEWER), where(restriction, value_to_sql))

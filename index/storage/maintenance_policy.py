@@ -18,7 +18,7 @@ SCAN, LARGE = HELD, 600_000  # vectors from which an index beats a scan, and fro
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class WrittenRows:
     """What was written since the last maintenance."""
 
     rows: int  # in the table
@@ -28,7 +28,7 @@ class Work:
     kept: float  # when the last maintenance was
     took: float = 0.0  # how long it took
 
-    def plus(self, *, added: int, removed: int, now: float) -> Work:
+    def plus(self, *, added: int, removed: int, now: float) -> WrittenRows:
         """The work after one more commit."""
         return replace(
             self,
@@ -39,7 +39,7 @@ class Work:
         )
 
 
-def due(work: Work, now: float) -> bool:
+def due(work: WrittenRows, now: float) -> bool:
     """Whether a pass of maintenance is worth it now."""
     if not work.commits or now - work.kept < max(APART, REST * work.took):
         return False

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 
 
-class Gate:
+class ReaderGate:
     """Counts who is inside; the one who drains goes before those who come after."""
 
     def __init__(self) -> None:

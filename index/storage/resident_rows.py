@@ -26,7 +26,7 @@ FEW: Final = 4  # a filter that lets one row in so many pass: those are gathered
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class SharedRowMemory:
     """What successive `Rows` share. All of it only grows, but for what none that was shown looks at."""
 
     vectors: NDArray[np.float32]  # [room, dimensions], of unit length; whatever there was for a row without one
@@ -37,7 +37,7 @@ class Memory:
     tags: dict[tuple[str, ...], int]  # and all that the tags of a row have been
 
     @classmethod
-    def of(cls, room: int, dimensions: int) -> Memory:
+    def of(cls, room: int, dimensions: int) -> SharedRowMemory:
         """Room for so many rows."""
         return cls(
             np.empty((room, dimensions), np.float32),
@@ -72,12 +72,12 @@ class Rows:
     live: NDArray[np.bool_]  # which places of the memory hold a row of this state
     near: NDArray[np.bool_]  # and which of them one with a vector
     places: Mapping[str, tuple[int, ...]]  # where those of each document are, in their order
-    _memory: Memory = field(repr=False)
+    _memory: SharedRowMemory = field(repr=False)
 
     @classmethod
     def of(cls, rows: Iterable[Row], count: int, dimensions: int) -> Rows:
         """These rows, `count` at most, in any order; of two that are the same passage, one."""
-        memory, found = Memory.of(_room(count), dimensions), dict[str, dict[int, int]]()
+        memory, found = SharedRowMemory.of(_room(count), dimensions), dict[str, dict[int, int]]()
         near = np.zeros(count, np.bool_)
         for at, row in enumerate(rows):
             near[at] = memory.put(at, row)
@@ -131,7 +131,7 @@ class Rows:
         return [self._match(place, max(-1.0, -value)) for value, _, _, place in heapq.nsmallest(pool, ranked)]
 
     def similar(self, units: NDArray[np.float32], doc_ids: Iterable[str]) -> dict[str, float]:
-        """As `Store.similar` has it; `units` are of unit length."""
+        """As `ChunkStore.similar` has it; `units` are of unit length."""
         known = [(doc_id, places) for doc_id in doc_ids if (places := self.places.get(doc_id))]
         at = np.fromiter(chain.from_iterable(places for _, places in known), np.int64)
         owners = np.repeat(np.arange(len(known)), [len(places) for _, places in known])
@@ -174,7 +174,7 @@ class Rows:
         """The same state in a memory of its own, without what was replaced and with room for `added` rows and more."""
         kept, old = np.flatnonzero(self.live), self._memory
         count = len(kept)
-        memory = Memory.of(_room(count + added), self.dimensions)
+        memory = SharedRowMemory.of(_room(count + added), self.dimensions)
         np.take(old.vectors, kept, axis=0, out=memory.vectors[:count])
         memory.codes[:, :count], memory.created[:count] = old.codes[:, kept], old.created[kept]
         memory.shown.extend(old.shown[at] for at in kept.tolist())

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from index.text.sentences import plain
-from index.text.words import PIECE, Token, Tongue, tokens, tongue
+from index.text.words import PIECE, TextLanguage, Token, text_language, tokens
 
 LONGEST: Final = 4_000  # characters of a node that are read for its terms
 WORTH: Final = 0.3  # a word that says less of a topic is no term
@@ -59,7 +59,7 @@ class Reader:
             before, end = before if said else None, piece.end()
         return found
 
-    def _said(self, piece: str, spoken: Tongue, seen: dict[str, tuple[Token, ...]]) -> tuple[Token, ...]:
+    def _said(self, piece: str, spoken: TextLanguage, seen: dict[str, tuple[Token, ...]]) -> tuple[Token, ...]:
         """The terms of a word, or of a run without blanks."""
         said = seen.get(piece)
         if said is None:
@@ -73,7 +73,7 @@ class Reader:
         forms = self.shown.get(key, _NOTHING)
         return min(forms, key=lambda form: (-forms[form], len(form), form), default=key)
 
-    def _read(self, texts: Iterable[str]) -> tuple[str, Tongue]:
+    def _read(self, texts: Iterable[str]) -> tuple[str, TextLanguage]:
         lines, left = [], LONGEST
         for text in texts:
             lines.append(plain(text[:left]) if _MARKED.search(text) else text[:left])
@@ -81,7 +81,7 @@ class Reader:
             if left <= 0:
                 break
         joined = "\n".join(lines)
-        return joined, tongue(joined, self.places)
+        return joined, text_language(joined, self.places)
 
 
 def label(

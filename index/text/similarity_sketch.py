@@ -123,7 +123,7 @@ def sharing_words(sketches: Sequence[Sketch], least: float) -> Pairs:
 
 
 @dataclass(frozen=True, slots=True)
-class Common:
+class FrequentRuns:
     """How many texts have a word or a sampled run, where it is so many that it matters, of all that are looked at."""
 
     words: tuple[Words, NDArray[np.int64]]  # in order, and the count of each
@@ -141,11 +141,11 @@ class Common:
         return bool(len(shared)) and often >= len(shared) / 2
 
 
-def common(sketches: Sequence[Sketch]) -> Common:
+def common(sketches: Sequence[Sketch]) -> FrequentRuns:
     """Counts what texts have in common."""
     words = np.concatenate([np.empty(0, np.uint32), *(one.words for one in sketches)])
     runs = np.concatenate([np.empty(0, np.uint64), *(one.runs for one in sketches)])
-    return Common(_often(words, KNOWN), _often(runs, FORM))
+    return FrequentRuns(_often(words, KNOWN), _often(runs, FORM))
 
 
 def _often(values: AnyArray, least: int) -> tuple[AnyArray, NDArray[np.int64]]:

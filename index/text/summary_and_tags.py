@@ -17,7 +17,7 @@ from typing import Final
 from index.model import Document
 from index.text.sentences import Prose, cut, plain, prose
 from index.text.tags import FEWEST, MOST, Vectors, key_of, settled, tag_of
-from index.text.words import Token, Tongue, tokens, tongue
+from index.text.words import TextLanguage, Token, text_language, tokens
 
 SUMMARY: Final = 140  # characters
 HEADING, MARKED, LEAD = 2.2, 0.6, 1.3  # what a word in a heading, in bold, in the first sentence weighs
@@ -81,7 +81,7 @@ def enrichment(
         bool(title) and line.startswith(title.rstrip("… ")) for line in (*said.headings, *said.sentences[:1])
     )
     headings = ((title, *said.headings) if titled else said.headings)[:12]
-    spoken = tongue(" ".join((*headings, *said.sentences)), places)
+    spoken = text_language(" ".join((*headings, *said.sentences)), places)
     parted = [list(tokens(sentence, spoken)) for sentence in said.sentences]
     headed = [list(tokens(heading, spoken)) for heading in headings]
     marked = [list(tokens(words, spoken)) for words in said.marked]
@@ -206,7 +206,7 @@ def _score(term: _Term, single: Mapping[str, _Term], places: int) -> float:
 
 
 def _tags(
-    terms: Mapping[str, _Term], vocabulary: Mapping[str, int], spoken: Tongue, vectors: Vectors | None
+    terms: Mapping[str, _Term], vocabulary: Mapping[str, int], spoken: TextLanguage, vectors: Vectors | None
 ) -> list[str]:
     known = {key_of(tag): tag for tag in sorted(vocabulary, key=lambda tag: (vocabulary[tag], tag))}
     scored = {key: term.score * (KNOWN if key in known else 1.0) for key, term in terms.items()}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from index.text.sentences import cut, spoken
-from index.text.words import Token, tokens, tongue
+from index.text.words import Token, text_language, tokens
 
 LONGEST: Final = 300  # characters
 READ: Final = 12_000  # characters of the observations that are looked at
@@ -35,7 +35,7 @@ def draft(
     said = _said(contents, clean)
     if not said:
         return None
-    language = tongue("\n".join(said), places)
+    language = text_language("\n".join(said), places)
     parted = [[token for token in tokens(sentence, language) if token and token.worth] for sentence in said]
     own = {token.key for token in tokens(name, language) if token}
     counts = Counter(key for words in parted for key in {token.key for token in words})

@@ -51,7 +51,7 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
-class Tongue:
+class TextLanguage:
     """The language of a text, as far as it matters, and how common its words are."""
 
     language: str  # of what is written with blanks: a key of `stopwords.LANGUAGES`
@@ -59,7 +59,7 @@ class Tongue:
     places: Mapping[str, int]  # English words, the most frequent at 0
 
 
-def tongue(text: str, places: Mapping[str, int]) -> Tongue:
+def text_language(text: str, places: Mapping[str, int]) -> TextLanguage:
     """The language whose function words are most frequent in `text`; English when there are none."""
     hits = dict.fromkeys(stopwords.LANGUAGES, 0)
     for found in _WORD.finditer(text[:6_000]):
@@ -67,7 +67,7 @@ def tongue(text: str, places: Mapping[str, int]) -> Tongue:
             hits[name] += 1
     best = max(hits, key=lambda name: (hits[name], name == "en"))
     wide = len(_WIDE.findall(text[:6_000]))
-    return Tongue(best, bool(wide) and len(_KANA.findall(text[:6_000])) >= wide / 3, places)
+    return TextLanguage(best, bool(wide) and len(_KANA.findall(text[:6_000])) >= wide / 3, places)
 
 
 @functools.cache
@@ -81,7 +81,7 @@ def _votes() -> dict[str, tuple[str, ...]]:
     return {word: tuple(name for name, own in known.items() if word in own) for word in words}
 
 
-def tokens(text: str, tongue: Tongue) -> Iterator[Token | None]:
+def tokens(text: str, language: TextLanguage) -> Iterator[Token | None]:
     """The words of one sentence, in order; None where punctuation parts them."""
     at, first, before = 0, True, ""
     for piece in re.finditer(rf"(?P<wide>{_WIDE.pattern})|(?P<word>{_WORD.pattern})", text):
@@ -92,7 +92,7 @@ def tokens(text: str, tongue: Tongue) -> Iterator[Token | None]:
         counted = glued and text[at - 1].isdigit()
         at = piece.end()
         if piece["wide"]:
-            yield from _japanese(piece[0], counted=counted) if tongue.japanese else _chinese(piece[0])
+            yield from _japanese(piece[0], counted=counted) if language.japanese else _chinese(piece[0])
             continue
         # A word may run into kanji: only its own script is taken.
         last = ""
@@ -101,13 +101,13 @@ def tokens(text: str, tongue: Tongue) -> Iterator[Token | None]:
             if not part.strip("-'’.&"):
                 continue
             if _WIDE.fullmatch(part):
-                yield from _japanese(part, counted=counted) if tongue.japanese else _chinese(part)
+                yield from _japanese(part, counted=counted) if language.japanese else _chinese(part)
             else:
-                yield _spaced(part, tongue, before=None if first else before, glued=glued)
+                yield _spaced(part, language, before=None if first else before, glued=glued)
         first, before = False, piece[0].lower()
 
 
-def _spaced(word: str, tongue: Tongue, *, before: str | None, glued: bool) -> Token | None:
+def _spaced(word: str, language: TextLanguage, *, before: str | None, glued: bool) -> Token | None:
     """A word of a script that writes blanks; None for a figure, which parts what stands around it.
 
     `before` is the word before it; None at the beginning of a sentence, where every word has a capital."""
@@ -116,13 +116,13 @@ def _spaced(word: str, tongue: Tongue, *, before: str | None, glued: bool) -> To
         return None
     if _HANGUL.match(word):
         return _korean(word)
-    join = lower in JOINS and tongue.language in SPACED
-    known = stopwords.LANGUAGES[tongue.language]
+    join = lower in JOINS and language.language in SPACED
+    known = stopwords.LANGUAGES[language.language]
     plain = lower.removesuffix("'s")
     if (
         lower in known
         or plain in known
-        or (tongue.language != "nl" and plain in stopwords.ENGLISH and not word[1:].isupper())
+        or (language.language != "nl" and plain in stopwords.ENGLISH and not word[1:].isupper())
     ):
         return Token(lower, lower, 0.0, join=join)
     text = tag_of(plain)
@@ -130,25 +130,25 @@ def _spaced(word: str, tongue: Tongue, *, before: str | None, glued: bool) -> To
         return Token(lower, lower, 0.0)
     proper = word[0].isupper() and before is not None
     mixed = any(c.isupper() for c in word[1:])
-    worth = _worth(plain, tongue, proper=proper, first=before is None)
+    worth = _worth(plain, language, proper=proper, first=before is None)
     if mixed:
         worth = max(worth, 0.9) * 1.25
     elif re.search(r"\.(?!js$)[a-z]{2,4}$", lower):  # the name of a site or file
         worth *= 0.3
-    elif tongue.language == "en" and not proper:
-        text = _singular(text, tongue.places)
+    elif language.language == "en" and not proper:
+        text = _singular(text, language.places)
         if text in stopwords.ENGLISH:
             return Token(lower, lower, 0.0)
         worth *= 0.7 if before is None else 0.4 if before in stopwords.BEFORE_VERBS else 1.0  # an order, or a verb
-    elif tongue.language in SPACED and not proper:
+    elif language.language in SPACED and not proper:
         worth *= 1.15 if before in stopwords.BEFORE_NOUNS else 0.8 if before is None else 0.5
     return Token(text, key_of(text), worth, glue="" if glued else "-", thing=worth >= 0.3)
 
 
-def _worth(word: str, tongue: Tongue, *, proper: bool, first: bool) -> float:
-    match tongue.language:
+def _worth(word: str, language: TextLanguage, *, proper: bool, first: bool) -> float:
+    match language.language:
         case "en":
-            worth = _english(word, tongue.places)
+            worth = _english(word, language.places)
             return worth * 1.2 if proper else worth
         case "de":  # nouns are written with a capital
             return (1.1 if proper else 0.8 if first else 0.35) * (0.9 if len(word) < 5 else 1.0)
@@ -156,7 +156,7 @@ def _worth(word: str, tongue: Tongue, *, proper: bool, first: bool) -> float:
             worth = 1.05 if proper else 0.9
             if word.endswith(("mente", "ment")) and len(word) > 7:
                 return worth * 0.3
-            if word.endswith(_VERBS[tongue.language]) and len(word) > 4:
+            if word.endswith(_VERBS[language.language]) and len(word) > 4:
                 return worth * 0.45
             return worth * (0.8 if len(word) < 5 else 1.0)
         case _:

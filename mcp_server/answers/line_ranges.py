@@ -23,7 +23,7 @@ _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")  # as headings cou
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LinePart:
     """Some lines of a text. Lines count from 1."""
 
     text: str
@@ -34,14 +34,14 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TextLines:
     """A text in lines, none of them very long."""
 
     lines: tuple[str, ...]  # with their ends
     places: tuple[int, ...]  # of each line as it is written, the first of these
 
     @classmethod
-    def of(cls, text: str) -> Text:
+    def of(cls, text: str) -> TextLines:
         """`text` in lines."""
         lines: list[str] = []
         places = []
@@ -66,7 +66,7 @@ def _pieces(line: str) -> list[str]:
     return [*pieces, line[at:]]
 
 
-def part(text: Text, start: int, end: int, budget: int) -> Part:
+def part(text: TextLines, start: int, end: int, budget: int) -> LinePart:
     """The lines from `start` to `end`, as many as cost `budget` tokens; at least one.
 
     Raises InvalidArgument for a begin that is none."""
@@ -81,10 +81,10 @@ def part(text: Text, start: int, end: int, budget: int) -> Part:
         if cost > budget and taken >= start:
             break
         taken += 1
-    return Part("".join(text.lines[start - 1 : taken]), start, taken, taken + 1 if taken < end else None, total)
+    return LinePart("".join(text.lines[start - 1 : taken]), start, taken, taken + 1 if taken < end else None, total)
 
 
-def section(text: Text, headings: Sequence[Heading], wanted: str) -> tuple[int, int]:
+def section(text: TextLines, headings: Sequence[Heading], wanted: str) -> tuple[int, int]:
     """The first and the last line of the section under the heading `wanted`: its words, or its trail as searches give it.
 
     Raises NotFound, which names headings that are near."""
@@ -102,7 +102,7 @@ def section(text: Text, headings: Sequence[Heading], wanted: str) -> tuple[int, 
     return text.number(own), behind - 1
 
 
-def outlined(text: Text, headings: Sequence[Heading]) -> list[tuple[int, str]]:
+def outlined(text: TextLines, headings: Sequence[Heading]) -> list[tuple[int, str]]:
     """The headings with their lines, at most `SHOWN`: of the upper levels, if there are more."""
     levels = sorted({heading.level for heading in headings})
     while len(levels) > 1 and sum(heading.level <= levels[-1] for heading in headings) > SHOWN:

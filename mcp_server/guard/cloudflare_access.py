@@ -36,7 +36,7 @@ RSA_BITS: Final = 2_048
 _BAD: Final = (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError)
 
 
-class Access:
+class CloudflareAccess:
     """Verifies assertions; lives on one event loop."""
 
     def __init__(

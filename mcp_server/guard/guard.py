@@ -23,7 +23,7 @@ from starlette.authentication import AuthCredentials
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from index.errors import InvalidArgument, PermissionDenied, ResourceExhausted, Unauthenticated, Unavailable
-from mcp_server.guard.token_bucket import Buckets
+from mcp_server.guard.token_bucket import TokenBuckets
 from mcp_server.http.body_limits import BodyLimit, paced
 from mcp_server.http.refusals import Refusal, refuse, with_headers
 from mcp_server.operations.caller import CALLER, TOO_FAST, Caller
@@ -34,7 +34,7 @@ from syncd.settings.settings import ServerSettings
 from syncd.workspaces.api_keys import ApiKey, ApiKeys
 
 if TYPE_CHECKING:
-    from mcp_server.guard.cloudflare_access import Access
+    from mcp_server.guard.cloudflare_access import CloudflareAccess
 
 OPEN: Final = frozenset({"/healthz", "/readyz"})  # answered without a key; with a bad one they are refused like all
 WRITING: Final = frozenset({"POST", "PUT", "PATCH"})  # methods whose body must be of a known kind
@@ -76,7 +76,7 @@ class Guard:
         settings: ServerSettings,
         limits: LimitsSettings,
         bodies: Sequence[BodyLimit],
-        access: Access | None,
+        access: CloudflareAccess | None,
         hosts: Collection[str],
         origins: Collection[str],
         methods: Callable[[str], Collection[str]],
@@ -88,9 +88,9 @@ class Guard:
         self._settings = settings
         self._bodies = bodies
         self._access = access
-        self._rates = Buckets(limits.rate, limits.burst)
-        self._overdrafts = Buckets(limits.rate, limits.burst)
-        self._failures = Buckets(limits.failures / 60, limits.failures)
+        self._rates = TokenBuckets(limits.rate, limits.burst)
+        self._overdrafts = TokenBuckets(limits.rate, limits.burst)
+        self._failures = TokenBuckets(limits.failures / 60, limits.failures)
         self._hosts = frozenset(host.encode() for host in hosts)
         self._origins = frozenset(origin.encode() for origin in origins)
         self._methods = methods

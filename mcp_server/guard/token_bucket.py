@@ -13,7 +13,7 @@ MOST: Final = (
 )
 
 
-class Buckets:
+class TokenBuckets:
     """One bucket for each name, filled at `rate` a second up to `burst`; with a rate of 0 there is always more."""
 
     def __init__(self, rate: float, burst: float, *, most: int = MOST) -> None:

@@ -20,7 +20,7 @@ from index.errors import MemexError, PermissionDenied, Unavailable
 from mcp_server.http.metrics_page import Metrics
 from mcp_server.http.request_log import calling, request_id
 from mcp_server.operations.caller import Caller, allow, exhausted, workspace_of
-from mcp_server.operations.wire_format import Given, Returned, invalid
+from mcp_server.operations.wire_format import AnswerModel, RequestModel, invalid
 from syncd.history.audit_log import Author, authored
 from syncd.settings.settings import Settings
 
@@ -49,9 +49,9 @@ class Operation:
     title: str
     description: str
     scope: str  # "read" or "write"
-    given: type[Given]
-    returned: type[Returned]
-    run: Callable[[Workspace, Any, Settings], Returned]
+    given: type[RequestModel]
+    returned: type[AnswerModel]
+    run: Callable[[Workspace, Any, Settings], AnswerModel]
     seconds: float  # after which the caller is told to try again
     destructive: bool = False  # it does more than add
     idempotent: bool = True  # a second call with the same arguments changes nothing more
@@ -85,7 +85,7 @@ class OperationRunner:
         caller: Caller,
         arguments: Mapping[str, Any] | bytes,
         progress: Callable[[int], None] | None = None,
-    ) -> Returned:
+    ) -> AnswerModel:
         """Run `operation` for `caller`; raises the errors of `index.errors`. `progress` as `Workspace.reporting` has it.
 
         A write that outlives its time limit or its caller runs to its end: half a capture does not exist."""
@@ -128,7 +128,7 @@ class OperationRunner:
         caller: Caller,
         arguments: Mapping[str, Any] | bytes,
         progress: Callable[[int], None] | None,
-    ) -> Returned:
+    ) -> AnswerModel:
         allow(caller, operation.scope)
         try:
             if isinstance(arguments, bytes):
@@ -138,7 +138,7 @@ class OperationRunner:
         except ValidationError as problem:
             raise invalid(problem) from None
 
-        def work() -> Returned:
+        def work() -> AnswerModel:
             workspace = workspace_of(self.agent_access, caller, named=operation.family in NAMED)
             return operation.run(workspace.reporting(progress) if progress else workspace, given, self.settings)
 

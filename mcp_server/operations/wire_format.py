@@ -51,7 +51,7 @@ PROBLEMS: Final[Mapping[str, str]] = {  # in words of JSON, where the model's ow
 }
 
 
-class Given(BaseModel):
+class RequestModel(BaseModel):
     """What a caller sends. Anything unknown is refused: a misspelt filter must not be silently ignored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -61,13 +61,13 @@ def _unsaid(value: object) -> bool:
     return not value
 
 
-class Returned(BaseModel):
+class AnswerModel(BaseModel):
     """What a caller gets."""
 
     model_config = ConfigDict(frozen=True)
 
 
-class Replaceable(Returned):
+class Replaceable(AnswerModel):
     """What a newer document may have replaced; said only where it has."""
 
     stale: bool = Field(False, description="true: a newer one replaces it", exclude_if=_unsaid)

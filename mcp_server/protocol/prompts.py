@@ -20,7 +20,7 @@ from index.query import request, tag_key, tag_keys
 from mcp_server.answers.text_budget import shares
 from mcp_server.operations.caller import Caller, about, workspace_of
 from mcp_server.operations.operation import NAMED, OperationRunner
-from mcp_server.operations.wire_format import Given, invalid, plain
+from mcp_server.operations.wire_format import RequestModel, invalid, plain
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY
 from syncd.notes.timestamps import iso
 from syncd.settings.settings import Settings
@@ -46,7 +46,7 @@ DATA: Final = (
 )
 
 
-class _Asked(Given):
+class _Asked(RequestModel):
     """What all prompts take."""
 
     tags: str = Field("", max_length=500, description="Tags, with commas between them")
@@ -185,7 +185,7 @@ def _steps(ways: str, families: frozenset[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class PromptKind:
     """One prompt."""
 
     name: str
@@ -205,11 +205,11 @@ class Kind:
         ]
 
 
-KINDS: Final[Mapping[str, Kind]] = {
+KINDS: Final[Mapping[str, PromptKind]] = {
     kind.name: kind
     for kind in (
-        Kind("recall", "Recall", "Answer a question from the captured notes.", Recall, recall),
-        Kind(
+        PromptKind("recall", "Recall", "Answer a question from the captured notes.", Recall, recall),
+        PromptKind(
             "capture-session",
             "Capture this session",
             "Keep what was learned and decided in this session as notes.",
@@ -217,7 +217,7 @@ KINDS: Final[Mapping[str, Kind]] = {
             capture_session,
             writes=True,
         ),
-        Kind(
+        PromptKind(
             "consolidate",
             "Consolidate notes",
             "Find duplicate, contradicting and outdated notes, and merge them after a plan that you approve.",
@@ -237,7 +237,7 @@ def listed(caller: Caller) -> list[Prompt]:
     ]
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> PromptKind:
     """The prompt of that name. Raises InvalidArgument."""
     kind = KINDS.get(name)
     if kind is None:
@@ -245,7 +245,7 @@ def kind_of(name: str) -> Kind:
     return kind
 
 
-def checked(kind: Kind, arguments: Mapping[str, str]) -> _Asked:
+def checked(kind: PromptKind, arguments: Mapping[str, str]) -> _Asked:
     """The arguments as `kind` takes them. Raises InvalidArgument."""
     try:
         return kind.given.model_validate(dict(arguments))
@@ -254,7 +254,7 @@ def checked(kind: Kind, arguments: Mapping[str, str]) -> _Asked:
 
 
 def made(
-    runner: OperationRunner, caller: Caller, kind: Kind, given: _Asked, families: frozenset[str]
+    runner: OperationRunner, caller: Caller, kind: PromptKind, given: _Asked, families: frozenset[str]
 ) -> GetPromptResult:
     """The prompt as the host puts it before the model, for the families that it is shown. Raises NotFound as tools do."""
     agent_access = runner.agent_access

@@ -37,7 +37,7 @@ TEMPLATE: Final = ResourceTemplate(
 )
 
 
-class Spot(NamedTuple):
+class ResourceNote(NamedTuple):
     """A note that a URI names."""
 
     workspace: Workspace
@@ -49,7 +49,7 @@ def uri(workspace: str, address: str) -> str:
     return f"{SCHEME}{quote(workspace, safe='')}/{quote(address)}"
 
 
-def spot(agent_access: AgentAccess, caller: Caller, named: str) -> Spot:
+def spot(agent_access: AgentAccess, caller: Caller, named: str) -> ResourceNote:
     """The note that `named` is the URI of. Raises NotFound."""
     scheme, rest = named[: len(SCHEME)], named[len(SCHEME) :]
     if scheme == SCHEME and len(named) <= LONGEST_URI:
@@ -58,13 +58,13 @@ def spot(agent_access: AgentAccess, caller: Caller, named: str) -> Spot:
         if name in visible(agent_access, caller):
             workspace = agent_access.workspace(name)
             try:
-                return Spot(workspace, workspace.at(unquote(address)))
+                return ResourceNote(workspace, workspace.at(unquote(address)))
             except NotFound:
                 pass
     raise _unknown()
 
 
-def spots(agent_access: AgentAccess, caller: Caller, named: Iterable[str]) -> dict[str, Spot]:
+def spots(agent_access: AgentAccess, caller: Caller, named: Iterable[str]) -> dict[str, ResourceNote]:
     """The note of each URI. Raises NotFound when one of them names none."""
     return {one: spot(agent_access, caller, one) for one in named}
 

@@ -66,8 +66,8 @@ WORKSPACE: Final[Mapping[str, Any]] = {
 ALWAYS: Final = (400, 401, 403, 404, 405, 408, 413, 421, 429, 431, 503)
 
 
-class Described(NamedTuple):
-    """One operation of a route, as `routes.Served` has it."""
+class RouteDescription(NamedTuple):
+    """One operation of a route, as `routes.RouteOperation` has it."""
 
     method: str
     path: str
@@ -78,7 +78,7 @@ class Described(NamedTuple):
 
 
 def description(
-    served: Sequence[Described], public_url: str, *, collections: Sequence[str], version: str
+    served: Sequence[RouteDescription], public_url: str, *, collections: Sequence[str], version: str
 ) -> dict[str, Any]:
     """All of it."""
     paths: dict[str, dict[str, Any]] = {}
@@ -105,7 +105,7 @@ def description(
     }
 
 
-def _described(one: Described, collections: Sequence[str]) -> dict[str, Any]:
+def _described(one: RouteDescription, collections: Sequence[str]) -> dict[str, Any]:
     operation, in_body = one.operation, one.place == "body"
     arguments = choices(schema(operation.given, exact=True), collections)
     in_path = [name for name in arguments["properties"] if f"{{{name}}}" in one.path]

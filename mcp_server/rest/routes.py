@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 ANY: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 
 
-class Served(NamedTuple):
+class RouteOperation(NamedTuple):
     """One operation of a route. Beside what its path names, its arguments are in `place`."""
 
     method: str
@@ -40,20 +40,20 @@ class Served(NamedTuple):
 
 
 ROUTES: Final = (
-    Served("POST", "/capture", "capture_thought", "body"),
-    Served("POST", "/search", "semantic_search", "body"),
-    Served("GET", "/thought/{id}", "get_thought", "query"),
-    Served("DELETE", "/thought/{id}", "delete_thought", "query"),
-    Served("GET", "/thoughts", "list_recent", "query"),
-    Served("POST", "/api/v1/search", "kb_search", "body"),
-    Served("POST", "/api/v1/jobs", "kb_addnote", "body", 202),
-    Served("GET", "/api/v1/jobs", "list_jobs", "query"),
-    Served("GET", "/api/v1/jobs/{id}", "get_job", "query"),
-    Served("GET", "/api/v1/documents", "list_documents", "query"),
-    Served("GET", "/api/v1/documents/{id}", "get_document", "query"),
-    Served("PUT", "/api/v1/documents/{id}/tags", "set_document_tags", "body"),
-    Served("PATCH", "/api/v1/notes/{id}", "kb_update_note", "body"),
-    Served("GET", "/api/v1/status", "kb_status", "query"),
+    RouteOperation("POST", "/capture", "capture_thought", "body"),
+    RouteOperation("POST", "/search", "semantic_search", "body"),
+    RouteOperation("GET", "/thought/{id}", "get_thought", "query"),
+    RouteOperation("DELETE", "/thought/{id}", "delete_thought", "query"),
+    RouteOperation("GET", "/thoughts", "list_recent", "query"),
+    RouteOperation("POST", "/api/v1/search", "kb_search", "body"),
+    RouteOperation("POST", "/api/v1/jobs", "kb_addnote", "body", 202),
+    RouteOperation("GET", "/api/v1/jobs", "list_jobs", "query"),
+    RouteOperation("GET", "/api/v1/jobs/{id}", "get_job", "query"),
+    RouteOperation("GET", "/api/v1/documents", "list_documents", "query"),
+    RouteOperation("GET", "/api/v1/documents/{id}", "get_document", "query"),
+    RouteOperation("PUT", "/api/v1/documents/{id}/tags", "set_document_tags", "body"),
+    RouteOperation("PATCH", "/api/v1/notes/{id}", "kb_update_note", "body"),
+    RouteOperation("GET", "/api/v1/status", "kb_status", "query"),
 )
 OPERATIONS: Final = {operation.name: operation for operation in (*thoughts.OPERATIONS, *kb.OPERATIONS, *kb.ROUTED)}
 
@@ -62,7 +62,7 @@ def routes(runner: OperationRunner, *, version: str) -> list[BaseRoute]:
     """All routes of REST."""
     settings = runner.settings
     known = settings.kb.known
-    served = [openapi.Described(*one, OPERATIONS[one.operation]) for one in ROUTES]
+    served = [openapi.RouteDescription(*one, OPERATIONS[one.operation]) for one in ROUTES]
     description = json.dumps(
         openapi.description(served, settings.server.public_url, collections=known, version=version)
     ).encode()
@@ -113,7 +113,7 @@ def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
     return endpoint
 
 
-def _endpoint(runner: OperationRunner, operation: Operation, served: Served) -> Endpoint:
+def _endpoint(runner: OperationRunner, operation: Operation, served: RouteOperation) -> Endpoint:
     lists = {name for name, of in schema(operation.given)["properties"].items() if of.get("type") == "array"}
 
     async def endpoint(request: Request) -> Response:

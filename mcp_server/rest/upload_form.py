@@ -29,7 +29,7 @@ from mcp_server.operations.operation import OperationRunner
 from mcp_server.operations.wire_format import body, status
 from syncd.jobs.queued_job import Job
 from syncd.uploads.upload_request import TITLE
-from syncd.uploads.upload_sessions import Arrival
+from syncd.uploads.upload_sessions import SingleUpload
 
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -91,7 +91,7 @@ async def taken(runner: OperationRunner, request: Request) -> Job:
             return await runner.run(NAME, "write", QUEUE_S, queued)
 
 
-def _begun(runner: OperationRunner, caller: Any, length: int | None) -> Arrival:
+def _begun(runner: OperationRunner, caller: Any, length: int | None) -> SingleUpload:
     workspace = workspace_of(runner.agent_access, caller)
     uploads = runner.agent_access.uploads
     return uploads.receive(

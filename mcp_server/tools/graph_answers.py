@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from pydantic import ConfigDict, Field
 
-from mcp_server.operations.wire_format import Returned
+from mcp_server.operations.wire_format import AnswerModel
 
 
-class CreatedNode(Returned):
+class CreatedNode(AnswerModel):
     """A node that was made."""
 
     name: str
@@ -17,27 +17,27 @@ class CreatedNode(Returned):
     created_at: str
 
 
-class CreatedNodes(Returned):
+class CreatedNodes(AnswerModel):
     """The nodes that were made, in the order asked for."""
 
     results: list[CreatedNode]
 
 
-class DeletedNodes(Returned):
+class DeletedNodes(AnswerModel):
     """What became of each name."""
 
     deleted: list[str]
     not_found: list[str]
 
 
-class KeptFact(Returned):
+class KeptFact(AnswerModel):
     """An observation."""
 
     ordinal: int
     content: str
 
 
-class WholeNode(Returned):
+class WholeNode(AnswerModel):
     """A node with all that it says."""
 
     name: str
@@ -50,7 +50,7 @@ class WholeNode(Returned):
     version: int
 
 
-class Relation(Returned):
+class Relation(AnswerModel):
     """A relation."""
 
     model_config = ConfigDict(frozen=True, serialize_by_alias=True)
@@ -60,7 +60,7 @@ class Relation(Returned):
     relation_type: str
 
 
-class OpenedNodes(Returned):
+class OpenedNodes(AnswerModel):
     """Nodes, and all relations at either end of them."""
 
     entities: list[WholeNode]
@@ -68,7 +68,7 @@ class OpenedNodes(Returned):
     not_found: list[str]
 
 
-class Changed(Returned):
+class Changed(AnswerModel):
     """A node and when it changed."""
 
     name: str
@@ -83,21 +83,21 @@ class Tagged(Changed):
     tags: list[str]
 
 
-class TaggedNodes(Returned):
+class TaggedNodes(AnswerModel):
     """Nodes of a type, by name."""
 
     results: list[Tagged]
     truncated: bool
 
 
-class ChangedNodes(Returned):
+class ChangedNodes(AnswerModel):
     """Nodes; `truncated`: there are more than were asked for."""
 
     results: list[Changed]
     truncated: bool = False
 
 
-class SummarySet(Returned):
+class SummarySet(AnswerModel):
     """A summary as it is now."""
 
     name: str
@@ -106,7 +106,7 @@ class SummarySet(Returned):
     version: int
 
 
-class TagsSet(Returned):
+class TagsSet(AnswerModel):
     """Tags as they are now."""
 
     name: str
@@ -114,7 +114,7 @@ class TagsSet(Returned):
     version: int
 
 
-class Added(Returned):
+class Added(AnswerModel):
     """What one node got."""
 
     entity_name: str
@@ -122,13 +122,13 @@ class Added(Returned):
     not_found: bool
 
 
-class Additions(Returned):
+class Additions(AnswerModel):
     """What each got, in the order asked for."""
 
     results: list[Added]
 
 
-class Replaced(Returned):
+class Replaced(AnswerModel):
     """A fact before and after."""
 
     entity_name: str
@@ -137,7 +137,7 @@ class Replaced(Returned):
     new_content: str
 
 
-class Dropped(Returned):
+class Dropped(AnswerModel):
     """What one node lost."""
 
     entity_name: str
@@ -145,13 +145,13 @@ class Dropped(Returned):
     not_found_ordinals: list[int]
 
 
-class Deletions(Returned):
+class Deletions(AnswerModel):
     """What each lost, in the order asked for."""
 
     results: list[Dropped]
 
 
-class FoundFact(Returned):
+class FoundFact(AnswerModel):
     """A fact that answers."""
 
     ordinal: int
@@ -160,7 +160,7 @@ class FoundFact(Returned):
     score: float
 
 
-class FoundFacts(Returned):
+class FoundFacts(AnswerModel):
     """Facts of one node, best first."""
 
     results: list[FoundFact]
@@ -168,7 +168,7 @@ class FoundFacts(Returned):
     degraded: list[str]
 
 
-class CreatedRelations(Returned):
+class CreatedRelations(AnswerModel):
     """What became of each relation."""
 
     created: list[Relation]
@@ -176,14 +176,14 @@ class CreatedRelations(Returned):
     not_found: list[str] = Field(description="Nodes that do not exist; their relations were left out")
 
 
-class DeletedRelations(Returned):
+class DeletedRelations(AnswerModel):
     """How many went, and how many were not there."""
 
     deleted: int
     not_found: int
 
 
-class Retyped(Returned):
+class Retyped(AnswerModel):
     """A relation's type before and after."""
 
     from_entity: str
@@ -192,13 +192,13 @@ class Retyped(Returned):
     new_type: str
 
 
-class RelationList(Returned):
+class RelationList(AnswerModel):
     """Relations."""
 
     results: list[Relation]
 
 
-class Neighbor(Returned):
+class Neighbor(AnswerModel):
     """A node of a neighbourhood."""
 
     name: str
@@ -207,7 +207,7 @@ class Neighbor(Returned):
     tags: list[str]
 
 
-class Surroundings(Returned):
+class Surroundings(AnswerModel):
     """A node's neighbourhood, the nearest first; `truncated`: the limit left some out."""
 
     nodes: list[Neighbor]
@@ -215,7 +215,7 @@ class Surroundings(Returned):
     truncated: bool
 
 
-class Route(Returned):
+class Route(AnswerModel):
     """A shortest path, if there is one."""
 
     found: bool
@@ -223,7 +223,7 @@ class Route(Returned):
     relations: list[Relation]
 
 
-class RelationGap(Returned):
+class RelationGap(AnswerModel):
     """A node that speaks of another without a relation."""
 
     node: str
@@ -231,14 +231,14 @@ class RelationGap(Returned):
     reference_count: int
 
 
-class RelationGaps(Returned):
+class RelationGaps(AnswerModel):
     """Gaps, the most spoken of first."""
 
     results: list[RelationGap]
     truncated: bool
 
 
-class SimilarPair(Returned):
+class SimilarPair(AnswerModel):
     """Two nodes alike."""
 
     node_a: str
@@ -248,13 +248,13 @@ class SimilarPair(Returned):
     node_b_type: str
 
 
-class SimilarPairs(Returned):
+class SimilarPairs(AnswerModel):
     """Pairs, the most alike first."""
 
     results: list[SimilarPair]
 
 
-class FoundNode(Returned):
+class FoundNode(AnswerModel):
     """A node that answers, by its best fact."""
 
     name: str
@@ -267,7 +267,7 @@ class FoundNode(Returned):
     score: float
 
 
-class FoundNodes(Returned):
+class FoundNodes(AnswerModel):
     """Nodes, best first."""
 
     results: list[FoundNode]
@@ -275,7 +275,7 @@ class FoundNodes(Returned):
     degraded: list[str] = Field(description="What kept the search from being complete; empty = nothing")
 
 
-class StaleSummary(Returned):
+class StaleSummary(AnswerModel):
     """A node whose summary is behind its facts, or missing."""
 
     name: str
@@ -285,7 +285,7 @@ class StaleSummary(Returned):
     draft_summary: str | None
 
 
-class RelationCandidate(Returned):
+class RelationCandidate(AnswerModel):
     """Two nodes that may want a relation."""
 
     node_a: str
@@ -294,7 +294,7 @@ class RelationCandidate(Returned):
     rationale: str | None
 
 
-class Orphan(Returned):
+class Orphan(AnswerModel):
     """A node without relations."""
 
     name: str
@@ -302,7 +302,7 @@ class Orphan(Returned):
     updated_at: str
 
 
-class Cluster(Returned):
+class Cluster(AnswerModel):
     """Nodes that belong together."""
 
     cluster_id: int
@@ -310,7 +310,7 @@ class Cluster(Returned):
     centroid_label: str | None
 
 
-class EventSummary(Returned):
+class EventSummary(AnswerModel):
     """How much was written."""
 
     since: str
@@ -319,7 +319,7 @@ class EventSummary(Returned):
     deletes: int
 
 
-class ConsolidationReport(Returned):
+class ConsolidationReport(AnswerModel):
     """What needs attention."""
 
     stale_summaries: list[StaleSummary]
@@ -331,7 +331,7 @@ class ConsolidationReport(Returned):
     degraded: list[str] = Field(description="What kept it from being whole")
 
 
-class PendingNode(Returned):
+class PendingNode(AnswerModel):
     """A node whose summary is to be written."""
 
     name: str
@@ -341,14 +341,14 @@ class PendingNode(Returned):
     summary_updated_at: str | None
 
 
-class PendingNodes(Returned):
+class PendingNodes(AnswerModel):
     """Nodes whose summary is to be written."""
 
     results: list[PendingNode]
     truncated: bool
 
 
-class Stats(Returned):
+class Stats(AnswerModel):
     """The workspace in numbers."""
 
     node_count: int

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from mcp_server.operations.wire_format import Given
+from mcp_server.operations.wire_format import RequestModel
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _number, _parsed
 
 ITEMS: Final = 100  # nodes, relations or additions in one call
@@ -37,7 +37,7 @@ Names = Annotated[tuple[Name, ...], Field(min_length=1, max_length=ITEMS), Befor
 Tags = Annotated[tuple[Tag, ...], Field(max_length=50), BeforeValidator(_parsed)]
 
 
-class NewEntity(Given):
+class NewEntity(RequestModel):
     """A node to be."""
 
     name: Name
@@ -47,39 +47,39 @@ class NewEntity(Given):
     tags: Tags = ()
 
 
-class CreateEntities(Given):
+class CreateEntities(RequestModel):
     """What `create_entities` takes."""
 
     entities: Annotated[tuple[NewEntity, ...], Field(min_length=1, max_length=ITEMS), BeforeValidator(_parsed)]
 
 
-class DeleteEntities(Given):
+class DeleteEntities(RequestModel):
     """What `delete_entities` takes."""
 
     entity_names: Names
 
 
-class OpenNodes(Given):
+class OpenNodes(RequestModel):
     """What `open_nodes` takes."""
 
     names: Names
 
 
-class NodesByType(Given):
+class NodesByType(RequestModel):
     """What `get_nodes_by_type` takes."""
 
     entity_type: Kind
     limit: Whole = Field(MOST, ge=1, le=10_000)
 
 
-class RecentlyModified(Given):
+class RecentlyModified(RequestModel):
     """What `get_recently_modified` takes."""
 
     days: Whole = Field(7, ge=1, le=3_650)
     limit: Whole = Field(20, ge=1, le=MOST)
 
 
-class SetSummary(Given):
+class SetSummary(RequestModel):
     """What `set_summary` takes."""
 
     name: Name
@@ -87,7 +87,7 @@ class SetSummary(Given):
     version: Version = None
 
 
-class SetTags(Given):
+class SetTags(RequestModel):
     """What `set_tags` takes."""
 
     name: Name
@@ -95,20 +95,20 @@ class SetTags(Given):
     version: Version = None
 
 
-class Addition(Given):
+class Addition(RequestModel):
     """Facts for one node."""
 
     entity_name: Name
     contents: Annotated[tuple[Fact, ...], Field(min_length=1, max_length=FACTS)]
 
 
-class AddObservations(Given):
+class AddObservations(RequestModel):
     """What `add_observations` takes."""
 
     observations: Annotated[tuple[Addition, ...], Field(min_length=1, max_length=ITEMS), BeforeValidator(_parsed)]
 
 
-class ReplaceObservation(Given):
+class ReplaceObservation(RequestModel):
     """What `replace_observation` takes."""
 
     entity_name: Name
@@ -117,20 +117,20 @@ class ReplaceObservation(Given):
     version: Version = None
 
 
-class Deletion(Given):
+class Deletion(RequestModel):
     """Facts of one node that are to go."""
 
     entity_name: Name
     ordinals: Annotated[tuple[Ordinal, ...], Field(min_length=1, max_length=FACTS)]
 
 
-class DeleteObservations(Given):
+class DeleteObservations(RequestModel):
     """What `delete_observations` takes."""
 
     deletions: Annotated[tuple[Deletion, ...], Field(min_length=1, max_length=ITEMS), BeforeValidator(_parsed)]
 
 
-class QueryObservations(Given):
+class QueryObservations(RequestModel):
     """What `query_observations` takes."""
 
     entity_name: Name
@@ -139,7 +139,7 @@ class QueryObservations(Given):
     limit: Whole = Field(20, ge=1, le=FACTS)
 
 
-class GivenRelation(Given):
+class GivenRelation(RequestModel):
     """A relation as a caller names it."""
 
     from_entity: Name
@@ -147,13 +147,13 @@ class GivenRelation(Given):
     relation_type: Kind
 
 
-class Relations(Given):
+class Relations(RequestModel):
     """What `create_relations` and `delete_relations` take."""
 
     relations: Annotated[tuple[GivenRelation, ...], Field(min_length=1, max_length=ITEMS), BeforeValidator(_parsed)]
 
 
-class UpdateRelationType(Given):
+class UpdateRelationType(RequestModel):
     """What `update_relation_type` takes."""
 
     from_entity: Name
@@ -162,14 +162,14 @@ class UpdateRelationType(Given):
     new_type: Kind
 
 
-class Pair(Given):
+class Pair(RequestModel):
     """What `get_relations_between` takes."""
 
     entity_a: Name
     entity_b: Name
 
 
-class Neighborhood(Given):
+class Neighborhood(RequestModel):
     """What `get_neighborhood` takes."""
 
     name: Name
@@ -177,27 +177,27 @@ class Neighborhood(Given):
     limit: Whole = Field(100, ge=1, le=MOST, description="Most nodes")
 
 
-class Ends(Given):
+class Ends(RequestModel):
     """What `get_path` takes."""
 
     from_entity: Name
     to_entity: Name
 
 
-class Listing(Given):
+class Listing(RequestModel):
     """What lists without a question take."""
 
     limit: Whole = Field(MOST, ge=1, le=10_000)
 
 
-class SimilarNodes(Given):
+class SimilarNodes(RequestModel):
     """What `find_similar_nodes` takes."""
 
     limit: Whole = Field(20, ge=1, le=200)
     min_score: float = Field(0.75, ge=0, le=1)
 
 
-class SearchNodes(Given):
+class SearchNodes(RequestModel):
     """What `search_nodes` takes."""
 
     query: str = Field(min_length=1, max_length=LONGEST_QUERY)
@@ -205,5 +205,5 @@ class SearchNodes(Given):
     mode: Mode = "embedding"
 
 
-class Nothing(Given):
+class Nothing(RequestModel):
     """What a tool without parameters takes."""

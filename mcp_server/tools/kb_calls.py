@@ -12,7 +12,7 @@ from index.errors import InvalidArgument, NotFound
 from index.model import Hit, Record
 from index.query import request
 from mcp_server.answers.best_snippet import MARK, snippet
-from mcp_server.answers.line_ranges import Text, outlined, part, section
+from mcp_server.answers.line_ranges import TextLines, outlined, part, section
 from mcp_server.answers.text_budget import shares, tokens
 from mcp_server.operations.caller import CALLER
 from mcp_server.operations.wire_format import replaced
@@ -137,7 +137,7 @@ def get(workspace: Workspace, given: shape.GetDocument | shape.OneDocument, _: S
     path = given.source_path if isinstance(given, shape.GetDocument) else None
     record = workspace.record(given.id) if given.id is not None else workspace.at(path or "")
     content = workspace.content(record)
-    text = Text.of(content)
+    text = TextLines.of(content)
     first, last = 1, max(1, len(text.lines))
     headings = None
     if given.heading is not None:

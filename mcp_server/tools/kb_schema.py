@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from index.model import Mode
-from mcp_server.operations.wire_format import Given, Replaceable, Returned
+from mcp_server.operations.wire_format import AnswerModel, Replaceable, RequestModel
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _number, _parsed
 
 LONGEST_PART: Final = 50_000  # tokens of a document in one answer
@@ -30,7 +30,7 @@ Version = Annotated[int, Field(ge=1, le=2**53), _Whole]
 Line = Annotated[int, Field(ge=1, le=2**53), _Whole]
 
 
-class Search(Given):
+class Search(RequestModel):
     """What `kb_search` takes."""
 
     query: Annotated[str, Said] = Field(min_length=1, max_length=LONGEST_QUERY)
@@ -42,7 +42,7 @@ class Search(Given):
     mode: Mode | None = Field(None, description="hybrid (default); vector: meaning; text: exact words")
 
 
-class AddNote(Given):
+class AddNote(RequestModel):
     """What `kb_addnote` takes."""
 
     text: str = Field(min_length=1, description="Markdown")
@@ -51,7 +51,7 @@ class AddNote(Given):
     collection: Collection | None = None
 
 
-class StartUpload(Given):
+class StartUpload(RequestModel):
     """What `kb_upload_start` takes."""
 
     filename: Annotated[str, Said] = Field(min_length=1, max_length=255)
@@ -62,7 +62,7 @@ class StartUpload(Given):
     sha256: str | None = Field(None, pattern="^[0-9a-fA-F]{64}$", description="Digest that the file must have, in hex")
 
 
-class UploadChunk(Given):
+class UploadChunk(RequestModel):
     """What `kb_upload_chunk` takes."""
 
     upload_id: Id
@@ -70,13 +70,13 @@ class UploadChunk(Given):
     chunk_index: Annotated[int, _Whole] = Field(ge=0, le=1_000_000, description="From 0")
 
 
-class FinishUpload(Given):
+class FinishUpload(RequestModel):
     """What `kb_upload_finish` takes."""
 
     upload_id: Id
 
 
-class NewText(Given):
+class NewText(RequestModel):
     """What a note is changed to."""
 
     text: str = Field(min_length=1, description="All of the new text")
@@ -92,7 +92,7 @@ class UpdateNote(NewText):
     id: Id
 
 
-class Range(Given):
+class Range(RequestModel):
     """Which part of a document is read."""
 
     heading: str | None = Field(None, min_length=1, max_length=1_000, description="Only the section under it")
@@ -120,11 +120,11 @@ class GetDocument(Range):
         return self
 
 
-class Nothing(Given):
+class Nothing(RequestModel):
     """What needs no argument."""
 
 
-class ListJobs(Given):
+class ListJobs(RequestModel):
     """What REST's list of jobs takes."""
 
     status: Status | None = None
@@ -138,13 +138,13 @@ class Jobs(ListJobs):
     job_id: Id | None = None
 
 
-class OneJob(Given):
+class OneJob(RequestModel):
     """What REST's route of one job takes."""
 
     id: Id
 
 
-class ListDocuments(Given):
+class ListDocuments(RequestModel):
     """What REST's list of documents takes."""
 
     limit: Annotated[int, _Whole] = Field(20, ge=1, le=200)
@@ -154,7 +154,7 @@ class ListDocuments(Given):
     tags: Tags | None = None
 
 
-class NewTags(Given):
+class NewTags(RequestModel):
     """What the tags of a document become."""
 
     tags: Tags
@@ -197,7 +197,7 @@ class Passage(Replaceable):
     snippet: str
 
 
-class Found(Returned):
+class Found(AnswerModel):
     """What a search found, best first."""
 
     results: list[Passage]
@@ -205,14 +205,14 @@ class Found(Returned):
     degraded: list[str]
 
 
-class Queued(Returned):
+class Queued(AnswerModel):
     """A job that will make a document."""
 
     job_id: str
     status: Status
 
 
-class Upload(Returned):
+class Upload(AnswerModel):
     """An upload that was begun."""
 
     upload_id: str
@@ -220,7 +220,7 @@ class Upload(Returned):
     expires_at: str = Field(description="If no chunk comes before")
 
 
-class Received(Returned):
+class Received(AnswerModel):
     """What has come of an upload."""
 
     upload_id: str
@@ -237,7 +237,7 @@ class ChangedDocument(Document):
     warnings: list[str] = Field([], description="What to tell the person")
 
 
-class Heading(Returned):
+class Heading(AnswerModel):
     """A heading and where it stands."""
 
     line: int
@@ -260,7 +260,7 @@ class WholeDocument(Document):
     outline: list[Heading] = Field(description="When there is more than what is given")
 
 
-class Counts(Returned):
+class Counts(AnswerModel):
     """Documents of the workspace."""
 
     total: int
@@ -268,14 +268,14 @@ class Counts(Returned):
     by_collection: dict[str, int]
 
 
-class Health(Returned):
+class Health(AnswerModel):
     """Whether searches see all there is."""
 
     ready: bool
     words_only: int = Field(description="Documents of the workspace without vectors yet")
 
 
-class Model(Returned):
+class Model(AnswerModel):
     """The encoder."""
 
     name: str
@@ -283,7 +283,7 @@ class Model(Returned):
     state: str
 
 
-class State(Returned):
+class State(AnswerModel):
     """How the knowledge base is doing."""
 
     workspace: str
@@ -296,14 +296,14 @@ class State(Returned):
     degraded: list[str]
 
 
-class Failure(Returned):
+class Failure(AnswerModel):
     """Why a job failed, or waits to be tried again."""
 
     code: str
     message: str
 
 
-class Job(Returned):
+class Job(AnswerModel):
     """A job."""
 
     job_id: str
@@ -319,14 +319,14 @@ class Job(Returned):
     finished_at: str | None
 
 
-class JobList(Returned):
+class JobList(AnswerModel):
     """Jobs, the latest first."""
 
     jobs: list[Job]
     next_cursor: str | None = Field(description="Pass as cursor for older ones; null: no more")
 
 
-class DocumentList(Returned):
+class DocumentList(AnswerModel):
     """Documents, those changed last first."""
 
     documents: list[Document]

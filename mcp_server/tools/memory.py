@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from index.memos.relations import Tie
+from index.memos.relations import MemoTie
 from index.model import Record
 from mcp_server.answers.text_budget import excerpt, shares
 from mcp_server.operations.operation import Operation
@@ -140,7 +140,7 @@ def _memo(workspace: Workspace, record: Record) -> dict[str, Any]:
     }
 
 
-def _relation(tie: Tie) -> dict[str, Any]:
+def _relation(tie: MemoTie) -> dict[str, Any]:
     return {
         "namespace": tie.source.namespace,
         "source": tie.source.id,

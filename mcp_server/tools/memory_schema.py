@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue
 
-from mcp_server.operations.wire_format import Given, Replaceable, Returned
+from mcp_server.operations.wire_format import AnswerModel, Replaceable, RequestModel
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _number, _parsed, _sized
 from syncd.memos.memo_graph import DEEPEST, LISTED, WALKED, Way
 from syncd.memos.memos import MOST, Metric
@@ -37,7 +37,7 @@ DEFAULT: Final = "default"
 # Taken
 
 
-class SaveMemo(Given):
+class SaveMemo(RequestModel):
     """What `memory.save` takes."""
 
     content: str = Field(min_length=1, description="Kept byte for byte")
@@ -49,7 +49,7 @@ class SaveMemo(Given):
     version: Whole | None = Field(None, ge=0, description="CONFLICT if the memo has another; 0: there must be none")
 
 
-class SearchMemos(Given):
+class SearchMemos(RequestModel):
     """What `memory.search` takes."""
 
     namespace: Namespace = DEFAULT
@@ -64,7 +64,7 @@ class SearchMemos(Given):
     exclude_pivot: bool = True
 
 
-class DeleteMemo(Given):
+class DeleteMemo(RequestModel):
     """What `memory.delete` takes."""
 
     memo_id: MemoId
@@ -72,7 +72,7 @@ class DeleteMemo(Given):
     version: Whole | None = Field(None, ge=1)
 
 
-class _Ends(Given):
+class _Ends(RequestModel):
     """The two memos of a relation."""
 
     namespace: Namespace = DEFAULT
@@ -92,7 +92,7 @@ class DeleteRelation(_Ends):
     """What `memory.relation.delete` takes."""
 
 
-class ListRelations(Given):
+class ListRelations(RequestModel):
     """What `memory.relation.list` takes."""
 
     namespace: Namespace = DEFAULT
@@ -102,7 +102,7 @@ class ListRelations(Given):
     limit: Whole = Field(100, ge=1, le=LISTED)
 
 
-class WalkRelations(Given):
+class WalkRelations(RequestModel):
     """What `memory.relation.graph` takes."""
 
     namespace: Namespace = DEFAULT
@@ -144,14 +144,14 @@ class FoundMemo(Memo):
     score: float | None
 
 
-class FoundMemos(Returned):
+class FoundMemos(AnswerModel):
     """What a search found, the best first."""
 
     items: list[FoundMemo]
     degraded: list[str]
 
 
-class DeletedMemo(Returned):
+class DeletedMemo(AnswerModel):
     """A memo that is gone."""
 
     memo_id: str
@@ -160,7 +160,7 @@ class DeletedMemo(Returned):
     relations_deleted: int
 
 
-class Relation(Returned):
+class Relation(AnswerModel):
     """A relation."""
 
     model_config = ConfigDict(frozen=True, serialize_by_alias=True)
@@ -176,7 +176,7 @@ class Relation(Returned):
     version: int
 
 
-class DeletedRelation(Returned):
+class DeletedRelation(AnswerModel):
     """A relation that is gone, as it was."""
 
     deleted: bool
@@ -192,7 +192,7 @@ class Edge(Relation):
     loop: bool = Field(description="Its far end is on that path before")
 
 
-class RelationList(Returned):
+class RelationList(AnswerModel):
     """Relations, and the memos that they join."""
 
     edges: list[Relation]
@@ -200,7 +200,7 @@ class RelationList(Returned):
     truncated: bool
 
 
-class RelationGraph(Returned):
+class RelationGraph(AnswerModel):
     """The relations around a memo, and the memos that were reached."""
 
     edges: list[Edge]

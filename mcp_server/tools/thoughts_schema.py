@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from pydantic import BeforeValidator, Field, JsonValue, field_validator
 
 from index.model import Mode
-from mcp_server.operations.wire_format import Given, Replaceable, Returned
+from mcp_server.operations.wire_format import AnswerModel, Replaceable, RequestModel
 from syncd.history.write_lineage import By
 
 LONGEST_QUERY: Final = 2_000
@@ -51,7 +51,7 @@ Collection = Annotated[str, Field(min_length=1, max_length=200)]  # wire_format.
 Detail = Literal["concise", "full"]
 
 
-class CaptureThought(Given):
+class CaptureThought(RequestModel):
     """What `capture_thought` takes."""
 
     content: str = Field(min_length=1, description="The note, in Markdown; kept byte for byte")
@@ -67,7 +67,7 @@ class CaptureThought(Given):
         return _sized(value, way_out="; put long text into content")
 
 
-class SemanticSearch(Given):
+class SemanticSearch(RequestModel):
     """What `semantic_search` takes."""
 
     query: str = Field(min_length=1, max_length=LONGEST_QUERY, description="What to find; a sentence or key words")
@@ -86,13 +86,13 @@ class SemanticSearch(Given):
     detail: Detail = Field("concise", description="full: each document whole, however long")
 
 
-class OneThought(Given):
+class OneThought(RequestModel):
     """What `get_thought` and `delete_thought` take."""
 
     id: str = Field(min_length=1, max_length=200, description="The id that a capture, search or list gave")
 
 
-class ListRecent(Given):
+class ListRecent(RequestModel):
     """What `list_recent` takes."""
 
     limit: Annotated[int, BeforeValidator(_number)] = Field(20, ge=1, le=200, description="Most notes to return")
@@ -102,7 +102,7 @@ class ListRecent(Given):
     detail: Detail = Field("concise", description="full: each note whole, however long")
 
 
-class Captured(Returned):
+class Captured(AnswerModel):
     """A capture that is on disk and findable."""
 
     id: str
@@ -142,7 +142,7 @@ class FoundThought(Thought):
     heading: str
 
 
-class Found(Returned):
+class Found(AnswerModel):
     """What a search found, best first."""
 
     results: list[FoundThought]
@@ -150,14 +150,14 @@ class Found(Returned):
     degraded: list[str] = Field(description="What kept the search from being complete; empty = nothing")
 
 
-class Passage(Returned):
+class Passage(AnswerModel):
     """A chunk of a document."""
 
     ordinal: int
     content: str
 
 
-class Wrote(Returned):
+class Wrote(AnswerModel):
     """Who wrote something, and when."""
 
     by: By = Field(description="hand: somebody edited the note's file")
@@ -187,14 +187,14 @@ class RecentThought(Thought):
     content_hash: str
 
 
-class Recent(Returned):
+class Recent(AnswerModel):
     """Notes, the latest first."""
 
     results: list[RecentThought]
     next_before: int | None = Field(description="Pass as `before` for older ones; null = no more")
 
 
-class Deleted(Returned):
+class Deleted(AnswerModel):
     """A note that is gone."""
 
     id: str

@@ -17,12 +17,12 @@ from index.names import stem
 from index.scope.index import Index
 from index.scope.prepared_document import Prepared
 from syncd.captures.writer import UNWRITTEN, still, unnamed
-from syncd.documents.owner_marks import Marked
+from syncd.documents.owner_marks import MarkedByOwner
 from syncd.documents.parser import parse
 from syncd.history.audit_log import taken_back
 from syncd.history.change_journal import sha256
 from syncd.notes.front_matter import decode, encode
-from syncd.vault.vault import Sum, Vault
+from syncd.vault.vault import FileDigest, Vault
 
 if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
@@ -33,7 +33,7 @@ UNDATED: Final = -1  # epoch ms: in place of the time of a file that is still to
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class NewFile:
     """A file that is to be."""
 
     path: str
@@ -41,7 +41,7 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewritten:
+class ChangedFile:
     """A file that is to say something else."""
 
     path: str
@@ -50,7 +50,7 @@ class Rewritten:
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class DeletedFile:
     """A file that is to go."""
 
     path: str
@@ -58,17 +58,17 @@ class Gone:
 
 
 @dataclass(frozen=True, slots=True)
-class Unstored:
+class DeletedStoredFile:
     """A stored file that is to go with its note."""
 
     path: str
-    was: Sum
+    was: FileDigest
 
 
-Change: TypeAlias = Made | Rewritten | Gone | Unstored
+Change: TypeAlias = NewFile | ChangedFile | DeletedFile | DeletedStoredFile
 
 
-class Drafts:
+class NoteDrafts:
     """The texts of notes while an operation works on them: each is read once, and stands for itself from then on."""
 
     def __init__(self, vault: Vault, compare: Callable[[str, bytes], object] = lambda *_: None) -> None:
@@ -117,9 +117,9 @@ class Drafts:
         for path, text in self._texts.items():
             before = self._before[path]
             if text is None:
-                gone.append(Gone(path, before))
+                gone.append(DeletedFile(path, before))
             elif (raw := encode(text)) != before:
-                found.append(Rewritten(path, before, raw))
+                found.append(ChangedFile(path, before, raw))
         return found + gone
 
 
@@ -139,14 +139,14 @@ def carried_out(
         documents = [
             tools.parsed(change.raw, change.path, mtime_ms=UNDATED)
             for change in changes
-            if isinstance(change, Made | Rewritten)
+            if isinstance(change, NewFile | ChangedFile)
         ]
         for document in documents:
             if not document.writable:
                 raise Conflict(f"the properties of {document.title!r} can't be read; its owner must mend them first")
         ready = index.prepare([(document, UNWRITTEN) for document in documents], urgent=True, progress=progress)
         with still(tools.captures) as current:
-            taken = any(tools.taken(stem(change.path)) for change in changes if isinstance(change, Made))
+            taken = any(tools.taken(stem(change.path)) for change in changes if isinstance(change, NewFile))
             if current is not index or taken:
                 continue
             try:
@@ -168,11 +168,11 @@ def _all_of(vault: Vault, changes: Sequence[Change], ready: Sequence[Prepared], 
         try:
             for change in changes:
                 with unnamed(change.path):
-                    if isinstance(change, Unstored):
+                    if isinstance(change, DeletedStoredFile):
                         unstored.enter_context(vault.without(change.path, change.was))
                     else:
                         stats[change.path] = _written(vault, change, undo)
-        except Marked:
+        except MarkedByOwner:
             raise  # for good, until its owner's wish is carried out
         except (Conflict, NotFound) as error:
             raise _MeanwhileChanged from error
@@ -187,17 +187,17 @@ def _all_of(vault: Vault, changes: Sequence[Change], ready: Sequence[Prepared], 
         undo.pop_all()
 
 
-def _written(vault: Vault, change: Made | Rewritten | Gone, undo: ExitStack) -> Stat | None:
+def _written(vault: Vault, change: NewFile | ChangedFile | DeletedFile, undo: ExitStack) -> Stat | None:
     match change:
-        case Made(path, raw):
+        case NewFile(path, raw):
             stat = vault.create(path, raw)
             undo.callback(taken_back, partial(vault.remove, path, digest=sha256(raw)))
             return stat
-        case Rewritten(path, before, raw):
+        case ChangedFile(path, before, raw):
             stat = vault.replace(path, raw, digest=sha256(before))
             undo.callback(taken_back, partial(vault.replace, path, before, digest=sha256(raw)))
             return stat
-        case Gone(path, before):
+        case DeletedFile(path, before):
             vault.remove(path, digest=sha256(before))
             undo.callback(taken_back, partial(vault.create, path, before, again=True))
             return None

@@ -38,7 +38,7 @@ class Inbox:
     collections: tuple[str, ...]  # all that are known, the default one first
     reranker: Reranker | None = None  # puts what was found into a better order, if one is set
     writing: dict[str, threading.Lock] = field(default_factory=dict)  # by workspace: held while nodes or memos change
-    drafted: dict[str, str] = field(default_factory=dict)  # drafts of summaries by what was asked about; `Asking`
+    drafted: dict[str, str] = field(default_factory=dict)  # drafts of summaries by what was asked about; `SummaryDrafts`
 
     def parsed(self, raw: bytes, path: str, *, mtime_ms: int) -> Document:
         """The document that a note of the inbox holds."""

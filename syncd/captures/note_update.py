@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted
 from index.model import Document, Record
 from index.scope.index import Index
-from syncd.captures.batch_writer import UNDATED, Change, Drafts, carried_out
+from syncd.captures.batch_writer import UNDATED, Change, NoteDrafts, carried_out
 from syncd.captures.writer import alone, known
 from syncd.documents.capture_note import checked
 from syncd.documents.collection_membership import filed, names_one, retagged, texts
@@ -34,7 +34,7 @@ ELSEWHERE: Final = {  # types whose text is not a note's to change, and what cha
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class NoteUpdate:
     """What a note is to become; None leaves something as it is. `version` is the one that it must have now."""
 
     text: str | None
@@ -48,7 +48,7 @@ def updated(
     tools: Inbox,
     workspace: str,
     find: Callable[[], Record],
-    wish: Wish,
+    wish: NoteUpdate,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[Record, bool]:
     """Change the note that `find` finds; the note as it is then, and whether it changed.
@@ -106,7 +106,7 @@ def revised(
     """What to write so that the note has this content (None: as it is) and these properties; nothing when it has.
 
     `wanted` is asked with the properties' text and the note as its file has it now; None takes a property away."""
-    drafts = Drafts(tools.vault)
+    drafts = NoteDrafts(tools.vault)
     text, document = read(tools, drafts, record)
     compared(document, version)
     if content is None:
@@ -127,7 +127,7 @@ def revised(
     return drafts.changes()
 
 
-def read(tools: Inbox, drafts: Drafts, record: Record) -> tuple[str, Document]:
+def read(tools: Inbox, drafts: NoteDrafts, record: Record) -> tuple[str, Document]:
     """The note as its file has it now. Raises Conflict when it is one that can't be written to, or not yet."""
     try:
         text = drafts.text(record.path)

@@ -14,12 +14,12 @@ from index.errors import Conflict, NotFound
 from index.model import COLLECTIONS, Record
 from index.names import fold
 from index.scope.index import Index
-from syncd.captures.batch_writer import Change, Drafts, carried_out
+from syncd.captures.batch_writer import Change, NoteDrafts, carried_out
 from syncd.captures.writer import alone, created, known, unnamed
 from syncd.documents.capture_note import checked, checked_source, composed, properties_of, title_of
 from syncd.documents.collection_membership import filed, texts
 from syncd.jobs.queued_job import Job
-from syncd.jobs.worker import Work
+from syncd.jobs.worker import RunningJob
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, properties, split
 from syncd.notes.tag_names import tag_of
 from syncd.notes.timestamps import iso
@@ -58,7 +58,7 @@ def asked(
     return given, given["title"] or title_of(text)
 
 
-def made(tools: Inbox, work: Work) -> str:
+def made(tools: Inbox, work: RunningJob) -> str:
     """The id of the document that a queued note has become. What was done of it before a crash is found and not done again."""
     job, given = work.job, work.job.given
     if tools.captures.index.record(job.planned, job.workspace):
@@ -113,7 +113,7 @@ def _same(tools: Inbox, job: Job, digest: str) -> Record | None:
 
 def _tagged(tools: Inbox, record: Record, tags: Sequence[str], _: Index) -> tuple[list[Change], None]:
     """What adds to a note the tags that it lacks."""
-    drafts = Drafts(tools.vault)
+    drafts = NoteDrafts(tools.vault)
     text = drafts.text(record.path)
     before = tools.parsed(encode(text), record.path, mtime_ms=0)
     if before.content_hash != record.content_hash:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from index.errors import Conflict, NotFound
 from index.model import Record
 from index.scope.index import Index
-from syncd.captures.batch_writer import Change, Drafts, carried_out
+from syncd.captures.batch_writer import Change, NoteDrafts, carried_out
 from syncd.captures.note_update import compared, read, unread
 from syncd.captures.writer import alone, known
 from syncd.documents import entity_edits
@@ -33,7 +33,7 @@ def set_tags(workspace: str, tools: Inbox, id: str, tags: Sequence[str], version
         record = index.record(id, workspace)
         if record is None:
             raise NotFound(f"no document {id[:64]!r} in workspace {workspace!r}")
-        drafts = Drafts(tools.vault)
+        drafts = NoteDrafts(tools.vault)
         text, document = read(tools, drafts, record)
         compared(document, version)
         unread(tools, document, record, whole=version is not None)

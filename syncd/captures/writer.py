@@ -21,7 +21,7 @@ from index.text.summary_and_tags import Enrichment
 from index.tracing import span
 from syncd.documents.capture_note import composed, title_of
 from syncd.documents.file_names import free_name
-from syncd.enrichment.enricher import Found, filled, lacking
+from syncd.enrichment.enricher import EnrichmentResult, filled, lacking
 from syncd.history.audit_log import taken_back
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.notes.front_matter import FrontmatterError, encode
@@ -36,7 +36,7 @@ UNWRITTEN: Final = Stat(0, 0, 0)
 ROUNDS: Final = 1_000  # each is lost to a file that has the name and is not indexed yet, or to a new build of the index
 
 
-class Missed(Enum):
+class MissedAttempt(Enum):
     """What kept a note from being written this time."""
 
     SWITCHED = "the index was switched for another build"
@@ -115,7 +115,7 @@ def created(
     stem_of = redacted(title or title_of(content))  # names of files go where a note's text does not
     wanted = free_name(stem_of, now, lambda _: False)
     avoid: set[str] = set()
-    finding: Callable[[], Found] | None = None
+    finding: Callable[[], EnrichmentResult] | None = None
 
     def prepared(index: Index, document: Document) -> Prepared:
         with span("prepare") as timed:
@@ -132,9 +132,9 @@ def created(
         outcome = attempt(
             tools, raw, document, now=now, prepare=prepared, finding=finding, taken=tools.taken, instead=instead
         )
-        if outcome is Missed.TAKEN:
+        if outcome is MissedAttempt.TAKEN:
             avoid.add(fold(name))
-        elif outcome is not Missed.SWITCHED:
+        elif outcome is not MissedAttempt.SWITCHED:
             return outcome
     raise Conflict(f"{ROUNDS} names for the note were taken; try again in a moment", retryable=True)
 
@@ -146,10 +146,10 @@ def attempt(
     *,
     now: int,
     prepare: Callable[[Index, Document], Prepared],
-    finding: Callable[[], Found],
+    finding: Callable[[], EnrichmentResult],
     taken: Callable[[str], bool],
     instead: Callable[[], T | None] = lambda: None,
-) -> Record | T | Missed:
+) -> Record | T | MissedAttempt:
     """Write a note and make it findable, with the summary and tags of `finding` where it lacks them.
 
     It is cut and embedded before anything is written: a note that can't be made findable is refused. While every other
@@ -165,14 +165,14 @@ def attempt(
         if (other := instead()) is not None:
             return other
         if current is not index:
-            return Missed.SWITCHED
+            return MissedAttempt.SWITCHED
         if taken(fold(document.path.rpartition("/")[2][:-3])):
-            return Missed.TAKEN  # the name went to another note while this one was embedded
+            return MissedAttempt.TAKEN  # the name went to another note while this one was embedded
         try:
             with unnamed(document.path), span("write"):
                 stat = tools.vault.create(document.path, raw)
         except Conflict:
-            return Missed.TAKEN  # a file that is not indexed, or not yet, has the name
+            return MissedAttempt.TAKEN  # a file that is not indexed, or not yet, has the name
         with undoing(partial(tools.vault.remove, document.path, digest=document.digest)), span("commit"):
             index.commit([replace(ready, stat=stat)])
         record = known(index.at(document.path))

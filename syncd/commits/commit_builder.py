@@ -19,7 +19,7 @@ from typing import IO, Final, Self
 
 from index.errors import Conflict, Unavailable
 from syncd.git.ignored_paths import ignored
-from syncd.git.repository import Ran, Repository
+from syncd.git.repository import GitResult, Repository
 
 Content = bytes | Path | None  # what becomes of a file: its bytes, a file of ours that holds them, or no file
 
@@ -45,19 +45,19 @@ _OWN: Final = {
 FILTER_S: Final = 120.0  # in which the person's filters are to be done with what a commit holds
 
 
-class Hanging(Unavailable):
+class FilterHangs(Unavailable):
     """A filter of the repository does not come to an end."""
 
 
-class Moved(Conflict):
+class HeadMoved(Conflict):
     """HEAD is not what it was any more."""
 
 
-class Held(Conflict):
+class GitLockHeld(Conflict):
     """Another program holds a lock of Git."""
 
 
-class Refused(Unavailable):
+class FilterFailed(Unavailable):
     """A filter of the person's fails on these files; the others can be put again."""
 
     def __init__(self, paths: list[str], why: str) -> None:
@@ -180,7 +180,7 @@ class CommitBuilder:
             refused = [path for path in order if self._taken_in([path]).status]
             self._must("read-tree", self._last, env=self._index)
             if refused:
-                raise Refused(refused, ran.err)
+                raise FilterFailed(refused, ran.err)
         if ran.status:
             raise _failed("update-index", ran)
         tree = self._must("write-tree", env=self._index).text
@@ -194,7 +194,7 @@ class CommitBuilder:
         self._last = tree
         return self._tip
 
-    def _taken_in(self, paths: Iterable[str]) -> Ran:
+    def _taken_in(self, paths: Iterable[str]) -> GitResult:
         """Have the private index hold what the private tree has at these paths, or has not."""
         given = "".join(f"{path}\0" for path in paths).encode()
         return self._filtering("update-index", "--add", "--remove", "-z", "--stdin", given=given, env=self._private)
@@ -206,16 +206,16 @@ class CommitBuilder:
         made = self._raw("diff-index", "--cached", self._first, env=self._index)
         stage = self.staged()
         if any(stage.get(path, oid) != oid for path, (_, oid) in made.items()) or self._repo.head() != self.base:
-            raise Moved("HEAD or the index has moved")
+            raise HeadMoved("HEAD or the index has moved")
         if self._repo.busy():
-            raise Held("another program works in the repository")
+            raise GitLockHeld("another program works in the repository")
         lines = (f"{mode} {oid}\t{path}\0" for path, (mode, oid) in made.items() if path not in stage)
         if given := "".join(lines).encode():
             self._must("update-index", "-z", "--index-info", given=given)
         # "commit" is how a commit that was made of files here begins in HEAD's log
         ran = self._repo.run("update-ref", "-m", "commit (memex)", "HEAD", self._tip, self.base or "", env=self._plain)
         if ran.status:
-            raise Moved("HEAD has moved") if self._repo.head() != self.base else _failed("update-ref", ran)
+            raise HeadMoved("HEAD has moved") if self._repo.head() != self.base else _failed("update-ref", ran)
 
     def _attributes(self, paths: Iterable[str]) -> dict[str, Content]:
         """The files above these that say which filters there are, as they lie in the vault."""
@@ -233,12 +233,12 @@ class CommitBuilder:
         heads = ((path, head.split(" ")) for head, path in zip(words[::2], words[1::2], strict=False))
         return {path: (head[1], head[3]) for path, head in heads}
 
-    def _filtering(self, *words: str, given: bytes, env: Mapping[str, str], out: IO[bytes] | None = None) -> Ran:
+    def _filtering(self, *words: str, given: bytes, env: Mapping[str, str], out: IO[bytes] | None = None) -> GitResult:
         """A command that runs filters, and that can be ended, as all that it writes is our own."""
         done = self._repo.apart(*words, environ=env, given=given, limit_s=FILTER_S, out=out)
         if done.late:
-            raise Hanging(f"a filter of the repository was not done after {FILTER_S:g} s")
-        return Ran(done.code, b"", done.said)
+            raise FilterHangs(f"a filter of the repository was not done after {FILTER_S:g} s")
+        return GitResult(done.code, b"", done.said)
 
     def _must(
         self,
@@ -247,7 +247,7 @@ class CommitBuilder:
         given: bytes = b"",
         env: Mapping[str, str] | None = None,
         out: IO[bytes] | None = None,
-    ) -> Ran:
+    ) -> GitResult:
         ran = self._repo.run(command, *options, given=given, env=env, out=out)
         if ran.status:
             raise _failed(command, ran)
@@ -293,7 +293,7 @@ def _pointed(raw: bytes) -> str:
     return found[1].decode() if found else ""
 
 
-def _failed(command: str, ran: Ran) -> Conflict | Unavailable:
+def _failed(command: str, ran: GitResult) -> Conflict | Unavailable:
     if ".lock'" in ran.err and "File exists" in ran.err:
-        return Held("another program works in the repository")
+        return GitLockHeld("another program works in the repository")
     return Unavailable(f"git {command} failed: {ran.err or ran.status}")

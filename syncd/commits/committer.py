@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
-from syncd.commits.commit_builder import CommitBuilder, Content, Hanging, Held, Moved, Refused
+from syncd.commits.commit_builder import CommitBuilder, Content, FilterFailed, FilterHangs, GitLockHeld, HeadMoved
 from syncd.commits.commit_selection import REFUSED, CommitSelection, sifted
-from syncd.commits.own_changes import Batch, batches, saying
+from syncd.commits.own_changes import CommitBatch, batches, saying
 from syncd.git import head_moves
 from syncd.git.repository import GitPosition, Repository
 from syncd.history.audit_log import AuditLog
@@ -267,12 +267,12 @@ class Committer:
         return made
 
     @staticmethod
-    def _put(builder: CommitBuilder, batch: Batch, found: CommitSelection) -> list[MadeCommit]:
+    def _put(builder: CommitBuilder, batch: CommitBatch, found: CommitSelection) -> list[MadeCommit]:
         """Make the commit of one author, without what a filter fails on."""
         message = saying(batch)
         try:
             name = builder.put({path: found.contents[path] for path in batch.steps}, message, batch.author or "Memex")
-        except Refused as error:
+        except FilterFailed as error:
             for path in error.paths:
                 del found.ours[path], batch.steps[path]
                 found.kept[path] = REFUSED
@@ -300,13 +300,13 @@ class Committer:
                 try:
                     with CommitBuilder(self._repo, self._folder, self._repo.head()) as builder:
                         done = work(builder)
-                except Moved:
+                except HeadMoved:
                     races += 1
                     why = _STATES["locked"] if races > RACES else ""
-                except Held:
+                except GitLockHeld:
                     why = _STATES["locked"]
                 except (Unavailable, OSError) as error:
-                    self._hung = time.monotonic() if isinstance(error, Hanging) else None
+                    self._hung = time.monotonic() if isinstance(error, FilterHangs) else None
                     log.warning("nothing could be committed: %s", error)
                     why = f"git: what Memex writes can't be committed just now ({_reason(error)})"
                 else:
@@ -386,6 +386,6 @@ def _subject(message: str) -> str:
 
 def _reason(error: Exception) -> str:
     """What went wrong, without a path: an error of the system, or that Git failed."""
-    if isinstance(error, Hanging):
+    if isinstance(error, FilterHangs):
         return error.message
     return str(error.strerror) if isinstance(error, OSError) else "Git failed; the log says more"

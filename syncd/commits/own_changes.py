@@ -15,7 +15,7 @@ _STEPS = frozenset({"create", "update", "delete", "undone"})
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class CommitBatch:
     """What one commit holds: paths, in order, each with the entries that led to it, the newest first."""
 
     author: str  # the name of the key; "" = Memex itself
@@ -42,16 +42,16 @@ def author(steps: Iterable[Entry]) -> str:
     return next((entry.name or entry.key for entry in steps if entry.key), "")
 
 
-def batches(found: Iterable[tuple[str, list[Entry]]]) -> Iterator[Batch]:
+def batches(found: Iterable[tuple[str, list[Entry]]]) -> Iterator[CommitBatch]:
     """The commits to make of all that is ours, one for each author."""
     sorts: dict[str, dict[str, list[Entry]]] = {}
     for path, steps in found:
         sorts.setdefault(author(steps), {})[path] = steps
     for name, paths in sorted(sorts.items()):
-        yield Batch(name, dict(sorted(paths.items())))
+        yield CommitBatch(name, dict(sorted(paths.items())))
 
 
-def saying(batch: Batch) -> str:
+def saying(batch: CommitBatch) -> str:
     """The message of a commit: what it holds, and which keys and tools have written it."""
     did: dict[str, list[str]] = {"Capture": [], "Change": [], "Delete": []}
     for path, steps in batch.steps.items():

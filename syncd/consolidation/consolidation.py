@@ -17,14 +17,14 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound
 from index.graph.vertex import Vertex
 from syncd.consolidation.analysis.findings import Findings
-from syncd.consolidation.finding_proposals import Offer, offers, sheet, whole
+from syncd.consolidation.finding_proposals import ShownProposal, offers, sheet, whole
 from syncd.consolidation.note_merge import added
 from syncd.consolidation.proposal_execution import KINDS
-from syncd.consolidation.report_note import Entry, Sheet, board, report
+from syncd.consolidation.report_note import ReportEntry, WorkspaceReport, board, report
 from syncd.git.repository import Repository
 from syncd.history.audit_log import Author, authored
 from syncd.history.change_journal import sha256
-from syncd.notes.checkboxes import Outcome, answers, boxes, settled
+from syncd.notes.checkboxes import ProposalOutcome, answers, boxes, settled
 from syncd.notes.front_matter import decode, encode
 from syncd.promotion.proposal_store import Proposals
 from syncd.promotion.vault_snapshot import VaultSnapshot
@@ -111,7 +111,7 @@ class Consolidation:
         progress(len(names), len(names), "reporting")
         return findings
 
-    def tick(self, stopping: threading.Event | None = None) -> dict[str, Outcome]:
+    def tick(self, stopping: threading.Event | None = None) -> dict[str, ProposalOutcome]:
         """Read the boxes of reports that have changed, and carry out what is ticked; what became of it."""
         with self._lock, authored(AUTHOR):
             if self._repo.busy() or not self._snapshot.vault.present():
@@ -209,11 +209,11 @@ class Consolidation:
         kept = {key for key, (kind, about) in open_.items() if (about.get("workspace"), kind) not in looked}
         self._proposals.withdraw(KINDS, kept | set(keys))
 
-    def _sheet(self, found: Findings[Any], offered: Sequence[Offer], keys: set[str]) -> Sheet:
+    def _sheet(self, found: Findings[Any], offered: Sequence[ShownProposal], keys: set[str]) -> WorkspaceReport:
         shown = [self._whole(one.entry) for one in offered if one.proposal.key in keys]
         return sheet(found, shown, *self._asked(found))
 
-    def _whole(self, entry: Entry) -> Entry:
+    def _whole(self, entry: ReportEntry) -> ReportEntry:
         """The entry with the text that a note would be given."""
         if entry.kind != "merge-duplicates":
             return entry
@@ -222,7 +222,7 @@ class Consolidation:
             return replace(entry, adds=added(kept, other))
         return entry
 
-    def _written(self, sheets: Sequence[Sheet], keys: Sequence[str]) -> str:
+    def _written(self, sheets: Sequence[WorkspaceReport], keys: Sequence[str]) -> str:
         """Write the report, in place of that of the day if nobody has touched it; its path."""
         vault, day, drawn = self._snapshot.vault, _day(), board(sheets)
         known: dict[str, list[str]] = self._facts().get("files", {})

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from index.graph.vertex import Vertex
 from syncd.consolidation.analysis.findings import Finding, Findings
-from syncd.consolidation.report_note import Entry, Sheet
+from syncd.consolidation.report_note import ReportEntry, WorkspaceReport
 from syncd.promotion.proposal_store import Proposal
 
 RELATED: Final = "related_to"  # what a relation is called until its owner calls it otherwise
@@ -33,16 +33,16 @@ LISTS: Final[Mapping[str, tuple[str, ...]]] = {  # by kind: the lists of finding
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ShownProposal:
     """A proposal, and how it is shown."""
 
     proposal: Proposal
-    entry: Entry
+    entry: ReportEntry
 
 
 def offers(
     found: Findings[Any], vertex: Callable[[str], Vertex | None], path: Callable[[str], str | None]
-) -> Iterator[Offer]:
+) -> Iterator[ShownProposal]:
     """All that can be proposed, in the order in which it is shown. `vertex` by name, `path` of a document by id."""
     for one in found.proposals:
         wanted = OBJECTS.get(one.kind)
@@ -58,17 +58,17 @@ def offers(
 
 def sheet(
     found: Findings[Any],
-    shown: Sequence[Entry],
+    shown: Sequence[ReportEntry],
     vertex: Callable[[str], Vertex | None],
     path: Callable[[str], str | None],
-) -> Sheet:
+) -> WorkspaceReport:
     """What the report says of a workspace, with these proposals."""
     clusters = [(one.label or "alike", tuple(filter(None, map(path, one.ids)))) for one in found.clusters]
     nodes = [
         (one.label or "alike", tuple(node.path for name in one.names if (node := vertex(name))))
         for one in found.graph.clusters
     ]
-    return Sheet(
+    return WorkspaceReport(
         workspace=found.workspace,
         entries=tuple(shown),
         clusters=tuple((label, paths) for label, paths in (*clusters, *nodes) if paths),
@@ -92,21 +92,21 @@ def _left(found: Findings[Any], kind: str) -> int:
     return sum(found.of.get(name, 0) - len(getattr(found, name)) for name in LISTS[kind])
 
 
-def _offer(one: Finding, paths: Mapping[str, str]) -> Offer:
+def _offer(one: Finding, paths: Mapping[str, str]) -> ShownProposal:
     would = one.would or ((RELATED,) if one.kind == "relate" else ())
     hashes = one.hashes if one.kind in OBJECTS else ()
     about = {"workspace": one.workspace, "ids": list(one.ids), "would": list(would), "hashes": list(hashes)}
     proposal = Proposal(one.kind, (one.key,), about)
     quotes = tuple((paths[quote.id], quote.text) for quote in one.quotes if quote.id in paths)
     where = tuple(paths[id] for id in one.ids)
-    return Offer(proposal, Entry(proposal.key, one.kind, one.workspace, where, would, one.reason, quotes))
+    return ShownProposal(proposal, ReportEntry(proposal.key, one.kind, one.workspace, where, would, one.reason, quotes))
 
 
-def _summary(workspace: str, node: Vertex, draft: str) -> Offer:
+def _summary(workspace: str, node: Vertex, draft: str) -> ShownProposal:
     about = {"workspace": workspace, "ids": [node.id], "would": [draft], "hashes": [], "changed_at": node.changed_at}
     subject = (workspace, node.id, hashlib.sha256(draft.encode("utf-8", "surrogatepass")).hexdigest())
     proposal = Proposal("summary", subject, about)
     count = f"{node.observations:,} observation{'' if node.observations == 1 else 's'}"
     since = "and no summary since the last" if node.summary else "and no summary"
-    entry = Entry(proposal.key, "summary", workspace, (node.path,), (draft,), f"It has {count} {since}.")
-    return Offer(proposal, entry)
+    entry = ReportEntry(proposal.key, "summary", workspace, (node.path,), (draft,), f"It has {count} {since}.")
+    return ShownProposal(proposal, entry)

@@ -12,10 +12,10 @@ from index.errors import Conflict
 from index.model import Filter, Record
 from index.names import fold
 from syncd.consolidation.note_merge import merged, superseded
-from syncd.consolidation.proposal_plans import Capture, FileKind, Plan, Proposed, captures, edited, read
+from syncd.consolidation.proposal_plans import FileKind, Plan, Proposed, ReadCapture, captures, edited, read
 from syncd.consolidation.tag_rename import retagged
 from syncd.documents.owner_marks import marks
-from syncd.history.change_journal import Step, written
+from syncd.history.change_journal import FileChange, written
 from syncd.links.link_resolution import Paths
 from syncd.notes.front_matter import FrontmatterError, decode, encode
 from syncd.promotion.link_updates import relinking
@@ -85,8 +85,8 @@ def replace_tag(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:
 
 
 def _archived(
-    snapshot: VaultSnapshot, capture: Capture, texts: Mapping[str, bytes], before: Mapping[str, bytes]
-) -> tuple[list[Step], str]:
+    snapshot: VaultSnapshot, capture: ReadCapture, texts: Mapping[str, bytes], before: Mapping[str, bytes]
+) -> tuple[list[FileChange], str]:
     """The steps that put a capture into the archive, with links to it, and where that is. `texts`: what notes are to say."""
     if capture.record.type != "note":
         raise Conflict(f"{capture.name} is no note by now")

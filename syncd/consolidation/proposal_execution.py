@@ -20,7 +20,7 @@ from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.consolidation.proposal_plans import FileKind, GraphKind, Proposed
 from syncd.git.repository import Repository
 from syncd.history.audit_log import AuditLog, Author, authored
-from syncd.history.change_journal import RECENT_MS, ChangeJournal, Entry, MovePlan, Step, sha256
+from syncd.history.change_journal import RECENT_MS, ChangeJournal, Entry, FileChange, MovePlan, sha256
 from syncd.promotion.promotions import AGAIN_S, NO_HISTORY, NOTHING
 from syncd.promotion.proposal_store import Proposals
 from syncd.promotion.vault_snapshot import VaultSnapshot
@@ -126,7 +126,7 @@ class ProposalExecution:
                 self._ended(entry, steps)
             return answer
 
-    def _written(self, key: str, after: int) -> list[Step]:
+    def _written(self, key: str, after: int) -> list[FileChange]:
         """The steps that were taken for a proposal since then, as the audit log has them."""
         was: dict[str, str] = {}
         for entry in self._audit.found(MOST, after=after):
@@ -137,7 +137,7 @@ class ProposalExecution:
             with suppress(MemexError):  # somebody has it in hand
                 raw, _ = self._snapshot.vault.read(path)
                 if sha256(raw) != before:
-                    steps.append(Step(path, before, sha256(raw), None, raw))
+                    steps.append(FileChange(path, before, sha256(raw), None, raw))
         return steps
 
     def _carried(self, kind: FileKind, proposed: Proposed) -> str:
@@ -175,19 +175,19 @@ class ProposalExecution:
             self._journal.forward(steps)
         self._ended(entry, steps)
 
-    def _taken_back(self, entry: Entry, steps: Sequence[Step]) -> list[str]:
+    def _taken_back(self, entry: Entry, steps: Sequence[FileChange]) -> list[str]:
         left = self._journal.back(steps)
         about = json.dumps(json.loads(entry.about) | {"left": left})
         self._journal.note(entry.seq, "torn" if left else "undone", about=about)
         self._indexed([step.path for step in steps])
         return left
 
-    def _ended(self, entry: Entry, steps: Sequence[Step]) -> None:
+    def _ended(self, entry: Entry, steps: Sequence[FileChange]) -> None:
         self._journal.note(entry.seq, "done")
         self._indexed([step.path for step in steps])
         self._commit(entry, steps)
 
-    def _commit(self, entry: Entry, steps: Sequence[Step]) -> list[MadeCommit]:
+    def _commit(self, entry: Entry, steps: Sequence[FileChange]) -> list[MadeCommit]:
         """Commit it as far as it is still so; the commit."""
         try:
             due = self._due(entry, steps)
@@ -203,7 +203,7 @@ class ProposalExecution:
         self._journal.note(entry.seq, "done", commit_id=made or NOTHING)
         return [MadeCommit(made, due.message.partition("\n")[0], tuple(due.changes))] if made else []
 
-    def _due(self, entry: Entry, steps: Sequence[Step]) -> DueCommit:
+    def _due(self, entry: Entry, steps: Sequence[FileChange]) -> DueCommit:
         """The commit of what still is as it was done. Raises Unavailable when nobody can tell."""
         about = json.loads(entry.about)
         trailers = [

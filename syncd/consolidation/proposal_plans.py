@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from index.errors import Conflict, NotFound
 from index.model import Document, Record
-from syncd.history.change_journal import Step
+from syncd.history.change_journal import FileChange
 from syncd.notes.front_matter import FrontmatterError, encode
 from syncd.promotion.vault_snapshot import VaultSnapshot
 
@@ -21,7 +21,7 @@ Proposed: TypeAlias = Mapping[str, Any]  # what a proposal is about, and its key
 class Plan:
     """What is to become of each file, what is said of it once it is done, and the subject of its commit."""
 
-    steps: Sequence[Step]
+    steps: Sequence[FileChange]
     said: str
     subject: str
     ids: Sequence[str] = ()
@@ -45,7 +45,7 @@ class GraphKind:
 
 
 @dataclass(frozen=True, slots=True)
-class Capture:
+class ReadCapture:
     """A capture as it is read just now."""
 
     record: Record
@@ -63,13 +63,13 @@ class Capture:
         return self.path.rpartition("/")[2].removesuffix(".md")
 
 
-def read(snapshot: VaultSnapshot, record: Record) -> Capture:
+def read(snapshot: VaultSnapshot, record: Record) -> ReadCapture:
     """The capture of a record."""
     raw, stat = snapshot.vault.read(record.path)
-    return Capture(record, raw, snapshot.parsed(raw, record.path, stat))
+    return ReadCapture(record, raw, snapshot.parsed(raw, record.path, stat))
 
 
-def captures(snapshot: VaultSnapshot, proposed: Proposed) -> list[Capture]:
+def captures(snapshot: VaultSnapshot, proposed: Proposed) -> list[ReadCapture]:
     """The captures that a proposal is about, as they were when it was made. Raises Conflict and NotFound."""
     known = []
     for id, content in zip(proposed["ids"], proposed["hashes"], strict=True):
@@ -83,7 +83,7 @@ def captures(snapshot: VaultSnapshot, proposed: Proposed) -> list[Capture]:
     return known
 
 
-def edited(capture: Capture, edit: Callable[..., str], *values: Any) -> bytes:
+def edited(capture: ReadCapture, edit: Callable[..., str], *values: Any) -> bytes:
     """The bytes of a capture as `edit` makes them of `values`. Raises Conflict when its properties can't be changed."""
     try:
         return encode(edit(*values))

@@ -21,7 +21,7 @@ CARDS: Final = 24  # of a cluster, on the canvas
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ReportEntry:
     """A proposal as it is shown; `paths` are the notes it is about, `would` what else it would do, by kind."""
 
     key: str
@@ -35,11 +35,11 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class WorkspaceReport:
     """What there is to say of one workspace."""
 
     workspace: str
-    entries: tuple[Entry, ...]
+    entries: tuple[ReportEntry, ...]
     clusters: tuple[tuple[str, tuple[str, ...]], ...] = ()  # a label, and the paths of the notes
     orphans: tuple[str, ...] = ()
     more: Mapping[str, int] | None = None  # by kind: proposals that are shown once these are answered
@@ -77,7 +77,7 @@ _ARROWS: Final[Mapping[str, str]] = {
 }
 
 
-def report(day: str, sheets: Sequence[Sheet], *, canvas: str = "", table: str = "", waiting: int = 0) -> str:
+def report(day: str, sheets: Sequence[WorkspaceReport], *, canvas: str = "", table: str = "", waiting: int = 0) -> str:
     """The note. `canvas` and `table` are the paths of the canvas of clusters and of the table of waiting captures, if there are."""
     entries = [entry for sheet in sheets for entry in sheet.entries]
     lines = [f"# Consolidation {day}", "", *_head(entries, waiting, table)]
@@ -91,7 +91,7 @@ def report(day: str, sheets: Sequence[Sheet], *, canvas: str = "", table: str = 
     return "\n".join(lines) + "\n"
 
 
-def board(sheets: Sequence[Sheet]) -> str | None:
+def board(sheets: Sequence[WorkspaceReport]) -> str | None:
     """The canvas of clusters; None without a cluster."""
     found = [
         Board(f"{sheet.workspace}: {label}" if len(sheets) > 1 else label, paths[:CARDS])
@@ -101,7 +101,7 @@ def board(sheets: Sequence[Sheet]) -> str | None:
     return boards(found) if found else None
 
 
-def _head(entries: Sequence[Entry], waiting: int, table: str) -> Iterator[str]:
+def _head(entries: Sequence[ReportEntry], waiting: int, table: str) -> Iterator[str]:
     count = len(entries)
     yield f"> [!summary] {_many(count, 'proposal')} {'waits' if count == 1 else 'wait'} for your answer"
     yield "> Tick a box, and it is done a moment later; put a `-` into it, and you are not asked again. What you leave"
@@ -112,7 +112,7 @@ def _head(entries: Sequence[Entry], waiting: int, table: str) -> Iterator[str]:
     yield ""
 
 
-def _warned(sheets: Iterable[Sheet]) -> Iterator[str]:
+def _warned(sheets: Iterable[WorkspaceReport]) -> Iterator[str]:
     told = [f"{shown(sheet.workspace)}: {shown(one, 300)}" for sheet in sheets for one in sheet.degraded]
     if told:
         yield "> [!warning] Not all could be looked at"
@@ -120,7 +120,7 @@ def _warned(sheets: Iterable[Sheet]) -> Iterator[str]:
         yield ""
 
 
-def _overview(entries: Sequence[Entry]) -> list[str]:
+def _overview(entries: Sequence[ReportEntry]) -> list[str]:
     """The proposals about two notes, drawn."""
     pairs = [entry for entry in entries if entry.kind in _ARROWS and len(entry.paths) == 2][:DRAWN]
     if not pairs:
@@ -142,7 +142,9 @@ def _names(paths: Sequence[str]) -> dict[str, str]:
     return {path: stem if named.count(stem) == 1 else path for path, stem in stems.items()}
 
 
-def _section(kind: str, entries: Sequence[Entry], sheets: Sequence[Sheet], *, several: bool) -> Iterator[str]:
+def _section(
+    kind: str, entries: Sequence[ReportEntry], sheets: Sequence[WorkspaceReport], *, several: bool
+) -> Iterator[str]:
     more = sum((sheet.more or {}).get(kind, 0) for sheet in sheets)
     if not entries and not more:
         return
@@ -163,7 +165,7 @@ def _section(kind: str, entries: Sequence[Entry], sheets: Sequence[Sheet], *, se
     yield ""
 
 
-def _says(entry: Entry) -> str:
+def _says(entry: ReportEntry) -> str:
     """What a tick would do, in a sentence."""
     links = [link(path) for path in entry.paths]
     told = [shown(text, 400) for text in entry.would]
@@ -186,7 +188,7 @@ def _says(entry: Entry) -> str:
     return says
 
 
-def _clusters(sheets: Sequence[Sheet], canvas: str, *, several: bool) -> Iterator[str]:
+def _clusters(sheets: Sequence[WorkspaceReport], canvas: str, *, several: bool) -> Iterator[str]:
     found = [(sheet, *cluster) for sheet in sheets for cluster in sheet.clusters[:CLUSTERS]]
     if not found:
         return
@@ -200,7 +202,7 @@ def _clusters(sheets: Sequence[Sheet], canvas: str, *, several: bool) -> Iterato
         yield ""
 
 
-def _orphans(sheets: Sequence[Sheet], *, several: bool) -> Iterator[str]:
+def _orphans(sheets: Sequence[WorkspaceReport], *, several: bool) -> Iterator[str]:
     found = [sheet for sheet in sheets if sheet.orphans]
     if not found:
         return

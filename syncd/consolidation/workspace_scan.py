@@ -74,7 +74,7 @@ class _Captured:
     documents: Sequence[Noted]
     captures: Sequence[Noted]
     number: Mapping[str, int]  # by key: which of the captures it is
-    part: similar_nodes.Part  # the captures that have vectors, by their numbers
+    part: similar_nodes.ComparedNodes  # the captures that have vectors, by their numbers
     neighbours: Neighbours
 
     def texts(self, asked: Sequence[int]) -> dict[int, str]:

@@ -20,7 +20,7 @@ from syncd.history.audited_vault import AuditedVault
 from syncd.jobs.queued_job import Kind
 from syncd.jobs.run_history import RunHistory
 from syncd.jobs.scheduler import Scheduler
-from syncd.jobs.worker import Handler, Work, Worker
+from syncd.jobs.worker import Handler, RunningJob, Worker
 from syncd.remote.branch_sync import TICK_S
 from syncd.state.folder import collect
 from syncd.sync.deep_check import DAY_S
@@ -87,7 +87,7 @@ def worker(opened: OpenParts, agent_access: AgentAccess, tools: Inbox, files: Ha
                 return "the vault's disk is almost full"
         return "" if tools.captures.index.comparable else opened.embedder.problem or "the encoder is not ready yet"
 
-    def note(work: Work) -> str:
+    def note(work: RunningJob) -> str:
         agent_access.workspace(work.job.workspace)  # which may have been deleted meanwhile
         return queued_note.made(tools, work)
 

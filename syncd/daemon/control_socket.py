@@ -44,7 +44,7 @@ class NoDaemon(Unavailable):
     """No daemon answers in this state folder."""
 
 
-class Silent(Unavailable):
+class DaemonSilent(Unavailable):
     """A daemon runs and does not answer in time."""
 
 
@@ -237,7 +237,7 @@ def call(
             _send(client, {"op": operation, "args": dict(arguments)})
             return _outcome(_Lines(client), on_progress, timeout)
         except TimeoutError:
-            raise Silent("the daemon does not answer; `memex status` may tell why, or restart it") from None
+            raise DaemonSilent("the daemon does not answer; `memex status` may tell why, or restart it") from None
         except OSError:
             raise Unavailable("the daemon hung up: it was stopped, or it crashed; its log says more") from None
 

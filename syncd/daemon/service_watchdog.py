@@ -28,7 +28,7 @@ MOVES_S = 900.0  # a pass of the pipe that has not moved for so long is stuck; a
 
 
 @dataclass(frozen=True, slots=True)
-class Vitals:
+class VitalSigns:
     """Where to feel the pulse of a daemon that serves."""
 
     loop: asyncio.AbstractEventLoop
@@ -44,7 +44,7 @@ class ServiceWatchdog:
 
     def __init__(self, manager: Supervisor | None) -> None:
         self._manager = manager
-        self._vitals: Vitals | None = None
+        self._vitals: VitalSigns | None = None
         self._begun = time.monotonic()
         self._ready = False
         self._told = ""
@@ -59,7 +59,7 @@ class ServiceWatchdog:
             self._thread = threading.Thread(target=self._work, name="pulse", daemon=True)
             self._thread.start()
 
-    def serving(self, vitals: Vitals) -> None:
+    def serving(self, vitals: VitalSigns) -> None:
         """Requests are answered; from here on `vitals` are felt."""
         self._vitals = vitals
         self._changed.set()
@@ -89,13 +89,13 @@ class ServiceWatchdog:
                 log.exception("the service manager could not be told how the daemon is")
             self._changed.wait(self._pause(self._manager, self._vitals))
 
-    def _pause(self, manager: Supervisor, vitals: Vitals | None) -> float:
+    def _pause(self, manager: Supervisor, vitals: VitalSigns | None) -> float:
         if vitals is None or not self._ready:
             return OPENING_BEAT_S if vitals is None else 1.0
         beat = BUSY_BEAT_S if vitals.busy() else IDLE_BEAT_S
         return min(beat, manager.watchdog_s / 2) if manager.watchdog_s else beat
 
-    def _beat(self, manager: Supervisor, vitals: Vitals | None) -> None:
+    def _beat(self, manager: Supervisor, vitals: VitalSigns | None) -> None:
         if vitals is None or not (self._ready or vitals.readable()):
             if time.monotonic() - self._begun < OPENING_S:
                 status = "opening the index" if vitals is None else "waiting for the vault: its folder can't be read"
@@ -118,7 +118,7 @@ class ServiceWatchdog:
         self._told = doing
 
 
-def stuck(vitals: Vitals, *, lag_s: float = LAG_S, moves_s: float = MOVES_S) -> str:
+def stuck(vitals: VitalSigns, *, lag_s: float = LAG_S, moves_s: float = MOVES_S) -> str:
     """What does not work any more and won't by itself, or ""."""
     answered = threading.Event()
     try:

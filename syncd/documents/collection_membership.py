@@ -42,7 +42,7 @@ def names_one(tag: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class CollectionName:
     """A name of a collection: what the property says, or a tag."""
 
     name: str
@@ -56,18 +56,18 @@ def texts(value: Any) -> list[str]:
     return [tag for text in found if (tag := text.strip().removeprefix("#"))]
 
 
-def naming(values: Mapping[str, Any], tags: Sequence[str]) -> list[Mention]:
+def naming(values: Mapping[str, Any], tags: Sequence[str]) -> list[CollectionName]:
     """The collections that properties name, as they are written, in the order of the text; `tags` are all of the note's."""
-    by_tag = [Mention(tag[len(COLLECTION_TAG) :], tag=True) for tag in tags if names_one(tag)]
+    by_tag = [CollectionName(tag[len(COLLECTION_TAG) :], tag=True) for tag in tags if names_one(tag)]
     given = values.get(_spelled("collection", values))
     parts = given if isinstance(given, list) else [given]
-    own = [Mention(text, tag=False) for part in parts if (text := as_text(part)) is not None]
+    own = [CollectionName(text, tag=False) for part in parts if (text := as_text(part)) is not None]
     keys = [key.casefold() for key in values]
     before = own and "tags" in keys and keys.index("collection") < keys.index("tags")
     return [*own, *by_tag] if before else [*by_tag, *own]
 
 
-def among(named: Iterable[Mention], known: Sequence[str]) -> list[Mention]:
+def among(named: Iterable[CollectionName], known: Sequence[str]) -> list[CollectionName]:
     """Those of these that name a `known` collection, by the name that it has."""
     folded = (replace(one, name=fold(one.name.strip())) for one in named)
     return [one for one in folded if one.name in known]
@@ -148,24 +148,24 @@ def contested(document: Document | Record) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedCollections:
     """What a note named at a look at it, and the collection that was set last."""
 
-    mentions: frozenset[Mention]
+    mentions: frozenset[CollectionName]
     chosen: str
 
     @classmethod
-    def alone(cls, collection: str) -> Named:
+    def alone(cls, collection: str) -> NamedCollections:
         """A note that named only this one, or none."""
-        return cls(frozenset({Mention(collection, tag=True), Mention(collection, tag=False)}), collection)
+        return cls(frozenset({CollectionName(collection, tag=True), CollectionName(collection, tag=False)}), collection)
 
 
-def latest(mentions: Sequence[Mention], before: Named | None) -> Named:
+def latest(mentions: Sequence[CollectionName], before: NamedCollections | None) -> NamedCollections:
     """Which of the collections that a note names was set last: by what it did not say before; else that of before, else the last."""
     names = [one.name for one in mentions]
     kept = [before.chosen] if before and before.chosen in names else []
     fresh = [one.name for one in mentions if before and one not in before.mentions]
-    return Named(frozenset(mentions), (*names, *kept, *fresh)[-1])
+    return NamedCollections(frozenset(mentions), (*names, *kept, *fresh)[-1])
 
 
 class Filing:
@@ -173,7 +173,7 @@ class Filing:
 
     def __init__(self, known: Sequence[str]) -> None:
         self._known = known
-        self._named: dict[str, Named] = {}
+        self._named: dict[str, NamedCollections] = {}
 
     def look(self, document: Document, raw: bytes, record: Callable[[], Record | None]) -> None:
         """Remember what a note names; `record` is what has been known of it until now."""
@@ -186,7 +186,7 @@ class Filing:
         elif contested(before):
             known = self._named.get(before.path)
         else:
-            known = Named.alone(before.collection)
+            known = NamedCollections.alone(before.collection)
         values = properties(split(decode(raw))[0])
         mentions = among(naming(values, texts(values.get(_spelled("tags", values)))), self._known)
         self._named[document.path] = latest(mentions, known)

@@ -16,8 +16,8 @@ from index.model import Observation, Statement
 from syncd.documents.entity_lines import LARGEST, Item, alone, indentation, inside, read, stated, underline, written
 from syncd.documents.entity_node import (
     ONE_LINE,
-    Numbered,
-    Own,
+    NodeProperties,
+    NumberedObservations,
     checked_content,
     checked_kind,
     checked_name,
@@ -209,9 +209,9 @@ class _Draft:
     def __init__(self, text: str) -> None:
         self.text = text
         self.front, body = split(text)
-        self.own = Own(properties(self.front), [])
+        self.own = NodeProperties(properties(self.front), [])
         self.stated = self.own.last_ordinal()
-        self.found = Numbered(read(body), self.stated)
+        self.found = NumberedObservations(read(body), self.stated)
         self.lines = self.found.page.lines
         self.splices: list[tuple[int, int, list[str]]] = []
         self.unseen = self.found.unsettled
@@ -350,7 +350,7 @@ class _Draft:
 
 def _check(text: str, says: Sequence[Observation], states: Collection[Statement]) -> None:
     """Refuse to return what would be read as something else."""
-    found = Numbered(read(split(text)[1]), 0)
+    found = NumberedObservations(read(split(text)[1]), 0)
     if found.given or found.observations != tuple(says) or set(statements(found.page)) != set(states):
         raise Conflict(
             "the note can't be changed here: a code block or comment in it is not closed, or its lists are not plain ones"

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from syncd.notes.block_ids import BLOCK, Id, apart, confusing, find, without
-from syncd.notes.inline_fields import Field, fields
+from syncd.notes.block_ids import BLOCK, BlockId, apart, confusing, find, without
+from syncd.notes.inline_fields import InlineField, fields
 from syncd.notes.inline_syntax import COMMENT
 
 LARGEST = 10**12 - 1  # ordinal
@@ -35,8 +35,8 @@ class Item:
     behind: int
     lead: str  # its indentation and list mark
     content: str
-    mark: Id | None  # that states its ordinal
-    anchor: Id | None  # that a person's links lead to
+    mark: BlockId | None  # that states its ordinal
+    anchor: BlockId | None  # that a person's links lead to
     place: int | None  # the line in which `mark` stands, or at whose end it belongs; None: on a line of its own
 
 
@@ -56,7 +56,7 @@ class Page:
 
     lines: list[str]
     items: list[Item] = field(default_factory=list)
-    fields: list[tuple[int, Field]] = field(default_factory=list)  # with their lines
+    fields: list[tuple[int, InlineField]] = field(default_factory=list)  # with their lines
     sections: dict[str, Section] = field(default_factory=dict)  # the first one of each name, folded
 
 
@@ -79,7 +79,7 @@ def underline(line: str) -> bool:
     return _UNDERLINE.match(line) is not None
 
 
-def written(lead: str, content: str, ordinal: int, anchor: Id | None = None) -> list[str]:
+def written(lead: str, content: str, ordinal: int, anchor: BlockId | None = None) -> list[str]:
     """The lines (without line ends) of an observation under the list mark `lead`; `content` has LF, and no white space around it."""
     first, *others = content.split("\n")
     if not others and not confusing(first):
@@ -101,12 +101,12 @@ def stated(line: str, item: Item, ordinal: int) -> str:
     return f"{text} ^o{ordinal}{end}"
 
 
-def alone(lead: str, content: str, ordinal: int, anchor: Id | None = None) -> list[str]:
+def alone(lead: str, content: str, ordinal: int, anchor: BlockId | None = None) -> list[str]:
     """The ids on a line of their own, as they end an item."""
     return [*([""] if apart(content.split("\n")) else []), f"{' ' * (len(lead) + 1)}{_ids(ordinal, anchor)}"]
 
 
-def _ids(ordinal: int, anchor: Id | None) -> str:
+def _ids(ordinal: int, anchor: BlockId | None) -> str:
     return f"^o{ordinal} {anchor.text}" if anchor else f"^o{ordinal}"
 
 
@@ -258,9 +258,9 @@ def _item(lines: list[str], first: int, text: str, found: re.Match[str]) -> Item
     mark, anchor = find(inner, paragraph)
     content = without(inner, [id for id in (mark, anchor) if id])
 
-    def placed(id: Id) -> Id:
+    def placed(id: BlockId) -> BlockId:
         before = len(lines[first + id.line].rstrip("\r\n")) - len(inner[id.line])
-        return Id(first + id.line, before + id.start, before + id.end, id.text)
+        return BlockId(first + id.line, before + id.start, before + id.end, id.text)
 
     place = mark.line if mark else anchor.line if anchor else paragraph - 1 if paragraph else None
     return Item(

@@ -83,8 +83,8 @@ def node(front_values: Mapping[str, Any], body: str, path: str) -> tuple[Node, l
 def node_of(front_values: Mapping[str, Any], page: Page, path: str) -> tuple[Node, list[Defect]]:
     """The same of a body that has been read."""
     defects: list[Defect] = []
-    own = Own(front_values, defects)
-    found = Numbered(page, own.last_ordinal())
+    own = NodeProperties(front_values, defects)
+    found = NumberedObservations(page, own.last_ordinal())
     if found.repeated:
         named = ", ".join(f"^o{ordinal}" for ordinal in found.repeated)
         defects.append(Defect("repeated-ordinal", f"more than one observation is marked {named}; the first keeps it"))
@@ -108,7 +108,7 @@ def node_of(front_values: Mapping[str, Any], page: Page, path: str) -> tuple[Nod
     return said, defects
 
 
-class Own:
+class NodeProperties:
     """The properties of a node, found whatever their letter case."""
 
     def __init__(self, values: Mapping[str, Any], defects: list[Defect]) -> None:
@@ -150,7 +150,7 @@ class Own:
         return 0
 
 
-class Numbered:
+class NumberedObservations:
     """The observations of a page with their ordinals: as stated, else the next ones in the order of their lines."""
 
     def __init__(self, page: Page, last: int) -> None:

@@ -39,7 +39,7 @@ ABOUT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class FileFacts:
     """What is known of a file whose text was read."""
 
     media_type: str
@@ -51,7 +51,7 @@ class Facts:
     warnings: tuple[str, ...] = ()  # what else of it could not be read, in sentences
 
 
-def about(facts: Facts, path: str | None, name: str | None = None) -> dict[str, PropertyValue]:
+def about(facts: FileFacts, path: str | None, name: str | None = None) -> dict[str, PropertyValue]:
     """The properties that say it; `path` is where the file lies, None when the note is all that is kept of it.
 
     `name` is what it would be called if that name were free; None: it is called that."""
@@ -115,7 +115,7 @@ def untouched(raw: bytes) -> bool:
     return stated(text).get("text_sha256") == sha256(split(text)[1])
 
 
-def revised(raw: bytes, facts: Facts, path: str, *, updated_at: str, version: int) -> str:
+def revised(raw: bytes, facts: FileFacts, path: str, *, updated_at: str, version: int) -> str:
     """The note after its file has changed. Raises FrontmatterError when its properties can't be changed by line."""
     text = decode(raw)
     changes = dict.fromkeys(ABOUT) | about(facts, path) | {"updated_at": updated_at, "version": version}

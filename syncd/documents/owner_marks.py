@@ -106,16 +106,18 @@ def persons(front: str) -> dict[str, list[Any]]:
 LEAST_FILLED: Final = 4_000  # bytes, in which nothing is too much
 
 
-class Marked(Conflict):
+class MarkedByOwner(Conflict):
     """A person has marked the note: it is theirs, and is about to move."""
 
 
-def overreach(was: str | None, now: str | None, *, node: bool) -> Marked | InvalidArgument | ResourceExhausted | None:
+def overreach(
+    was: str | None, now: str | None, *, node: bool
+) -> MarkedByOwner | InvalidArgument | ResourceExhausted | None:
     """What an agent is told that would have a note say `now` what it did not (`was`); None = it may. None as text: no note.
 
     A `node` is never promoted, so that somebody has ticked it keeps nobody from writing to it."""
     if was is not None and not node and marks(was).promote:
-        return Marked(EDITED, retryable=True)
+        return MarkedByOwner(EDITED, retryable=True)
     if now is None:
         return None
     try:
@@ -123,7 +125,7 @@ def overreach(was: str | None, now: str | None, *, node: bool) -> Marked | Inval
     except FrontmatterError as error:
         if error.defect == "frontmatter-too-large":
             return too_large()
-        return Marked(EDITED, retryable=True)  # nobody can tell what it says of the person's keys
+        return MarkedByOwner(EDITED, retryable=True)  # nobody can tell what it says of the person's keys
     changed = [key for key in {**before, **after} if before.get(key) != after.get(key)]
     if changed:
         return InvalidArgument(f"the property {changed[0]!r} is the owner's alone, and no agent sets it")

@@ -27,7 +27,7 @@ from syncd.notes.inline_syntax import is_tag, wikilinks
 from syncd.notes.markdown_outline import outline
 from syncd.notes.property_reader import Properties, as_text, as_time, for_the_person
 from syncd.notes.secret_patterns import defects as secrets_in
-from syncd.vault.location import INBOX, Place, place
+from syncd.vault.location import INBOX, NoteLocation, place
 
 TYPES = frozenset({"note", "file", "entity"})
 _TEMPLATE = re.compile(r"\{\{[^{}\r\n]*+\}\}|<%[^%\r\n]*+%>")
@@ -211,7 +211,7 @@ class _Owned:
 
     Keys are found whatever their letter case, an exact one first, because in Obsidian they are one property."""
 
-    def __init__(self, values: Mapping[str, Any], where: Place, defects: list[Defect]) -> None:
+    def __init__(self, values: Mapping[str, Any], where: NoteLocation, defects: list[Defect]) -> None:
         self.values, self.where, self.defects = values, where, defects
         self.names = {key.casefold(): key for key in reversed(list(values))}  # the first, as an edit of it finds it
         self.names.update({key: key for key in values})

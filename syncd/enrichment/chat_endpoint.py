@@ -36,7 +36,7 @@ _TAG = re.compile(r"[\w/-]{1,40}")  # tags are of notes too, and stand among the
 _THOUGHT, _THOUGHT_END, _FENCE = "<think>", "</think>", "```"
 
 
-class Chat:
+class ChatEndpoint:
     """Keeps connections open to one endpoint; safe to use from several threads."""
 
     def __init__(self, base_url: str, model: str, *, key: str = "", timeout_s: float = 8.0) -> None:

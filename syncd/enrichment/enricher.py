@@ -24,7 +24,7 @@ from index.text.sentences import cut, plain, prose
 from index.text.summary_and_tags import NOTHING, SUMMARY, Enrichment, checked, enrichment
 from index.text.tags import MOST
 from syncd.documents.collection_membership import retagged
-from syncd.enrichment.chat_endpoint import Chat
+from syncd.enrichment.chat_endpoint import ChatEndpoint
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.notes.front_matter import decode, edit, encode, split
 from syncd.notes.secret_patterns import redacted
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class EnrichmentResult:
     """What was found for one note; `owed`: it failed, and is to be tried again."""
 
     enrichment: Enrichment
@@ -89,20 +89,20 @@ class Enricher:
 
     # For a capture
 
-    def begin(self, document: Document) -> Callable[[], Found]:
+    def begin(self, document: Document) -> Callable[[], EnrichmentResult]:
         """Begin to read `document`, beside whatever the caller does. The answer is had by a call, which never raises."""
         if self.by == "off" or (document.summary and document.tags):
-            return lambda: Found(NOTHING)
+            return lambda: EnrichmentResult(NOTHING)
         try:
             future = self._pool.submit(self.find, document, self.vocabulary(document.workspace))
         except (MemexError, RuntimeError) as error:  # the catalog fails, or the pool is closed
             log.warning("enrichment could not begin: %s", error)
-            return lambda: Found(NOTHING, owed=True)
+            return lambda: EnrichmentResult(NOTHING, owed=True)
         return partial(self._awaited, future)
 
-    def _awaited(self, future: Future[Enrichment]) -> Found:
+    def _awaited(self, future: Future[Enrichment]) -> EnrichmentResult:
         try:
-            return Found(future.result((self._settings.timeout_s + LATE_S) if self._chat else LOCAL_S))
+            return EnrichmentResult(future.result((self._settings.timeout_s + LATE_S) if self._chat else LOCAL_S))
         except Unavailable as error:
             self._failed(error.message)
         except TooLate:
@@ -110,7 +110,7 @@ class Enricher:
         except Exception as error:  # the top of what runs in the thread: no defect in it may cost somebody a capture
             log.exception("enrichment failed")
             self.problem = f"enrichment failed ({type(error).__name__}, see the log)"
-        return Found(NOTHING, owed=True)
+        return EnrichmentResult(NOTHING, owed=True)
 
     # For whoever may fail
 
@@ -242,12 +242,12 @@ def filled(
     return raw, read(raw, document.path, mtime_ms=document.created_at)
 
 
-def _chat(settings: EnrichSettings) -> Chat:
+def _chat(settings: EnrichSettings) -> ChatEndpoint:
     if not settings.base_url or not settings.model:
         raise InvalidArgument(
             'enrich.by = "endpoint" needs enrich.base_url and enrich.model; or set enrich.by = "local"'
         )
-    return Chat(settings.base_url, settings.model, key=_key(settings), timeout_s=settings.timeout_s)
+    return ChatEndpoint(settings.base_url, settings.model, key=_key(settings), timeout_s=settings.timeout_s)
 
 
 def _key(settings: EnrichSettings) -> str:

@@ -22,7 +22,7 @@ KEPT: Final = 1_000  # drafts
 
 
 @dataclass(slots=True)
-class Asking:
+class SummaryDrafts:
     """Asks for the drafts of one report; `kept` holds those of earlier ones, by what was asked about."""
 
     enricher: Enricher

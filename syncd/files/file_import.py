@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 from syncd.documents.file_names import droppable
 from syncd.documents.file_types import KNOWN
 from syncd.files.conversion.converter import Limits, converted, kind_of
-from syncd.files.file_note_writer import Converter, Order
+from syncd.files.file_note_writer import Converter, FileOrder
 from syncd.files.imported_files import ImportedFiles
 from syncd.files.inbox_file_scanner import InboxFileScanner
 from syncd.files.inbox_files import InboxFiles
 from syncd.files.uploaded_files import UploadedFiles
 from syncd.jobs.queue import Queue
-from syncd.jobs.worker import Handler, Work
+from syncd.jobs.worker import Handler, RunningJob
 from syncd.vault.listing import Wanted
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ def filing(tools: Inbox, sync: Sync, queue: Queue, handled: ImportedFiles, setti
     )
     sync.on_listing(dropped.seen)
 
-    def handler(work: Work) -> str:
+    def handler(work: RunningJob) -> str:
         job = work.job
-        order = Order(job.id, job.workspace, job.planned, job.given, work.staged, work.progress, work.stopping)
+        order = FileOrder(job.id, job.workspace, job.planned, job.given, work.staged, work.progress, work.stopping)
         lies = job.key == OWNER and work.staged is None and "path" in job.given
         return inplace.read(order) if lies else files.store(order)
 

@@ -16,16 +16,16 @@ from index.errors import InvalidArgument, NotFound, Unavailable
 from index.model import Document, Record
 from index.scope.index import Index
 from index.scope.prepared_document import Prepared
-from syncd.captures.writer import ROUNDS, UNWRITTEN, Missed, attempt
+from syncd.captures.writer import ROUNDS, UNWRITTEN, MissedAttempt, attempt
 from syncd.documents.capture_note import composed, properties_of
 from syncd.documents.collection_membership import filed, names_one
 from syncd.documents.file_names import last_name
-from syncd.documents.file_note import Facts, about, clean, taken_in
+from syncd.documents.file_note import FileFacts, about, clean, taken_in
 from syncd.files.conversion.converter import HEAD, Converted
 from syncd.notes.front_matter import PropertyValue, encode
 from syncd.notes.tag_names import tag_of
 from syncd.vault.location import FILES, namespace_path
-from syncd.vault.vault import Sum
+from syncd.vault.vault import FileDigest
 
 if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
@@ -44,7 +44,7 @@ class Converter:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class FileOrder:
     """What one job asks for. `given`: name, title, tags, collection, namespace, source; of a file of the vault its path."""
 
     id: str
@@ -62,13 +62,13 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PlannedNote:
     """A note that is to be."""
 
-    order: Order
+    order: FileOrder
     folder: str
     name: str  # its base name, if that is free
-    facts: Facts
+    facts: FileFacts
 
 
 Noted: TypeAlias = Callable[[str], bool]  # whether a note of the vault has this folded base name
@@ -81,7 +81,7 @@ def folder_of(tools: Inbox, workspace: str, namespace: str) -> str:
     return "/".join(filter(None, (tools.inbox, workspace, namespace_path(namespace), FILES)))
 
 
-def done(tools: Inbox, order: Order, folder: str) -> bool:
+def done(tools: Inbox, order: FileOrder, folder: str) -> bool:
     """Whether a run before this one made the document. Unavailable while its note is there and not indexed yet."""
     index, vault = tools.captures.index, tools.vault
     if index.record(order.planned, order.workspace) is not None:
@@ -97,17 +97,17 @@ def done(tools: Inbox, order: Order, folder: str) -> bool:
     return False
 
 
-def facts(converter: Converter, order: Order, source: Path, name: str, found: Sum) -> Facts:
+def facts(converter: Converter, order: FileOrder, source: Path, name: str, found: FileDigest) -> FileFacts:
     """What the file says. InvalidArgument or ResourceExhausted when it can't be read, Unavailable when nothing could."""
     order.progress(0, 1, "reading")
     with source.open("rb") as file:
         head = file.read(HEAD)
     read = converter.read(source, converter.kind(name, head), order.stopping)
     size, text = found.stat.size, clean(read.text)
-    return Facts(read.media_type, size, found.digest, text, read.pages, read.cut, read.warnings)
+    return FileFacts(read.media_type, size, found.digest, text, read.pages, read.cut, read.warnings)
 
 
-def noted(tools: Inbox, taken: Noted, wish: Wish, path: str | None, note: str) -> Record | None:
+def noted(tools: Inbox, taken: Noted, wish: PlannedNote, path: str | None, note: str) -> Record | None:
     """Write the note of the file at `path` (None: the note is all of it) and make it findable.
 
     None when its name went to another note meanwhile."""
@@ -130,14 +130,14 @@ def noted(tools: Inbox, taken: Noted, wish: Wish, path: str | None, note: str) -
 
     for _ in range(ROUNDS):
         outcome = attempt(tools, encode(text), document, now=now, prepare=prepared, finding=finding, taken=taken)
-        if outcome is Missed.TAKEN:
+        if outcome is MissedAttempt.TAKEN:
             return None
-        if outcome is not Missed.SWITCHED:
+        if outcome is not MissedAttempt.SWITCHED:
             return outcome
     raise Unavailable("the index was being switched all the while; the file is gone on with later", retryable=True)
 
 
-def _composed(tools: Inbox, wish: Wish, path: str | None, note: str, now: int) -> tuple[str, Document]:
+def _composed(tools: Inbox, wish: PlannedNote, path: str | None, note: str, now: int) -> tuple[str, Document]:
     """The note's text, and the document that it is."""
     order, given = wish.order, wish.order.given
     collection, tags = filed(given.get("collection"), given.get("tags") or (), tools.collections)

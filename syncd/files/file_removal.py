@@ -16,13 +16,13 @@ from index.model import Record
 from syncd.captures.writer import still, undoing, unnamed
 from syncd.documents.file_note import digest_of
 from syncd.files.inbox_file_scanner import SOURCE
-from syncd.vault.vault import Sum
+from syncd.vault.vault import FileDigest
 
 if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
 
 
-def stored_file(tools: Inbox, note: str, raw: bytes) -> tuple[str, Sum] | None:
+def stored_file(tools: Inbox, note: str, raw: bytes) -> tuple[str, FileDigest] | None:
     """The file that goes with the note of these bytes, as it is now; None when there is none to go with it.
 
     Raises Unavailable when that can't be told just now."""
@@ -63,7 +63,7 @@ def deleted(tools: Inbox, find: Callable[[], Record]) -> Record:
 
 
 @contextmanager
-def without(tools: Inbox, stored: tuple[str, Sum] | None) -> Iterator[None]:
+def without(tools: Inbox, stored: tuple[str, FileDigest] | None) -> Iterator[None]:
     """Have the file gone, if there is one; it is back when the block fails."""
     if stored is None:
         yield

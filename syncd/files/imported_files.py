@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from index.model import Stat
 from syncd.state.ledger import Ledger
-from syncd.vault.vault import Sum
+from syncd.vault.vault import FileDigest
 
 
 class ImportedFiles:
@@ -18,12 +18,12 @@ class ImportedFiles:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._lock = threading.Lock()
-        self._known: dict[str, Sum] = {
-            path: Sum(digest, Stat(size, mtime_ns, 0))
+        self._known: dict[str, FileDigest] = {
+            path: FileDigest(digest, Stat(size, mtime_ns, 0))
             for path, digest, size, mtime_ns in ledger.rows("SELECT path, digest, size, mtime_ns FROM handled")
         }
 
-    def get(self, path: str) -> Sum | None:
+    def get(self, path: str) -> FileDigest | None:
         """What the file at `path` held when it was read; its inode is not kept."""
         with self._lock:
             return self._known.get(path)
@@ -33,7 +33,7 @@ class ImportedFiles:
         with self._lock:
             return list(self._known)
 
-    def put(self, path: str, found: Sum, document_id: str) -> None:
+    def put(self, path: str, found: FileDigest, document_id: str) -> None:
         """The file at `path` was read, or is about to be, for this document."""
         stat = found.stat
         with self._ledger.writing():
@@ -42,7 +42,7 @@ class ImportedFiles:
                 (path, found.digest, stat.size, stat.mtime_ns, document_id),
             )
         with self._lock:
-            self._known[path] = Sum(found.digest, Stat(stat.size, stat.mtime_ns, 0))
+            self._known[path] = FileDigest(found.digest, Stat(stat.size, stat.mtime_ns, 0))
 
     def forget(self, paths: Iterable[str]) -> None:
         """These files are gone."""

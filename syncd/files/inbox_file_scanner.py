@@ -21,7 +21,7 @@ from syncd.indexes.index_builds import ScopeIndex
 from syncd.vault.listing import Listing
 from syncd.vault.location import place
 from syncd.vault.path_rules import below
-from syncd.vault.vault import Sum, Vault
+from syncd.vault.vault import FileDigest, Vault
 
 EVERY_S: Final = 5.0  # between two looks at what waits
 SOURCE: Final = "inbox"  # of a document that nobody uploaded
@@ -126,7 +126,7 @@ class InboxFileScanner:
         with self._lock:
             self._forget(path)
 
-    def _read(self, path: str, found: Sum) -> str | None:
+    def _read(self, path: str, found: FileDigest) -> str | None:
         """The document that holds the text of these bytes: one that another machine made, say."""
         for record in self._captures.index.of_file(path):
             with suppress(NotFound):

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 from index.errors import Conflict, NotFound, Unavailable
 from index.model import Record
 from index.names import fold
-from syncd.captures.batch_writer import Change, Drafts, carried_out
+from syncd.captures.batch_writer import Change, NoteDrafts, carried_out
 from syncd.captures.writer import alone, unnamed
 from syncd.documents.file_names import ending, home, linked, numbered
-from syncd.documents.file_note import Facts, digest_of, revised, untouched
-from syncd.files.file_note_writer import Converter, Noted, Order, Wish, done, facts, noted
+from syncd.documents.file_note import FileFacts, digest_of, revised, untouched
+from syncd.files.file_note_writer import Converter, FileOrder, Noted, PlannedNote, done, facts, noted
 from syncd.files.imported_files import ImportedFiles
 from syncd.notes.front_matter import FrontmatterError, edit, encode
 from syncd.notes.timestamps import iso
 from syncd.uploads.chunk_files import spare
 from syncd.vault.location import place
-from syncd.vault.taken_names import Beside
-from syncd.vault.vault import Sum
+from syncd.vault.taken_names import OtherFileNames
+from syncd.vault.vault import FileDigest
 
 if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
@@ -38,7 +38,7 @@ class InboxFiles:
         self,
         tools: Inbox,
         handled: ImportedFiles,
-        beside: Beside,
+        beside: OtherFileNames,
         converter: Converter,
         taken: Noted,
         *,
@@ -48,7 +48,7 @@ class InboxFiles:
         self._tools, self._handled, self._beside, self._converter = tools, handled, beside, converter
         self._taken, self._scratch, self._free = taken, scratch, free
 
-    def read(self, order: Order) -> str:
+    def read(self, order: FileOrder) -> str:
         """Carry a job out; the id of the document that the file has now. Raises what kept it from that."""
         path = str(order.given["path"])
         where = place(path, self._tools.inbox)
@@ -63,7 +63,7 @@ class InboxFiles:
                 self._handled.put(path, found, id)
                 return id
 
-    def _document(self, order: Order, folder: str, path: str, copy: Path, found: Sum) -> str:
+    def _document(self, order: FileOrder, folder: str, path: str, copy: Path, found: FileDigest) -> str:
         if records := self._tools.captures.index.of_file(path):
             return self._revise(records[0], path, order, copy, found)
         if moved := self._moved(path, order.workspace, found.digest):
@@ -71,7 +71,7 @@ class InboxFiles:
         if done(self._tools, order, folder):
             return order.planned
         name = path.rpartition("/")[2]
-        wish = Wish(order, folder, name, facts(self._converter, order, copy, name, found))
+        wish = PlannedNote(order, folder, name, facts(self._converter, order, copy, name, found))
         for candidate in numbered(name, ending(name, self._converter.known)):
             folded = fold(candidate)
             with self._beside.reserved(folded) as ours:
@@ -83,7 +83,7 @@ class InboxFiles:
 
     # The note that the file has already
 
-    def _revise(self, record: Record, path: str, order: Order, copy: Path, found: Sum) -> str:
+    def _revise(self, record: Record, path: str, order: FileOrder, copy: Path, found: FileDigest) -> str:
         """Put the file's new text in place of the old one."""
         with unnamed(record.path):
             raw, _ = self._tools.vault.read(record.path)
@@ -93,8 +93,8 @@ class InboxFiles:
                 carried_out(self._tools, partial(self._revision, record.path, path, said))
         return record.id
 
-    def _revision(self, note: str, path: str, said: Facts, _: object) -> tuple[list[Change], None]:
-        drafts = Drafts(self._tools.vault)
+    def _revision(self, note: str, path: str, said: FileFacts, _: object) -> tuple[list[Change], None]:
+        drafts = NoteDrafts(self._tools.vault)
         raw = encode(drafts.text(note))
         if digest_of(raw) == said.digest:
             return [], None
@@ -125,7 +125,7 @@ class InboxFiles:
         return None
 
     def _pointed(self, note: str, path: str, _: object) -> tuple[list[Change], None]:
-        drafts = Drafts(self._tools.vault)
+        drafts = NoteDrafts(self._tools.vault)
         try:
             drafts.put(note, edit(drafts.text(note), {"file": linked(path)}))
         except FrontmatterError as error:
@@ -140,7 +140,7 @@ class InboxFiles:
             return True
 
     @contextmanager
-    def _copied(self, order: Order, path: str) -> Iterator[tuple[Path, Sum]]:
+    def _copied(self, order: FileOrder, path: str) -> Iterator[tuple[Path, FileDigest]]:
         """The file as it is at one moment: what is read is what was measured, and no link can take its place."""
         copy = self._scratch / f".{order.id}.copy"  # hidden: no truth that a backup would take along
         try:
@@ -148,7 +148,7 @@ class InboxFiles:
         finally:
             copy.unlink(missing_ok=True)
 
-    def _copy(self, path: str, target: Path) -> Sum:
+    def _copy(self, path: str, target: Path) -> FileDigest:
         stat = self._tools.vault.stat(path)
         if stat is None:
             raise NotFound("the file is no longer there")

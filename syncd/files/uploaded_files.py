@@ -17,12 +17,12 @@ from index.names import fold
 from syncd.captures.writer import unnamed
 from syncd.documents.file_names import ending, note_name, numbered, stored_name
 from syncd.documents.file_types import MARKDOWN
-from syncd.files.file_note_writer import Converter, Noted, Order, Wish, done, facts, folder_of, noted
+from syncd.files.file_note_writer import Converter, FileOrder, Noted, PlannedNote, done, facts, folder_of, noted
 from syncd.files.imported_files import ImportedFiles
 from syncd.uploads.chunk_files import spare
 from syncd.vault.atomic_write import seen
-from syncd.vault.taken_names import Beside
-from syncd.vault.vault import Sum
+from syncd.vault.taken_names import OtherFileNames
+from syncd.vault.vault import FileDigest
 
 if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
@@ -35,12 +35,19 @@ class UploadedFiles:
     """Takes uploaded files in, for all workspaces. Safe from any thread. `free` bytes of the vault's disk stay free."""
 
     def __init__(
-        self, tools: Inbox, handled: ImportedFiles, beside: Beside, converter: Converter, taken: Noted, *, free: int
+        self,
+        tools: Inbox,
+        handled: ImportedFiles,
+        beside: OtherFileNames,
+        converter: Converter,
+        taken: Noted,
+        *,
+        free: int,
     ) -> None:
         self._tools, self._handled, self._beside, self._converter = tools, handled, beside, converter
         self._taken, self._free = taken, free
 
-    def store(self, order: Order) -> str:
+    def store(self, order: FileOrder) -> str:
         """Carry a job out; the id of its document. Raises what kept it from that; a file that can't be read is kept."""
         folder = folder_of(self._tools, order.workspace, str(order.given.get("namespace") or "default"))
         if done(self._tools, order, folder):
@@ -56,11 +63,11 @@ class UploadedFiles:
                 self._kept(order, folder, source, found)
             raise
         if said.media_type == MARKDOWN and not said.cut:
-            return self._note(Wish(order, folder, note_name(order.name), said))
+            return self._note(PlannedNote(order, folder, note_name(order.name), said))
         name = stored_name(order.name, said.media_type, self._converter.known)
-        return self._pair(Wish(order, folder, name, said), source, found)
+        return self._pair(PlannedNote(order, folder, name, said), source, found)
 
-    def _pair(self, wish: Wish, source: Path, found: Sum) -> str:
+    def _pair(self, wish: PlannedNote, source: Path, found: FileDigest) -> str:
         """The file, and the note beside it."""
         tools = self._tools
         with closing(self._homes(wish.folder, wish.name, found)) as homes:
@@ -74,7 +81,7 @@ class UploadedFiles:
                 self._handled.forget([path])
         raise AssertionError
 
-    def _kept(self, order: Order, folder: str, source: Path, found: Sum) -> None:
+    def _kept(self, order: FileOrder, folder: str, source: Path, found: FileDigest) -> None:
         """The file without a note; the next try finds it there."""
         name = stored_name(order.name, "", self._converter.known)
         with closing(self._homes(folder, name, found)) as homes:
@@ -82,7 +89,7 @@ class UploadedFiles:
             if not there:
                 self._put(path, order, source, found)
 
-    def _note(self, wish: Wish) -> str:
+    def _note(self, wish: PlannedNote) -> str:
         """An uploaded note becomes a note: nothing lies beside it."""
         for name in numbered(wish.name, ""):
             with self._beside.reserved(fold(name)) as ours:
@@ -92,7 +99,7 @@ class UploadedFiles:
                     return record.id
         raise AssertionError
 
-    def _put(self, path: str, order: Order, source: Path, found: Sum) -> None:
+    def _put(self, path: str, order: FileOrder, source: Path, found: FileDigest) -> None:
         """Store the file; whoever looks for files to read knows of it before it is there."""
         with suppress(OSError):  # the vault is away, and says so itself
             if not spare(self._tools.vault.root, found.stat.size, free=self._free):
@@ -107,9 +114,9 @@ class UploadedFiles:
             self._handled.forget([path])
             raise Unavailable("the file's name was taken just now; another is looked for", retryable=True) from error
         self._beside.put(path)
-        self._handled.put(path, Sum(found.digest, stat), order.planned)
+        self._handled.put(path, FileDigest(found.digest, stat), order.planned)
 
-    def _homes(self, folder: str, name: str, found: Sum) -> Generator[tuple[str, bool]]:
+    def _homes(self, folder: str, name: str, found: FileDigest) -> Generator[tuple[str, bool]]:
         """Where the file may go, and whether it lies there since a run before this one; each is nobody else's meanwhile."""
         for candidate in numbered(name, ending(name, self._converter.known)):
             path, folded = f"{folder}/{candidate}", fold(candidate)
@@ -122,7 +129,7 @@ class UploadedFiles:
                 elif not others:
                     yield path, False
 
-    def _left(self, path: str, found: Sum) -> bool:
+    def _left(self, path: str, found: FileDigest) -> bool:
         """Whether this very file lies at `path`, and no note speaks of it."""
         if self._tools.captures.index.of_file(path):
             return False
@@ -133,7 +140,7 @@ class UploadedFiles:
         return False
 
 
-def _measured(source: Path) -> Sum:
+def _measured(source: Path) -> FileDigest:
     """The digest and size of an uploaded file."""
     digest = hashlib.sha256()
     try:
@@ -145,4 +152,4 @@ def _measured(source: Path) -> Sum:
         raise NotFound("the uploaded file is no longer there; upload it again") from error
     except OSError as error:
         raise Unavailable(f"the uploaded file can't be read: {error.strerror}", retryable=True) from error
-    return Sum(digest.hexdigest(), Stat(stat.size, UNPUT, 0))
+    return FileDigest(digest.hexdigest(), Stat(stat.size, UNPUT, 0))

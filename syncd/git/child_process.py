@@ -22,7 +22,7 @@ _LOOK_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class ProcessResult:
     """How a program ended."""
 
     code: int
@@ -40,7 +40,7 @@ def apart(
     stop: threading.Event | None = None,
     keep: Collection[int] = (),
     out: IO[bytes] | None = None,
-) -> Done:
+) -> ProcessResult:
     """Run `command` with `given` on its standard input; `keep` are open files that it inherits, `out` is one it writes to.
 
     With `limit_s` it and all that it started are ended after so many seconds, or once `stop` is set."""
@@ -63,7 +63,7 @@ def apart(
         code = process.wait()
         own.seek(0)
         err.seek(0)
-        return Done(code, own.read(), err.read().decode("utf-8", "replace"), late)
+        return ProcessResult(code, own.read(), err.read().decode("utf-8", "replace"), late)
 
 
 def _ended(process: subprocess.Popen[bytes], end: float, stop: threading.Event | None) -> bool:

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any
 
 from index.errors import Conflict, Unavailable
-from syncd.git.child_process import Done, apart
+from syncd.git.child_process import ProcessResult, apart
 from syncd.git.repository_folder import common, looks, own, stat
 from syncd.git.repository_state import REWRITTEN, RepositoryState, advice, tied
 from syncd.git.stale_locks import stale
@@ -61,7 +61,7 @@ class GitPosition:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class GitResult:
     """How a command of Git ended, what it wrote and what it complained of."""
 
     status: int
@@ -209,7 +209,7 @@ class Repository:
             except _git().exc.GitError:
                 return None
 
-    def apart(self, *words: str, environ: Mapping[str, str] | None = None, **how: Any) -> Done:
+    def apart(self, *words: str, environ: Mapping[str, str] | None = None, **how: Any) -> ProcessResult:
         """Run Git in a session of its own; `how` is of `apart`. Words are constants of our code, or hex and names that Git told."""
         command = ["git", "-C", self.vault, *(part for option in _OPTIONS for part in ("-c", option)), *words]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
@@ -222,7 +222,7 @@ class Repository:
         given: bytes = b"",
         env: Mapping[str, str] | None = None,
         out: IO[bytes] | None = None,
-    ) -> Ran:
+    ) -> GitResult:
         """Run a command that may change something, however long it takes: a write that is cut short leaves locks.
 
         Command and options are constants of our code or hex of Git's. What it writes goes to `out`, if there is one."""
@@ -241,8 +241,8 @@ class Repository:
                     strip_newline_in_stdout=False,
                 )
             except _git().exc.GitError as failure:
-                return Ran(127, b"", _words(failure))
-        return Ran(int(status), b"" if out else told, str(err))
+                return GitResult(127, b"", _words(failure))
+        return GitResult(int(status), b"" if out else told, str(err))
 
     def blob(self, name: str) -> bytes | None:
         """What is in a file that Git holds under this name, in hex; None when it has none."""

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from index.graph.unlinked_names import Gap, find
+from index.graph.unlinked_names import UnlinkedName, find
 from index.graph.vertex import Edge, Vertex, file_key, name_key
 from index.text.key_terms import Reader, label
 from index.text.summary_draft import draft
 from syncd.graph import similar_nodes
-from syncd.graph.missing_relations import Candidate, Evidence, Likeness, candidate, mentions, pairs
-from syncd.graph.similar_nodes import Aggregates, Cosine, Part
+from syncd.graph.missing_relations import Candidate, Evidence, MeaningSimilarity, candidate, mentions, pairs
+from syncd.graph.similar_nodes import Aggregates, ComparedNodes, Cosine
 from syncd.notes.secret_patterns import redacted
 
 LIMIT: Final = 20  # of each list, unless more is asked for
@@ -31,7 +31,7 @@ Drafter: TypeAlias = Callable[[Vertex, Sequence[str]], str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class UnsummarizedNode:
     """A node that was never summarised, or not since its last observation."""
 
     name: str
@@ -42,7 +42,7 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class Stale:
+class StaleSummary:
     """A node whose summary is owed, with a draft of it."""
 
     name: str
@@ -65,7 +65,7 @@ class Cluster:
 class Report(Generic[E]):
     """All of it; `of` counts what there was before the lists were cut, `degraded` says what kept it from being whole."""
 
-    stale: tuple[Stale, ...]
+    stale: tuple[StaleSummary, ...]
     candidates: tuple[Candidate, ...]
     orphans: tuple[Vertex, ...]
     clusters: tuple[Cluster, ...]
@@ -74,10 +74,10 @@ class Report(Generic[E]):
     degraded: tuple[str, ...] = ()
 
 
-def pending(vertices: Sequence[Vertex]) -> list[Pending]:
+def pending(vertices: Sequence[Vertex]) -> list[UnsummarizedNode]:
     """The nodes whose summary is owed: most observations first, then the latest."""
     found = [
-        Pending(
+        UnsummarizedNode(
             one.name,
             one.entity_type,
             one.observations,
@@ -96,7 +96,7 @@ def gaps(
     edges: Sequence[Edge],
     *,
     places: Mapping[str, int],
-) -> list[Gap]:
+) -> list[UnlinkedName]:
     """The nodes that are named in others' observations without a relation. `observations`: by path, in order."""
     related = {(edge.source, edge.target) for edge in edges}
     nodes = [(one.name, (*one.aliases, file_key(one)), observations.get(one.path, ())) for one in vertices]
@@ -168,7 +168,11 @@ def _near(vertices: Sequence[Vertex], edges: Sequence[Edge]) -> list[frozenset[i
 
 
 def _evidence(
-    vertices: Sequence[Vertex], texts: Texts, near: Sequence[frozenset[int]], named: Sequence[Gap], reader: Reader
+    vertices: Sequence[Vertex],
+    texts: Texts,
+    near: Sequence[frozenset[int]],
+    named: Sequence[UnlinkedName],
+    reader: Reader,
 ) -> Evidence:
     """What is known of all nodes. `texts`: the name of each, then its observations; `named`: names without a relation."""
     terms = [reader.terms(text[0], text[1:]) for text in texts]
@@ -196,14 +200,14 @@ def _observed(one: Vertex) -> int:
 
 def _stale(
     one: Vertex, observations: Mapping[str, Sequence[str]], places: Mapping[str, int], drafter: Drafter | None
-) -> Stale:
+) -> StaleSummary:
     contents = observations.get(one.path, ())
     text = (drafter(one, contents) if drafter else None) or draft(one.name, contents, places, redacted)
-    return Stale(one.name, one.entity_type, one.changed_at, one.observations, text)
+    return StaleSummary(one.name, one.entity_type, one.changed_at, one.observations, text)
 
 
 def _candidates(
-    evidence: Evidence, compared: Sequence[Part], pooled: Cosine, perspectives: Mapping[str, Cosine]
+    evidence: Evidence, compared: Sequence[ComparedNodes], pooled: Cosine, perspectives: Mapping[str, Cosine]
 ) -> list[Candidate]:
     """Best first."""
     found = []
@@ -212,7 +216,7 @@ def _candidates(
     for a, b in pairs(evidence, near, LOOKED_AT):
         each = {name: value for name, own in perspectives.items() if (value := own(a, b)) is not None}
         typical = next((part.typical for part in compared if a in part.row and b in part.row), highest)
-        if one := candidate(a, b, evidence, Likeness(pooled(a, b) or 0.0, typical, each)):
+        if one := candidate(a, b, evidence, MeaningSimilarity(pooled(a, b) or 0.0, typical, each)):
             found.append(one)
     return sorted(found, key=lambda one: (-one.score, name_key(one.node_a), name_key(one.node_b)))
 

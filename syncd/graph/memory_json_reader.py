@@ -24,7 +24,7 @@ Show: TypeAlias = Callable[[Mapping[str, Any]], None]
 
 
 @dataclass(slots=True)
-class Survey:
+class FileSummary:
     """What a file holds: enough to know whether it can be imported, and no text."""
 
     size: int
@@ -37,9 +37,9 @@ class Survey:
         return _digest(name_key(name)) in self.names
 
 
-def surveyed(source: IO[bytes]) -> Survey:
+def file_summary(source: IO[bytes]) -> FileSummary:
     """What the file holds, and every mistake in it."""
-    found = Survey(source.seek(0, os.SEEK_END))
+    found = FileSummary(source.seek(0, os.SEEK_END))
     for _, one, mistakes in _records(source):
         found.wrong += len(mistakes)
         found.mistakes += mistakes[: TOLD - len(found.mistakes)]
@@ -80,7 +80,7 @@ def _lines(source: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
         yield number, None
 
 
-def brought(source: IO[bytes], survey: Survey, ask: Ask, show: Show, asked: Mapping[str, Any]) -> dict[str, Any]:
+def brought(source: IO[bytes], survey: FileSummary, ask: Ask, show: Show, asked: Mapping[str, Any]) -> dict[str, Any]:
     """All entities, then all relations, in parts; what became of them."""
     told = dict.fromkeys(("created", "changed", "unchanged", "observations", "related", "existed"), 0)
     made: set[bytes] = set()
@@ -100,7 +100,7 @@ def brought(source: IO[bytes], survey: Survey, ask: Ask, show: Show, asked: Mapp
     return {**told, "left_out": dangling.count, "dangling": dangling.told, "dry_run": asked["dry_run"]}
 
 
-def _missing(source: IO[bytes], survey: Survey, ask: Ask, workspace: str) -> Iterator[str]:
+def _missing(source: IO[bytes], survey: FileSummary, ask: Ask, workspace: str) -> Iterator[str]:
     """The ends of relations that are neither an entity of the file nor a node."""
     edges = (one for _, one, _ in _records(source) if isinstance(one, Edge))
     strange = dict.fromkeys(name for one in edges for name in (one.source, one.target) if not survey.has(name))

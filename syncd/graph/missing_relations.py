@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Final
 
-from index.graph.unlinked_names import Gap
+from index.graph.unlinked_names import UnlinkedName
 from index.text.sentences import cut, plain
 
 RARE: Final = 6  # nodes that a term or tag may bring together as a candidate; all others only support one
@@ -44,7 +44,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
+class MeaningSimilarity:
     """How near two nodes are in meaning."""
 
     pooled: float  # cosine over all perspectives
@@ -70,7 +70,7 @@ class Evidence:
         self.spoken, self.tagged = _holders(self.terms), _holders(self.tags)
 
 
-def mentions(gaps: Iterable[Gap], numbers: Mapping[str, int]) -> dict[tuple[int, int], int]:
+def mentions(gaps: Iterable[UnlinkedName], numbers: Mapping[str, int]) -> dict[tuple[int, int], int]:
     """Gaps by the numbers of their nodes."""
     return {(numbers[gap.node], numbers[gap.referenced]): gap.count for gap in gaps}
 
@@ -93,7 +93,7 @@ def pairs(evidence: Evidence, alike: Iterable[tuple[int, int]], most: int) -> li
     return sorted(pair for pair in found if pair[1] not in evidence.near[pair[0]] and pair[0] != pair[1])
 
 
-def candidate(a: int, b: int, evidence: Evidence, likeness: Likeness) -> Candidate | None:
+def candidate(a: int, b: int, evidence: Evidence, likeness: MeaningSimilarity) -> Candidate | None:
     """What speaks for a relation of two nodes; None when it is too little."""
     there, back = evidence.mentions.get((a, b), 0), evidence.mentions.get((b, a), 0)
     named = [_mention(evidence.names, *one) for one in ((a, b, there), (b, a, back)) if one[2]]
@@ -139,7 +139,7 @@ def _shared(a: int, b: int, evidence: Evidence, *, named: bool) -> Iterator[tupl
         yield chance, f"are both related to {_list([quoted(evidence.names[n]) for n in near])}"
 
 
-def _alike(likeness: Likeness) -> Iterator[tuple[float, str]]:
+def _alike(likeness: MeaningSimilarity) -> Iterator[tuple[float, str]]:
     if likeness.pooled > likeness.typical:
         chance = ALIKE * (likeness.pooled - likeness.typical) / max(1e-6, 1 - likeness.typical)
         best = sorted(likeness.each.items(), key=lambda item: (-item[1], item[0]))[:PERSPECTIVES]

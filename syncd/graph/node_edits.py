@@ -17,7 +17,7 @@ from index.errors import Conflict, NotFound, ResourceExhausted
 from index.graph.graph import Graph
 from index.graph.vertex import Edge, Vertex, name_key
 from index.model import Observation, Statement
-from syncd.captures.batch_writer import Drafts
+from syncd.captures.batch_writer import NoteDrafts
 from syncd.documents import entity_edits
 from syncd.documents.capture_note import MAX_CONTENT
 from syncd.documents.collection_membership import retagged
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Related:
+class RelationsOutcome:
     """What became of relations that were to be made."""
 
     created: list[Edge]
@@ -36,7 +36,7 @@ class Related:
     not_found: list[str]  # nodes that do not exist
 
 
-def delete(graph: Graph, drafts: Drafts, now: int, *, names: Sequence[str]) -> tuple[list[str], list[str]]:
+def delete(graph: Graph, drafts: NoteDrafts, now: int, *, names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Drop nodes, and take the lines that lead to them out of the notes that stay. Who went, and who is no node."""
     found: dict[str, Vertex] = {}
     missing: dict[str, None] = {}
@@ -49,7 +49,7 @@ def delete(graph: Graph, drafts: Drafts, now: int, *, names: Sequence[str]) -> t
     return [one.name for one in found.values()], list(missing)
 
 
-def discard(graph: Graph, drafts: Drafts, now: int, *, path: str) -> None:
+def discard(graph: Graph, drafts: NoteDrafts, now: int, *, path: str) -> None:
     """The same of the note at `path`; of one that shares its name with the node, the note alone."""
     if one := graph.at(path):
         _drop(graph, drafts, now, {path: one})
@@ -57,7 +57,7 @@ def discard(graph: Graph, drafts: Drafts, now: int, *, path: str) -> None:
         drafts.drop(path)
 
 
-def _drop(graph: Graph, drafts: Drafts, now: int, found: Mapping[str, Vertex]) -> None:
+def _drop(graph: Graph, drafts: NoteDrafts, now: int, found: Mapping[str, Vertex]) -> None:
     for path in found:
         drafts.drop(path)
 
@@ -73,7 +73,7 @@ def _drop(graph: Graph, drafts: Drafts, now: int, found: Mapping[str, Vertex]) -
 
 def describe(
     graph: Graph,
-    drafts: Drafts,
+    drafts: NoteDrafts,
     now: int,
     *,
     name: str,
@@ -86,7 +86,7 @@ def describe(
     return one.path
 
 
-def retag(graph: Graph, drafts: Drafts, now: int, *, name: str, version: int | None, tags: Sequence[str]) -> str:
+def retag(graph: Graph, drafts: NoteDrafts, now: int, *, name: str, version: int | None, tags: Sequence[str]) -> str:
     """Put these in place of the tags of a node, and leave alone what names its collection; its path."""
     one = agreed(graph, drafts, name, version)
     with _mendable(one):
@@ -95,7 +95,9 @@ def retag(graph: Graph, drafts: Drafts, now: int, *, name: str, version: int | N
     return one.path
 
 
-def stamp(graph: Graph, drafts: Drafts, now: int, *, stamps: Sequence[tuple[str, Mapping[str, PropertyValue]]]) -> None:
+def stamp(
+    graph: Graph, drafts: NoteDrafts, now: int, *, stamps: Sequence[tuple[str, Mapping[str, PropertyValue]]]
+) -> None:
     """Set properties as they are given; neither version nor time of change moves."""
     del now
     for name, changes in stamps:
@@ -103,7 +105,7 @@ def stamp(graph: Graph, drafts: Drafts, now: int, *, stamps: Sequence[tuple[str,
         _rewritten(drafts, one, partial(edit, changes=changes))
 
 
-def rename(graph: Graph, drafts: Drafts, now: int, *, name: str, new_name: str) -> str:
+def rename(graph: Graph, drafts: NoteDrafts, now: int, *, name: str, new_name: str) -> str:
     """Give a node another name, and keep the old one as an alias; its path."""
     one = agreed(graph, drafts, name, None)
     other = graph.get(new_name)
@@ -118,7 +120,7 @@ def rename(graph: Graph, drafts: Drafts, now: int, *, name: str, new_name: str) 
 
 
 def add(
-    graph: Graph, drafts: Drafts, now: int, *, additions: Sequence[tuple[str, Sequence[str]]]
+    graph: Graph, drafts: NoteDrafts, now: int, *, additions: Sequence[tuple[str, Sequence[str]]]
 ) -> list[tuple[str, list[Observation] | None]]:
     """Append observations, in one change of each note; what each addition brought, None for what is no node."""
     found = [(name, held(graph, drafts, name), contents) for name, contents in additions]
@@ -137,7 +139,7 @@ def add(
 
 
 def replace(
-    graph: Graph, drafts: Drafts, now: int, *, name: str, ordinal: int, content: str, version: int | None
+    graph: Graph, drafts: NoteDrafts, now: int, *, name: str, ordinal: int, content: str, version: int | None
 ) -> tuple[str, str, str]:
     """Put another text in place of an observation: the node's name, the old text and the new."""
     one = agreed(graph, drafts, name, version)
@@ -146,7 +148,7 @@ def replace(
 
 
 def remove(
-    graph: Graph, drafts: Drafts, now: int, *, deletions: Sequence[tuple[str, Collection[int]]]
+    graph: Graph, drafts: NoteDrafts, now: int, *, deletions: Sequence[tuple[str, Collection[int]]]
 ) -> list[tuple[str, list[int], list[int]]]:
     """Take observations away, in one change of each note; the name, the ordinals that went and those that were not there."""
     found = [(name, held(graph, drafts, name), list(dict.fromkeys(ordinals))) for name, ordinals in deletions]
@@ -167,9 +169,9 @@ def remove(
     return told
 
 
-def relate(graph: Graph, drafts: Drafts, now: int, *, edges: Sequence[Edge]) -> Related:
+def relate(graph: Graph, drafts: NoteDrafts, now: int, *, edges: Sequence[Edge]) -> RelationsOutcome:
     """State relations that are not stated yet, where both ends exist, in one change of each note."""
-    told = Related([], [], [])
+    told = RelationsOutcome([], [], [])
     missing: dict[str, None] = {}
     stated = _Stated(graph, drafts)
     new: dict[str, tuple[Vertex, list[tuple[str, str]]]] = {}
@@ -191,7 +193,7 @@ def relate(graph: Graph, drafts: Drafts, now: int, *, edges: Sequence[Edge]) -> 
     return told
 
 
-def unrelate(graph: Graph, drafts: Drafts, now: int, *, edges: Sequence[Edge]) -> tuple[int, int]:
+def unrelate(graph: Graph, drafts: NoteDrafts, now: int, *, edges: Sequence[Edge]) -> tuple[int, int]:
     """Take relations away; how many went, and how many were not there."""
     stated = _Stated(graph, drafts)
     gone: dict[str, tuple[Vertex, set[tuple[str, str]]]] = {}
@@ -206,7 +208,7 @@ def unrelate(graph: Graph, drafts: Drafts, now: int, *, edges: Sequence[Edge]) -
     return deleted, len(edges) - deleted
 
 
-def retype(graph: Graph, drafts: Drafts, now: int, *, source: str, target: str, old: str, new: str) -> Edge:
+def retype(graph: Graph, drafts: NoteDrafts, now: int, *, source: str, target: str, old: str, new: str) -> Edge:
     """Give a relation another type; the relation as it is then."""
     one, other, was = agreed(graph, drafts, source), agreed(graph, drafts, target), typed(old)
     own = _Stated(graph, drafts).of(one)
@@ -223,13 +225,13 @@ def retype(graph: Graph, drafts: Drafts, now: int, *, source: str, target: str, 
 # Which node, and may it be changed
 
 
-def held(graph: Graph, drafts: Drafts, name: str) -> Vertex | None:
+def held(graph: Graph, drafts: NoteDrafts, name: str) -> Vertex | None:
     """The node of that name, if its note is still there."""
     one = graph.get(name)
     return one if one and drafts.holds(one.path) else None
 
 
-def agreed(graph: Graph, drafts: Drafts, name: str, version: int | None = None) -> Vertex:
+def agreed(graph: Graph, drafts: NoteDrafts, name: str, version: int | None = None) -> Vertex:
     """The node of that name. Raises NotFound, and Conflict when a `version` is named that it no longer has."""
     one = held(graph, drafts, name)
     if one is None:
@@ -264,7 +266,7 @@ def sized(name: str, text: str) -> str:
 class _Stated:
     """The relations of notes as their drafts state them: (type, path of the node that it leads to)."""
 
-    def __init__(self, graph: Graph, drafts: Drafts) -> None:
+    def __init__(self, graph: Graph, drafts: NoteDrafts) -> None:
         self._graph, self._drafts = graph, drafts
         self._known: dict[str, set[tuple[str, str]]] = {}
 
@@ -289,7 +291,7 @@ def _among(graph: Graph, asked: Collection[tuple[str, str]]) -> Callable[[Statem
     return among
 
 
-def _edited(drafts: Drafts, one: Vertex, edit: Callable[[str], tuple[str, T]]) -> T:
+def _edited(drafts: NoteDrafts, one: Vertex, edit: Callable[[str], tuple[str, T]]) -> T:
     """Change the draft of a node; what `edit` answers beside the text."""
     with _mendable(one):
         text, answer = edit(drafts.text(one.path))
@@ -297,13 +299,13 @@ def _edited(drafts: Drafts, one: Vertex, edit: Callable[[str], tuple[str, T]]) -
     return answer
 
 
-def _rewritten(drafts: Drafts, one: Vertex, edit: Callable[[str], str]) -> None:
+def _rewritten(drafts: NoteDrafts, one: Vertex, edit: Callable[[str], str]) -> None:
     with _mendable(one):
         text = edit(drafts.text(one.path))
     _put(drafts, one, text)
 
 
-def _put(drafts: Drafts, one: Vertex, text: str) -> None:
+def _put(drafts: NoteDrafts, one: Vertex, text: str) -> None:
     grown = len(text) > len(drafts.text(one.path))
     drafts.put(one.path, sized(one.name, text) if grown else text)
 

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
 from index.errors import Conflict, NotFound
 from index.graph.graph import Graph
-from index.graph.unlinked_names import Gap
+from index.graph.unlinked_names import UnlinkedName
 from index.graph.vertex import Edge, Neighbourhood, Vertex, name_key
 from index.model import Observation, ObservationAnswer, ObservationMode
 from index.names import fold
 from index.query import collection_of
 from index.scope.index import Index
-from syncd.captures.batch_writer import Change, Drafts, Made, carried_out
+from syncd.captures.batch_writer import Change, NewFile, NoteDrafts, carried_out
 from syncd.captures.note_update import parsed, unread
 from syncd.captures.writer import alone, unnamed
 from syncd.documents import entity_edits
 from syncd.documents.file_names import free_name, node_file
 from syncd.graph import attention_report, node_edits, workspace_report
-from syncd.graph.node_edits import Related, sized, typed, unknown
+from syncd.graph.node_edits import RelationsOutcome, sized, typed, unknown
 from syncd.graph.node_request import FACTS, NewNode, bounded, checked, checked_summary, own_properties
 from syncd.history.audit_log import Events
 from syncd.notes.front_matter import PropertyValue, decode, encode
@@ -43,7 +43,7 @@ DAY_MS: Final = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedNodes:
     """Nodes with their observations, all relations at either end of them, and the names that are no node's."""
 
     nodes: list[tuple[Vertex, tuple[Observation, ...]]]
@@ -72,7 +72,7 @@ class Nodes:
         """The node of that name. Raises NotFound."""
         return _known(self.graph, name)
 
-    def open(self, names: Iterable[str]) -> Opened:
+    def open(self, names: Iterable[str]) -> OpenedNodes:
         """Nodes whole, in the order asked for, each once."""
         graph = self.graph
         found: dict[str, Vertex] = {}
@@ -84,7 +84,7 @@ class Nodes:
                 missing[name] = None
         facts = self._index.observations(list(found))
         nodes = [(one, facts[path]) for path, one in found.items()]
-        return Opened(nodes, graph.edges([one.name for one in found.values()]), list(missing))
+        return OpenedNodes(nodes, graph.edges([one.name for one in found.values()]), list(missing))
 
     def by_type(self, entity_type: str) -> list[Vertex]:
         """The nodes of a type, by name."""
@@ -130,7 +130,7 @@ class Nodes:
         path = _known(self.graph, name).path
         return self._told(self._index.find_observations(self.workspace, query, limit, mode, path))
 
-    def gaps(self, limit: int) -> list[Gap]:
+    def gaps(self, limit: int) -> list[UnlinkedName]:
         """Nodes that are named in others' observations without a relation, the most named first."""
         return workspace_report.gaps(self._index, self.workspace)[:limit]
 
@@ -142,7 +142,7 @@ class Nodes:
         """All that wants attention."""
         return workspace_report.report(self._index, self.workspace, self._tools)
 
-    def pending(self) -> list[attention_report.Pending]:
+    def pending(self) -> list[attention_report.UnsummarizedNode]:
         """The nodes whose summary is owed."""
         return workspace_report.pending(self._index, self.workspace)
 
@@ -164,14 +164,14 @@ class Nodes:
             twins = [node.name for one in wanted if (node := _twin(graph, one.name))]
             if twins:
                 raise _taken(twins)
-            made: dict[str, Made] = {}
+            made: dict[str, NewFile] = {}
             for one in wanted:
                 stem, path = self._free(one.name, now, made)
                 own = own_properties(one, stem, id=str(uuid.uuid4()), now=now)
                 if "id" in one.properties and index.record(str(own["id"]), self.workspace) is not None:
                     own["id"] = str(uuid.uuid4())  # another note's by now
                 text = entity_edits.compose(own, one.observations, ordinals=one.ordinals)
-                made[fold(stem)] = Made(path, encode(sized(one.name, text)))
+                made[fold(stem)] = NewFile(path, encode(sized(one.name, text)))
             return list(made.values()), [change.path for change in made.values()]
 
         with alone(self._tools, self.workspace):
@@ -227,7 +227,7 @@ class Nodes:
         """Take observations away. For each: the name, the ordinals that went, and those that were not there."""
         return self._changed(node_edits.remove, deletions=deletions)
 
-    def relate(self, edges: Sequence[Edge]) -> Related:
+    def relate(self, edges: Sequence[Edge]) -> RelationsOutcome:
         """State relations. One that is stated already is left as it is."""
         wanted = [Edge(one.source, one.target, entity_edits.checked_type(one.type)) for one in edges]
         return self._changed(node_edits.relate, edges=wanted)
@@ -244,11 +244,13 @@ class Nodes:
 
     # How
 
-    def _changed(self, decide: Callable[Concatenate[Graph, Drafts, int, P], T], *args: P.args, **given: P.kwargs) -> T:
+    def _changed(
+        self, decide: Callable[Concatenate[Graph, NoteDrafts, int, P], T], *args: P.args, **given: P.kwargs
+    ) -> T:
         """Make the changes that `decide` makes to the drafts, and return what it answers."""
 
         def decided(index: Index) -> tuple[list[Change], T]:
-            drafts = Drafts(self._tools.vault, partial(self._unread, index))
+            drafts = NoteDrafts(self._tools.vault, partial(self._unread, index))
             answer = decide(index.graph(self.workspace), drafts, self._tools.now(), *args, **given)
             return drafts.changes(), answer
 

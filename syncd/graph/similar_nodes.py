@@ -29,7 +29,7 @@ Cosine: TypeAlias = Callable[[int, int], float | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ComparedNodes:
     """Nodes that are compared with each other; they are numbers here."""
 
     numbers: Sequence[int]  # by row: its node
@@ -75,7 +75,7 @@ def unspaced(texts: Sequence[Sequence[str]]) -> set[int]:
     return {n for n, said in enumerate(texts) if _UNSPACED.match(" ".join(said)[:_SEEN])}
 
 
-def parts(vertices: Sequence[Vertex], aggregates: Aggregates, unspaced: Collection[int]) -> list[Part]:
+def parts(vertices: Sequence[Vertex], aggregates: Aggregates, unspaced: Collection[int]) -> list[ComparedNodes]:
     """Nodes that have a row, as they are compared with each other."""
     paths, matrix = aggregates
     row = {path: n for n, path in enumerate(paths)}
@@ -92,7 +92,7 @@ def parts(vertices: Sequence[Vertex], aggregates: Aggregates, unspaced: Collecti
     return [part(rest, whole.matrix[[whole.row[n] for n in rest]]), apart]
 
 
-def part(numbers: Sequence[int], matrix: vector_similarity.Matrix) -> Part:
+def part(numbers: Sequence[int], matrix: vector_similarity.Matrix) -> ComparedNodes:
     """These are compared with each other; row by row they are `numbers`."""
     typical, spread = vector_similarity.typical(matrix)
-    return Part(numbers, matrix, {number: n for n, number in enumerate(numbers)}, typical, spread)
+    return ComparedNodes(numbers, matrix, {number: n for n, number in enumerate(numbers)}, typical, spread)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from index.encoders.word_frequency import places
-from index.graph.unlinked_names import Gap
+from index.graph.unlinked_names import UnlinkedName
 from index.graph.vertex import Vertex
 from index.search import vector_similarity
-from syncd.enrichment.node_summaries import Asking
+from syncd.enrichment.node_summaries import SummaryDrafts
 from syncd.graph import attention_report
 from syncd.history.audit_log import Events
 
@@ -55,14 +55,14 @@ def alike(index: Index, workspace: str, limit: int, min_score: float) -> list[tu
     return [(found[a][1], found[b][1], score) for a, b, score in pairs]
 
 
-def gaps(index: Index, workspace: str) -> list[Gap]:
+def gaps(index: Index, workspace: str) -> list[UnlinkedName]:
     """The nodes that are named in others' observations without a relation, the most named first."""
     graph = index.graph(workspace)
     vertices = graph.vertices()
     return attention_report.gaps(vertices, _said(index, vertices), graph.edges(), places=places())
 
 
-def pending(index: Index, workspace: str) -> list[attention_report.Pending]:
+def pending(index: Index, workspace: str) -> list[attention_report.UnsummarizedNode]:
     """The nodes whose summary is owed."""
     return attention_report.pending(index.graph(workspace).vertices())
 
@@ -72,7 +72,7 @@ def report(index: Index, workspace: str, tools: Inbox) -> attention_report.Repor
     graph = index.graph(workspace)
     vertices = graph.vertices()
     events = tools.audit.events(workspace, tools.now() - WEEK_MS, {one.id for one in vertices})
-    asking = Asking(tools.enricher, tools.drafted, tools.inbox)
+    asking = SummaryDrafts(tools.enricher, tools.drafted, tools.inbox)
     found = attention_report.report(
         vertices,
         _said(index, vertices),

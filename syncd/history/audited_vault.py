@@ -23,7 +23,7 @@ from syncd.notes.front_matter import FrontmatterError, decode, properties, split
 from syncd.vault.location import place
 from syncd.vault.openat import lstat
 from syncd.vault.path_rules import note
-from syncd.vault.vault import Sum, Vault
+from syncd.vault.vault import FileDigest, Vault
 from syncd.vault.write_reservations import WriteReservations
 
 KEPT: Final = AGENTS | {"cli"}  # what the daemon changes by itself follows from what is there
@@ -77,7 +77,7 @@ class AuditedVault(Vault):
             return super().put_file(path, source, digest)
 
     @contextmanager
-    def without(self, path: str, was: Sum) -> Iterator[None]:
+    def without(self, path: str, was: FileDigest) -> Iterator[None]:
         """As a vault does, once it is logged."""
         self._check(path)
         with self._keeper.keeping(was.digest) if self._keeper else nullcontext() as write:

@@ -26,7 +26,7 @@ _ENTRIES: Final = "SELECT seq, kind, document_id, state, source, target, by, at,
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class FileChange:
     """What becomes of one file: sha256 in hex before and after, "" = no file; and the bytes, where the journal keeps them.
 
     A stored file has none there: it is moved, and `twin` is the other end of its way."""
@@ -47,7 +47,7 @@ class MovePlan:
     document_id: str
     source: str  # where the note is
     target: str  # where it is to be
-    steps: Sequence[Step]
+    steps: Sequence[FileChange]
     about: Mapping[str, Any]  # JSON values, of whoever made it
 
 
@@ -67,14 +67,14 @@ class Entry:
     about: str  # JSON, of whoever made it
 
 
-def written(path: str, before: bytes | None, after: bytes | None) -> Step:
+def written(path: str, before: bytes | None, after: bytes | None) -> FileChange:
     """The step of a note."""
-    return Step(path, sha256(before), sha256(after), before, after)
+    return FileChange(path, sha256(before), sha256(after), before, after)
 
 
-def moved(old: str, new: str, digest: str) -> tuple[Step, Step]:
+def moved(old: str, new: str, digest: str) -> tuple[FileChange, FileChange]:
     """The steps of a stored file: it is copied, and goes from its old place last."""
-    return Step(new, "", digest, twin=old), Step(old, digest, "", twin=new)
+    return FileChange(new, "", digest, twin=old), FileChange(old, digest, "", twin=new)
 
 
 def sha256(raw: bytes | None) -> str:
@@ -131,13 +131,13 @@ class ChangeJournal:
                 (state, commit_id, about, seq),
             )
 
-    def steps(self, seq: int) -> list[Step]:
+    def steps(self, seq: int) -> list[FileChange]:
         """What becomes of each file, in order."""
         rows = self._ledger.rows(
             "SELECT path, was, now, before, after, twin FROM promoted_files WHERE promotion = ? ORDER BY place", (seq,)
         )
         return [
-            Step(path, was, now, _unpacked(before), _unpacked(after), twin)
+            FileChange(path, was, now, _unpacked(before), _unpacked(after), twin)
             for path, was, now, before, after, twin in rows
         ]
 
@@ -167,7 +167,7 @@ class ChangeJournal:
 
     # What is done
 
-    def found(self, step: Step) -> str:
+    def found(self, step: FileChange) -> str:
         """What the file of a step holds now: its digest, "" = no file. Raises Unavailable when nobody can tell."""
         try:
             return self._vault.measured(step.path).digest
@@ -176,11 +176,11 @@ class ChangeJournal:
                 return "?"  # a folder or a link, which is somebody else's
             return ""
 
-    def strange(self, steps: Iterable[Step]) -> set[str]:
+    def strange(self, steps: Iterable[FileChange]) -> set[str]:
         """The files that are neither as they were nor as they are to be."""
         return {step.path for step in steps if self.found(step) not in (step.was, step.now)}
 
-    def forward(self, steps: Iterable[Step], *, without: Collection[str] = ()) -> None:
+    def forward(self, steps: Iterable[FileChange], *, without: Collection[str] = ()) -> None:
         """Do what is not done yet, `without` some files. Raises Conflict when one is neither as it was nor as it is to be."""
         for step in steps:
             here = self.found(step)
@@ -190,7 +190,7 @@ class ChangeJournal:
                 raise Conflict(f"{step.path} has been changed meanwhile")
             self._write(step.path, step.was, step.now, step.after, step.twin)
 
-    def back(self, steps: Sequence[Step]) -> list[str]:
+    def back(self, steps: Sequence[FileChange]) -> list[str]:
         """Take back what was done; the files that were not as they were left, which stay as they are."""
         left = []
         for step in reversed(steps):

@@ -24,7 +24,7 @@ from syncd.history.change_journal import ChangeJournal
 from syncd.history.change_journal import Entry as Passage
 from syncd.history.digest_chain import Entry
 from syncd.history.overwritten_bytes import OverwrittenBytes
-from syncd.history.write_lineage import WRITES, Strand, in_force, strands
+from syncd.history.write_lineage import WRITES, IdHistory, id_histories, in_force
 from syncd.indexes.note_lookup import LEAST, Candidate, candidates, chosen
 from syncd.vault.vault import Vault
 
@@ -88,8 +88,8 @@ class NoteHistory:
         if (one := chosen(name, [*there, *gone])) is not None:
             return known.get(one.path, []), one.path
         ids = {entry.id for entry in self._audit.of(path=name)}
-        strands = [strand for id in ids for strand, _ in self._strands(id, ()) if name in strand.paths]
-        last = max(strands, key=lambda strand: strand.entries[-1].seq, default=None)
+        id_histories = [strand for id in ids for strand, _ in self._strands(id, ()) if name in strand.paths]
+        last = max(id_histories, key=lambda strand: strand.entries[-1].seq, default=None)
         return (last.entries, last.home) if last else ([], "")
 
     def home(self, entry: Entry) -> str:
@@ -100,10 +100,10 @@ class NoteHistory:
                 return record.path if record else entry.path
         return entry.path
 
-    def _strands(self, id: str, there: Collection[Record]) -> list[tuple[Strand, Record | None]]:
+    def _strands(self, id: str, there: Collection[Record]) -> list[tuple[IdHistory, Record | None]]:
         """The notes that have had an id, as the log has them, each with the document that it is now, of those `there` are."""
         moves = {(one.source, one.target) for one in self._journal.of(id) if one.state == "done"}
-        found = strands(self._audit.of(id=id), moves)
+        found = id_histories(self._audit.of(id=id), moves)
         left = {record.path: record for record in there}
         paired = {number: left.pop(strand.home) for number, strand in enumerate(found) if strand.home in left}
         for number, strand in enumerate(found):  # what was moved by hand

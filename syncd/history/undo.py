@@ -14,7 +14,7 @@ from index.errors import Conflict, MemexError, NotFound, Unavailable
 from syncd.history.audit_log import AUTHOR, AuditLog, authored
 from syncd.history.digest_chain import Entry
 from syncd.history.note_history import NoteHistory
-from syncd.history.write_lineage import AGENTS, MOVED, WRITES, WayBack, in_force, last_call, way_back
+from syncd.history.write_lineage import AGENTS, MOVED, WRITES, UndoReach, in_force, last_call, way_back
 from syncd.vault.location import place
 from syncd.vault.path_rules import note
 from syncd.vault.vault import Vault
@@ -30,12 +30,12 @@ Told = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class UndoStep:
     """What is to become of one file, which lies, or is to lie, at `path`; or why nothing is."""
 
     path: str
     id: str
-    way: WayBack
+    way: UndoReach
     now: str = ""  # sha256; "" = there is no file
     raw: bytes | None = None  # of a note that is to be there
     reason: str = ""
@@ -57,11 +57,11 @@ class Step:
 
 
 @dataclass(slots=True)
-class Undone:
+class UndoResult:
     """What came of it."""
 
-    done: list[Step]
-    skipped: list[Step]
+    done: list[UndoStep]
+    skipped: list[UndoStep]
 
 
 class Undo:
@@ -114,7 +114,7 @@ class Undo:
 
     # What becomes of it
 
-    def planned(self, wanted: Sequence[Entry], *, last: str = "") -> list[Step]:
+    def planned(self, wanted: Sequence[Entry], *, last: str = "") -> list[UndoStep]:
         """What is to become of each file so that these writes are taken back, in order; that at `last` comes last.
 
         Those that are taken back already need nothing."""
@@ -127,9 +127,9 @@ class Undo:
         end = self._home(last, numbers) if last else ""
         return sorted(steps, key=lambda step: (step.path == end, step.order))
 
-    def carried_out(self, steps: Sequence[Step], told: Told) -> Undone:
+    def carried_out(self, steps: Sequence[UndoStep], told: Told) -> UndoResult:
         """Do it, and have what changed indexed."""
-        made = Undone([], [])
+        made = UndoResult([], [])
         try:
             for number, step in enumerate(steps):
                 told(number, len(steps), "taking back")
@@ -143,7 +143,7 @@ class Undo:
                 self._indexed({step.path for step in made.done})
         return made
 
-    def _tried(self, step: Step) -> Step:
+    def _tried(self, step: UndoStep) -> UndoStep:
         """Do one step; the step, with the reason if that was not possible."""
         if step.now == step.then or step.way.first is None:
             return step
@@ -156,7 +156,7 @@ class Undo:
             return replace(step, reason=f"{UNREADABLE}: {error.message}")
         return step
 
-    def _write(self, step: Step) -> None:
+    def _write(self, step: UndoStep) -> None:
         vault = self._vault
         if note(step.path):
             if step.raw is None:
@@ -192,7 +192,7 @@ class Undo:
 
     def _steps(
         self, home: str, paths: Collection[str], wanted: Collection[int], spaces: Collection[str]
-    ) -> Iterator[Step]:
+    ) -> Iterator[UndoStep]:
         entries = sorted({entry.seq: entry for path in {home, *paths} for entry in self._audit.of(path=path)}.items())
         chain = [entry for _, entry in entries]
         id = next((entry.id for entry in reversed(chain) if entry.seq in wanted), "")
@@ -201,14 +201,14 @@ class Undo:
         except NotFound:
             now = ""
         except MemexError:
-            yield Step(home, id, WayBack(None, left=_only(chain, wanted)), reason=UNREADABLE)
+            yield UndoStep(home, id, UndoReach(None, left=_only(chain, wanted)), reason=UNREADABLE)
             return
         way = way_back(chain, now, wanted)
         if way.left:
-            yield Step(home, id, replace(way, first=None, taken=()), now, reason=way.reason)
+            yield UndoStep(home, id, replace(way, first=None, taken=()), now, reason=way.reason)
         if way.first:
             raw, reason = self._before(home, way.first, now, spaces)
-            yield Step(home, id, replace(way, left=()), now, raw, reason)
+            yield UndoStep(home, id, replace(way, left=()), now, raw, reason)
 
     def _before(self, home: str, first: Entry, now: str, spaces: Collection[str]) -> tuple[bytes | None, str]:
         """The note as it was before that write (None: it was not there, or is no note), or why it can't be so again."""

@@ -32,7 +32,7 @@ THERE: Final = "another file has its name now"
 
 
 @dataclass(frozen=True, slots=True)
-class WayBack:
+class UndoReach:
     """How far back a file can go: to what it was before `first`, which takes back `taken` and leaves `left`, and why."""
 
     first: Entry | None
@@ -52,7 +52,7 @@ class Writer:
 
 
 @dataclass(slots=True)
-class Strand:
+class IdHistory:
     """What the log says of one of several notes that have had the same id, as agents may choose ids."""
 
     home: str  # where it lies, or lay last
@@ -70,24 +70,24 @@ class Strand:
             self.live = False
 
 
-def strands(entries: Iterable[Entry], moves: Collection[tuple[str, str]] = ()) -> list[Strand]:
+def id_histories(entries: Iterable[Entry], moves: Collection[tuple[str, str]] = ()) -> list[IdHistory]:
     """The entries of one id as the histories of the notes that have had it, the one that was made first first.
 
     `moves`: from where to where Memex has moved notes of that id."""
-    found: list[Strand] = []
+    found: list[IdHistory] = []
     for entry in entries:
         if not entry.path:
             continue
         made = entry.kind in ("create", "kept") and not entry.undoes
         own = next((_made if made else _changed)(entry, found[::-1], moves), None)
         if own is None:
-            own = Strand(entry.path)
+            own = IdHistory(entry.path)
             found.append(own)
         own.add(entry)
     return found
 
 
-def _made(entry: Entry, found: Sequence[Strand], moves: Collection[tuple[str, str]]) -> Iterator[Strand]:
+def _made(entry: Entry, found: Sequence[IdHistory], moves: Collection[tuple[str, str]]) -> Iterator[IdHistory]:
     """Which of them may be the one that a new file is: moved by Memex, there again, or another of its workspace."""
     if entry.surface not in AGENTS:
         yield from (one for one in found if any((path, entry.path) in moves for path in one.paths))
@@ -95,7 +95,7 @@ def _made(entry: Entry, found: Sequence[Strand], moves: Collection[tuple[str, st
     yield from (one for one in found if entry.workspace and one.paths[one.home] == entry.workspace)
 
 
-def _changed(entry: Entry, found: Sequence[Strand], moves: Collection[tuple[str, str]]) -> Iterator[Strand]:
+def _changed(entry: Entry, found: Sequence[IdHistory], moves: Collection[tuple[str, str]]) -> Iterator[IdHistory]:
     """Which of them may be the one whose file was changed; one that was moved by hand is known by what it held."""
     yield from (one for one in found if entry.undoes and any(it.seq == entry.undoes for it in one.entries))
     yield from (one for one in found if one.home == entry.path)
@@ -128,14 +128,14 @@ def follows(entry: Entry) -> bool:
     return entry.surface == "daemon" and entry.tool in FOLLOWING and entry.kind == "update"
 
 
-def way_back(entries: Sequence[Entry], now: str, wanted: Collection[int]) -> WayBack:
+def way_back(entries: Sequence[Entry], now: str, wanted: Collection[int]) -> UndoReach:
     """How far the writes `wanted`, by their numbers, of a file can be taken back; `now` is its sha256, "" = it is gone."""
     chain = in_force(entries, wanted)
     asked = [entry for entry in chain if entry.seq in wanted]
     if not asked:
-        return WayBack(None)
+        return UndoReach(None)
     if chain[-1].after != now:
-        return WayBack(None, (), tuple(asked), _since(chain[-1], now))
+        return UndoReach(None, (), tuple(asked), _since(chain[-1], now))
     first, reason = None, ""
     for entry, before in _backwards(chain):
         if entry.seq in wanted:
@@ -147,7 +147,7 @@ def way_back(entries: Sequence[Entry], now: str, wanted: Collection[int]) -> Way
             reason = EDITED
             break
     reached = [entry for entry in asked if first and entry.seq >= first.seq]
-    return WayBack(first, tuple(reached), tuple(entry for entry in asked if entry not in reached), reason)
+    return UndoReach(first, tuple(reached), tuple(entry for entry in asked if entry not in reached), reason)
 
 
 def last_call(entries: Sequence[Entry]) -> Entry | None:

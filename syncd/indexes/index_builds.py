@@ -57,7 +57,7 @@ class ScopeIndex:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class BuildInputs:
     """What a build was made with."""
 
     identity: str  # the encoder's; "" = none
@@ -76,7 +76,7 @@ class Build:
     """Both indexes, of one make."""
 
     folder: Path
-    made: Made
+    made: BuildInputs
     indexes: dict[Scope, Index]
     # Its files and folders as they were opened; None = not made yet, as the table of observations before there is one.
     marks: dict[Path, tuple[int, int] | None] = field(default_factory=dict)
@@ -122,7 +122,7 @@ class IndexBuilds:
         self._name_current(self.live)
 
     @staticmethod
-    def made(root: Path) -> Made | None:
+    def made(root: Path) -> BuildInputs | None:
         """What the build in use was made with, read before anything is opened."""
         folder = _current(root)
         return _read_made(folder) if folder else None
@@ -327,12 +327,12 @@ class IndexBuilds:
         if self._former:
             self._former.close()
 
-    def _wanted(self) -> Made:
+    def _wanted(self) -> BuildInputs:
         ready = self._embedder.state == "ready"
         dimensions, window = (self._embedder.dimensions, self._embedder.max_tokens) if ready else NO_ENCODER
         identity = self._embedder.identity if ready else ""
         cut = sizes(window, self._settings.tokens, self._settings.overlap)
-        return Made(identity, dimensions, cut, self._embedder.chosen if ready else None)
+        return BuildInputs(identity, dimensions, cut, self._embedder.chosen if ready else None)
 
     def _open_current(self) -> Build | None:
         folder = _current(self._root)
@@ -362,7 +362,7 @@ class IndexBuilds:
         _note(build)
         return build
 
-    def _open(self, folder: Path, made: Made) -> Build:
+    def _open(self, folder: Path, made: BuildInputs) -> Build:
         indexes: dict[Scope, Index] = {}
         try:
             for scope in SCOPES:
@@ -435,9 +435,11 @@ def _mark(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _read_made(folder: Path) -> Made | None:
+def _read_made(folder: Path) -> BuildInputs | None:
     try:
         made = json.loads((folder / "made.json").read_text("utf-8"))
-        return Made(made["identity"], made["dimensions"], Sizes(*made["sizes"]), settings_of(made.get("encoder")))
+        return BuildInputs(
+            made["identity"], made["dimensions"], Sizes(*made["sizes"]), settings_of(made.get("encoder"))
+        )
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None  # not finished being made, or made by another version: built anew

@@ -72,7 +72,7 @@ DAMAGED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class ArchiveContents:
     """What an archive says of itself, once every digest has been found right."""
 
     made_at: int  # epoch milliseconds
@@ -111,7 +111,7 @@ def truth(state: Path) -> Iterator[str]:
 
 def pack(
     state: Path, target: Path, *, vault: Path, settings: Path | None, version: str, now: int, damaged: bool = False
-) -> Contents:
+) -> ArchiveContents:
     """Write the archive `target`, mode 0600, durably and as one step; a daemon may be at work meanwhile.
 
     `damaged`: a ledger that can't be read is taken as it lies there."""
@@ -135,7 +135,7 @@ def pack(
             for name, file in files.items():
                 with file.open("rb") as content:
                     archive.addfile(_member(name, sizes[name], now), content)
-    return Contents(now, version, manifest["vault"], sizes)
+    return ArchiveContents(now, version, manifest["vault"], sizes)
 
 
 def _held(state: Path, folder: Path, *, damaged: bool) -> dict[str, Path]:
@@ -186,7 +186,7 @@ def _fresh(target: Path) -> Iterator[IO[bytes]]:
     synced(target.parent)
 
 
-def unpack(archive: Path, into: Path) -> Contents:
+def unpack(archive: Path, into: Path) -> ArchiveContents:
     """Put the files of an archive into the empty folder `into`, if all of it is as it should be; else InvalidArgument."""
     try:
         _read_through(archive)
@@ -228,7 +228,7 @@ def _read_through(archive: Path) -> None:
                 raise InvalidArgument(f"{archive.name} is larger than {LARGEST:,} bytes; nothing was changed")
 
 
-def _manifest(opened: tarfile.TarFile) -> tuple[Contents, dict[str, str]]:
+def _manifest(opened: tarfile.TarFile) -> tuple[ArchiveContents, dict[str, str]]:
     """What the first member says, checked; and the digest of each file."""
     first = opened.next()
     if first is None or first.name != MANIFEST or not first.isreg() or first.size > LARGEST_MANIFEST:
@@ -249,7 +249,7 @@ def _manifest(opened: tarfile.TarFile) -> tuple[Contents, dict[str, str]]:
     made_at, version = int(told["made_at"]), str(told["version"])
     if not 0 <= made_at <= LATEST or not version.isprintable():  # both are shown to a person
         raise InvalidArgument("the backup does not say when and by what it was made; nothing was changed")
-    return Contents(made_at, version, str(told["vault"]), sizes), digests
+    return ArchiveContents(made_at, version, str(told["vault"]), sizes), digests
 
 
 def _fit(name: str) -> bool:
@@ -282,7 +282,7 @@ def checked(folder: Path) -> None:
     ledger.Ledger.open(fresh).close()  # brings an older one up to date
 
 
-def put_back(folder: Path, state: Path, contents: Contents) -> list[str]:
+def put_back(folder: Path, state: Path, contents: ArchiveContents) -> list[str]:
     """Take the unpacked files of `folder` into `state`, whose lock the caller holds, the ledger last; their names."""
     names = sorted(name.removeprefix(STATE) for name in contents.files if name.startswith(STATE))
     for name in sorted(names, key=lambda one: one == LEDGER):

@@ -27,7 +27,7 @@ USUAL = "memex"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ServiceSpec:
     """What is to be kept running."""
 
     command: Sequence[str]
@@ -47,7 +47,7 @@ class SystemServices(Protocol):
         """Why the manager can't be asked, with the way out; "" when it answers."""
         ...
 
-    def write(self, wish: Wish) -> None:
+    def write(self, wish: ServiceSpec) -> None:
         """Write what it reads. Conflict when that serves another vault."""
         ...
 
@@ -101,7 +101,7 @@ class Systemd:
             f"`loginctl enable-linger`; with --file-only the unit is written all the same"
         )
 
-    def write(self, wish: Wish) -> None:
+    def write(self, wish: ServiceSpec) -> None:
         """Write the unit."""
         text = unit_files.unit(self.name, wish.command, vault=str(wish.vault))
         if self.file.exists() and unit_files.vault_of(self.file.read_text("utf-8")) != unit_files.vault_of(text):
@@ -116,7 +116,7 @@ class Systemd:
         if start:
             self._do("restart", self.file.name)
 
-    def harden(self, wish: Wish) -> bool:
+    def harden(self, wish: ServiceSpec) -> bool:
         """Add the stricter part, if the daemon starts with it; whether it does."""
         self.drop_in.parent.mkdir(parents=True, exist_ok=True)
         private(self.drop_in, unit_files.hardening([str(wish.vault), str(wish.state)]))
@@ -198,7 +198,7 @@ class Launchd:
         """Look for its command."""
         return "" if shutil.which("launchctl") else "there is no launchd here: with --file-only the agent is written"
 
-    def write(self, wish: Wish) -> None:
+    def write(self, wish: ServiceSpec) -> None:
         """Write the agent."""
         kept = {"PATH": os.environ["PATH"]} if "PATH" in os.environ else {}  # Git may be one of Homebrew's
         text = unit_files.agent(

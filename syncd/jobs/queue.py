@@ -19,7 +19,7 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound, ResourceExhausted, Unavailable
 from syncd.history.audit_log import AUTHOR
 from syncd.jobs.queued_job import STATUSES, Job, Kind, Status, read
-from syncd.jobs.staged_files import Staged
+from syncd.jobs.staged_files import StagedFiles
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
 
@@ -45,7 +45,7 @@ class Queue:
         settings: KbSettings,
         now: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
-        self.staged = Staged(state / STAGED)
+        self.staged = StagedFiles(state / STAGED)
         self._ledger, self._settings, self._now = ledger, settings, now
         self._changed = threading.Condition()
         self.stamp = 0  # grows whenever a job changes

@@ -12,7 +12,7 @@ from pathlib import Path
 from syncd.state.folder import synced
 
 
-class Staged:
+class StagedFiles:
     """The folder of staged files."""
 
     def __init__(self, folder: Path) -> None:

@@ -1,6 +1,6 @@
 """The worker runs the jobs of the queue on threads, each kind with the handler registered for it.
 
-A handler gets a `Work` and returns the id of the document that it made. It may be called again for a job that it has
+A handler gets a `RunningJob` and returns the id of the document that it made. It may be called again for a job that it has
 done, or half done, before a crash: the planned id of the document (`work.job.planned`) stays what it was.
 
 Law, tested: a job that fails, hangs or ends the process fails alone; the others go on. A failure that may pass
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class RunningJob:
     """One job under way, as its handler sees it."""
 
     job: Job
@@ -41,7 +41,7 @@ class Work:
     stopping: threading.Event  # whoever sees it set raises Unavailable; the job is begun anew at the next start
 
 
-Handler: TypeAlias = Callable[[Work], str]
+Handler: TypeAlias = Callable[[RunningJob], str]
 
 
 class Worker:
@@ -177,7 +177,9 @@ class Worker:
     def _outcome(self, job: Job, report: Callable[[int, int, str], None]) -> Callable[[], None]:
         """Do the job; what is to be written down of how it went."""
         handler, _ = self._handlers[job.kind]
-        work = Work(job, self._queue.staged.find(job.id), report, partial(self._queue.remember, job), self.stopping)
+        work = RunningJob(
+            job, self._queue.staged.find(job.id), report, partial(self._queue.remember, job), self.stopping
+        )
         try:
             with authored(job.author):
                 made = handler(work)

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from index.document_ids import path_id
 from index.errors import InvalidArgument, NotFound
-from index.memos.relations import Direction, End, Step, Tie, end, walk
+from index.memos.relations import Direction, MemoEnd, MemoTie, WalkStep, end, walk
 from index.model import MemoRelation, Record
 from index.names import stem
 from index.scope.index import Index
-from syncd.captures.batch_writer import Change, Drafts, carried_out
+from syncd.captures.batch_writer import Change, NoteDrafts, carried_out
 from syncd.captures.note_update import refused
 from syncd.captures.writer import alone
 from syncd.documents.memo_relations import REASON, checked_tag, dropped, rounded, saved
@@ -38,19 +38,19 @@ WAYS: Final[Mapping[Way, tuple[Direction, ...]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedRelations:
     """Relations, the memos that they join, and whether there are more."""
 
-    ties: tuple[Tie, ...]
+    ties: tuple[MemoTie, ...]
     memos: tuple[Record, ...]
     truncated: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Walked:
+class WalkedRelations:
     """The relations around a memo, the memos that were reached, and whether there are more."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[WalkStep, ...]
     memos: tuple[Record, ...]
     truncated: bool
 
@@ -82,7 +82,7 @@ class MemoGraph:
         namespace: str = "default",
         weight: float | None = None,
         reason: str | None = None,
-    ) -> Tie:
+    ) -> MemoTie:
         """Relate two memos, or change the weight or the reason of a relation; `version` grows only with such a change.
 
         What is not given stays as it is, or is 1.0 and nothing; an empty reason takes it away."""
@@ -95,7 +95,7 @@ class MemoGraph:
         with alone(self._tools, self._memos.workspace):
             return carried_out(self._tools, partial(self._saved, wanted))
 
-    def delete(self, source: str, target: str, tag: str, *, namespace: str = "default") -> Tie:
+    def delete(self, source: str, target: str, tag: str, *, namespace: str = "default") -> MemoTie:
         """Remove a relation, and tell what it was."""
         wanted = _Wanted(source, target, checked_tag(tag), namespace)
         with alone(self._tools, self._memos.workspace):
@@ -109,7 +109,7 @@ class MemoGraph:
         target: str | None = None,
         tag: str | None = None,
         limit: int = 100,
-    ) -> Listed:
+    ) -> ListedRelations:
         """The relations of a namespace that are as asked, those changed last first."""
         if not 1 <= limit <= LISTED:
             raise InvalidArgument(f"limit must be from 1 to {LISTED}", field="limit")
@@ -118,7 +118,7 @@ class MemoGraph:
             from_ = None if source is None else self._memos.memo(source, namespace)
             to = None if target is None else self._memos.memo(target, namespace)
         except NotFound:
-            return Listed((), (), truncated=False)
+            return ListedRelations((), (), truncated=False)
         ties = self._memos.index.memos.ties
         if from_ is None and to is None:
             found = ties.within(self._memos.workspace, namespace, asked, limit + 1)
@@ -128,7 +128,7 @@ class MemoGraph:
             found = sorted(
                 (tie for tie in kept if asked in (None, tie.relation.tag)), key=lambda tie: (-tie.updated_at, tie.key)
             )
-        return Listed(tuple(found[:limit]), self._ends(found[:limit]), len(found) > limit)
+        return ListedRelations(tuple(found[:limit]), self._ends(found[:limit]), len(found) > limit)
 
     def graph(
         self,
@@ -139,7 +139,7 @@ class MemoGraph:
         depth: int = 3,
         tag: str | None = None,
         limit: int = 100,
-    ) -> Walked:
+    ) -> WalkedRelations:
         """The relations within `depth` of a memo, each with the way to it."""
         if not 1 <= depth <= DEEPEST:
             raise InvalidArgument(f"maxDepth must be from 1 to {DEEPEST}", field="maxDepth")
@@ -148,9 +148,9 @@ class MemoGraph:
         asked = None if tag is None else checked_tag(tag)
         begin = end(self._memos.memo(start, namespace))
         steps, more = walk(self._memos.index.memos.ties, begin, WAYS[way], depth=depth, most=limit, tag=asked)
-        return Walked(tuple(steps), self._ends([step.tie for step in steps], begin), more)
+        return WalkedRelations(tuple(steps), self._ends([step.tie for step in steps], begin), more)
 
-    def _saved(self, wanted: _Wanted, _: Index) -> tuple[Sequence[Change], Tie]:
+    def _saved(self, wanted: _Wanted, _: Index) -> tuple[Sequence[Change], MemoTie]:
         """What to write so that the relation is as it is wanted."""
         drafts, source, target, text, old = self._found(wanted)
         if target.id == path_id(target.path):
@@ -166,7 +166,7 @@ class MemoGraph:
                 reason=old.reason if wanted.reason is None else wanted.reason or None,
             )
             if made == old:
-                return [], Tie(end(source), end(target), old)
+                return [], MemoTie(end(source), end(target), old)
             made = replace(
                 made,
                 target=target.id,
@@ -179,9 +179,9 @@ class MemoGraph:
             drafts.put(source.path, saved(text, made, partial(_same, wanted.tag, target)))
         except FrontmatterError as error:
             raise refused(error) from error
-        return drafts.changes(), Tie(end(source), end(target), made)
+        return drafts.changes(), MemoTie(end(source), end(target), made)
 
-    def _deleted(self, wanted: _Wanted, _: Index) -> tuple[Sequence[Change], Tie]:
+    def _deleted(self, wanted: _Wanted, _: Index) -> tuple[Sequence[Change], MemoTie]:
         """What to write so that the relation is gone."""
         drafts, source, target, text, old = self._found(wanted)
         if old is None:
@@ -190,17 +190,17 @@ class MemoGraph:
             drafts.put(source.path, dropped(text, partial(_same, wanted.tag, target)))
         except FrontmatterError as error:
             raise refused(error) from error
-        return drafts.changes(), Tie(end(source), end(target), old)
+        return drafts.changes(), MemoTie(end(source), end(target), old)
 
-    def _found(self, wanted: _Wanted) -> tuple[Drafts, Record, Record, str, MemoRelation | None]:
+    def _found(self, wanted: _Wanted) -> tuple[NoteDrafts, Record, Record, str, MemoRelation | None]:
         """Both memos, the text of the first, and the relation as it is stated there now."""
         source, target = (self._memos.memo(id, wanted.namespace) for id in (wanted.source, wanted.target))
-        drafts = Drafts(self._tools.vault)
+        drafts = NoteDrafts(self._tools.vault)
         text, document = self._memos.read(drafts, source)
         old = next(filter(partial(_same, wanted.tag, target), document.memo_relations), None)
         return drafts, source, target, text, old
 
-    def _ends(self, ties: Sequence[Tie], *more: End) -> tuple[Record, ...]:
+    def _ends(self, ties: Sequence[MemoTie], *more: MemoEnd) -> tuple[Record, ...]:
         """The memos that are joined, each once, in the order in which they are met."""
         keys = dict.fromkeys(
             path_id(one.path) for one in (*more, *(e for tie in ties for e in (tie.source, tie.target)))

@@ -20,7 +20,7 @@ from index.names import fold, stem
 from index.scope.index import Index
 from index.tracing import span
 from syncd.captures import note_update
-from syncd.captures.batch_writer import Change, Drafts, Unstored, carried_out
+from syncd.captures.batch_writer import Change, DeletedStoredFile, NoteDrafts, carried_out
 from syncd.captures.writer import alone, created, known, known_whole
 from syncd.documents.capture_note import checked, metadata_of, properties_of
 from syncd.documents.collection_membership import filed, retagged
@@ -38,7 +38,7 @@ TRIES: Final = 8  # each is lost to somebody who makes the very memo, and to som
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SaveOutcome:
     """What became of a memo."""
 
     record: Record
@@ -46,7 +46,7 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class FoundMemo:
     """A memo that was found. `score` is its cosine similarity or its distance; None when nothing was compared."""
 
     record: Record
@@ -57,7 +57,7 @@ class Near:
 class FoundMemos:
     """What a search found, the best first, and what kept it from being complete."""
 
-    items: tuple[Near, ...]
+    items: tuple[FoundMemo, ...]
     degraded: tuple[str, ...]
 
 
@@ -94,7 +94,7 @@ class Memos:
         metadata: Mapping[str, Any] | None = None,
         replace: bool = False,
         version: int | None = None,
-    ) -> Saved:
+    ) -> SaveOutcome:
         """Make a memo or change the one of that id; what is the same already is not written again.
 
         `metadata` is merged as RFC 7396 has it, or takes the place of all there is with `replace`. `version` is the one
@@ -150,7 +150,7 @@ class Memos:
                 nearest, unseen = rows.nearest(points, keys, Filter(self.workspace, namespace), k)
             scored = [(key, _score(cosine, metric)) for key, cosine in nearest if minimum is None or cosine >= minimum]
         records = rows.records([key for key, _ in scored])
-        items = tuple(Near(records[key], score) for key, score in scored if key in records)
+        items = tuple(FoundMemo(records[key], score) for key, score in scored if key in records)
         degraded = [f"{unseen} of the memos have no vector yet, and were not compared"] if unseen else []
         return FoundMemos(items, tuple(dict.fromkeys((*degraded, *self._tools.degraded()))))
 
@@ -175,14 +175,14 @@ class Memos:
             raise NotFound(f"no memo {memo_id[:64]!r} in namespace {namespace[:200]!r}")
         return record
 
-    def read(self, drafts: Drafts, record: Record) -> tuple[str, Document]:
+    def read(self, drafts: NoteDrafts, record: Record) -> tuple[str, Document]:
         """The memo as its file has it now. Raises Conflict when it is one that can't be written to, or not yet."""
         return note_update.read(self._tools, drafts, record)
 
     def _here(self, record: Record, namespace: str) -> bool:
         return (record.workspace, record.namespace) == (self.workspace, namespace) and record.type != "entity"
 
-    def _attempt(self, wish: _Wish) -> Saved | None:
+    def _attempt(self, wish: _Wish) -> SaveOutcome | None:
         """Create the memo, or revise the one of that id; None when somebody else has created it at the same moment."""
         if wish.memo_id is not None and self._standing(wish.memo_id, wish.namespace) is not None:
             return self._revise(wish.memo_id, wish)
@@ -190,7 +190,7 @@ class Memos:
             raise Conflict(f"there is no memo {wish.memo_id!r}, so it has no version {wish.version}", version=0)
         return self._create(wish)
 
-    def _create(self, wish: _Wish) -> Saved | None:
+    def _create(self, wish: _Wish) -> SaveOutcome | None:
         now = self._tools.now()
         record = created(
             self._tools,
@@ -210,12 +210,12 @@ class Memos:
             instead=partial(self._taken, wish.memo_id),
             progress=self._progress,
         )
-        return None if record is True else Saved(record, created=True)
+        return None if record is True else SaveOutcome(record, created=True)
 
-    def _revise(self, memo_id: str, wish: _Wish) -> Saved:
+    def _revise(self, memo_id: str, wish: _Wish) -> SaveOutcome:
         with alone(self._tools, self.workspace):
             path = carried_out(self._tools, partial(self._revision, memo_id, wish), self._progress)
-            return Saved(known(self.index.at(path)), created=False)
+            return SaveOutcome(known(self.index.at(path)), created=False)
 
     def _taken(self, memo_id: str | None) -> Literal[True] | None:
         return True if memo_id is not None and self.index.record(memo_id, self.workspace) is not None else None
@@ -248,7 +248,7 @@ class Memos:
     ) -> tuple[list[Change], tuple[Record, int]]:
         """What to write so that the memo is gone, and with it the entries that lead to it."""
         record = self.memo(memo_id, namespace)
-        drafts = Drafts(self._tools.vault)
+        drafts = NoteDrafts(self._tools.vault)
         try:
             text = drafts.text(record.path)
         except NotFound as error:
@@ -268,7 +268,7 @@ class Memos:
                 except FrontmatterError:
                     continue  # its owner is in the middle of editing it; the entry leads nowhere now
         stored = stored_file(self._tools, record.path, encode(text))
-        return [*([Unstored(*stored)] if stored else []), *drafts.changes()], (record, count)
+        return [*([DeletedStoredFile(*stored)] if stored else []), *drafts.changes()], (record, count)
 
 
 def _check_search(query: str | None, pivot: str | None, k: int, minimum: float | None, metric: Metric) -> None:

@@ -16,7 +16,7 @@ _OURS = re.compile(r"\^[oO][1-9][0-9]{0,11}")
 
 
 @dataclass(frozen=True, slots=True)
-class Id:
+class BlockId:
     """A block id, `lines[line][start:end]`."""
 
     line: int
@@ -30,7 +30,7 @@ class Id:
         return int(self.text[2:])
 
 
-def find(inner: Sequence[str], paragraph: int) -> tuple[Id | None, Id | None]:
+def find(inner: Sequence[str], paragraph: int) -> tuple[BlockId | None, BlockId | None]:
     """The id of ours and that of a person, in the lines of an item of which `paragraph` are its own first paragraph.
 
     Ours is on the last line that is nothing else, or else ends the paragraph's last line that one ends. A person's is
@@ -51,7 +51,7 @@ def find(inner: Sequence[str], paragraph: int) -> tuple[Id | None, Id | None]:
     return ours, None
 
 
-def without(inner: Sequence[str], ids: Sequence[Id]) -> str:
+def without(inner: Sequence[str], ids: Sequence[BlockId]) -> str:
     """The text of the lines less these ids; a line that was nothing else goes."""
     kept = list(inner)
     cuts = {at: min(id.start for id in ids if id.line == at) for at in {id.line for id in ids}}
@@ -71,7 +71,7 @@ def confusing(line: str) -> bool:
     return _at_end(0, line)[1] is not None
 
 
-def _ours(inner: Sequence[str], paragraph: int) -> Id | None:
+def _ours(inner: Sequence[str], paragraph: int) -> BlockId | None:
     for at in range(len(inner) - 1, 0, -1):
         ours, theirs = _at_end(at, inner[at])
         if ours and not inner[at][: min(ours.start, theirs.start if theirs else ours.start)].strip():
@@ -82,7 +82,7 @@ def _ours(inner: Sequence[str], paragraph: int) -> Id | None:
     return None
 
 
-def _at_end(at: int, line: str) -> tuple[Id | None, Id | None]:
+def _at_end(at: int, line: str) -> tuple[BlockId | None, BlockId | None]:
     """The id of ours and that of a person which end a line, whichever is the last."""
     last = _last(at, line)
     if last is None:
@@ -93,13 +93,13 @@ def _at_end(at: int, line: str) -> tuple[Id | None, Id | None]:
     return before if before and _is_ours(before) else None, last
 
 
-def _is_ours(id: Id) -> bool:
+def _is_ours(id: BlockId) -> bool:
     return _OURS.fullmatch(id.text) is not None
 
 
-def _last(at: int, line: str) -> Id | None:
+def _last(at: int, line: str) -> BlockId | None:
     end = len(line.rstrip())
     start = line.rfind("^", 0, end)
     if start < 0 or (start and not line[start - 1].isspace()) or not _ID.fullmatch(line, start, end):
         return None
-    return Id(at, start, end, line[start:end])
+    return BlockId(at, start, end, line[start:end])

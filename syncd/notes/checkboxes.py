@@ -24,7 +24,7 @@ _ANSWERS: Final[Mapping[str, Answer]] = {"x": "accepted", "X": "accepted", "-": 
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class Checkbox:
     """One box; `start` and `end` are those of its line in the note, without the line end."""
 
     key: str
@@ -34,7 +34,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ProposalOutcome:
     """What became of a proposal: what was done, or why nothing was."""
 
     done: bool
@@ -47,7 +47,7 @@ def item(text: str, key: str) -> str:
     return f"- [ ] {text} ^p-{key}"
 
 
-def boxes(text: str) -> list[Box]:
+def boxes(text: str) -> list[Checkbox]:
     """The boxes of a note, in order."""
     if "^p-" not in text and "^P-" not in text:
         return []
@@ -59,7 +59,7 @@ def boxes(text: str) -> list[Box]:
         line = body[lines[number] : ends[number]]
         box, ids = _BOX.match(line), list(_ID.finditer(line))
         if box and len({id[1].casefold() for id in ids}) == 1 and not any(_hidden(line, id) for id in ids):
-            found.append(Box(ids[0][1].casefold(), box[1], len(front) + lines[number], len(front) + ends[number]))
+            found.append(Checkbox(ids[0][1].casefold(), box[1], len(front) + lines[number], len(front) + ends[number]))
     return found
 
 
@@ -78,7 +78,7 @@ def answers(texts: Iterable[str]) -> dict[str, Answer]:
     return {key: given.pop() for key, given in told.items() if len(given) == 1}
 
 
-def settled(text: str, outcomes: Mapping[str, Outcome], day: str) -> str:
+def settled(text: str, outcomes: Mapping[str, ProposalOutcome], day: str) -> str:
     """`text` with what became of its proposals, as the plug-in Tasks writes it; a line that tells it has no id any more.
 
     Where nothing was done only boxes that were ticked, or in whose place another was, are told so."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from index.names import fold
-from syncd.notes.property_reader import OWNED, FrontmatterError, Key, Properties, fences, read, reserved, scan
+from syncd.notes.property_reader import OWNED, FrontmatterError, Properties, PropertyKey, fences, read, reserved, scan
 
 __all__ = [
     "OWNED",
@@ -158,7 +158,7 @@ def _changed(inner: str, found: Properties, changed: Mapping[str, PropertyValue]
     return inner + "".join(indent + _lines(_key(name), value, "", newline, indent) for name, value in new)
 
 
-def _replaced(inner: str, key: Key, value: PropertyValue, newline: str) -> str:
+def _replaced(inner: str, key: PropertyKey, value: PropertyValue, newline: str) -> str:
     """The lines of a key that is there: its spelling and the comment behind it stay."""
     first = _line_start(inner, key.start)
     line_end = _line_end(inner, key.end)

@@ -27,7 +27,7 @@ _SEPARATOR = re.compile(r"[ \t]*[,;、，][ \t]*|[ \t]++")
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class FieldTarget:
     """A link of a field, `line[start:end]`, and what it states."""
 
     start: int
@@ -36,17 +36,17 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class InlineField:
     """A field, `line[start:end]`; its type is `line[key[0]:key[1]]`."""
 
     start: int
     end: int
     key: tuple[int, int]
-    targets: tuple[Target, ...]
+    targets: tuple[FieldTarget, ...]
     whole: bool  # the line says nothing else
 
 
-def fields(line: str) -> list[Field]:
+def fields(line: str) -> list[InlineField]:
     """The fields with links of a line (without its line end), in order. Code and comments hold none."""
     if "::" not in line or "[[" not in line:
         return []
@@ -97,7 +97,7 @@ def listed(line: str) -> bool:
     return bool((lead := _LEAD.match(line)) and lead[1])
 
 
-def _field(line: str, found: re.Match[str], links: list[tuple[int, int, str]]) -> Field | None:
+def _field(line: str, found: re.Match[str], links: list[tuple[int, int, str]]) -> InlineField | None:
     """The field of a match of `_LINE`, or of one of `_BRACKET`, whose first group is the type."""
     bracket = found.re is _BRACKET
     group = 1 if bracket else 2
@@ -107,14 +107,14 @@ def _field(line: str, found: re.Match[str], links: list[tuple[int, int, str]]) -
     row = not bracket and not found[1] and type.startswith("|")  # of a table
     inside = found.end(group), found.end(2) if bracket else len(line)
     own = links[bisect_left(links, inside[0], key=_start) : bisect_left(links, inside[1], key=_start)]
-    targets = tuple(Target(first, behind, Statement(type, target)) for first, behind, target in own)
+    targets = tuple(FieldTarget(first, behind, Statement(type, target)) for first, behind, target in own)
     if row or not targets or not 0 < len(type) <= LONGEST or UNTYPED.search(type):
         return None
     named = (start + len(key) - len(key.lstrip()), end - len(key) + len(key.rstrip()))
     if not bracket:
-        return Field(0, len(line), named, targets, whole=True)
+        return InlineField(0, len(line), named, targets, whole=True)
     whole = _LEAD.fullmatch(line, 0, found.start()) is not None and not line[found.end() :].strip()
-    return Field(*found.span(), named, targets, whole)
+    return InlineField(*found.span(), named, targets, whole)
 
 
 def _links(line: str, start: int) -> list[tuple[int, int, str]]:
@@ -127,7 +127,7 @@ def _start(link: tuple[int, int, str]) -> int:
     return link[0]
 
 
-def _span(line: str, target: Target, *, last: bool) -> tuple[int, int]:
+def _span(line: str, target: FieldTarget, *, last: bool) -> tuple[int, int]:
     """A target with what separates it from the next; with `last`, from the one before."""
     start, end = target.start, target.end
     if not last:

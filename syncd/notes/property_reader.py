@@ -77,7 +77,7 @@ class FrontmatterError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class PropertyKey:
     """Where a top-level key stands between the fences (offsets), and its value, when that is written in one piece."""
 
     start: int
@@ -91,7 +91,7 @@ class Properties:
 
     values: dict[str, Any]
     repeated: tuple[str, ...] = ()
-    keys: dict[str, Key] | None = None
+    keys: dict[str, PropertyKey] | None = None
     column: int = 0  # at which the keys stand
     flow: bool = False  # `{a: 1}`: valid, but a key has no line of its own
 
@@ -231,7 +231,7 @@ class _Reader:
     def __init__(self) -> None:
         self.stack: list[tuple[dict[str, Any] | list[Any], str | None]] = []  # open containers, each with its next key
         self.root: dict[str, Any] | None = None
-        self.keys: dict[str, Key] = {}
+        self.keys: dict[str, PropertyKey] = {}
         self.repeated: list[str] = []
         self.last = ""  # the last key of the root
         self.opened: int | None = None  # where a flow value of the root begins
@@ -267,7 +267,7 @@ class _Reader:
             if container is self.root:
                 if event.value in container:
                     self.repeated.append(event.value)
-                self.last, self.keys[event.value] = event.value, Key(start, end)
+                self.last, self.keys[event.value] = event.value, PropertyKey(start, end)
             self.stack[-1] = (container, event.value)
             return
         if container is self.root and event.style not in ("|", ">"):
@@ -308,7 +308,7 @@ class _Reader:
 
     def _written(self, start: int, end: int) -> None:
         key = self.keys[self.last]
-        self.keys[self.last] = Key(key.start, key.end, (start, end))
+        self.keys[self.last] = PropertyKey(key.start, key.end, (start, end))
 
     def _count(self, event: Any) -> None:
         self.nodes += 1

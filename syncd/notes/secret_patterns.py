@@ -28,7 +28,7 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _WORDS: Final = re.compile(r"[A-Za-z]{4,}")
 
 
-class Rule(NamedTuple):
+class SecretRule(NamedTuple):
     """One kind of secret. The group `value`, or else all that `pattern` matches, is the secret if it `holds`."""
 
     name: str
@@ -101,7 +101,7 @@ def _spelt_out(value: str) -> bool:
     )
 
 
-def _matches(rule: Rule, text: str, lower: str) -> Iterator[tuple[int, int]]:
+def _matches(rule: SecretRule, text: str, lower: str) -> Iterator[tuple[int, int]]:
     """Where the secrets of a rule begin and end."""
     if not any(hint in lower for hint in rule.hints):
         return
@@ -121,30 +121,30 @@ def _matches(rule: Rule, text: str, lower: str) -> Iterator[tuple[int, int]]:
 
 
 RULES: Final = (
-    Rule(
+    SecretRule(
         "private-key",
         ("private key",),
         re.compile(r"-----BEGIN [A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----[A-Za-z0-9+/=\s\\]{0,8192}+"),
     ),
-    Rule("memex-key", ("mx_",), re.compile(r"(?<![A-Za-z0-9])mx_[0-9a-f]{12}_[0-9a-f]{16,64}+")),
-    Rule("openai-key", ("sk-",), re.compile(r"(?<![A-Za-z0-9_-])sk-[A-Za-z0-9_-]{20,256}+"), _unlikely_word),
-    Rule("github-token", ("gh", "github_pat_"), re.compile(r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{36,255}+|github_pat_[A-Za-z0-9_]{22,255}+)"), _unlikely_word),
-    Rule("gitlab-token", ("glpat-",), re.compile(r"(?<![A-Za-z0-9])glpat-[A-Za-z0-9_.-]{20,255}+"), _unlikely_word),
-    Rule("aws-key", ("akia", "asia"), re.compile(r"(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])"), _unlikely_word),
-    Rule("slack-token", ("xox",), re.compile(r"(?<![A-Za-z0-9])xox[abeoprs]-[A-Za-z0-9-]{10,255}+"), _unlikely_word),
-    Rule("google-key", ("aiza",), re.compile(r"(?<![A-Za-z0-9])AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"), _unlikely_word),
-    Rule(
+    SecretRule("memex-key", ("mx_",), re.compile(r"(?<![A-Za-z0-9])mx_[0-9a-f]{12}_[0-9a-f]{16,64}+")),
+    SecretRule("openai-key", ("sk-",), re.compile(r"(?<![A-Za-z0-9_-])sk-[A-Za-z0-9_-]{20,256}+"), _unlikely_word),
+    SecretRule("github-token", ("gh", "github_pat_"), re.compile(r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{36,255}+|github_pat_[A-Za-z0-9_]{22,255}+)"), _unlikely_word),
+    SecretRule("gitlab-token", ("glpat-",), re.compile(r"(?<![A-Za-z0-9])glpat-[A-Za-z0-9_.-]{20,255}+"), _unlikely_word),
+    SecretRule("aws-key", ("akia", "asia"), re.compile(r"(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])"), _unlikely_word),
+    SecretRule("slack-token", ("xox",), re.compile(r"(?<![A-Za-z0-9])xox[abeoprs]-[A-Za-z0-9-]{10,255}+"), _unlikely_word),
+    SecretRule("google-key", ("aiza",), re.compile(r"(?<![A-Za-z0-9])AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"), _unlikely_word),
+    SecretRule(
         "jwt",
         ("eyj",),
         re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,4096}+\.eyJ[A-Za-z0-9_-]{8,8192}+\.[A-Za-z0-9_-]{16,2048}+"),
     ),
-    Rule(
+    SecretRule(
         "url-password",
         ("://",),
         re.compile(r"(?<=://)[^\s/:@\"'<>]{0,64}+:(?P<value>[^\s/@\"'<>]{3,256}+)(?=@)"),
         _spelt_out,
     ),
-    Rule(
+    SecretRule(
         "assigned-secret",
         (*_NAMES, "bearer"),
         re.compile(

@@ -10,7 +10,7 @@ from typing import Any
 from index.errors import InvalidArgument
 from syncd.history.audit_log import AUTHOR
 from syncd.history.note_history import NoteHistory
-from syncd.history.undo import Step, Undo
+from syncd.history.undo import Undo, UndoStep
 
 MOST = 10_000  # events in one answer
 Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
@@ -46,7 +46,7 @@ def operations(history: NoteHistory, undo: Undo) -> dict[str, Operation]:
     return {"log": log, "undo": undone}
 
 
-def _answer(call: str, done: list[Step], skipped: list[Step]) -> dict[str, Any]:
+def _answer(call: str, done: list[UndoStep], skipped: list[UndoStep]) -> dict[str, Any]:
     return {
         "undo": call or None,
         "done": [_about(step) | {"did": step.did} for step in done],
@@ -54,7 +54,7 @@ def _answer(call: str, done: list[Step], skipped: list[Step]) -> dict[str, Any]:
     }
 
 
-def _about(step: Step) -> dict[str, Any]:
+def _about(step: UndoStep) -> dict[str, Any]:
     entries = step.way.taken or step.way.left
     return {
         "id": step.id,

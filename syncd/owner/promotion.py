@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from index.errors import Conflict, InvalidArgument, MemexError
-from syncd.promotion.plan import Plan, Taken, speak
+from syncd.promotion.plan import Plan, TakenDestination, speak
 from syncd.promotion.promotions import Promotions
 from syncd.promotion.vault_snapshot import VaultSnapshot
 
@@ -72,7 +72,7 @@ def _planned(
     for id in ids:
         try:
             plan = promotions.planned(snapshot.capture(id), to=to, spoken=spoken)
-        except Taken as error:
+        except TakenDestination as error:
             way_out = "name another folder with --to, or mark the capture (promote: true) to be asked in a note"
             failed.append({"id": id, "error": Conflict(f"{error.message}; {way_out}").as_dict()})
         except MemexError as error:

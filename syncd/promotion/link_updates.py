@@ -85,7 +85,7 @@ def _privacy(inbox: str) -> Callable[[str, str], bool]:
     return private
 
 
-class Walk:
+class MoveSeries:
     """Several moves made one after another, with one look through the vault for all of them.
 
     What a step changes is what `relinking` would say of it alone, at that time."""

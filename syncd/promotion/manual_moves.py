@@ -17,12 +17,12 @@ from index.model import Document
 from syncd.git import head_moves
 from syncd.git.repository import Repository
 from syncd.history.audit_log import Author, authored
-from syncd.history.change_journal import MovePlan, Step, moved, sha256, written
+from syncd.history.change_journal import FileChange, MovePlan, moved, sha256, written
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, properties, split
 from syncd.promotion.link_updates import LinkUpdates, relinking
 from syncd.promotion.marked_captures import written_at
 from syncd.promotion.moved_note_detection import MovedNote, MovedNotes
-from syncd.promotion.plan import Stored, stored_of, there_of, told
+from syncd.promotion.plan import StoredFile, stored_of, there_of, told
 from syncd.promotion.promoted_note import INBOX_ONLY, PROMOTED_AT, inside, promoted
 from syncd.promotion.promotions import Promotions
 from syncd.promotion.vault_snapshot import VaultSnapshot
@@ -43,7 +43,7 @@ class ManualMove:
     raw: bytes
     text: bytes
     out: bool  # it was a capture, and is a note of the vault proper
-    stored: Stored | None = None  # the file that is to go along
+    stored: StoredFile | None = None  # the file that is to go along
     followed: Mapping[str, str] | None = None  # the file that was dragged along
 
 
@@ -108,7 +108,7 @@ class ManualMoves:
             return encode(edit(text, {PROMOTED_AT: None}))
         return encode(text)
 
-    def _file(self, document: Document, stray: MovedNote) -> tuple[Stored | None, dict[str, str] | None]:
+    def _file(self, document: Document, stray: MovedNote) -> tuple[StoredFile | None, dict[str, str] | None]:
         """The stored file of a note: to go along if it stayed behind, or where it was dragged to."""
         snapshot = self._snapshot
         if document.file is None:
@@ -162,7 +162,7 @@ def _way(drag: ManualMove, text: bytes, others: Mapping[str, tuple[bytes, bytes]
     """What is left to do of a promotion whose note lies at its place already."""
     stray, document = drag.stray, drag.document
     # The journal keeps what the capture said: its file has gone, and nothing that fails brings it back.
-    steps = [written(stray.new, drag.raw, text), Step(stray.old, "", "", before=drag.raw)]
+    steps = [written(stray.new, drag.raw, text), FileChange(stray.old, "", "", before=drag.raw)]
     steps[1:1] = [written(path, *pair) for path, pair in sorted(others.items())]
     if drag.stored:
         copied, gone = moved(drag.stored.old, drag.stored.new, drag.stored.digest)

@@ -22,7 +22,7 @@ from syncd.history.audit_log import authored
 from syncd.history.change_journal import sha256
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode
 from syncd.promotion.destination_conflicts import DestinationConflicts
-from syncd.promotion.plan import Plan, Taken, fit, restless, speak
+from syncd.promotion.plan import Plan, TakenDestination, fit, restless, speak
 from syncd.promotion.promoted_note import DEFECT, UNCLEAR, Problem
 from syncd.promotion.promotions import AUTHOR, Promotions
 from syncd.promotion.vault_snapshot import VaultSnapshot
@@ -35,14 +35,14 @@ KEY: Final = "promote_problem"
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class ReadyCapture:
     """A capture can be promoted so."""
 
     plan: Plan
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
+class UndecidedCapture:
     """Nobody can tell yet what is to become of a capture: it is looked at again."""
 
 
@@ -51,7 +51,7 @@ class Defect:
     """A mistake of ours keeps a capture from being planned."""
 
 
-Result: TypeAlias = Planned | Taken | Problem | Later | Defect
+Result: TypeAlias = ReadyCapture | TakenDestination | Problem | UndecidedCapture | Defect
 
 
 @dataclass(slots=True)
@@ -68,23 +68,23 @@ class _Batch:
     def add(self, record: Record, result: Result | None) -> None:
         """Take in the result of one more capture."""
         match result:
-            case Planned(plan):
+            case ReadyCapture(plan):
                 self.plans.append(plan)
                 speak(self.spoken, plan)
-            case Later():
+            case UndecidedCapture():
                 self.again = self.unsure = True
             case Defect():
                 self.problems[record.path], self.unsure = DEFECT, True
             case Problem():
                 self.problems[record.path] = result.message
-                if isinstance(result, Taken):
+                if isinstance(result, TakenDestination):
                     self.taken.append((record, result.target))
             case None:
                 pass
 
 
 @dataclass(slots=True)
-class Look:
+class LastLook:
     """What the last look found."""
 
     moment: object = None
@@ -108,7 +108,7 @@ class MarkedCaptures:
     ) -> None:
         self._snapshot, self._promotions, self._waiting = snapshot, promotions, waiting
         self._merging, self._repo, self._stopping = merging, repo, stopping
-        self._look = Look()
+        self._look = LastLook()
 
     def run(self) -> None:
         """Look, if anything has changed since the last time."""
@@ -149,17 +149,17 @@ class MarkedCaptures:
         """What is to become of one capture; None = nothing, and nothing is wrong. `spoken`: paths that other plans make."""
         try:
             if restless(self._snapshot, self._repo, record.path):
-                return Later()
+                return UndecidedCapture()
             if not asked.meant:
                 self._say(record, None)
                 return None
-            return Planned(self._planned(record, asked, spoken))
+            return ReadyCapture(self._planned(record, asked, spoken))
         except Problem as error:
             # Once the other capture is there, a person can be asked about it.
-            return Later() if isinstance(error, Taken) and fold(error.target) in spoken else error
+            return UndecidedCapture() if isinstance(error, TakenDestination) and fold(error.target) in spoken else error
         except MemexError as error:
             log.info("a marked capture waits: %s", error.message)
-            return Later()
+            return UndecidedCapture()
         except Exception:  # a mistake of ours in one must not keep the others from being promoted
             log.exception("a marked capture could not be planned")
             return Defect()

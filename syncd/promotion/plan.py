@@ -17,7 +17,7 @@ from syncd.documents.file_names import ending, numbered
 from syncd.documents.file_types import KNOWN
 from syncd.documents.owner_marks import marks
 from syncd.git.repository import Repository
-from syncd.history.change_journal import MovePlan, Step, moved, sha256, written
+from syncd.history.change_journal import FileChange, MovePlan, moved, sha256, written
 from syncd.notes.front_matter import FrontmatterError, decode, encode, split
 from syncd.notes.markdown_outline import open_ended
 from syncd.promotion.link_updates import LinkUpdates, relinking
@@ -29,7 +29,7 @@ from syncd.vault.path_rules import join, objection
 _UNLINKED: Final = re.compile(r'[<>:"|?*#^\[\]]')  # what no name can hold in Windows, or in a link
 
 
-class Taken(Problem):
+class TakenDestination(Problem):
     """Something has the name at the destination already."""
 
     def __init__(self, target: str) -> None:
@@ -38,7 +38,7 @@ class Taken(Problem):
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredFile:
     """The stored file that goes along."""
 
     old: str
@@ -58,7 +58,7 @@ class Plan:
     tool: str  # promote, mark
     chosen: str  # what chose the folder: you, rule, suggestion, setting
     id: str  # that it has in the vault proper: its own, unless a note there has it
-    stored: Stored | None = None
+    stored: StoredFile | None = None
 
     @property
     def source(self) -> str:
@@ -71,7 +71,7 @@ class Plan:
         along = {self.stored.old: self.stored.new} if self.stored else {}
         return {self.source: self.target, **along}
 
-    def steps(self, found: LinkUpdates) -> list[Step]:
+    def steps(self, found: LinkUpdates) -> list[FileChange]:
         """What becomes of each file, in order: what is made, then what leads to it, and what goes at the end."""
         text = found.changes[self.source][1] if self.source in found.changes else self.text
         steps = [written(self.target, None, text)]
@@ -214,13 +214,13 @@ def _named(snapshot: VaultSnapshot, folder: str, wanted: str, own: str, spoken: 
         file = fold(f"{name}.md")
         if file in there or fold(join(folder, f"{name}.md")) in spoken:
             if name == wanted:
-                raise Taken(join(folder, there.get(file, f"{name}.md")))
+                raise TakenDestination(join(folder, there.get(file, f"{name}.md")))
         elif fold(name) == fold(own) or not snapshot.sync.taken(fold(name)):
             return name
     raise AssertionError
 
 
-def stored_of(snapshot: VaultSnapshot, document: Document, folder: str, spoken: Mapping[str, str]) -> Stored | None:
+def stored_of(snapshot: VaultSnapshot, document: Document, folder: str, spoken: Mapping[str, str]) -> StoredFile | None:
     """The file that goes along with the note of its text, unless another note holds its text too."""
     old = document.file
     if old is None or {one.path for one in snapshot.captures.index.of_file(old)} - {document.path}:
@@ -236,7 +236,7 @@ def stored_of(snapshot: VaultSnapshot, document: Document, folder: str, spoken: 
         if fold(name) in there or fold(new) in spoken:
             continue
         if name == own or not snapshot.sync.taken(fold(name)):
-            return Stored(old, new, digest)
+            return StoredFile(old, new, digest)
     raise AssertionError
 
 

@@ -61,7 +61,7 @@ class Problem(InvalidArgument):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PromotionRule:
     """Captures that have all of what is given go to `folder`, under `name` if it is given."""
 
     folder: str
@@ -91,7 +91,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
+class Destination:
     """Where a capture is to go, and what it is to be called (without ".md")."""
 
     folder: str  # "" = the vault's root
@@ -117,13 +117,13 @@ def refusal(document: Document, marks: OwnerMarks) -> str:
 def goal(
     document: Document,
     marks: OwnerMarks,
-    rules: Sequence[Rule],
+    rules: Sequence[PromotionRule],
     *,
     folder: str,
     name: str,
     inbox: str,
     to: str | None = None,
-) -> Goal:
+) -> Destination:
     """Where this capture goes. `to` is what a command says, before all others. Raises Problem for a folder that can't be."""
     if to is None and "promote_to" in marks.unclear:
         raise Problem("its `promote_to` is no folder: write the path of one, such as Projects/Ideas")
@@ -136,7 +136,7 @@ def goal(
     )
     where, by = next(((one, by) for one, by in chosen if one is not None), (folder, "setting"))
     template = rule.name if rule and rule.name and by == "rule" else name
-    return Goal(checked_folder(where, inbox), stem(document, template), by)
+    return Destination(checked_folder(where, inbox), stem(document, template), by)
 
 
 def checked_folder(folder: str, inbox: str) -> str:

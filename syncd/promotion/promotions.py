@@ -22,9 +22,9 @@ from syncd.commits.commit_message import message
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.git.repository import Repository
 from syncd.history.audit_log import Author, authored
-from syncd.history.change_journal import RECENT_MS, ChangeJournal, Entry, MovePlan, Step, sha256
+from syncd.history.change_journal import RECENT_MS, ChangeJournal, Entry, FileChange, MovePlan, sha256
 from syncd.notes.front_matter import FrontmatterError, decode, encode, properties, split
-from syncd.promotion.link_updates import Walk, relinking
+from syncd.promotion.link_updates import MoveSeries, relinking
 from syncd.promotion.plan import Plan, merged, own_id, planned, told
 from syncd.promotion.promoted_note import DEFECT, Problem, promoted
 from syncd.promotion.return_to_inbox import STANDING, return_of
@@ -48,7 +48,7 @@ class _Earlier:
 
     relinked: set[str] = field(default_factory=set)  # notes whose links they rewrote
     ids: set[str] = field(default_factory=set)  # that they gave away
-    steps: list[Step] = field(default_factory=list)  # of which the index does not know yet
+    steps: list[FileChange] = field(default_factory=list)  # of which the index does not know yet
 
 
 class Promotions:
@@ -98,7 +98,7 @@ class Promotions:
                     progress(len(done), len(plans), "promoting")
         return done
 
-    def _outcome(self, plan: Plan, by: str, walk: Walk | None, earlier: _Earlier) -> dict[str, Any] | MemexError:
+    def _outcome(self, plan: Plan, by: str, walk: MoveSeries | None, earlier: _Earlier) -> dict[str, Any] | MemexError:
         """Carry out one plan after those before it in the same call; what came of it, or what kept it from that."""
         try:
             again = plan.source in earlier.relinked or plan.id in earlier.ids
@@ -122,12 +122,12 @@ class Promotions:
         id = own_id(self._snapshot, plan.document, raw, ids)
         return replace(plan, raw=raw, text=encode(promoted(decode(raw), plan.at, id=id)), id=id)
 
-    def _walk(self, plans: Sequence[Plan]) -> Walk | None:
+    def _walk(self, plans: Sequence[Plan]) -> MoveSeries | None:
         """One look for many; for one alone its own is enough."""
         if len(plans) < 2:
             return None
         moves = {old: new for plan in plans for old, new in plan.moves.items()}
-        return Walk(self._snapshot.vault, moves, inbox=self._snapshot.inbox)
+        return MoveSeries(self._snapshot.vault, moves, inbox=self._snapshot.inbox)
 
     def unpromote(self, given: str) -> dict[str, Any]:
         """Bring a promoted note back into the inbox, as it was; what came of it. Raises what keeps it from that."""
@@ -218,7 +218,7 @@ class Promotions:
 
     # How
 
-    def way(self, plan: Plan, walk: Walk | None = None) -> MovePlan:
+    def way(self, plan: Plan, walk: MoveSeries | None = None) -> MovePlan:
         """What is to become of all files that a promotion touches."""
         snapshot, document = self._snapshot, plan.document
         texts = {plan.source: plan.text}
@@ -257,7 +257,7 @@ class Promotions:
         own = {"id": way.document_id, "source": way.source, "target": way.target}
         return {**own, "by": by, "commit": commit, "left_out": left_out, **links}
 
-    def _taken_back(self, entry: Entry, steps: Sequence[Step], why: str = "") -> None:
+    def _taken_back(self, entry: Entry, steps: Sequence[FileChange], why: str = "") -> None:
         """Have nothing of it; what can't be taken back just now is so later."""
         try:
             left = self._journal.back(steps)
@@ -308,7 +308,7 @@ class Promotions:
             with suppress(Conflict, NotFound):  # they are being edited again
                 self._snapshot.vault.replace(path, after, digest=sha256(before))
 
-    def _known(self, steps: Sequence[Step]) -> None:
+    def _known(self, steps: Sequence[FileChange]) -> None:
         """Have the index say what the files say."""
         if not steps:
             return
@@ -322,7 +322,7 @@ class Promotions:
             log.warning("what was promoted is not indexed yet: %s", error.message)
             self._snapshot.sync.want_listing()
 
-    def _commit(self, entry: Entry, steps: Sequence[Step]) -> tuple[str, list[str]]:
+    def _commit(self, entry: Entry, steps: Sequence[FileChange]) -> tuple[str, list[str]]:
         """Commit it; the commit ("" = none), and the notes that are not in it because a person has edits in them."""
         try:
             due = self._due(entry, steps)
@@ -343,7 +343,7 @@ class Promotions:
         there = set((self._repo.answer("diff-tree", *asked) or "").split("\0"))
         return made, [path for path in due.changes if path not in due.approved and path not in there]
 
-    def _due(self, entry: Entry, steps: Sequence[Step]) -> DueCommit | None:
+    def _due(self, entry: Entry, steps: Sequence[FileChange]) -> DueCommit | None:
         """The commit of it; None when the capture is there again. Raises Unavailable when nobody can tell."""
         changes = {}
         for step in steps:
@@ -358,7 +358,7 @@ class Promotions:
         own = {entry.source, entry.target, *(step.path for step in steps if step.twin)}
         return DueCommit(changes, _message(entry, json.loads(entry.about)), own)
 
-    def _bytes(self, step: Step) -> bytes | None:
+    def _bytes(self, step: FileChange) -> bytes | None:
         if not step.now or not step.twin:
             return step.after
         pieces: list[bytes] = []

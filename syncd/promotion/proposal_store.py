@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from index.errors import MemexError, Unavailable
-from syncd.notes.checkboxes import Answer, Outcome
+from syncd.notes.checkboxes import Answer, ProposalOutcome
 from syncd.state.ledger import Ledger
 
 # Carries out what a proposal is about (with its `key`), and says what was done. It looks first whether all is still as it was:
@@ -128,9 +128,9 @@ class Proposals:
         """A person has taken these ticks back, before anything was done."""
         self._note("UPDATE proposals SET state = 'open' WHERE key = ? AND state = 'accepted'", [(key,) for key in keys])
 
-    def carry(self, stopping: threading.Event | None = None) -> dict[str, Outcome]:
+    def carry(self, stopping: threading.Event | None = None) -> dict[str, ProposalOutcome]:
         """Carry out what was accepted; what became of each. What can't be done just now is left for the next call."""
-        done: dict[str, Outcome] = {}
+        done: dict[str, ProposalOutcome] = {}
         with self._proposal_execution:
             self.problem = ""
             rows = self._ledger.rows("SELECT key, kind, about FROM proposals WHERE state = 'accepted' ORDER BY at, key")
@@ -143,10 +143,13 @@ class Proposals:
                     done[key] = outcome
         return done
 
-    def outcomes(self) -> dict[str, Outcome]:
+    def outcomes(self) -> dict[str, ProposalOutcome]:
         """What became of all that are over and were not dismissed, by key."""
         rows = self._ledger.rows("SELECT key, state, said FROM proposals WHERE state IN ('carried', 'stale')")
-        return {key: Outcome(state == "carried", said, state == "stale" and said == OTHER) for key, state, said in rows}
+        return {
+            key: ProposalOutcome(state == "carried", said, state == "stale" and said == OTHER)
+            for key, state, said in rows
+        }
 
     def open(self) -> dict[str, tuple[str, dict[str, Any]]]:
         """The kind of each that waits for an answer, and what it is about, by key."""
@@ -158,20 +161,20 @@ class Proposals:
         rows = self._ledger.rows("SELECT state, count(*) FROM proposals GROUP BY state")
         return dict.fromkeys(STATES, 0) | dict(rows)
 
-    def _carried(self, key: str, kind: str, about: Mapping[str, Any]) -> Outcome | None:
+    def _carried(self, key: str, kind: str, about: Mapping[str, Any]) -> ProposalOutcome | None:
         """What became of it; None when it is left for later."""
         carrier = self._carriers.get(kind)
         if carrier is None:
             self.problem = f"nothing here carries out a proposal of the kind {kind}"
             return None
         try:
-            return Outcome(done=True, said=carrier({**about, "key": key}))
+            return ProposalOutcome(done=True, said=carrier({**about, "key": key}))
         except MemexError as error:
             if error.retryable or isinstance(error, Unavailable):
                 self.problem = error.message
                 log.warning("a proposal (%s) could not be carried out yet: %s", kind, error.message)
                 return None
-            return Outcome(done=False, said=error.message)
+            return ProposalOutcome(done=False, said=error.message)
         except Exception:  # a mistake of ours in one must not keep the others from being carried out
             self.problem = f"a proposal of the kind {kind} could not be carried out; the daemon's log says more"
             log.exception("a proposal (%s) could not be carried out", kind)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from index.errors import Conflict, NotFound
 from index.model import Record
 from index.names import fold
-from syncd.history.change_journal import ChangeJournal, Entry, MovePlan, Step, moved, sha256, written
+from syncd.history.change_journal import ChangeJournal, Entry, FileChange, MovePlan, moved, sha256, written
 from syncd.indexes.note_lookup import candidates, chosen
 from syncd.notes.front_matter import FrontmatterError, decode, encode
 from syncd.promotion.link_updates import relinking
@@ -104,7 +104,7 @@ def _home(snapshot: VaultSnapshot, entry: Entry, path: str) -> str:
     raise AssertionError
 
 
-def _files(snapshot: VaultSnapshot, steps: Sequence[Step]) -> list[Step]:
+def _files(snapshot: VaultSnapshot, steps: Sequence[FileChange]) -> list[FileChange]:
     """The stored files that went along and can come back: they are there, and their old place is free."""
     return [
         step

@@ -21,9 +21,17 @@ from syncd.git.ignored_paths import freed, named
 from syncd.git.repository import Repository
 from syncd.git.repository_state import PLAIN, REWRITTEN, UNWELL, RepositoryState
 from syncd.git.stale_locks import held
-from syncd.remote.fast_forward import JOURNAL, Blocked, Crossed, Step, finish, forward, mended
+from syncd.remote.fast_forward import (
+    JOURNAL,
+    ConcurrentGitChange,
+    ForwardStep,
+    UncommittedChanges,
+    finish,
+    forward,
+    mended,
+)
 from syncd.remote.outgoing_secrets import leaks
-from syncd.remote.upstream_branch import Tie, fetch, gone, may_push, own, push, tie
+from syncd.remote.upstream_branch import TrackedBranch, fetch, gone, may_push, own, push, tie
 from syncd.settings.automation import GitSettings
 
 log = logging.getLogger(__name__)
@@ -40,7 +48,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SyncOutcome:
     """What came of it."""
 
     took: int = 0  # commits of the remote that the branch has now
@@ -49,7 +57,7 @@ class Outcome:
     sent: int = 0  # commits that the remote has now
 
 
-class Parked(Conflict):
+class MergeNeedsPerson(Conflict):
     """Both have moved on, and it takes a person to bring them together; `state` is that of the repository."""
 
     def __init__(self, message: str, state: str) -> None:
@@ -84,7 +92,7 @@ class RemoteSync:
         self._ended = threading.Event()
         self._asked = False
         self._owed = (False, False)  # whether a pull and a push were wanted by the last try, which failed
-        self._beside: tuple[Step, float] | None = None  # the last pull, when another Git was at work beside it
+        self._beside: tuple[ForwardStep, float] | None = None  # the last pull, when another Git was at work beside it
         self._pulled = -float("inf")  # monotonic, as `_due`
         self._sent: str | None = None  # HEAD when the remote was known to have it
         self._due, self._pause, self._failed_at = 0.0, 0.0, ""  # the next try after a failure, and HEAD at that
@@ -134,15 +142,15 @@ class RemoteSync:
 
     # What
 
-    def pull(self) -> Outcome:
+    def pull(self) -> SyncOutcome:
         """Take what the remote has."""
         return self.sync(push=False)
 
-    def push(self) -> Outcome:
+    def push(self) -> SyncOutcome:
         """Send what the remote has not; if it has gone on meanwhile, that is taken first."""
         return self.sync(pull=False)
 
-    def sync(self, *, pull: bool = True, push: bool = True, tell: Tell = lambda _: None) -> Outcome:
+    def sync(self, *, pull: bool = True, push: bool = True, tell: Tell = lambda _: None) -> SyncOutcome:
         """Take what the remote has, then send what it has not. Raises Conflict or Unavailable, with the way out."""
         with self._alone:
             try:
@@ -162,9 +170,9 @@ class RemoteSync:
         self._due, self._failed_at = time.monotonic() + self._pause, self._repo.head() or ""
         self._times["failed_at"] = _now()
         self.problem = error.message
-        self.unwell = UNWELL[error.state] if isinstance(error, Parked) else UNREACHED
+        self.unwell = UNWELL[error.state] if isinstance(error, MergeNeedsPerson) else UNREACHED
 
-    def _synced(self, pull: bool, push: bool, tell: Tell) -> Outcome:
+    def _synced(self, pull: bool, push: bool, tell: Tell) -> SyncOutcome:
         self._ready()
         self._recovered()
         tied = tie(self._repo)
@@ -172,7 +180,7 @@ class RemoteSync:
             found = self._repo.standing()
             advice = self._repo.advice(found) or f"add one: `{self._git()} remote add origin ADDRESS`"
             raise Conflict(f"there is no branch of a remote to exchange anything with; {advice}", state=found.state)
-        outcome = Outcome()
+        outcome = SyncOutcome()
         for _ in range(TRIES):
             tell("committing")
             self._flush()
@@ -213,7 +221,7 @@ class RemoteSync:
 
     # Pulling
 
-    def _taken(self, tied: Tie, outcome: Outcome, tell: Tell) -> Outcome:
+    def _taken(self, tied: TrackedBranch, outcome: SyncOutcome, tell: Tell) -> SyncOutcome:
         tell("fetching")
         before = self._commit(tied.tracking)
         fetch(self._repo, tied, limit_s=self._settings.timeout_s, stop=self._ended)
@@ -227,19 +235,19 @@ class RemoteSync:
         for last in (*(False,) * (TRIES - 1), True):
             try:
                 return self._moved_on(tied, theirs, outcome, tell)
-            except Blocked as blocked:
+            except UncommittedChanges as blocked:
                 if last or not self._flush():  # what an agent wrote in this very moment can be committed
                     raise Conflict(
                         f"nothing was taken from {tied.remote}, as it changes what is not committed: "
                         + freed(self._repo, blocked.paths),
                         paths=list(blocked.paths),
                     ) from None
-            except Crossed:
+            except ConcurrentGitChange:
                 if last or self._ended.wait(0.2):
                     raise
         raise AssertionError
 
-    def _moved_on(self, tied: Tie, theirs: str, outcome: Outcome, tell: Tell) -> Outcome:
+    def _moved_on(self, tied: TrackedBranch, theirs: str, outcome: SyncOutcome, tell: Tell) -> SyncOutcome:
         """The branch with what the remote has; nothing happens when it has that already."""
         ours = self._repo.head()
         if ours is None:
@@ -249,7 +257,7 @@ class RemoteSync:
             return outcome
         ahead = not self._has(theirs, ours)
         target = self._merged(tied, ours, theirs, tell) if ahead else theirs
-        step = Step.of(self._repo, tied.branch, ours, target)
+        step = ForwardStep.of(self._repo, tied.branch, ours, target)
         tell("moving")
         with self._reserved([one.path for one in step.changes]):
             forward(self._repo, self._state, step)
@@ -272,18 +280,18 @@ class RemoteSync:
         if time.monotonic() - at > WATCHED_S:
             self._beside = None
 
-    def _merged(self, tied: Tie, ours: str, theirs: str, tell: Tell) -> str:
+    def _merged(self, tied: TrackedBranch, ours: str, theirs: str, tell: Tell) -> str:
         """A commit that has both. Parked when that takes a person."""
         if self._refs(f"--merged={theirs}", f"--no-merged={ours}", REWRITTEN):
             upstream = tied.tracking.removeprefix("refs/remotes/")
-            raise Parked(self._repo.advice(RepositoryState("rewritten", upstream=upstream)), "rewritten")
+            raise MergeNeedsPerson(self._repo.advice(RepositoryState("rewritten", upstream=upstream)), "rewritten")
         tell("merging")
         options = ("--write-tree", "--name-only", "-z", "--no-messages")
         done = self._repo.apart(*PLAIN, "merge-tree", *options, "--end-of-options", ours, theirs)
         tree, *conflicts = done.out.decode("utf-8", "surrogateescape").split("\0")
         if done.code == 1 and tree:
             kept = self._park(PARKED, theirs)
-            raise Parked(
+            raise MergeNeedsPerson(
                 f"the vault and {tied.remote} have both changed {named(list(filter(None, conflicts)))}; no file was "
                 f"touched, and what {tied.remote} has is kept as {kept}: run `{self._git()} {' '.join(PLAIN)} pull --no-rebase`, mend what Git names, "
                 "add and commit it; then this goes on by itself",
@@ -315,7 +323,7 @@ class RemoteSync:
 
     # Pushing
 
-    def _sent_now(self, tied: Tie, tell: Tell) -> int | None:
+    def _sent_now(self, tied: TrackedBranch, tell: Tell) -> int | None:
         """How many commits were sent; None when the remote has some that must be taken first."""
         tip, known = self._repo.head(), self._commit(tied.tracking)
         if tip is None or known is None:

@@ -24,7 +24,7 @@ from syncd.state.folder import private
 from syncd.vault.openat import FOLDER, lstat, opener
 
 if TYPE_CHECKING:
-    from syncd.git.child_process import Done
+    from syncd.git.child_process import ProcessResult
     from syncd.git.repository import Repository
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ State = Literal["old", "new", "missing", "begun", "other"]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ChangedEntry:
     """One file in which two commits differ. A mode of zeros: it is not in that commit."""
 
     path: str
@@ -56,7 +56,7 @@ class Entry:
     blobs: tuple[str, str]
 
 
-class Blocked(Conflict):
+class UncommittedChanges(Conflict):
     """Changes that are not committed stand in the way; nothing was moved."""
 
     def __init__(self, paths: Sequence[str]) -> None:
@@ -64,11 +64,11 @@ class Blocked(Conflict):
         self.paths = tuple(paths)
 
 
-class Crossed(Unavailable):
+class ConcurrentGitChange(Unavailable):
     """Somebody else has worked in the repository at the same moment; nothing was moved."""
 
 
-def entries(repo: Repository, old: str, new: str) -> list[Entry]:
+def entries(repo: Repository, old: str, new: str) -> list[ChangedEntry]:
     """The files in which two commits differ."""
     told = _told(repo, "diff-tree", "-r", "-z", "--no-renames", "--end-of-options", old, new)
     fields = iter(told.decode("utf-8", "surrogateescape").split("\0"))
@@ -76,18 +76,18 @@ def entries(repo: Repository, old: str, new: str) -> list[Entry]:
     for raw in fields:
         if raw:
             modes_blobs = raw.removeprefix(":").split()
-            found.append(Entry(next(fields), (modes_blobs[0], modes_blobs[1]), (modes_blobs[2], modes_blobs[3])))
+            found.append(ChangedEntry(next(fields), (modes_blobs[0], modes_blobs[1]), (modes_blobs[2], modes_blobs[3])))
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ForwardStep:
     """From where to where a branch and the work tree are moved."""
 
     branch: str  # refs/heads/main
     old: str
     new: str  # a commit that follows `old`
-    changes: tuple[Entry, ...]  # the files in which the two differ
+    changes: tuple[ChangedEntry, ...]  # the files in which the two differ
 
     @classmethod
     def of(cls, repo: Repository, branch: str, old: str, new: str) -> Self:
@@ -95,7 +95,7 @@ class Step:
         return cls(branch, old, new, tuple(entries(repo, old, new)))
 
 
-def forward(repo: Repository, state: Path, step: Step) -> None:
+def forward(repo: Repository, state: Path, step: ForwardStep) -> None:
     """Move branch and work tree on. Raises Blocked, Conflict or Unavailable."""
     journal = state / JOURNAL
     began = time.time_ns()
@@ -119,13 +119,13 @@ def forward(repo: Repository, state: Path, step: Step) -> None:
     raise _failure(done)
 
 
-def _failure(done: Done) -> Conflict | Unavailable:
+def _failure(done: ProcessResult) -> Conflict | Unavailable:
     """Why Git has not moved anything."""
     named = [line.removeprefix("\t") for line in done.said.splitlines() if line.startswith("\t")]
     if "Aborting" in done.said:
-        return Blocked(named)
+        return UncommittedChanges(named)
     if "Not possible to fast-forward" in done.said or ".lock': File exists" in done.said:
-        return Crossed("somebody else works in the repository at the same moment; nothing was moved")
+        return ConcurrentGitChange("somebody else works in the repository at the same moment; nothing was moved")
     said = " ".join(line for line in done.said.splitlines() if not line.startswith("hint:"))
     return Conflict(f"Git refuses what the remote has: {said.strip()[:400]}")
 
@@ -171,7 +171,7 @@ def finish(repo: Repository, state: Path) -> list[str]:
 # Beside another Git
 
 
-def mended(repo: Repository, state: Path, step: Step) -> bool:
+def mended(repo: Repository, state: Path, step: ForwardStep) -> bool:
     """Bring back what another Git has undone; whether it had.
 
     A `git merge` that began before the step and fails after it puts tree and index back to where it began, while HEAD stays;
@@ -209,10 +209,10 @@ def _unlock(repo: Repository, said: Mapping[str, str]) -> None:
             log.info("the lock that a fast-forward had died with is taken away")
 
 
-def survey(repo: Repository, changes: Sequence[Entry]) -> dict[str, State]:
+def survey(repo: Repository, changes: Sequence[ChangedEntry]) -> dict[str, State]:
     """How each file stands on the way from the one commit to the other."""
     found: dict[str, State] = {}
-    asked: list[Entry] = []
+    asked: list[ChangedEntry] = []
     root = os.open(repo.vault, FOLDER)
     try:
         for one in changes:
@@ -246,13 +246,13 @@ def _files(folder: Path, repo: Repository) -> set[str]:
     return {str(path.relative_to(repo.vault)) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()}
 
 
-def _state(one: Entry, blob: str, *, link: bool) -> State:
+def _state(one: ChangedEntry, blob: str, *, link: bool) -> State:
     """Which of the two commits has what is there."""
     fits = [blob == known and (mode == _LINK) == link for mode, known in zip(one.modes, one.blobs, strict=True)]
     return "new" if fits[1] else "old" if fits[0] else "other"
 
 
-def _begins(repo: Repository, one: Entry) -> bool:
+def _begins(repo: Repository, one: ChangedEntry) -> bool:
     """Whether the file holds the first bytes of what Git would write there, and no others."""
     if _gone(one.blobs[1]):
         return False
@@ -261,7 +261,9 @@ def _begins(repo: Repository, one: Entry) -> bool:
     return whole.removesuffix(b"\n").startswith(Path(repo.vault, one.path).read_bytes())
 
 
-def _bring(repo: Repository, state: Path, new: str, changes: Sequence[Entry], found: Mapping[str, State]) -> None:
+def _bring(
+    repo: Repository, state: Path, new: str, changes: Sequence[ChangedEntry], found: Mapping[str, State]
+) -> None:
     """Give these files the state of the later commit."""
     index = state / INDEX
     for one in changes:
@@ -289,7 +291,7 @@ def _remove(root: Path, path: str) -> None:
             folder.rmdir()
 
 
-def _stage(repo: Repository, changes: Sequence[Entry]) -> None:
+def _stage(repo: Repository, changes: Sequence[ChangedEntry]) -> None:
     """Let the index hold the later commit's files, but for those of which somebody has staged something else."""
     staged = _staged(repo)
     given = b"".join(

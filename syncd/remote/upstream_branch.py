@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from index.errors import Conflict, Unavailable
-from syncd.git.child_process import Done
+from syncd.git.child_process import ProcessResult
 from syncd.git.repository import Repository
 from syncd.notes.secret_patterns import redacted
 
@@ -29,7 +29,7 @@ _SAID: Final = 400  # characters of what Git said
 
 
 @dataclass(frozen=True, slots=True)
-class Tie:
+class TrackedBranch:
     """A branch and what it follows, as Git's configuration has it."""
 
     branch: str  # refs/heads/main
@@ -39,16 +39,16 @@ class Tie:
     pushes: str  # the remote that a push of the person goes to
 
 
-def tie(repo: Repository) -> Tie | None:
+def tie(repo: Repository) -> TrackedBranch | None:
     """What the branch that is checked out follows; None when that is no branch of a remote."""
     branch = repo.answer("symbolic-ref", "--quiet", "HEAD") or ""
     told = repo.answer("for-each-ref", _FORMAT, branch) if branch.startswith("refs/heads/") else None
     remote, theirs, tracking, pushes = (told or "\0\0\0").split("\0")
     tied = theirs.startswith("refs/heads/") and tracking.startswith("refs/remotes/")
-    return Tie(branch, remote, theirs, tracking, pushes) if tied and remote.strip(".") else None
+    return TrackedBranch(branch, remote, theirs, tracking, pushes) if tied and remote.strip(".") else None
 
 
-def fetch(repo: Repository, tied: Tie, *, limit_s: float, stop: threading.Event) -> None:
+def fetch(repo: Repository, tied: TrackedBranch, *, limit_s: float, stop: threading.Event) -> None:
     """Fetch the branch that ours follows. Unavailable when the remote does not answer, Conflict when it has no such branch."""
     options = ("--quiet", "--no-auto-maintenance", "--no-recurse-submodules", "--", tied.remote, tied.theirs)
     for _ in range(_TRIES):
@@ -62,7 +62,7 @@ def fetch(repo: Repository, tied: Tie, *, limit_s: float, stop: threading.Event)
     raise _unreached(done, limit_s, stop)
 
 
-def gone(repo: Repository, tied: Tie) -> Conflict:
+def gone(repo: Repository, tied: TrackedBranch) -> Conflict:
     """That the remote has no branch which ours could follow."""
     remote, theirs = shlex.quote(tied.remote), shlex.quote(f"HEAD:{tied.theirs}")
     return Conflict(
@@ -71,7 +71,7 @@ def gone(repo: Repository, tied: Tie) -> Conflict:
     )
 
 
-def push(repo: Repository, tied: Tie, tip: str, *, limit_s: float, stop: threading.Event) -> bool:
+def push(repo: Repository, tied: TrackedBranch, tip: str, *, limit_s: float, stop: threading.Event) -> bool:
     """Send the commit `tip` to the branch that ours follows; False when the remote has gone on meanwhile.
 
     Unavailable when it does not answer, or does not want it."""
@@ -89,7 +89,7 @@ def push(repo: Repository, tied: Tie, tip: str, *, limit_s: float, stop: threadi
     raise _unreached(done, limit_s, stop)
 
 
-def may_push(repo: Repository, tied: Tie) -> None:
+def may_push(repo: Repository, tied: TrackedBranch) -> None:
     """Raise Conflict when a push is the person's own business."""
     if tied.pushes != tied.remote:
         raise Conflict(
@@ -114,11 +114,11 @@ def _quiet(repo: Repository) -> Mapping[str, str]:
     return {**_UNASKED, "GIT_SSH_COMMAND": f"{ssh} {_SSH}"}
 
 
-def _crossing(done: Done) -> bool:
+def _crossing(done: ProcessResult) -> bool:
     return any(words in done.said for words in _CROSSED)
 
 
-def _unreached(done: Done, limit_s: float, stop: threading.Event) -> Unavailable:
+def _unreached(done: ProcessResult, limit_s: float, stop: threading.Event) -> Unavailable:
     if stop.is_set():
         return Unavailable("the daemon is stopping, so the remote was not waited for")
     if done.late:
@@ -126,7 +126,7 @@ def _unreached(done: Done, limit_s: float, stop: threading.Event) -> Unavailable
     return Unavailable(f"the remote can't be reached: {_words(done)}")
 
 
-def _words(done: Done) -> str:
+def _words(done: ProcessResult) -> str:
     """What Git said, on one line, without secrets."""
     lines = (line.strip() for line in done.said.splitlines() if not line.startswith(("hint:", "To ")))
     return redacted(" ".join(filter(None, lines)))[:_SAID] or f"Git ended with {done.code}"

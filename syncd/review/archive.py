@@ -20,7 +20,7 @@ from index.names import fold
 from syncd.documents.owner_marks import OwnerMarks, marks
 from syncd.git.repository import Repository
 from syncd.history.audit_log import AuditLog
-from syncd.history.change_journal import ChangeJournal, MovePlan, Step, moved, sha256, written
+from syncd.history.change_journal import ChangeJournal, FileChange, MovePlan, moved, sha256, written
 from syncd.indexes import note_lookup
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, properties, split
 from syncd.notes.inline_syntax import wikilinks
@@ -226,7 +226,7 @@ class Archive:
         changed = {other: pair for other, pair in found.changes.items() if other != path}
         if not why:
             changed = freed(snapshot, made, target, changed)
-        steps: list[Step] = [written(target, None, made)]
+        steps: list[FileChange] = [written(target, None, made)]
         steps += [written(other, *pair) for other, pair in sorted(changed.items())]
         steps.append(written(path, raw, None))
         for old, new in moves.items():

@@ -30,7 +30,16 @@ from syncd.notes.timestamps import iso
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.promotion.waiting_captures import WaitingCaptures
 from syncd.review.bases_table import DISMISSED, NAME, review_table
-from syncd.review.suggestions import Habits, Subject, Suggestions, habits, properties, shared, shingles, suggested
+from syncd.review.suggestions import (
+    Suggestions,
+    SuggestionSubject,
+    VaultHabits,
+    habits,
+    properties,
+    shared,
+    shingles,
+    suggested,
+)
 from syncd.state import named_values
 from syncd.state.ledger import Ledger
 from syncd.sync.hand_edits import said
@@ -56,10 +65,10 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Learnt:
+class LearntVault:
     """The vault proper at one moment: its habits, where links lead, and how often each name is there."""
 
-    habits: Habits
+    habits: VaultHabits
     paths: Paths
     generation: int
     at: float  # monotonic
@@ -78,7 +87,7 @@ class Review:
         self._edits, self._repo, self._ledger, self._settings = snapshot.sync.edits, repo, ledger, snapshot.settings
         self._inbox, self._parsed = snapshot.inbox, snapshot.parsed
         self._one, self._learning = threading.Lock(), threading.Lock()
-        self._learnt: Learnt | None = None
+        self._learnt: LearntVault | None = None
         self._looked: dict[str, tuple[str, int, float]] = {}  # path → what it said, by which habits, and when
         self._moment: object = None  # of the inbox, when nothing was left to do
         self._counted: tuple[object, dict[str, int]] = (None, {})  # the moment of the summary, and it
@@ -203,7 +212,7 @@ class Review:
         self._seen(record, learnt)
         return after is not None and encode(after) != raw
 
-    def _seen(self, record: Record, learnt: Learnt) -> bool:
+    def _seen(self, record: Record, learnt: LearntVault) -> bool:
         """Remember that there is nothing to do for a capture until it, or the vault, has changed; False."""
         self._looked[record.path] = said(record), learnt.generation, time.monotonic()
         return False
@@ -234,7 +243,7 @@ class Review:
 
     # What may be suggested
 
-    def _suggested(self, record: Record, document: Document, learnt: Learnt) -> Suggestions:
+    def _suggested(self, record: Record, document: Document, learnt: LearntVault) -> Suggestions:
         spoken = "\n\n".join(document.text[one.start : one.end] for one in document.blocks if one.kind not in UNSPOKEN)
         spoken = CODE.sub(" ", spoken)
         words = " ".join([document.title, *document.tags[:FIRST_TAGS]])
@@ -250,7 +259,7 @@ class Review:
             with suppress(MemexError):  # it went a moment ago
                 body = split(decode(self._vault.read(one.record.path)[0]))[1]
                 shares[one.record.path] = shared(mine, shingles(body))
-        return suggested(Subject(document.title, document.tags, spoken, linked), kin, learnt.habits, shares)
+        return suggested(SuggestionSubject(document.title, document.tags, spoken, linked), kin, learnt.habits, shares)
 
     def _links(self, found: Suggestions, record: Record) -> dict[str, str]:
         """How each note that was found is written in a link: by its name where no other has it."""
@@ -264,7 +273,7 @@ class Review:
                 told[path] = target
         return told
 
-    def _habits(self) -> Learnt:
+    def _habits(self) -> LearntVault:
         """The vault's habits; what was learnt serves for a while, however the vault changes."""
         with self._learning:
             index, now = self._proper.index, time.monotonic()
@@ -273,7 +282,7 @@ class Review:
                 generation = index.generation
                 told = habits(index.known(), inbox=self._inbox, aside=self._aside(), ordinary=places())
                 files = [*index.manifest.copy(), *self._captures.index.manifest.copy()]
-                known = self._learnt = Learnt(told, Paths(files), generation, now)
+                known = self._learnt = LearntVault(told, Paths(files), generation, now)
             return known
 
     def _aside(self) -> list[str]:

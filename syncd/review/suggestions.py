@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from index.graph.unlinked_names import Names
-from index.model import Kin
+from index.model import SimilarDocument
 from index.names import fold
 from index.text import stopwords
 from index.text.tags import key_of, words_of
@@ -49,7 +49,7 @@ _UNIT: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u304
 
 
 @dataclass(frozen=True, slots=True)
-class Habits:
+class VaultHabits:
     """How the vault proper is kept, learnt once for a state of it."""
 
     folders: Mapping[str, int]  # those that may be proposed, with how many notes lie in each
@@ -66,7 +66,7 @@ class Habits:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class SuggestionSubject:
     """A capture, as far as suggestions depend on it."""
 
     title: str
@@ -110,7 +110,7 @@ def folder_of(path: str) -> str:
 
 def habits(
     notes: Iterable[Told], *, inbox: str, aside: Collection[str] = (), ordinary: Container[str] = frozenset()
-) -> Habits:
+) -> VaultHabits:
     """The habits of the vault proper. `aside`: folders that its settings name for daily notes or templates.
 
     `ordinary`: words, in lower case, that are not names in themselves."""
@@ -130,7 +130,7 @@ def habits(
             tags[key][folder] += 1
         for word in units(title):
             titled[word][folder] += 1
-    return Habits(
+    return VaultHabits(
         folders={folder: count for folder, count in folders.items() if folder},
         tags=tags,
         titled=titled,
@@ -164,7 +164,10 @@ def units(text: str) -> set[str]:
 
 
 def suggested(
-    subject: Subject, kin: Sequence[Kin], known: Habits, shares: Mapping[str, tuple[float, float]]
+    subject: SuggestionSubject,
+    kin: Sequence[SimilarDocument],
+    known: VaultHabits,
+    shares: Mapping[str, tuple[float, float]],
 ) -> Suggestions:
     """What may be suggested for a capture.
 
@@ -187,11 +190,11 @@ def suggested(
     )
 
 
-def _weight(one: Kin) -> float:
+def _weight(one: SimilarDocument) -> float:
     return NEAR * max(0.0, one.near) ** STEEP + WORDED * one.words**2
 
 
-def _folders(subject: Subject, known: Habits, near: Mapping[str, float]) -> tuple[Scored, ...]:
+def _folders(subject: SuggestionSubject, known: VaultHabits, near: Mapping[str, float]) -> tuple[Scored, ...]:
     """Folders by what speaks for them. `near`: the nearest notes, with the share of each in their weight."""
     score: dict[str, float] = defaultdict(float)
     beside: Counter[str] = Counter()
@@ -234,7 +237,9 @@ def _why(beside: int, near: int, tagged: float, titled: float) -> str:
     return ", ".join(reasons) or "its name fits"
 
 
-def _tags(subject: Subject, known: Habits, near: Sequence[tuple[Kin, float]]) -> tuple[Scored, ...]:
+def _tags(
+    subject: SuggestionSubject, known: VaultHabits, near: Sequence[tuple[SimilarDocument, float]]
+) -> tuple[Scored, ...]:
     """Tags of the nearest notes, and those of the vault whose own words the capture's title holds."""
     has = {key_of(tag) for tag in subject.tags}
     used, whole = known.used, sum(weight for _, weight in near)
@@ -256,7 +261,10 @@ def _tags(subject: Subject, known: Habits, near: Sequence[tuple[Kin, float]]) ->
 
 
 def _similar(
-    subject: Subject, kin: Sequence[Kin], own: Collection[str], shares: Mapping[str, tuple[float, float]]
+    subject: SuggestionSubject,
+    kin: Sequence[SimilarDocument],
+    own: Collection[str],
+    shares: Mapping[str, tuple[float, float]],
 ) -> tuple[Similar, ...]:
     found = []
     for one in kin:
@@ -267,7 +275,7 @@ def _similar(
     return tuple(sorted(found, key=lambda one: (order.index(one.kind), -one.score, one.path)))
 
 
-def resemblance(subject: Subject, one: Kin, here: float, there: float) -> Resemblance | None:
+def resemblance(subject: SuggestionSubject, one: SimilarDocument, here: float, there: float) -> Resemblance | None:
     """What a capture is to a note in which the part `here` of its text stands, and which stands in it by the part `there`."""
     titled = fold(subject.title) in {fold(name) for name in (one.record.title, *one.record.aliases)}
     if here >= SAME:

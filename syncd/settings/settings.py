@@ -221,7 +221,7 @@ def known() -> dict[str, Setting]:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenValue:
     """A value as somebody wrote it, and where."""
 
     value: Any
@@ -231,7 +231,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedFolder:
     """A folder that somebody names, and where."""
 
     path: Path
@@ -255,7 +255,7 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, cwd: Path | No
     values = {name: value for source in typed_sources for name, value in source.items()}
     origins = {name: entry.origin for source in sources for name, entry in source.items()}
     state, vault = (
-        Named(values[name], origins[name], not any(name in source for source in sources[1:]))
+        NamedFolder(values[name], origins[name], not any(name in source for source in sources[1:]))
         if name in values
         else None
         for name in ("state", "vault.path")
@@ -275,11 +275,11 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, cwd: Path | No
 
 
 def state_and_vault(
-    state: Named | None,
-    vault: Named | None,
+    state: NamedFolder | None,
+    vault: NamedFolder | None,
     vault_in_file: Path | None,
     remembered: Callable[[Path], Path | None],
-) -> tuple[Named | None, Named | None]:
+) -> tuple[NamedFolder | None, NamedFolder | None]:
     """The state folder and the vault in force, of those that are named; `remembered` gives the vault of a state folder.
 
     The state folder of the settings file belongs to the vault of that file, and is not used for another. A state folder
@@ -287,7 +287,7 @@ def state_and_vault(
     if state and state.in_file and vault and vault_in_file not in (None, vault.path):
         state = None
     if state and (vault is None or (vault.in_file and not state.in_file)) and (own_vault := remembered(state.path)):
-        vault = Named(own_vault, str(state.path), in_file=False)
+        vault = NamedFolder(own_vault, str(state.path), in_file=False)
     return state, vault
 
 
@@ -300,7 +300,7 @@ def config_file(flag: str | None, environ: Mapping[str, str], cwd: Path) -> Path
     return Path(home).expanduser() / "memex" / "config.toml"
 
 
-def _of_file(file: Path, mistakes: list[str], *, must: bool) -> dict[str, Given]:
+def _of_file(file: Path, mistakes: list[str], *, must: bool) -> dict[str, GivenValue]:
     try:
         with file.open("rb") as stream:
             data = tomllib.load(stream)
@@ -319,7 +319,7 @@ def _of_file(file: Path, mistakes: list[str], *, must: bool) -> dict[str, Given]
         entries = {f"{key}.{name}": entry for name, entry in value.items()} if isinstance(value, dict) else {key: value}
         for name, entry in entries.items():
             if name in known():
-                source[name] = Given(entry, str(file), False, file.parent)
+                source[name] = GivenValue(entry, str(file), False, file.parent)
             else:
                 mistakes.append(f"{name} in {file} is not a setting{closest(name, known())}")
         if isinstance(value, dict) and not value and key not in SECTIONS:
@@ -328,36 +328,36 @@ def _of_file(file: Path, mistakes: list[str], *, must: bool) -> dict[str, Given]
 
 
 def _of_environment(
-    environ: Mapping[str, str], before: Mapping[str, Given], cwd: Path, mistakes: list[str]
-) -> dict[str, Given]:
-    source: dict[str, Given] = {}
+    environ: Mapping[str, str], before: Mapping[str, GivenValue], cwd: Path, mistakes: list[str]
+) -> dict[str, GivenValue]:
+    source: dict[str, GivenValue] = {}
     for variable, value in sorted(environ.items()):
         if variable in SHORT and value:
-            source.setdefault(SHORT[variable], Given(value, variable, True, cwd))
+            source.setdefault(SHORT[variable], GivenValue(value, variable, True, cwd))
         if not variable.startswith("MEMEX_") or "__" not in variable:
             continue
         name, _, entry = variable.removeprefix("MEMEX_").lower().replace("__", ".").partition("storage_options.")
         if entry and name == "index.":  # MEMEX_INDEX__STORAGE_OPTIONS__REGION: one entry of the table
             name = "index.storage_options"
             table = source.get(name, before.get(name))
-            source[name] = Given({**(table.value if table else {}), entry: value}, variable, True, cwd)
+            source[name] = GivenValue({**(table.value if table else {}), entry: value}, variable, True, cwd)
         elif (name := variable.removeprefix("MEMEX_").lower().replace("__", ".")) in known():
-            source[name] = Given(value, variable, True, cwd)
+            source[name] = GivenValue(value, variable, True, cwd)
         else:
             wish = closest(name, known()).replace(".", "__").replace(" mean ", " mean MEMEX_")
             mistakes.append(f"{variable} is not a setting{wish.upper().replace('; DID YOU MEAN', '; did you mean')}")
     return source
 
 
-def _of_flags(flags: Mapping[str, Any], cwd: Path) -> dict[str, Given]:
+def _of_flags(flags: Mapping[str, Any], cwd: Path) -> dict[str, GivenValue]:
     return {
-        name: Given(value, f"--{name.rsplit('.', 1)[-1] if name != 'vault.path' else 'vault'}", True, cwd)
+        name: GivenValue(value, f"--{name.rsplit('.', 1)[-1] if name != 'vault.path' else 'vault'}", True, cwd)
         for name, value in flags.items()
         if value is not None and name != "config"
     }
 
 
-def _typed(source: Mapping[str, Given], mistakes: list[str]) -> dict[str, Any]:
+def _typed(source: Mapping[str, GivenValue], mistakes: list[str]) -> dict[str, Any]:
     values = {}
     for name, entry in source.items():
         try:

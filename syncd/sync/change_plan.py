@@ -48,7 +48,7 @@ Change: TypeAlias = Added | Modified | Moved | Removed
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class StatComparison:
     """What stats alone tell: `suspects` must be read, `missing` are remembered but not listed. Both are sorted."""
 
     suspects: list[str]
@@ -57,7 +57,7 @@ class Survey:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ReadFile:
     """A suspect as it was read: the digest of the bytes, the id they claim, and the stat of that very read."""
 
     digest: str
@@ -77,13 +77,13 @@ class Plan:
     unchanged: int
 
 
-def survey(
+def compare_stats(
     files: Mapping[str, Stat],
     manifest: Mapping[str, Entry],
     *,
     under: Collection[str] | None = None,
     embedded: bool = True,
-) -> Survey:
+) -> StatComparison:
     """Compare a listing with the manifest by stat; `under` restricts both to these paths and what lies below them.
 
     With `embedded`, a note that was indexed without vectors is a suspect too: say so when an encoder is ready."""
@@ -93,11 +93,11 @@ def survey(
         manifest = {path: entry for path, entry in manifest.items() if below(path, scope)}
     suspects = sorted(path for path, stat in files.items() if _suspect(stat, manifest.get(path), embedded=embedded))
     missing = sorted(path for path in manifest if path not in files)
-    return Survey(suspects, missing, len(files) - len(suspects))
+    return StatComparison(suspects, missing, len(files) - len(suspects))
 
 
 def plan(
-    seen: Mapping[str, Seen], missing: Collection[str], manifest: Mapping[str, Entry], *, embedded: bool = True
+    seen: Mapping[str, ReadFile], missing: Collection[str], manifest: Mapping[str, Entry], *, embedded: bool = True
 ) -> Plan:
     """Turn what was read into changes. `missing` are the remembered paths known to be gone; others stay untouched.
 
@@ -141,7 +141,7 @@ def _suspect(stat: Stat, entry: Entry | None, *, embedded: bool) -> bool:
     return entry is None or not entry.digest or entry.stat != stat or (embedded and not entry.embedded)
 
 
-def _moves(gone: Iterable[Entry], new: Mapping[str, Seen]) -> list[Moved]:
+def _moves(gone: Iterable[Entry], new: Mapping[str, ReadFile]) -> list[Moved]:
     """Pair gone and new files with equal bytes, one to one: by the id they claim, then the file name, then the inode.
 
     The rounds go from the closest likeness to none but the digest. Each is linear and pairs in the order of `gone` and

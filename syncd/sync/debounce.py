@@ -11,19 +11,19 @@ from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
-class Burst:
+class EventBurst:
     """When a path was first and last heard of since it was last settled."""
 
     first: float
     last: float
 
 
-Pending: TypeAlias = Mapping[str, Burst]
+Pending: TypeAlias = Mapping[str, EventBurst]
 
 
 def heard(pending: Pending, paths: Iterable[str], now: float) -> Pending:
     """`pending` with these paths heard of at `now`: a known burst goes on, others begin."""
-    fresh = {path: Burst(pending[path].first, now) if path in pending else Burst(now, now) for path in paths}
+    fresh = {path: EventBurst(pending[path].first, now) if path in pending else EventBurst(now, now) for path in paths}
     return {**pending, **fresh}
 
 
@@ -38,5 +38,5 @@ def wake(pending: Pending, *, quiet: float, patience: float) -> float | None:
     return min((_due(burst, quiet, patience) for burst in pending.values()), default=None)
 
 
-def _due(burst: Burst, quiet: float, patience: float) -> float:
+def _due(burst: EventBurst, quiet: float, patience: float) -> float:
     return min(burst.last + quiet, burst.first + patience)

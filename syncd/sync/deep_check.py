@@ -34,7 +34,7 @@ SLICE_S, REST = 0.02, 4  # seconds of work at a time, and how many times that it
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckResult:
     """A check that came to its end."""
 
     at: int | None = None  # epoch milliseconds; None = there was none yet
@@ -52,7 +52,7 @@ class DeepCheck:
         self._one = threading.Lock()
         self.last = self._recalled()
 
-    def run(self, stopping: threading.Event, progress: Progress | None = None) -> Checked:
+    def run(self, stopping: threading.Event, progress: Progress | None = None) -> CheckResult:
         """Check everything. One that is told to stop, or loses the vault, is not remembered."""
         with self._one:
             indexes = self._builds.live.indexes.values()
@@ -69,8 +69,8 @@ class DeepCheck:
                 if progress:
                     progress(checked, len(known), "checking")
                 if stopping.wait(REST * (time.monotonic() - begun)) or not self._vault.present():
-                    return Checked(self.last.at, checked, mended)
-            self.last = Checked(time.time_ns() // 1_000_000, checked, mended)
+                    return CheckResult(self.last.at, checked, mended)
+            self.last = CheckResult(time.time_ns() // 1_000_000, checked, mended)
             with suppress(OSError):  # a full disk: then the next start makes it again
                 self._remember()
             if mended:
@@ -111,12 +111,12 @@ class DeepCheck:
         self._hint([entry.path])
         return unseen
 
-    def _recalled(self) -> Checked:
+    def _recalled(self) -> CheckResult:
         try:
             told = json.loads(self._file.read_text("utf-8"))
-            return Checked(int(told["at"]), int(told["checked"]), int(told["mended"]))
+            return CheckResult(int(told["at"]), int(told["checked"]), int(told["mended"]))
         except (OSError, ValueError, KeyError, TypeError):  # none yet, or torn by a power cut: it is made again
-            return Checked()
+            return CheckResult()
 
     def _remember(self) -> None:
         beside = self._file.with_name(f".{self._file.name}.tmp")

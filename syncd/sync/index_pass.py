@@ -17,12 +17,12 @@ from index.scope.prepared_document import Prepared
 from syncd.documents.collection_membership import Filing
 from syncd.documents.parser import parse
 from syncd.indexes.index_builds import Build
-from syncd.sync.change_plan import Moved, Plan, Removed, Seen, plan, survey
+from syncd.sync.change_plan import Moved, Plan, ReadFile, Removed, compare_stats, plan
 from syncd.sync.hand_edits import HandEdits
 from syncd.sync.note_adoption import NoteAdoption, adoptable, owed
 from syncd.sync.pending_paths import PendingPaths
 from syncd.sync.removal_rules import FINAL, RemovalRules
-from syncd.vault.location import Place, place
+from syncd.vault.location import NoteLocation, place
 from syncd.vault.path_rules import below
 from syncd.vault.vault import Listing, Vault
 
@@ -37,7 +37,7 @@ Progress = Callable[[int, int, str], None]  # done, total, stage
 
 
 @dataclass(slots=True)
-class Outcome:
+class PassOutcome:
     """What a pass did, counted."""
 
     added: int = 0
@@ -56,14 +56,14 @@ class Outcome:
         """How many documents it changed."""
         return self.added + self.modified + self.moved + self.removed
 
-    def add(self, other: Outcome) -> None:
+    def add(self, other: PassOutcome) -> None:
         """Count `other` in."""
         for one in fields(self):
             setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
+class PassRequest:
     """What a pass is about: a build, where to look (None = everywhere), and what may be believed."""
 
     build: Build
@@ -99,9 +99,9 @@ class IndexPass:
         self._tries: dict[str, int] = {}  # path → how often it was put off
         self._poisoned = 0  # notes in a row on which a defect of ours showed
 
-    def run(self, aim: Aim, progress: Progress | None = None) -> Outcome:
+    def run(self, aim: PassRequest, progress: Progress | None = None) -> PassOutcome:
         """One pass. Raises Unavailable when a new build is being made and not everything can be seen."""
-        outcome = Outcome()
+        outcome = PassOutcome()
         listing = self._look(aim.under)
         if aim.live:
             self.told(listing, aim.under)
@@ -114,7 +114,7 @@ class IndexPass:
             files = {path: stat for path, stat in listing.files.items() if self._place(path).scope == scope}
             if aim.under is None:
                 index.review(self._collections)
-            found = survey(files, index.entries(aim.under), under=aim.under, embedded=embedding)
+            found = compare_stats(files, index.entries(aim.under), under=aim.under, embedded=embedding)
             late = []
             if scope == "captures" and aim.live:
                 late = owed(files.keys() - set(found.suspects), index, self._edits.waiting)
@@ -137,7 +137,7 @@ class IndexPass:
                 self._edits.forget(aim.build.indexes["captures"].manifest)
         return outcome
 
-    def _place(self, path: str) -> Place:
+    def _place(self, path: str) -> NoteLocation:
         return place(path, self._inbox)
 
     def _look(self, under: frozenset[str] | None) -> Listing:
@@ -152,7 +152,7 @@ class IndexPass:
             {path: stat for look in looks for path, stat in look.others.items()},
         )
 
-    def _skip(self, aim: Aim, index: Index, skipped: dict[str, str]) -> None:
+    def _skip(self, aim: PassRequest, index: Index, skipped: dict[str, str]) -> None:
         """Remember what this look found that is no note to read."""
         looked = partial(below, folders=aim.under or ("",))
         left_out = {path: why for path, why in skipped.items() if looked(path)}
@@ -163,7 +163,7 @@ class IndexPass:
         found = self._vault.stat(path)
         return found if found is not None and found.size <= self._vault.max_bytes else None
 
-    def _believed(self, aim: Aim, listing: Listing, missing: list[str]) -> list[str]:
+    def _believed(self, aim: PassRequest, listing: Listing, missing: list[str]) -> list[str]:
         if not aim.live:
             return missing
         self._removal_rules.seen(listing.files)
@@ -184,7 +184,12 @@ class IndexPass:
         return gone
 
     def _work(
-        self, aim: Aim, suspects: Sequence[str], gone: Collection[str], outcome: Outcome, progress: Progress | None
+        self,
+        aim: PassRequest,
+        suspects: Sequence[str],
+        gone: Collection[str],
+        outcome: PassOutcome,
+        progress: Progress | None,
     ) -> None:
         """Window by window; what is gone goes last, so that its vectors can still be found by their digest."""
         left = set(gone)
@@ -210,16 +215,16 @@ class IndexPass:
                 index.commit([], paths[start : start + 1000], fresh=self._fresh)
             outcome.removed += sum(path not in index.manifest for path in paths)
 
-    def _between(self, aim: Aim, outcome: Outcome) -> None:
+    def _between(self, aim: PassRequest, outcome: PassOutcome) -> None:
         """A save does not wait behind a bulk run."""
         answering = aim.build if aim.live else aim.beside
         if answering and (due := self._pending_paths.due()):
             with self._pending_paths.dealing(due):
-                done = self.run(Aim(answering, live=True, under=frozenset(due)))
+                done = self.run(PassRequest(answering, live=True, under=frozenset(due)))
             if aim.live:
                 outcome.add(done)
 
-    def _window(self, aim: Aim, window: Sequence[str], left: set[str], outcome: Outcome) -> None:
+    def _window(self, aim: PassRequest, window: Sequence[str], left: set[str], outcome: PassOutcome) -> None:
         documents = dict(self._read(aim, window, outcome))
         try:
             self._commit(aim, documents, left, outcome)
@@ -234,7 +239,7 @@ class IndexPass:
         else:
             self._poisoned = 0
 
-    def _poison(self, path: str, fault: Exception, outcome: Outcome) -> None:
+    def _poison(self, path: str, fault: Exception, outcome: PassOutcome) -> None:
         """A note on which a defect of ours shows: it is left out, and named."""
         log.error("%a can't be indexed", path, exc_info=fault)
         outcome.failed += 1
@@ -246,13 +251,15 @@ class IndexPass:
             raise fault
 
     def _commit(
-        self, aim: Aim, documents: Mapping[str, tuple[Document, Stat]], left: set[str], outcome: Outcome
+        self, aim: PassRequest, documents: Mapping[str, tuple[Document, Stat]], left: set[str], outcome: PassOutcome
     ) -> None:
         for scope, index in aim.build.indexes.items():
             mine = {path: one for path, one in documents.items() if one[0].scope == scope}
             if not mine:
                 continue
-            seen = {path: Seen(document.digest, document.claimed_id, stat) for path, (document, stat) in mine.items()}
+            seen = {
+                path: ReadFile(document.digest, document.claimed_id, stat) for path, (document, stat) in mine.items()
+            }
             absent = {path for path in left if path in index.manifest}
             known = {path: entry for path in (*seen, *absent) if (entry := index.manifest.get(path))}
             planned = plan(seen, absent, known, embedded=index.comparable)
@@ -267,7 +274,9 @@ class IndexPass:
                 self._pending_paths.again(path, 0.2)
             _count(outcome, planned, ready, set(stale))
 
-    def _read(self, aim: Aim, paths: Iterable[str], outcome: Outcome) -> Iterator[tuple[str, tuple[Document, Stat]]]:
+    def _read(
+        self, aim: PassRequest, paths: Iterable[str], outcome: PassOutcome
+    ) -> Iterator[tuple[str, tuple[Document, Stat]]]:
         for path in paths:
             try:
                 document, stat = self._one(aim, path)
@@ -289,7 +298,7 @@ class IndexPass:
                 if document is not None:
                     yield path, (document, stat)
 
-    def _one(self, aim: Aim, path: str) -> tuple[Document | None, Stat]:
+    def _one(self, aim: PassRequest, path: str) -> tuple[Document | None, Stat]:
         """The document at `path`; None when it is to be looked at again, because an editor may be in the middle of it."""
         raw, stat = self._vault.read(path)
         age = time.time() - stat.mtime_ns / 1e9
@@ -332,7 +341,7 @@ def _dated(document: Document, stat: Stat) -> bool:
     return document.created_at == stat.mtime_ns // 1_000_000
 
 
-def _count(outcome: Outcome, planned: Plan, ready: Sequence[Prepared], stale: Collection[str]) -> None:
+def _count(outcome: PassOutcome, planned: Plan, ready: Sequence[Prepared], stale: Collection[str]) -> None:
     for change in planned.changes:
         path = change.new if isinstance(change, Moved) else change.path
         if path not in stale and not isinstance(change, Removed):

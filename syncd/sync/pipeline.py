@@ -19,10 +19,10 @@ from syncd.history.audit_log import ADOPTION, authored
 from syncd.indexes.index_builds import Build, IndexBuilds
 from syncd.settings.settings import SyncSettings
 from syncd.sync.hand_edits import HandEdits
-from syncd.sync.index_pass import Aim, IndexPass, Outcome, Progress
+from syncd.sync.index_pass import IndexPass, PassOutcome, PassRequest, Progress
 from syncd.sync.pending_paths import PendingPaths
 from syncd.sync.removal_rules import RemovalRules
-from syncd.vault.taken_names import Beside
+from syncd.vault.taken_names import OtherFileNames
 from syncd.vault.vault import Listing, Vault
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class Sync:
         collections: Sequence[str],
     ) -> None:
         self.vault, self.builds, self.edits = vault, builds, edits
-        self.beside = Beside(vault)
+        self.beside = OtherFileNames(vault)
         self.ready = threading.Event()  # set once a first listing has been indexed
         self._pending_paths = PendingPaths(quiet=settings.quiet_s, patience=settings.patience_s)
         self._removal_rules = RemovalRules(repo, state / "head", share=settings.removal_share)
@@ -186,14 +186,14 @@ class Sync:
 
     def run(
         self, under: Collection[str] | None = None, *, accept: bool = False, progress: Progress | None = None
-    ) -> Outcome:
+    ) -> PassOutcome:
         """Look at `under` (None = the whole vault) and make the index true to it. `accept` believes every absence."""
         with self._going(progress) as tell:
             started = time.monotonic()
             paths = None if under is None or "" in under else frozenset(under)
             if not self._rooted():
-                return Outcome()
-            aim = Aim(self.builds.live, live=True, under=paths, accept=accept, at_once=not self.ready.is_set())
+                return PassOutcome()
+            aim = PassRequest(self.builds.live, live=True, under=paths, accept=accept, at_once=not self.ready.is_set())
             outcome = self._index_pass.run(aim, tell)
             if paths is None and not self._pending_paths.stopped:
                 self._listed(self.builds.live)
@@ -201,7 +201,7 @@ class Sync:
             self.passes["done"] += 1
             return outcome
 
-    def rebuild(self, *, fresh: bool, progress: Progress | None = None) -> Outcome:
+    def rebuild(self, *, fresh: bool, progress: Progress | None = None) -> PassOutcome:
         """Index the whole vault into a new build while the old one answers, then switch over.
 
         Meanwhile changes go to the old build; the last look, with commits held back, carries them over."""
@@ -224,8 +224,8 @@ class Sync:
             log.info("%s: %s passages embedded in %.1f s", _end(build, self.builds), outcome.embedded, outcome.seconds)
             return outcome
 
-    def _build(self, build: Build, progress: Progress) -> Outcome:
-        aim = Aim(build, live=False, beside=None if self.builds.lost() else self.builds.live)
+    def _build(self, build: Build, progress: Progress) -> PassOutcome:
+        aim = PassRequest(build, live=False, beside=None if self.builds.lost() else self.builds.live)
         outcome = self._index_pass.run(aim, progress)
         for _ in range(ROUNDS):  # what changed meanwhile; the rest is done while commits are held back
             if self._pending_paths.stopped:

@@ -48,7 +48,7 @@ def install(settings: LogSettings, *, stream: TextIO | None = None, environ: Map
     journal = in_journal(stream, environ)
     structured = settings.format == "json" or (settings.format == "auto" and journal)
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(Lines(structured=structured, prefixed=journal))
+    handler.setFormatter(LogFormatter(structured=structured, prefixed=journal))
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
@@ -72,12 +72,12 @@ def in_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
 def talking() -> bool:
     """Whether what is said to a person is to be logged instead, because nobody sits at a terminal."""
     return any(
-        isinstance(handler.formatter, Lines) and handler.formatter.structured
+        isinstance(handler.formatter, LogFormatter) and handler.formatter.structured
         for handler in logging.getLogger().handlers
     )
 
 
-class Lines(logging.Formatter):
+class LogFormatter(logging.Formatter):
     """One line a record."""
 
     def __init__(self, *, structured: bool, prefixed: bool) -> None:

@@ -30,7 +30,7 @@ _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class UploadFacts:
     """What is known of an upload from its start on."""
 
     key: str  # the public id of the key that began it
@@ -45,7 +45,7 @@ class ChunkFiles:
     """An upload under way; `lock` is held while its files change."""
 
     id: str
-    about: About
+    about: UploadFacts
     folder: Path
     touched_at: int  # epoch milliseconds
     sizes: dict[int, int] = field(default_factory=dict)  # index → bytes
@@ -122,7 +122,7 @@ def found(root: Path) -> Iterator[ChunkFiles]:
         folders = list(root.iterdir())
     for folder in folders:
         try:
-            about = About(**json.loads((folder / ABOUT).read_text()))
+            about = UploadFacts(**json.loads((folder / ABOUT).read_text()))
             touched = folder.stat().st_mtime_ns // 1_000_000
             sizes = {int(part.name): part.stat().st_size for part in folder.iterdir() if _PART.fullmatch(part.name)}
         except (OSError, ValueError, TypeError):

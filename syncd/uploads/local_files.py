@@ -44,7 +44,7 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedFile:
     """What is left out, and why; with an `error` it was meant to be added and can't be."""
 
     path: Path
@@ -52,17 +52,17 @@ class Skipped:
     error: MemexError | None = None
 
 
-def picked(words: Sequence[str], *, largest: int) -> Iterator[File | Skipped]:
+def picked(words: Sequence[str], *, largest: int) -> Iterator[File | SkippedFile]:
     """The files that `words` name, each once, in order. NotFound for a word that names nothing."""
     seen: set[tuple[int, int]] = set()
     for path in [path for word in words for path in _named(word)]:
         for one in _below(path):
-            found = one if isinstance(one, Skipped) else looked_at(one, seen, largest=largest)
+            found = one if isinstance(one, SkippedFile) else looked_at(one, seen, largest=largest)
             if found is not None:
                 yield found
 
 
-def looked_at(path: Path, seen: set[tuple[int, int]], *, largest: int) -> File | Skipped | None:
+def looked_at(path: Path, seen: set[tuple[int, int]], *, largest: int) -> File | SkippedFile | None:
     """The file at `path`, if it can be added; None for one that has been `seen`."""
     try:
         with opened(path) as file:
@@ -72,17 +72,17 @@ def looked_at(path: Path, seen: set[tuple[int, int]], *, largest: int) -> File |
             seen.add((there.st_dev, there.st_ino))
             head = file.read(HEAD)
     except MemexError as error:
-        return Skipped(path, error.message, error)
+        return SkippedFile(path, error.message, error)
     except OSError as error:
         denied = PermissionDenied(f"it can't be read: {error.strerror}")
-        return Skipped(path, denied.message, denied)
+        return SkippedFile(path, denied.message, denied)
     try:
         kind, name = kind_of(path.name, head), filename(path.name)
     except InvalidArgument as error:
-        return Skipped(path, error.message)
+        return SkippedFile(path, error.message)
     if there.st_size > largest:
         many = ResourceExhausted(f"it has {there.st_size:,} bytes; a file may have {largest:,}", limit=largest)
-        return Skipped(path, many.message, many)
+        return SkippedFile(path, many.message, many)
     return File(path, name, there.st_size, kind)
 
 
@@ -106,7 +106,7 @@ def _named(word: str) -> list[Path]:
     return [Path(one) for one in found]
 
 
-def _below(path: Path) -> Iterator[Path | Skipped]:
+def _below(path: Path) -> Iterator[Path | SkippedFile]:
     """The files of a folder and of those in it; of a file, itself."""
     if not path.is_dir():
         yield path
@@ -115,27 +115,27 @@ def _below(path: Path) -> Iterator[Path | Skipped]:
         entries = sorted(os.scandir(path), key=lambda entry: entry.name)
     except OSError as error:
         denied = PermissionDenied(f"the folder can't be read: {error.strerror}")
-        yield Skipped(path, denied.message, denied)
+        yield SkippedFile(path, denied.message, denied)
         return
     for entry in entries:
         below = path / entry.name
         if entry.name.startswith("."):
-            yield Skipped(below, "hidden")
+            yield SkippedFile(below, "hidden")
         elif entry.is_symlink():
-            yield Skipped(below, "a link, which is not followed")
+            yield SkippedFile(below, "a link, which is not followed")
         elif entry.is_dir(follow_symlinks=False):
             yield from _below(below)
         elif entry.is_file(follow_symlinks=False):
             yield below
         else:
-            yield Skipped(below, "no regular file")
+            yield SkippedFile(below, "no regular file")
 
 
 FOLDER: Final = "uploads"  # in the state folder
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class StagedCopy:
     """What lies in the state folder."""
 
     name: str
@@ -144,7 +144,9 @@ class Copy:
 
 
 @contextmanager
-def copied(source: BinaryIO, state: Path, *, largest: int, free: int, show: Callable[[int], None]) -> Iterator[Copy]:
+def copied(
+    source: BinaryIO, state: Path, *, largest: int, free: int, show: Callable[[int], None]
+) -> Iterator[StagedCopy]:
     """A copy of what `source` gives, for as long as the block lasts; `show` is told the bytes so far.
 
     Raises ResourceExhausted for too much of it, Unavailable without room, Conflict when it changes meanwhile."""
@@ -168,6 +170,6 @@ def copied(source: BinaryIO, state: Path, *, largest: int, free: int, show: Call
             raise Conflict("it was changed while it was read; add it again")
         if not size:
             raise InvalidArgument("it is empty")
-        yield Copy(target.name, size, digest.hexdigest())
+        yield StagedCopy(target.name, size, digest.hexdigest())
     finally:
         target.unlink(missing_ok=True)

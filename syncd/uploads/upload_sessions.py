@@ -21,7 +21,7 @@ from syncd.jobs.queued_job import Job
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.folder import synced
 from syncd.uploads import upload_request
-from syncd.uploads.chunk_files import ALONE, OURS, About, ChunkFiles, disk, found, leftovers, spare, write
+from syncd.uploads.chunk_files import ALONE, OURS, ChunkFiles, UploadFacts, disk, found, leftovers, spare, write
 
 FOLDER: Final = "uploads"  # in the state folder
 OWNER: Final = ""  # in place of a key's id
@@ -51,7 +51,7 @@ class Uploads:
         self._root, self._queue, self._vault, self._now = state / FOLDER, queue, vault, now
         self._lock = threading.Lock()  # for the two below
         self._known = {parts.id: parts for parts in found(self._root)}
-        self._arriving: dict[str, Arrival] = {}
+        self._arriving: dict[str, SingleUpload] = {}
 
     # In three steps
 
@@ -74,7 +74,7 @@ class Uploads:
             "size": size,
             **upload_request.described(self.settings.known, **said),
         }
-        about = About(key, workspace, size, upload_request.sha256(sha256), given)
+        about = UploadFacts(key, workspace, size, upload_request.sha256(sha256), given)
         self.room(2 * size, stored=size)  # its chunks, and the file that they make
         made = str(uuid.uuid4())
         parts = ChunkFiles(made, about, self._root / made, self._now())
@@ -122,28 +122,28 @@ class Uploads:
 
     # In one piece
 
-    def receive(self, key: str, workspace: str, size: int | None = None) -> Arrival:
+    def receive(self, key: str, workspace: str, size: int | None = None) -> SingleUpload:
         """Begin to take a file whose bytes come in one go, about `size` of them if that is known."""
         self.room(size or 0, stored=size or 0)
-        arrival = Arrival(self, key, workspace, self._root / f"{uuid.uuid4()}{ALONE}")
+        arrival = SingleUpload(self, key, workspace, self._root / f"{uuid.uuid4()}{ALONE}")
         with self._lock:
             self._allow(key, size or 0)
             arrival.reserved = size or 0
             self._arriving[arrival.path.name] = arrival
         return arrival
 
-    def reserve(self, arrival: Arrival, more: int) -> None:
+    def reserve(self, arrival: SingleUpload, more: int) -> None:
         """Count `more` bytes for a file. Raises ResourceExhausted beyond what its key may have."""
         with self._lock:
             self._quota(arrival.key, more)
             arrival.reserved += more
 
-    def forget(self, arrival: Arrival) -> None:
+    def forget(self, arrival: SingleUpload) -> None:
         """A file is queued, or came to nothing."""
         with self._lock:
             self._arriving.pop(arrival.path.name, None)
 
-    def queued(self, arrival: Arrival, said: Mapping[str, Any]) -> Job:
+    def queued(self, arrival: SingleUpload, said: Mapping[str, Any]) -> Job:
         """Queue a file that has arrived. Raises InvalidArgument."""
         return self._handed(arrival.key, arrival.workspace, arrival.path, size=arrival.size, said=said)
 
@@ -244,7 +244,7 @@ class Uploads:
         parts.remove()
 
 
-class Arrival:
+class SingleUpload:
     """A file that comes in one go. What was not queued at the end of its block leaves nothing.
 
     Who leaves the block while a thread is at work on the file leaves the closing to it: the number of a closed file is

@@ -17,7 +17,7 @@ from syncd.vault.openat import Calls, fresh
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Changed(Exception):
+class FileChanged(Exception):
     """The file is no longer the one that was looked at."""
 
 
@@ -38,7 +38,7 @@ def put(calls: Calls, folder: int, name: str, data: Iterable[bytes], *, mode: in
 
 
 def swap(calls: Calls, folder: int, name: str, data: bytes, *, old: int, was: Stat) -> Stat:
-    """Put `data` in place of the file that is open as `old`; `Changed` when `name` is no longer as it `was`.
+    """Put `data` in place of the file that is open as `old`; `FileChanged` when `name` is no longer as it `was`.
 
     The two trade names and only then is the old one looked at again, so an edit that came in between is put back
     rather than lost. Mode, owner and extended attributes stay, as far as the system lets us."""
@@ -48,7 +48,7 @@ def swap(calls: Calls, folder: int, name: str, data: bytes, *, old: int, was: St
         calls.exchange(folder, temp, name)
         undo.callback(_back, calls, folder, temp, name)
         if seen(os.stat(temp, dir_fd=folder, follow_symlinks=False)) != was:
-            raise Changed
+            raise FileChanged
         calls.fsync(folder)
         undo.pop_all()
     _drop(calls, folder, temp, was.ino)
@@ -56,7 +56,7 @@ def swap(calls: Calls, folder: int, name: str, data: bytes, *, old: int, was: St
 
 
 def take(calls: Calls, folder: int, name: str, *, was: Stat) -> None:
-    """Remove the file `name`; `Changed` when it is no longer as it `was`."""
+    """Remove the file `name`; `FileChanged` when it is no longer as it `was`."""
     with ExitStack() as undo:
         temp = _away(calls, undo, folder, name, was=was)
         calls.unlink(temp, dir_fd=folder)
@@ -65,7 +65,7 @@ def take(calls: Calls, folder: int, name: str, *, was: Stat) -> None:
 
 @contextmanager
 def aside(calls: Calls, folder: int, name: str, *, was: Stat) -> Iterator[None]:
-    """Take the file `name` away for good, unless the block fails: then it is back. `Changed` when it is not as it `was`."""
+    """Take the file `name` away for good, unless the block fails: then it is back. `FileChanged` when it is not as it `was`."""
     with ExitStack() as undo:
         temp = _away(calls, undo, folder, name, was=was)
         yield
@@ -111,12 +111,12 @@ def _keep(old: int, new: int) -> None:
 
 
 def _away(calls: Calls, undo: ExitStack, folder: int, name: str, *, was: Stat) -> str:
-    """The temporary name that the file `name` has now, on disk; `undo` gives its own back. `Changed` as above."""
+    """The temporary name that the file `name` has now, on disk; `undo` gives its own back. `FileChanged` as above."""
     temp = fresh()
     calls.rename(folder, name, temp)
     undo.callback(_return, calls, folder, temp, name)
     if seen(os.stat(temp, dir_fd=folder, follow_symlinks=False)) != was:
-        raise Changed
+        raise FileChanged
     calls.fsync(folder)
     return temp
 

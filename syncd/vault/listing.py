@@ -50,7 +50,7 @@ def unwanted(_path: str, _size: int) -> str | None:
     return None
 
 
-class Survey:
+class ListingWalk:
     """A listing while it is made: folders are visited, and what they hold is sorted."""
 
     def __init__(

@@ -23,7 +23,7 @@ RESERVED = BESIDE | {"entities", "files"}  # casefolded names that no workspace 
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NoteLocation:
     """What a path says about the document there; `workspace` and `namespace` are "" in the vault proper."""
 
     scope: Scope
@@ -32,10 +32,10 @@ class Place:
     type: str  # "note", "entity" or "file": what the folder implies
 
 
-VAULT = Place("vault", "", "", "note")
+VAULT = NoteLocation("vault", "", "", "note")
 
 
-def place(path: str, inbox: str = INBOX) -> Place:
+def place(path: str, inbox: str = INBOX) -> NoteLocation:
     """Where `path` (relative to the vault, "/" between parts) stands."""
     top = inbox.split("/")
     parts = path.split("/")
@@ -47,7 +47,7 @@ def place(path: str, inbox: str = INBOX) -> Place:
     kind = "note"
     if folders and folders[-1] in (ENTITIES, FILES):
         kind = "entity" if folders.pop() == ENTITIES else "file"
-    return Place("captures", workspace, "/".join(folders) or "default", kind)
+    return NoteLocation("captures", workspace, "/".join(folders) or "default", kind)
 
 
 def workspace_name(name: str) -> str:

@@ -19,7 +19,7 @@ FRESH_S: Final = 2.0  # a look at the whole vault serves for so long: uploads co
 _ENDING = re.compile(r"\.\w{1,10}\Z")
 
 
-class Beside:
+class OtherFileNames:
     """The files of a vault that are no notes, by base name."""
 
     def __init__(self, vault: Vault) -> None:

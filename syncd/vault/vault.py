@@ -18,7 +18,7 @@ from pathlib import Path
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from index.model import Stat
 from syncd.vault import atomic_write
-from syncd.vault.listing import ANY_SIZE, AWAY, Listing, Survey, Wanted, unfit, unwanted, words
+from syncd.vault.listing import ANY_SIZE, AWAY, Listing, ListingWalk, Wanted, unfit, unwanted, words
 from syncd.vault.openat import FOLDER, Calls, entries, lstat
 from syncd.vault.os_errors import failure
 from syncd.vault.path_rules import behind, ignored, ignoring, join, note, objection, ours, placeholder, printable, utf8
@@ -32,7 +32,7 @@ LOST = "the vault's folder is missing or was replaced; nothing is changed until 
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class FileDigest:
     """What a file held when all of it was read."""
 
     digest: str  # sha256, hex
@@ -100,7 +100,7 @@ class Vault:
         under = "" if under == "." else under
         if under and (objection(under, reading=True) or self.ignores(under, folder=True)):
             return Listing({}, {}, complete=True)
-        survey = Survey(self._calls.open, self._fd, self.ignores, self.max_bytes, self._wanted)
+        survey = ListingWalk(self._calls.open, self._fd, self.ignores, self.max_bytes, self._wanted)
         survey.visit(under)
         return survey.listing(LOST if not self.present() else "")
 
@@ -173,7 +173,7 @@ class Vault:
                     return data, was
         raise Unavailable(f"{path} keeps changing while it is read; it is read again once it is quiet")
 
-    def measured(self, path: str, into: Callable[[bytes], object] = lambda _: None) -> Sum:
+    def measured(self, path: str, into: Callable[[bytes], object] = lambda _: None) -> FileDigest:
         """The digest of a file of any size; its bytes go to `into`, a piece at a time. Conflict when it changed meanwhile."""
         self._check(path, reading=True)
         digest = hashlib.sha256()
@@ -183,8 +183,8 @@ class Vault:
                 digest.update(piece)
                 into(piece)
             if atomic_write.seen(os.fstat(file)) != was:
-                raise atomic_write.Changed
-        return Sum(digest.hexdigest(), was)
+                raise atomic_write.FileChanged
+        return FileDigest(digest.hexdigest(), was)
 
     @contextmanager
     def _file(self, path: str, *, most: int | None = None) -> Iterator[int]:
@@ -267,7 +267,7 @@ class Vault:
             atomic_write.take(self._calls, folder, name, was=was)
 
     @contextmanager
-    def without(self, path: str, was: Sum) -> Iterator[None]:
+    def without(self, path: str, was: FileDigest) -> Iterator[None]:
         """Take a file of any size away, as it was when it was measured; it is back when the block fails."""
         self._check(path)
         with ExitStack() as gone:
@@ -310,7 +310,7 @@ class Vault:
     def _unchanged(self, file: int, digest: str) -> Stat:
         data, was = self._bytes(file)
         if hashlib.sha256(data).hexdigest() != digest or atomic_write.seen(os.fstat(file)) != was:
-            raise atomic_write.Changed
+            raise atomic_write.FileChanged
         return was
 
     @contextmanager
@@ -359,7 +359,7 @@ class Vault:
             raise Unavailable(LOST)
         try:
             yield
-        except atomic_write.Changed as error:
+        except atomic_write.FileChanged as error:
             raise Conflict(f"{path} has changed since it was read; read it again") from error
         except OSError as error:
             if not self.present():
@@ -374,7 +374,7 @@ def _checked(file: FileIO, digest: str) -> Iterator[bytes]:
         found.update(piece)
         yield piece
     if found.hexdigest() != digest:
-        raise atomic_write.Changed
+        raise atomic_write.FileChanged
 
 
 def _aged(entry: os.DirEntry[str], older_s: float) -> bool:

@@ -21,7 +21,7 @@ from index.scope.index import Index
 from index.search.reranker import reranked
 from index.text.summary_and_tags import Enrichment
 from syncd.captures.inbox import Inbox
-from syncd.captures.note_update import Wish, updated
+from syncd.captures.note_update import NoteUpdate, updated
 from syncd.captures.queued_note import asked
 from syncd.captures.tags_and_collection import set_tags
 from syncd.captures.writer import created, enriched, known, still, undoing, unnamed
@@ -319,7 +319,7 @@ class Workspace:
         """Give a note another text, title, tags or collection (None: as it is); the note, and whether that changed it.
 
         Raises Conflict, with the version, when it has another than `version`; and when a person has just edited it."""
-        wish = Wish(text, title, tags, collection, version)
+        wish = NoteUpdate(text, title, tags, collection, version)
         return updated(self._tools, self.name, partial(self._record, id), wish, self._progress)
 
     def set_tags(self, id: str, tags: Sequence[str], *, version: int | None = None) -> Record:

@@ -21,7 +21,7 @@ from index.text.summary_and_tags import enrichment
 from index.text.tags import key_of
 from syncd.app import App
 from syncd.documents.parser import parse
-from syncd.review.suggestions import SURE, TAG, Habits, Subject, folder_of, habits, suggested
+from syncd.review.suggestions import SURE, TAG, SuggestionSubject, VaultHabits, folder_of, habits, suggested
 from syncd.settings.settings import load
 from tests.bench.measure import Row, p50, p95
 from tests.bench.vaults import DEMO
@@ -79,7 +79,7 @@ def judged(index: Index, vault: Path, *, own_tags: bool, seed: int = 7) -> Tally
 
 
 def ask(
-    tally: Tally, index: Index, known: Habits, record: Record, raw: bytes, hidden: set[str], *, own_tags: bool
+    tally: Tally, index: Index, known: VaultHabits, record: Record, raw: bytes, hidden: set[str], *, own_tags: bool
 ) -> None:
     """One note as a capture."""
     document = parse(raw, record.path, mtime_ms=0)
@@ -88,7 +88,7 @@ def ask(
     found = enrichment(document, vocabulary={}, places=places())
     words = " ".join([record.title, *(tags or found.tags[:4])])
     kin = [one for one in index.kin(index.vectors_of(record), words) if one.record.path not in hidden]
-    given = suggested(Subject(record.title, tags, document.text, ()), kin, known, {})
+    given = suggested(SuggestionSubject(record.title, tags, document.text, ()), kin, known, {})
     tally.ms.append((time.perf_counter() - begun) * 1000)
     names = [one.what for one in given.folders]
     own = folder_of(record.path)

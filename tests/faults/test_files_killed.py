@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from index.model import Query
-from syncd.files.file_note_writer import Order
+from syncd.files.file_note_writer import FileOrder
 from tests.support.disk_faults import Fault
 from tests.support.file_world import Filing
 from tests.support.paths import ROOT
@@ -25,10 +25,10 @@ STEPS = [("write", n) for n in range(1, 5)] + [("fsync", n) for n in range(1, 7)
 STEPS += [("mkdir", 1), ("fchmod", 1), ("fchmod", 2), ("reading", 1), ("handled", 1), ("handled", 2), ("commit", 1)]
 
 
-def order(filing: Filing, name: str, path: str | None) -> Order:
+def order(filing: Filing, name: str, path: str | None) -> FileOrder:
     staged = filing.staged / JOB
     given: dict[str, Any] = {"name": name, **({"path": path} if path else {})}
-    return Order(JOB, "default", PLANNED, given, None if path else staged, lambda *_: None, threading.Event())
+    return FileOrder(JOB, "default", PLANNED, given, None if path else staged, lambda *_: None, threading.Event())
 
 
 def child(folder: str, step: str, nth: str, moment: str, name: str, path: str) -> None:

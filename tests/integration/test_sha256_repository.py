@@ -9,7 +9,7 @@ import pytest
 from index.errors import Conflict, Unavailable
 from syncd.git import head_moves
 from syncd.git.repository import Repository
-from syncd.remote.branch_sync import Outcome
+from syncd.remote.branch_sync import SyncOutcome
 from tests.support.agent_writes import capture, undo, update
 from tests.support.git_history import commit, log
 from tests.support.git_states import run
@@ -45,10 +45,10 @@ def world(tmp_path):
 
 def test_both_sides_are_taken_merged_and_sent(device):
     device.there("new ü.md", "from afar\n")
-    assert device.remote.pull() == Outcome(took=1, files=1)
+    assert device.remote.pull() == SyncOutcome(took=1, files=1)
     device.here("ours.md", "ours\n")
     device.there("theirs.md", "theirs\n")
-    assert device.remote.sync() == Outcome(took=1, files=1, merged=True, sent=2)
+    assert device.remote.sync() == SyncOutcome(took=1, files=1, merged=True, sent=2)
     assert (device.text("theirs.md"), device.head()) == (
         "theirs\n",
         device.head(device.bare, "main"),

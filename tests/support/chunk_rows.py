@@ -9,7 +9,7 @@ import numpy as np
 
 from index.model import Filter
 from index.query import tag_keys
-from index.storage.chunk_store import Row, Store
+from index.storage.chunk_store import ChunkStore, Row
 
 DIMENSIONS = 16
 ALL = Filter()
@@ -46,9 +46,9 @@ def row(doc_id: str = "a", ord: int = 0, text: str = "hello world", **given: Any
     return Row(**fields)
 
 
-def near(store: Store, text: str, filter: Filter = ALL, pool: int = 10) -> list[str]:
+def near(store: ChunkStore, text: str, filter: Filter = ALL, pool: int = 10) -> list[str]:
     return [match.doc_id for match in store.legs(vector=unit(text), words=None, filter=filter, pool=pool)[0]]
 
 
-def found(store: Store, words: str, filter: Filter = ALL, pool: int = 10) -> list[str]:
+def found(store: ChunkStore, words: str, filter: Filter = ALL, pool: int = 10) -> list[str]:
     return [match.doc_id for match in store.legs(vector=None, words=words, filter=filter, pool=pool)[1]]

@@ -12,12 +12,12 @@ from typing import Any
 from syncd.documents.file_names import droppable
 from syncd.documents.file_types import KNOWN, kind_of
 from syncd.files.conversion.converter import Converted, Unreadable
-from syncd.files.file_note_writer import Converter, Order
+from syncd.files.file_note_writer import Converter, FileOrder
 from syncd.files.imported_files import ImportedFiles
 from syncd.files.inbox_file_scanner import InboxFileScanner
 from syncd.files.inbox_files import InboxFiles
 from syncd.files.uploaded_files import UploadedFiles
-from syncd.vault.taken_names import Beside
+from syncd.vault.taken_names import OtherFileNames
 from tests.support.world import World
 
 
@@ -55,7 +55,7 @@ class Filing:
         self.staged = self.world.state / "staged"
         self.staged.mkdir(exist_ok=True)
         self.handled = ImportedFiles(app.opened.ledger)
-        self.beside: Beside = app.opened.sync.beside
+        self.beside: OtherFileNames = app.opened.sync.beside
         parts = tools, self.handled, self.beside, Converter(KNOWN, kind_of, self.reader), app.opened.sync.noted
         self.files, self.inplace = UploadedFiles(*parts, free=free), InboxFiles(*parts, scratch=self.staged, free=free)
         self.dropped = InboxFileScanner(
@@ -76,7 +76,7 @@ class Filing:
     def close(self) -> None:
         self.world.close()
 
-    def order(self, name: str, data: bytes | None = None, *, workspace: str = "default", **given: Any) -> Order:
+    def order(self, name: str, data: bytes | None = None, *, workspace: str = "default", **given: Any) -> FileOrder:
         """An upload that is staged, or a file of the vault if it has a path."""
         id = secrets.token_hex(16)
         staged = None
@@ -84,7 +84,7 @@ class Filing:
             staged = self.staged / id
             staged.write_bytes(data)
         told = {"name": name, **given}
-        return Order(id, workspace, str(uuid.uuid4()), told, staged, lambda *_: None, threading.Event())
+        return FileOrder(id, workspace, str(uuid.uuid4()), told, staged, lambda *_: None, threading.Event())
 
     def upload(self, name: str, data: bytes, **given: Any) -> str:
         """The id of what an upload became."""

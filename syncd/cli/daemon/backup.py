@@ -18,7 +18,7 @@ from syncd.state.folder import claim, default_state
 from syncd.version import installed
 
 if TYPE_CHECKING:
-    from syncd.installation.backup import Contents
+    from syncd.installation.backup import ArchiveContents
 
 # ruff: noqa: PLC0415 - SQLite takes longer to import than most commands to run
 
@@ -95,7 +95,7 @@ def _keep(chosen: Settings, archive: Path) -> None:
     pack(chosen.state, archive, vault=vault, settings=None, version=installed(), now=now(), damaged=True)
 
 
-def _chosen(contents: Contents) -> Settings:
+def _chosen(contents: ArchiveContents) -> Settings:
     """The settings in force; where none names a vault, those for the vault of the backup."""
     try:
         return settings()
@@ -118,7 +118,7 @@ def _settings(text: str | None) -> Path | None:
     return file
 
 
-def _told(chosen: Settings, contents: Contents, names: list[str], written: Path | None) -> str:
+def _told(chosen: Settings, contents: ArchiveContents, names: list[str], written: Path | None) -> str:
     at = result_text.day(contents.made_at, None)
     lines = [f"put back {len(names)} files of {at} (Memex {contents.version}) into {chosen.state}"]
     if written:

@@ -173,7 +173,7 @@ def _served(state: Path) -> bool:
     return True
 
 
-class Stopping:
+class SignalStop:
     """A stop by signal: the wish for it, and the limit of the time that it may take.
 
     The handler of the signal only leaves the wish; `leave`, on a thread of its own, does what may wait."""
@@ -229,7 +229,7 @@ def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
     pulse = ServiceWatchdog(Supervisor.of(os.environ, os.getpid()))
     pulse.start()
     import_server_early()
-    stopping = Stopping(pulse.stopping, _leave)
+    stopping = SignalStop(pulse.stopping, _leave)
     threading.Thread(target=stopping.leave, name="leaving", daemon=True).start()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup(1) wants it to go on

@@ -37,7 +37,7 @@ def service() -> None:
 @click.option("--file-only", is_flag=True, help="Only write the file, and say what to run: no manager is asked.")
 def service_install(vault: str | None, name: str, now: bool, harden: bool, file_only: bool) -> None:
     """Write the service for the vault, and let it start at every login."""
-    from syncd.installation.service_manager import Systemd, Wish, command, keeper, settle
+    from syncd.installation.service_manager import ServiceSpec, Systemd, command, keeper, settle
 
     flag("vault.path", vault)
     chosen = settings()
@@ -46,7 +46,7 @@ def service_install(vault: str | None, name: str, now: bool, harden: bool, file_
     manager = keeper(name, sys.platform, os.environ)
     if not file_only and (why := manager.absent()):
         raise Unavailable(why, retryable=False)
-    wish = Wish(command(chosen), chosen.vault.path, chosen.state)
+    wish = ServiceSpec(command(chosen), chosen.vault.path, chosen.state)
     manager.write(wish)
     for variable in sorted({one for one in chosen.origins.values() if one.startswith("MEMEX_") and "__" in one}):
         talk(f"memex: {variable} of this shell will not reach the service: write it into {_file(chosen)}")

@@ -72,7 +72,7 @@ def looked(*, alone: bool, counted: bool) -> dict[str, Any]:
         pid = process_lock.holder(chosen.state)
         try:
             told = dict(control_socket.call(chosen.state, "status", asked, timeout=TOLD_S))
-        except control_socket.Silent:
+        except control_socket.DaemonSilent:
             raise Unavailable(
                 f"the daemon{_process(pid)} does not answer: it hangs, or the machine is overloaded; "
                 "if it stays so, end it and start it again with `memex serve`"

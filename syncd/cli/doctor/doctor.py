@@ -49,7 +49,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Patient:
+class DoctorContext:
     """What is looked at: the settings in force, and the daemon, as far as it answers."""
 
     settings: Settings
@@ -69,19 +69,19 @@ class Patient:
         return self.settings.vault.path
 
 
-Check: TypeAlias = Callable[[Patient], Iterable[Finding]]
+Check: TypeAlias = Callable[[DoctorContext], Iterable[Finding]]
 
 
-def patient(settings: Settings, environ: Mapping[str, str]) -> Patient:
+def patient(settings: Settings, environ: Mapping[str, str]) -> DoctorContext:
     """The present state of the daemon for these settings."""
     pid = process_lock.holder(settings.state)
     try:
         told = control_socket.call(settings.state, "status", {}, timeout=ASKED_S)
     except control_socket.NoDaemon:
-        return Patient(settings, environ, pid, None)
+        return DoctorContext(settings, environ, pid, None)
     except MemexError as error:
-        return Patient(settings, environ, pid, None, error.message)
-    return Patient(settings, environ, pid, told)
+        return DoctorContext(settings, environ, pid, None, error.message)
+    return DoctorContext(settings, environ, pid, told)
 
 
 def examine(settings: Settings, environ: Mapping[str, str], checks: Sequence[Check], *, fix: bool) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from index.errors import MemexError
-from syncd.cli.doctor.doctor import Finding, Patient, Rank, mine, word
+from syncd.cli.doctor.doctor import DoctorContext, Finding, Rank, mine, word
 from syncd.git.repository_state import UNWELL
 from syncd.state.ledger import SQLITE_HERE
 from syncd.vault.vault import Vault
@@ -30,7 +30,7 @@ AHEAD_S = 300.0  # a file's time may be ahead of ours by as much
 BEFORE = 1_735_689_600  # 2025: no clock that is right is behind it
 
 
-def vault(patient: Patient) -> Iterator[Finding]:
+def vault(patient: DoctorContext) -> Iterator[Finding]:
     """The folder of notes, and whether the kernel tells what changes in it."""
     root = patient.vault
     try:
@@ -57,7 +57,7 @@ def vault(patient: Patient) -> Iterator[Finding]:
         yield Finding("vault", "ok", str(root))
 
 
-def inbox(patient: Patient) -> Iterator[Finding]:
+def inbox(patient: DoctorContext) -> Iterator[Finding]:
     """The folder that agents write to."""
     if not patient.vault.is_dir():
         return
@@ -86,7 +86,7 @@ def inbox(patient: Patient) -> Iterator[Finding]:
         yield Finding("inbox", "ok", f"{name}/ can be read and written")
 
 
-def _adopted(patient: Patient) -> str:
+def _adopted(patient: DoctorContext) -> str:
     opened = Vault(patient.vault)
     try:
         opened.make_folder(f"{patient.settings.vault.inbox}/default")
@@ -95,7 +95,7 @@ def _adopted(patient: Patient) -> str:
     return f"made {patient.settings.vault.inbox}/default"
 
 
-def watches(patient: Patient) -> Iterator[Finding]:
+def watches(patient: DoctorContext) -> Iterator[Finding]:
     """Whether the kernel lets every folder of the vault be watched."""
     limit = _number(INOTIFY / "max_user_watches")
     if limit is None or not patient.vault.is_dir():
@@ -139,7 +139,7 @@ def _number(path: Path) -> int | None:
         return None
 
 
-def git(patient: Patient) -> Iterator[Finding]:
+def git(patient: DoctorContext) -> Iterator[Finding]:
     """The state of the repository, with the command that mends it."""
     if not patient.vault.is_dir():
         return
@@ -164,7 +164,7 @@ def git(patient: Patient) -> Iterator[Finding]:
         yield Finding("git", rank, f"{found.state}: {says}", alone[1] if alone else mend or says)
 
 
-def disk(patient: Patient) -> Iterator[Finding]:
+def disk(patient: DoctorContext) -> Iterator[Finding]:
     """Room for the notes and for the index."""
     seen = set()
     for name, folder in (("vault", patient.vault), ("state", patient.state)):
@@ -188,7 +188,7 @@ def disk(patient: Patient) -> Iterator[Finding]:
             yield Finding("disk", "ok", told)
 
 
-def clock(patient: Patient) -> Iterator[Finding]:
+def clock(patient: DoctorContext) -> Iterator[Finding]:
     """The clock, and files that say they come from the future."""
     present = time.time()
     if present < BEFORE:
@@ -219,7 +219,7 @@ def clock(patient: Patient) -> Iterator[Finding]:
         )
 
 
-def versions(_: Patient) -> Iterator[Finding]:
+def versions(_: DoctorContext) -> Iterator[Finding]:
     """Python and SQLite."""
     python = ".".join(map(str, sys.version_info[:3]))
     sqlite = ".".join(map(str, SQLITE_HERE))
@@ -229,7 +229,7 @@ def versions(_: Patient) -> Iterator[Finding]:
         yield Finding("versions", "ok", f"Memex {installed()}, Python {python}, SQLite {sqlite}")
 
 
-def port(patient: Patient) -> Iterator[Finding]:
+def port(patient: DoctorContext) -> Iterator[Finding]:
     """Whether the daemon has its port, or could have it."""
     if patient.pid is not None:
         return  # told by the check of the daemon
@@ -246,7 +246,7 @@ def port(patient: Patient) -> Iterator[Finding]:
             yield Finding("port", "ok", f"{own.host}:{own.port} is free" if own.port else "a free one is picked")
 
 
-def files(patient: Patient) -> Iterator[Finding]:
+def files(patient: DoctorContext) -> Iterator[Finding]:
     """The files that documents hold the text of, as the daemon knows them."""
     told = patient.daemon.get("files") if patient.daemon else None
     if not told:

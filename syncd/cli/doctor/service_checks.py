@@ -7,12 +7,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from syncd.cli.doctor.doctor import Finding, Patient
+from syncd.cli.doctor.doctor import DoctorContext, Finding
 from syncd.installation import unit_files
 from syncd.installation.service_manager import USUAL, Systemd, command, keeper
 
 
-def service(patient: Patient) -> Iterator[Finding]:
+def service(patient: DoctorContext) -> Iterator[Finding]:
     """The service that runs the daemon of this vault, where the platform has one."""
     manager = keeper(USUAL, sys.platform, patient.environ)
     if not isinstance(manager, Systemd):
@@ -42,7 +42,7 @@ def _read(file: Path) -> str:
         return ""
 
 
-def _unit(patient: Patient, manager: Systemd, text: str) -> Iterator[Finding]:
+def _unit(patient: DoctorContext, manager: Systemd, text: str) -> Iterator[Finding]:
     name = manager.name.removeprefix(f"{USUAL}-")
     again = "memex service install --now" + ("" if name == USUAL else f" --name {name}")
     start = next((line for line in text.splitlines() if line.startswith("ExecStart=")), "ExecStart=nothing")

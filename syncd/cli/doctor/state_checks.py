@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from index.errors import MemexError, Unavailable
-from syncd.cli.doctor.doctor import Finding, Patient, Rank, gone, mine, private, word
+from syncd.cli.doctor.doctor import DoctorContext, Finding, Rank, gone, mine, private, word
 from syncd.daemon import control_socket
 from syncd.state.folder import remembered
 from syncd.version import installed
@@ -43,7 +43,7 @@ PROBE = "A note about nothing."
 PASSAGE = "A passage as long as the one of a note usually is. " * 15
 
 
-def settings(patient: Patient) -> Iterator[Finding]:
+def settings(patient: DoctorContext) -> Iterator[Finding]:
     """The settings file."""
     file = patient.settings.file
     if file is None:
@@ -57,7 +57,7 @@ def settings(patient: Patient) -> Iterator[Finding]:
         yield Finding("settings", "ok", str(file))
 
 
-def state(patient: Patient) -> Iterator[Finding]:
+def state(patient: DoctorContext) -> Iterator[Finding]:
     """The state folder and who may open what lies in it."""
     folder = patient.state
     found = mine(folder)
@@ -94,7 +94,7 @@ def _readable_by_others(path: Path) -> bool:
     return found is not None and not stat.S_ISLNK(found.st_mode) and bool(found.st_mode & 0o077)
 
 
-def daemon(patient: Patient) -> Iterator[Finding]:
+def daemon(patient: DoctorContext) -> Iterator[Finding]:
     """Who holds the state folder, whether it answers, and what a dead one left."""
     folder, pid = patient.state, patient.pid
     if patient.silent:
@@ -114,7 +114,7 @@ def daemon(patient: Patient) -> Iterator[Finding]:
         yield from _answering(patient)
 
 
-def _answering(patient: Patient) -> Iterator[Finding]:
+def _answering(patient: DoctorContext) -> Iterator[Finding]:
     assert patient.daemon is not None
     theirs = patient.daemon.get("version")
     if theirs and theirs != installed():
@@ -146,7 +146,7 @@ def _answering(patient: Patient) -> Iterator[Finding]:
         yield Finding("daemon", "wrong", says, f"kill {patient.pid}; memex serve")
 
 
-def ledger(patient: Patient) -> Iterator[Finding]:
+def ledger(patient: DoctorContext) -> Iterator[Finding]:
     """The file that can't be made again from the notes."""
     from syncd.state.folder import LEDGER
     from syncd.state.ledger import examined
@@ -165,7 +165,7 @@ def ledger(patient: Patient) -> Iterator[Finding]:
         yield Finding("ledger", "ok", f"{path.name} is whole")
 
 
-def audit(patient: Patient) -> Iterator[Finding]:
+def audit(patient: DoctorContext) -> Iterator[Finding]:
     """The log of every write: whether each entry is as it was written, and none missing."""
     from syncd.state.folder import LEDGER
     from syncd.state.ledger import examined
@@ -203,11 +203,11 @@ def _chain(path: Path) -> dict[str, Any]:
     return asdict(checked(entries, base_of(pruned), heads=[head] if head else []))
 
 
-def queue(patient: Patient) -> Iterator[Finding]:
+def queue(patient: DoctorContext) -> Iterator[Finding]:
     """The jobs that wait or failed, and the files that lie staged for them."""
     from syncd.jobs.queue import STAGED
     from syncd.jobs.queued_job import UNFINISHED, unfinished
-    from syncd.jobs.staged_files import Staged, moved_notes
+    from syncd.jobs.staged_files import StagedFiles, moved_notes
     from syncd.state.folder import LEDGER
     from syncd.state.ledger import examined, peeked
 
@@ -215,7 +215,7 @@ def queue(patient: Patient) -> Iterator[Finding]:
     if mine(path) is None or examined(path):
         return  # and that is a finding already
     jobs = unfinished(peeked(path, UNFINISHED))
-    staged = Staged(patient.state / STAGED)
+    staged = StagedFiles(patient.state / STAGED)
     lost = [job.id for job in jobs if job.needs_file and not staged.find(job.id)]
     for id in lost:
         yield Finding("queue", "wrong", f"the file of the job {id} is missing: upload it again", f"memex job show {id}")
@@ -241,7 +241,7 @@ def queue(patient: Patient) -> Iterator[Finding]:
         )
 
 
-def index(patient: Patient) -> Iterator[Finding]:
+def index(patient: DoctorContext) -> Iterator[Finding]:
     """The build that answers: it is derived, so all that ails it is mended by making it anew."""
     if mine(patient.state) is None:
         return
@@ -258,7 +258,7 @@ def index(patient: Patient) -> Iterator[Finding]:
         yield Finding("index", "ok", "catalog and chunks agree, for the captures and for your own notes")
 
 
-def _index(patient: Patient) -> dict[str, str]:
+def _index(patient: DoctorContext) -> dict[str, str]:
     if patient.daemon is not None:
         return dict(control_socket.call(patient.state, "index.examine", {}, timeout=120))
     from index.scope.integrity_check import examined
@@ -280,7 +280,7 @@ def _index(patient: Patient) -> dict[str, str]:
     return {scope: examined(folder, scope, uri=uri, options=own.storage_options) for scope in SCOPES}
 
 
-def _built(patient: Patient) -> str:
+def _built(patient: DoctorContext) -> str:
     """The index, made anew by whoever has the vault open."""
     if patient.daemon is not None:
         control_socket.call(patient.state, "index", {"full": True})
@@ -299,13 +299,13 @@ def _built(patient: Patient) -> str:
     return "the index was made anew from the notes"
 
 
-def _rebuilt(app: type[App], patient: Patient) -> None:
+def _rebuilt(app: type[App], patient: DoctorContext) -> None:
     with app.open(patient.settings) as running:
         running.opened.embedder.wait()
         running.operations["index"]({"full": True}, lambda _: None)
 
 
-def encoder(patient: Patient) -> Iterator[Finding]:
+def encoder(patient: DoctorContext) -> Iterator[Finding]:
     """Whether each encoder loads, is the model it should be, and embeds."""
     if patient.daemon is not None:
         if patient.daemon.get("encoder", {}).get("state") == "ready":  # else it is among what is degraded
@@ -329,7 +329,7 @@ def encoder(patient: Patient) -> Iterator[Finding]:
             yield Finding("encoder", "ok", f"{made.name} loads and embeds ({len(vector)} dimensions)")
 
 
-def reranker(patient: Patient) -> Iterator[Finding]:
+def reranker(patient: DoctorContext) -> Iterator[Finding]:
     """Whether the reranker that is set loads, and judges a pool of passages within its time limit."""
     own = patient.settings.search
     if not own.reranker:

@@ -77,7 +77,7 @@ def graph(name: str | None, depth: int, form: str | None, output: str | None, fo
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class GraphView:
     """What is shown: for a script, for a person, and under which title it is drawn (None: it is a list)."""
 
     found: Any
@@ -85,7 +85,7 @@ class View:
     title: str | None = None
 
 
-def _view(name: str | None, depth: int, given: Mapping[str, Any], *, colored: bool) -> View:
+def _view(name: str | None, depth: int, given: Mapping[str, Any], *, colored: bool) -> GraphView:
     """What was asked for, and only one thing may be."""
     asked = {"workspace": given["workspace"], "limit": given["limit"]}
     chosen = [aspect for aspect in ASPECTS if given[aspect]]
@@ -94,13 +94,15 @@ def _view(name: str | None, depth: int, given: Mapping[str, Any], *, colored: bo
     if given["way"]:
         source, target = given["way"]
         found = ask("graph.path", {"workspace": given["workspace"], "from_entity": source, "to_entity": target})
-        return View(found, _way(found, source, target), f"From {source} to {target}")
+        return GraphView(found, _way(found, source, target), f"From {source} to {target}")
     if chosen:
         found = ask(f"graph.{chosen[0]}", asked | {"min_score": given["min_score"]})
-        return View(found, ASPECTS[chosen[0]](found, colored), "Without a relation" if chosen == ["orphans"] else None)
+        return GraphView(
+            found, ASPECTS[chosen[0]](found, colored), "Without a relation" if chosen == ["orphans"] else None
+        )
     found = ask("graph.around", asked | {"name": name, "depth": depth}) if name else ask("graph.whole", asked)
     text = "\n\n".join([table(found["nodes"], color=colored), relations(found["relations"], color=colored)])
-    return View(found, text, f"Around {found['nodes'][0]['name']}" if name else str(given["workspace"]))
+    return GraphView(found, text, f"Around {found['nodes'][0]['name']}" if name else str(given["workspace"]))
 
 
 def _drawn(form: str, title: str, found: Any) -> str:

@@ -36,11 +36,11 @@ def bring(file: str, dry_run: bool, skip_mistakes: bool, workspace: str) -> None
     form, one object with entities and relations; or what `memex export` wrote. A file with mistakes is refused, each told
     with its line. Of an entity whose name a node has, the observations that are new are added, a summary if there was none,
     and tags; so a second import changes nothing. A relation one end of which is no entity is left out, and told."""
-    from syncd.graph.memory_json_reader import brought, surveyed
+    from syncd.graph.memory_json_reader import brought, file_summary
 
     name = "stdin" if file == "-" else Path(file).name
     with _opened(file) as source, shown() as progress, asking(current=True) as ask:
-        survey = surveyed(source)
+        survey = file_summary(source)
         for one in survey.mistakes:
             talk(f"{name}: {result_text.line(str(one), 400)}")
         if survey.wrong and not skip_mistakes:

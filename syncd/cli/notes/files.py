@@ -18,7 +18,7 @@ from syncd.cli.framework.completion import collections, files, workspaces
 from syncd.cli.terminal import result_text
 
 if TYPE_CHECKING:
-    from syncd.uploads.local_files import Copy, File
+    from syncd.uploads.local_files import File, StagedCopy
 
 # ruff: noqa: PLC0415 - what tells types of files and copies them is needed by this command alone
 
@@ -52,7 +52,7 @@ def addfile(
     said = {key: value for key, value in rest.items() if value is not None} | {"tags": list(tags), "source": "cli"}
     with shown() as show, asking() as ask:
         checked = ask("file.check", said)
-        adding = Adding(ask, said, show, checked["largest"], dry=dry_run)
+        adding = AddedFiles(ask, said, show, checked["largest"], dry=dry_run)
         if name is None:
             adding.all(paths)
         else:
@@ -64,7 +64,7 @@ def addfile(
 
 
 @dataclass(slots=True)
-class Adding:
+class AddedFiles:
     """What has become of each file so far, in the order in which they were met."""
 
     ask: Ask
@@ -79,11 +79,11 @@ class Adding:
 
     def all(self, paths: tuple[str, ...]) -> None:
         """Add what `paths` name. All of it is looked at first, so that a word that names nothing adds nothing."""
-        from syncd.uploads.local_files import Skipped, opened, picked
+        from syncd.uploads.local_files import SkippedFile, opened, picked
 
         found: list[File] = []
         for one in picked(paths, largest=self.largest):
-            if not isinstance(one, Skipped):
+            if not isinstance(one, SkippedFile):
                 found.append(one)
             elif one.error:
                 self._failed(one.path, one.error)
@@ -172,7 +172,7 @@ class Adding:
         self._known[copy.digest] = str(path)
         self._jobs[job["id"]] = self._put(path, "queued", job_id=job["id"])
 
-    def _there(self, copy: Copy) -> tuple[str, Mapping[str, Any] | None]:
+    def _there(self, copy: StagedCopy) -> tuple[str, Mapping[str, Any] | None]:
         """The file that has these very bytes, of those that were added now or before ("" if none has); or the job that waits to."""
         if first := self._known.get(copy.digest):
             return first, None

@@ -19,7 +19,7 @@ Row = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class StatusVerdict:
     """How Memex is, in one sentence, and each thing that is not as it should be."""
 
     is_: Literal["well", "busy", "unwell"]
@@ -31,22 +31,24 @@ class Verdict:
         return {"is": self.is_, "says": self.says, "problems": list(self.problems)}
 
 
-def verdict(now: Mapping[str, Any]) -> Verdict:
+def verdict(now: Mapping[str, Any]) -> StatusVerdict:
     """The verdict on a status. `now` may lack what a daemon of another version does not tell."""
     problems = [line(_here(str(text), now), 600) for text in now.get("degraded", ())]
     running = now.get("daemon", {})
     if running.get("state") == "down":
-        return Verdict("unwell", "no daemon is running, so changes are not followed: memex serve", tuple(problems))
+        return StatusVerdict(
+            "unwell", "no daemon is running, so changes are not followed: memex serve", tuple(problems)
+        )
     if running.get("version") and now.get("version") and running["version"] != now["version"]:
         problems.insert(0, f"daemon: it is version {now['version']} and this command {running['version']}; restart it")
     if not now.get("ready", True):
-        return Verdict("busy", f"starting: the vault is being indexed{_progress(now)}", tuple(problems))
+        return StatusVerdict("busy", f"starting: the vault is being indexed{_progress(now)}", tuple(problems))
     if problems:
         count = "one thing is not as it" if len(problems) == 1 else f"{len(problems)} things are not as they"
-        return Verdict("unwell", f"{count} should be", tuple(problems))
+        return StatusVerdict("unwell", f"{count} should be", tuple(problems))
     if pending := now.get("pending", 0):
-        return Verdict("busy", f"well, and indexing {_many(pending, 'change')}")
-    return Verdict("well", "all is well")
+        return StatusVerdict("busy", f"well, and indexing {_many(pending, 'change')}")
+    return StatusVerdict("well", "all is well")
 
 
 def _here(problem: str, now: Mapping[str, Any]) -> str:

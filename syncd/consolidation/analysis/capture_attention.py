@@ -18,9 +18,9 @@ from index.model import Noted
 from index.search import vector_similarity
 from index.search.vector_similarity import Neighbours
 from index.text import similarity_sketch
-from index.text.similarity_sketch import Common, Pairs, Sketch
+from index.text.similarity_sketch import FrequentRuns, Pairs, Sketch
 from syncd.consolidation.analysis.contradiction_rules import INSTEAD, IS, IS_NOT, OVER
-from syncd.consolidation.analysis.contradictions import Against, NoteClaims, Telling, contrary, titles
+from syncd.consolidation.analysis.contradictions import NoteClaims, OpposedClaims, Telling, contrary, titles
 from syncd.consolidation.analysis.duplicates import Duplicate, twin
 from syncd.consolidation.analysis.findings import Finding, Kind, Quote, key_of
 from syncd.consolidation.analysis.sentence_claims import Claims
@@ -80,15 +80,15 @@ def compared(
     texts: Texts,
     places: Mapping[str, int],
     *,
-    common: Common,
+    common: FrequentRuns,
     go_on: GoOn = lambda: None,
     looked_at: int = LOOKED_AT,
 ) -> Compared:
     """What the sentences of these pairs say of each other. `captures`: in order of their ids; `common`: what many texts say."""
     looked = sorted(map(tuple, pairs[:looked_at].tolist()))
-    read = Read(captures, texts, Claims(places), functools.cache(common.telling))
+    read = ReadTexts(captures, texts, Claims(places), functools.cache(common.telling))
     copies: list[tuple[int, int, Duplicate]] = []
-    against: list[tuple[int, int, tuple[Against, ...]]] = []
+    against: list[tuple[int, int, tuple[OpposedClaims, ...]]] = []
     for start in range(0, len(looked), BATCH):
         go_on()
         some = looked[start : start + BATCH]
@@ -113,7 +113,7 @@ def compared(
 
 
 @dataclass(slots=True)
-class Read:
+class ReadTexts:
     """The texts and claims of the notes that are looked at just now."""
 
     captures: Sequence[Noted]
@@ -176,11 +176,11 @@ def _copies(
 
 
 def _superseded(
-    workspace: str, captures: Sequence[Noted], against: Sequence[tuple[int, int, tuple[Against, ...]]]
+    workspace: str, captures: Sequence[Noted], against: Sequence[tuple[int, int, tuple[OpposedClaims, ...]]]
 ) -> tuple[Finding, ...]:
     """Each older note with the newest that says otherwise, unless they are entries of a log."""
     logs = _series([(older, newer) for older, newer, _ in against])
-    newest: dict[int, tuple[int, tuple[Against, ...]]] = {}
+    newest: dict[int, tuple[int, tuple[OpposedClaims, ...]]] = {}
     for older, newer, found in against:
         if older in logs and not any(one.changed for one in found):
             continue

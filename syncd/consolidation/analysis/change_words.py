@@ -11,7 +11,7 @@ from typing import Final
 ENGLISH: Final = "en"
 
 
-class Cues:
+class CuePhrases:
     """Words and phrases of a kind: `_` stands for a blank, `any` is of whatever language, `wide` of scripts without blanks.
 
     Those of English count in every text: its words stand in notes of all languages, and short notes are taken for it."""
@@ -39,7 +39,7 @@ def _either(text: str) -> str:
 
 
 # What was said before is not so any more.
-CHANGE: Final = Cues(
+CHANGE: Final = CuePhrases(
     en="""now no_longer anymore any_more instead moved moves switched changed changes replaced replaces replacing as_of from_now_on updated
     update corrected correction deprecated obsolete renamed raised lowered reduced increased postponed rescheduled after_all
     upgraded migrated moving settled after_the_move previously formerly used_to retired superseded revised simplified dropped""",
@@ -55,37 +55,37 @@ CHANGE: Final = Cues(
     wide="変更 今後 代わり 廃止 移行 延期 改めた 改为 改成 不再 现在 調整 调整 取代 代替 变更 变成",
 )
 # The same, where nothing is told of one occasion: "since" may as well give a reason for what happened.
-SINCE: Final = Cues(
+SINCE: Final = CuePhrases(
     en="since", de="seit", fr="depuis", es="desde", pt="desde", nl="sinds", any="", wide="以来 自从 부터"
 )  # fmt: skip
 # In a title: what the note tells is the later one.
-NEW: Final = Cues(
+NEW: Final = CuePhrases(
     en="new", de="neu neue neuer neues neuen", fr="nouveau nouvelle nouveaux nouvelles", es="nuevo nueva nuevos nuevas", pt="novo nova novos novas",
     it="nuovo nuova nuovi nuove", nl="nieuw nieuwe", any="новый новая новое новые nowy nowa nowe 새로운 새", wide="新しい 新",
 )  # fmt: skip
 # Something else takes its place.
-INSTEAD: Final = Cues(
+INSTEAD: Final = CuePhrases(
     en="instead instead_of no_longer not_any_more replaced replaces replacing rather_than",
     de="statt stattdessen anstatt anstelle nicht_mehr ersetzt", fr="au_lieu_de remplacé remplace", es="en_vez_de en_lugar_de ya_no reemplaza",
     pt="em_vez_de já_não substitui", it="invece_di al_posto_di non_più", nl="in_plaats_van niet_meer vervangt",
     any="вместо больше_не zamiast już_nie 대신 더_이상", wide="代わり 不再 取代 代替",
 )  # fmt: skip
 # It is over: what was said of it can't be relied on.
-OVER: Final = Cues(
+OVER: Final = CuePhrases(
     en="deprecated obsolete no_longer retired discontinued cancelled canceled removed shut_down switched_off abolished",
     de="veraltet abgeschafft eingestellt abgeschaltet nicht_mehr entfällt", fr="annulé annulée supprimé supprimée obsolète",
     es="cancelado cancelada obsoleto obsoleta suprimido suprimida", pt="cancelado cancelada obsoleto obsoleta", it="annullato annullata abolito abolita",
     nl="vervallen afgeschaft", any="отменён отменен устарел", wide="廃止 非推奨 中止 取消 废弃 停用 不再 作废 폐지 중단",
 )  # fmt: skip
 # "Without" is none of these: what is without a net is not connected, and both say the same.
-NOT: Final = Cues(
+NOT: Final = CuePhrases(
     en="not no never cannot can't won't doesn't don't isn't aren't wasn't didn't shouldn't mustn't nobody nothing none",
     de="nicht kein keine keinen keiner keinem nie niemals nichts", fr="pas jamais rien aucun aucune", es="no nunca tampoco nada ninguno ninguna",
     pt="não nunca nada nem", it="non mai niente nessun nessuna", nl="niet geen nooit niets",
     any="не нет никогда nigdy nie 않는다 않다 않고 없다 아니다", wide="ません ない なかった 不是 没有 不支持 不能 不会 不再 不可 无法 未",
 )  # fmt: skip
 # It tells of one occasion: another one may well have gone otherwise.
-ONCE: Final = Cues(
+ONCE: Final = CuePhrases(
     en="""today tonight yesterday this_morning this_week last_night took ran measured peaked slept spent bought scored weighed walked felt was were
     went came saw met introduced released published founded born died won lost played opened added launched shipped""",
     de="heute gestern dauerte war waren lief kostete brauchte wog ging kam wurde eingeführt veröffentlicht gegründet geboren gestorben", fr="aujourd'hui hier a_pris a_coûté était étaient introduit publié publiée fondé fondée né née",

@@ -53,7 +53,7 @@ class NoteClaims:
 
 
 @dataclass(frozen=True, slots=True)
-class Against:
+class OpposedClaims:
     """A claim of the older note, the one of the newer note that stands against it, and in what they differ."""
 
     older: str
@@ -64,7 +64,7 @@ class Against:
     rule: str  # the name of the rule by which they contradict each other
 
 
-def contrary(older: NoteClaims, newer: NoteClaims) -> tuple[Against, ...]:
+def contrary(older: NoteClaims, newer: NoteClaims) -> tuple[OpposedClaims, ...]:
     """The claims of two notes that stand against each other, the surest first."""
     named = titles(older, newer)
     if named == "apart":
@@ -75,7 +75,7 @@ def contrary(older: NoteClaims, newer: NoteClaims) -> tuple[Against, ...]:
         word: worth for word, worth in older.title.words.items() if word in newer.title.words or word in newer.words
     }
     title |= {word: worth for word, worth in newer.title.words.items() if word in older.words}
-    surest: dict[str, Against] = {}  # by the older claim
+    surest: dict[str, OpposedClaims] = {}  # by the older claim
     for claim, other in _facing(older, newer, same):
         if not other.over and (_rivalled(claim, other, newer.claims) or _rivalled(other, claim, older.claims)):
             continue
@@ -151,7 +151,7 @@ def _against(
     *,
     anchored: bool,
     loose: bool,
-) -> Against | None:
+) -> OpposedClaims | None:
     overlap = _overlap(claim, other, older, newer, title, anchored=anchored, loose=loose)
     if objection(overlap):
         return None
@@ -159,7 +159,9 @@ def _against(
     spoke = rule(evidence)
     if spoke is None:
         return None
-    return Against(claim.text, other.text, spoke.difference(evidence), score(evidence), overlap.changed, spoke.name)
+    return OpposedClaims(
+        claim.text, other.text, spoke.difference(evidence), score(evidence), overlap.changed, spoke.name
+    )
 
 
 def _overlap(

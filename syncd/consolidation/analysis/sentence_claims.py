@@ -16,7 +16,7 @@ from index.text import stopwords
 from index.text.sentences import plain, spoken
 from index.text.similarity_sketch import stem
 from index.text.tags import bare
-from index.text.words import PIECE, Token, Tongue, tokens, tongue
+from index.text.words import PIECE, TextLanguage, Token, text_language, tokens
 from syncd.consolidation.analysis.change_words import (
     CHANGE,
     COUNTED_PARTS,
@@ -155,12 +155,12 @@ class Claims:
     def of(self, title: str, text: str) -> tuple[Claim, tuple[Claim, ...]]:
         """What a note's title says, and what its text does."""
         text = text[:READ]
-        spoke = tongue(f"{title}\n{text}", self.places)
+        spoke = text_language(f"{title}\n{text}", self.places)
         said = dict.fromkeys(sentences(text))
         claims = [self._claim(part, spoke) for sentence in said for part in _CLAUSE.split(sentence) if part.strip()]
         return self._claim(plain(title)[:LONGEST], spoke), tuple(claims[:MOST])
 
-    def _claim(self, text: str, spoke: Tongue) -> Claim:
+    def _claim(self, text: str, spoke: TextLanguage) -> Claim:
         text = text.strip()[:LONGEST]
         words: dict[str, float] = {}
         shown: dict[str, str] = {}
@@ -195,7 +195,7 @@ class Claims:
         )  # fmt: skip
 
     def _read(
-        self, text: str, spoke: Tongue, words: dict[str, float], shown: dict[str, str], values: list[Value]
+        self, text: str, spoke: TextLanguage, words: dict[str, float], shown: dict[str, str], values: list[Value]
     ) -> tuple[str, bool] | None:
         """Take in the words between two values; the last of them, if there is one."""
         last = None

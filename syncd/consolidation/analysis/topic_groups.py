@@ -12,7 +12,7 @@ from index.model import Noted
 from index.search.vector_similarity import Neighbours
 from index.text.key_terms import Reader, label
 from syncd.consolidation.analysis.findings import Group
-from syncd.graph.similar_nodes import Part
+from syncd.graph.similar_nodes import ComparedNodes
 
 SMALLEST: Final = 3  # captures of a group: two that are alike are told as a pair, if there is anything to tell
 
@@ -21,7 +21,7 @@ Texts: TypeAlias = Callable[[Sequence[int]], Mapping[int, str]]
 
 def groups(
     captures: Sequence[Noted],
-    part: Part,
+    part: ComparedNodes,
     neighbours: Neighbours,
     texts: Texts,
     places: Mapping[str, int],

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final
 from syncd.documents.file_types import CSV, DOCX, HTML, JSON, MARKDOWN, PDF, PPTX, TEXT, XLSX
 from syncd.files.conversion.process_sandbox import alone, bound, sealed
 from syncd.files.conversion.readers.clean_text import cut, plain, tidy
-from syncd.files.conversion.readers.reader_result import Bounds, Reader, Reading, TooLarge, Unread
+from syncd.files.conversion.readers.reader_result import MarkdownReading, Reader, ReaderLimits, TooLarge, UnreadableFile
 
 READERS: Final = {
     MARKDOWN: ("plain_text", "read_markdown"), TEXT: ("plain_text", "read_text"), JSON: ("plain_text", "read_json"),
@@ -58,7 +58,7 @@ def answer(file: BinaryIO, asked: dict[str, Any]) -> dict[str, Any]:
         return _read(read, file, asked)
     except TooLarge as error:
         return {"error": "exhausted", "message": str(error)}
-    except Unread as error:
+    except UnreadableFile as error:
         return {"error": "unreadable", "message": str(error)}
     except MemoryError:
         return {"error": "memory"}
@@ -74,7 +74,7 @@ def _reader(media_type: str) -> Reader:
 
 
 def _read(read: Reader, file: BinaryIO, asked: dict[str, Any]) -> dict[str, Any]:
-    found: Reading = read(file, Bounds(asked["pages"], asked["inflated"], asked["text"]))
+    found: MarkdownReading = read(file, ReaderLimits(asked["pages"], asked["inflated"], asked["text"]))
     whole = plain(found.text) if asked["media_type"] in AS_GIVEN else tidy(found.text)
     text, shortened = cut(whole, asked["text"])
     title = " ".join(plain(found.title or "").split())[:TITLE]

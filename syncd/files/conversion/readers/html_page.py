@@ -8,7 +8,7 @@ from typing import BinaryIO, Final
 import html_to_markdown
 
 from syncd.files.conversion.readers.plain_text import decoded
-from syncd.files.conversion.readers.reader_result import Bounds, Reading, TooLarge, Unread
+from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, TooLarge, UnreadableFile
 
 _CHARSET: Final = re.compile(rb"""<meta[^>]{1,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{1,40})""", re.IGNORECASE)
 _OPTIONS: Final = html_to_markdown.ConversionOptions(
@@ -32,14 +32,14 @@ _ACTS: Final = re.compile(
 )
 
 
-def read_html(file: BinaryIO, _: Bounds) -> Reading:
+def read_html(file: BinaryIO, _: ReaderLimits) -> MarkdownReading:
     """A page; its title is that of the document."""
     raw = file.read(LARGEST + 1)
     if len(raw) > LARGEST:
         raise TooLarge(f"the page has more than {LARGEST >> 20} MiB of HTML")
     text, warnings = _decoded(raw)
     markdown_, title = markdown(text)
-    return Reading(markdown_, title=title, warnings=warnings)
+    return MarkdownReading(markdown_, title=title, warnings=warnings)
 
 
 def markdown(html: str) -> tuple[str, str | None]:
@@ -47,7 +47,7 @@ def markdown(html: str) -> tuple[str, str | None]:
     try:
         made = html_to_markdown.convert(html, _OPTIONS)
     except (html_to_markdown.ConversionError, ValueError, RuntimeError) as error:
-        raise Unread("the HTML can't be read") from error
+        raise UnreadableFile("the HTML can't be read") from error
     text = made.content or ""
     document = made.metadata.document if made.metadata else None
     title = document.title if document else None

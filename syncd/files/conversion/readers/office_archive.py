@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final
 from xml.parsers import expat
 
-from syncd.files.conversion.readers.reader_result import Bounds, TooLarge, Unread
+from syncd.files.conversion.readers.reader_result import ReaderLimits, TooLarge, UnreadableFile
 
 ENTRIES: Final = 10_000  # parts of one file; a large presentation has 2,000
 DENSE: Final = 32 << 20  # bytes from which a part that shrank more than `PACKED` times is no document
@@ -38,24 +38,24 @@ _DAMAGE: Final = (
 _NAMES: Final = re.compile(r"[^\x00-\x1f\\]{1,1000}")
 
 
-def checked(file: BinaryIO, folder: str, bounds: Bounds) -> zipfile.ZipFile:
+def checked(file: BinaryIO, folder: str, bounds: ReaderLimits) -> zipfile.ZipFile:
     """The archive, if it is whole, of bearable size and holds `folder`, as an Office file of that type does."""
     try:
         archive = zipfile.ZipFile(file)
         entries = archive.infolist()
     except _DAMAGE as error:
-        raise Unread("the file is damaged or was cut off: it is no whole Office file") from error
+        raise UnreadableFile("the file is damaged or was cut off: it is no whole Office file") from error
     if len(entries) > ENTRIES:
         raise TooLarge(f"the file has more than {ENTRIES:,} parts")
     if any(entry.flag_bits & 1 for entry in entries):
-        raise Unread("the file is protected by a password; save it without one")
+        raise UnreadableFile("the file is protected by a password; save it without one")
     total = sum(entry.file_size for entry in entries)
     if total > bounds.inflated:
         raise TooLarge(f"the file unpacks to more than {bounds.inflated >> 20:,} MiB")
     if any(entry.file_size > DENSE and entry.file_size > PACKED * entry.compress_size for entry in entries):
         raise TooLarge("a part of the file unpacks to suspiciously much")
     if not any(entry.filename.startswith(folder) for entry in entries):
-        raise Unread("the file is a ZIP archive, and not an Office file of the type that its name says")
+        raise UnreadableFile("the file is a ZIP archive, and not an Office file of the type that its name says")
     for entry in entries:
         _look_through(archive, entry)
     return archive
@@ -64,7 +64,7 @@ def checked(file: BinaryIO, folder: str, bounds: Bounds) -> zipfile.ZipFile:
 def _look_through(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
     """Unpack a part once, without keeping it: reading stops at the size that it states, and its checksum is compared."""
     if not _NAMES.fullmatch(entry.filename):
-        raise Unread("the file is damaged: a part of it has no proper name")
+        raise UnreadableFile("the file is damaged: a part of it has no proper name")
     markup = entry.filename.lower().endswith((".xml", ".rels", ".vml"))
     if markup and entry.file_size > PART:
         raise TooLarge(f"a part of the file has more than {PART >> 20} MiB of XML")
@@ -73,10 +73,10 @@ def _look_through(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
         with archive.open(entry) as part:
             while block := part.read(BLOCK):
                 if markup and any(word in tail + block for word in _DECLARES):
-                    raise Unread("the file declares entities, which no Office file does")
+                    raise UnreadableFile("the file declares entities, which no Office file does")
                 tail = block[-32:]
     except _DAMAGE as error:
-        raise Unread("the file is damaged or was cut off: a part of it can't be unpacked") from error
+        raise UnreadableFile("the file is damaged or was cut off: a part of it can't be unpacked") from error
 
 
 def title(archive: zipfile.ZipFile) -> str | None:

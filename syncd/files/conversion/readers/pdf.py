@@ -13,7 +13,7 @@ import pypdfium2
 import pypdfium2.raw as pdfium
 
 from syncd.files.conversion.readers.page_layout import Line, composed, marks_item
-from syncd.files.conversion.readers.reader_result import Bounds, Reading, Unread
+from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, UnreadableFile
 
 GAP: Final = 0.8  # of a letter's height: white space that is wider parts columns
 LONG: Final = 200_000  # characters of a page; no page that a person reads has as many
@@ -22,7 +22,7 @@ _WORD: Final = re.compile(r"\S+")
 _HEAVY: Final = re.compile(rb"bold|black|heavy|demi|cmbx|sfbx", re.IGNORECASE)
 
 
-def read_pdf(file: BinaryIO, bounds: Bounds) -> Reading:
+def read_pdf(file: BinaryIO, bounds: ReaderLimits) -> MarkdownReading:
     """A PDF file: its text layer with headings, lists and tables as far as they can be told; pictures are not read."""
     try:
         document = pypdfium2.PdfDocument(file)
@@ -30,10 +30,10 @@ def read_pdf(file: BinaryIO, bounds: Bounds) -> Reading:
         named = " ".join(document.get_metadata_value("Title").split())
     except pypdfium2.PdfiumError as error:
         if getattr(error, "err_code", None) == pdfium.FPDF_ERR_PASSWORD:
-            raise Unread("the file is protected by a password; save it without one") from error
-        raise Unread("the file is damaged or was cut off: it is no PDF that can be read") from error
+            raise UnreadableFile("the file is protected by a password; save it without one") from error
+        raise UnreadableFile("the file is damaged or was cut off: it is no PDF that can be read") from error
     if count < 1:
-        raise Unread("the file is damaged: it has no pages")
+        raise UnreadableFile("the file is damaged: it has no pages")
     pages: list[list[Line]] = []
     size, broken = 0, 0
     for number in range(min(count, bounds.pages)):
@@ -46,7 +46,7 @@ def read_pdf(file: BinaryIO, bounds: Bounds) -> Reading:
             broken += 1
         size += sum(len(line.text) for line in pages[-1])
     if broken == len(pages):
-        raise Unread("the file is damaged: none of its pages can be read")
+        raise UnreadableFile("the file is damaged: none of its pages can be read")
     empty = sum(not page for page in pages)
     warnings = [f"{broken:,} pages are damaged"] * (broken > 0)
     if empty == len(pages):
@@ -55,7 +55,9 @@ def read_pdf(file: BinaryIO, bounds: Bounds) -> Reading:
         warnings.append(f"{empty - broken:,} of {len(pages):,} pages hold no text")
     if len(pages) < count:
         warnings.append(f"the first {len(pages):,} of {count:,} pages were read")
-    return Reading(composed(pages), title=named or None, pages=count, cut=len(pages) < count, warnings=tuple(warnings))
+    return MarkdownReading(
+        composed(pages), title=named or None, pages=count, cut=len(pages) < count, warnings=tuple(warnings)
+    )
 
 
 def _lines(document: pypdfium2.PdfDocument, number: int) -> Iterator[Line]:

@@ -15,7 +15,7 @@ import charset_normalizer
 
 from syncd.documents.file_types import stray, wide
 from syncd.files.conversion.readers.clean_text import plain, rows_as_text
-from syncd.files.conversion.readers.reader_result import Bounds, Reading, TooLarge, Unread
+from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, TooLarge, UnreadableFile
 from syncd.notes.front_matter import FrontmatterError, properties, split
 
 SAMPLE: Final = 65_536  # bytes that an encoding is guessed from
@@ -45,7 +45,7 @@ def decoded(raw: bytes) -> tuple[str, tuple[str, ...]]:
     sample = raw[:SAMPLE]
     guess = wide(sample)
     if guess is None and stray(sample):
-        raise Unread("the file holds bytes that are no text")
+        raise UnreadableFile("the file holds bytes that are no text")
     text = raw.decode("utf-8", "replace") if guess is None else ""
     bad = text.count(BAD)
     if guess is None and bad < max(1, len(_BEYOND.findall(text)) - bad):
@@ -54,7 +54,7 @@ def decoded(raw: bytes) -> tuple[str, tuple[str, ...]]:
     if guess is not None:
         return raw.decode(guess, "replace"), (f"the encoding was guessed: {guess}",)
     if bad > len(text) // 20:
-        raise Unread("the file holds bytes that are no text in any known encoding")
+        raise UnreadableFile("the file holds bytes that are no text in any known encoding")
     return text, (SOME,)
 
 
@@ -66,13 +66,13 @@ def _guessed(raw: bytes) -> str | None:
     return min(rank, key=lambda name: (rank[name], _LIKELY.index(name)), default=None)
 
 
-def read_text(file: BinaryIO, bounds: Bounds) -> Reading:
+def read_text(file: BinaryIO, bounds: ReaderLimits) -> MarkdownReading:
     """Text, as it stands."""
     text, warnings, cut = _text(file, bounds)
-    return Reading(text, cut=cut, warnings=warnings)
+    return MarkdownReading(text, cut=cut, warnings=warnings)
 
 
-def read_markdown(file: BinaryIO, bounds: Bounds) -> Reading:
+def read_markdown(file: BinaryIO, bounds: ReaderLimits) -> MarkdownReading:
     """Markdown, as it stands; front matter becomes a block of code, so that it is read as text and sets no property."""
     text, warnings, cut = _text(file, bounds)
     front, body = split(text)
@@ -87,10 +87,10 @@ def read_markdown(file: BinaryIO, bounds: Bounds) -> Reading:
     if not isinstance(title, str) or not title.strip():
         heading = re.search(r"^# +(\S.{0,200}?)[ #]*$", body, re.MULTILINE)
         title = heading[1] if heading else None
-    return Reading(text, title=title, cut=cut, warnings=warnings)
+    return MarkdownReading(text, title=title, cut=cut, warnings=warnings)
 
 
-def read_json(file: BinaryIO, bounds: Bounds) -> Reading:
+def read_json(file: BinaryIO, bounds: ReaderLimits) -> MarkdownReading:
     """JSON, or JSON of one value a line, as a block of code, laid out; what is not valid is kept as it stands."""
     text, warnings, cut = _text(file, bounds)
     title = None
@@ -106,7 +106,9 @@ def read_json(file: BinaryIO, bounds: Bounds) -> Reading:
     if len(values) == 1 and isinstance(values[0], dict):
         title = next((values[0][key] for key in ("title", "name") if isinstance(values[0].get(key), str)), None)
     body = _laid_out(text) if values else text.strip("\n")
-    return Reading(f"{_fenced(body, 'json')}\n" if body.strip() else "", title=title, cut=cut, warnings=warnings)
+    return MarkdownReading(
+        f"{_fenced(body, 'json')}\n" if body.strip() else "", title=title, cut=cut, warnings=warnings
+    )
 
 
 def _laid_out(text: str) -> str:
@@ -132,15 +134,15 @@ def _fenced(text: str, language: str) -> str:
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def read_csv(file: BinaryIO, bounds: Bounds) -> Reading:
+def read_csv(file: BinaryIO, bounds: ReaderLimits) -> MarkdownReading:
     """Rows of values as a table."""
     text, warnings, cut = _text(file, bounds)
     rows = [row for row in _rows(text.replace("\x00", "")) if any(value.strip() for value in row)]
     if rows and max(map(len, rows)) > WIDEST:
         raise TooLarge(f"a row has more than {WIDEST:,} columns")
     if rows and max(map(len, rows)) == 1:
-        return Reading(text, cut=cut, warnings=warnings)
-    return Reading(rows_as_text(rows), cut=cut, warnings=warnings)
+        return MarkdownReading(text, cut=cut, warnings=warnings)
+    return MarkdownReading(rows_as_text(rows), cut=cut, warnings=warnings)
 
 
 def _rows(text: str) -> Iterator[list[str]]:
@@ -168,7 +170,7 @@ def _delimiter(text: str) -> str:
     return max(_DELIMITERS, key=even)
 
 
-def _text(file: BinaryIO, bounds: Bounds) -> tuple[str, tuple[str, ...], bool]:
+def _text(file: BinaryIO, bounds: ReaderLimits) -> tuple[str, tuple[str, ...], bool]:
     """The file's text, as far as it can be kept; four bytes a character are the most that an encoding takes."""
     raw = file.read(bounds.text * 4 + 1)
     text, warnings = decoded(raw)

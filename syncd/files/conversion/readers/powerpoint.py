@@ -11,7 +11,7 @@ from pptx.enum.shapes import MSO_SHAPE_TYPE, PP_PLACEHOLDER
 
 from syncd.files.conversion.readers.clean_text import inline, line, table
 from syncd.files.conversion.readers.office_archive import checked, title
-from syncd.files.conversion.readers.reader_result import Bounds, Reading, TooLarge
+from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, TooLarge
 
 _WEB: Final = re.compile(r"(?:https?://|mailto:)[^\s()<>]{1,2000}")
 DEEPEST: Final = 50  # groups in groups
@@ -21,7 +21,7 @@ _FURNITURE: Final = frozenset(
 _TITLES: Final = frozenset({PP_PLACEHOLDER.TITLE, PP_PLACEHOLDER.CENTER_TITLE, PP_PLACEHOLDER.VERTICAL_TITLE})
 
 
-def read_pptx(file: BinaryIO, bounds: Bounds) -> Reading:
+def read_pptx(file: BinaryIO, bounds: ReaderLimits) -> MarkdownReading:
     """A presentation: visible slides in their order, with tables and notes; no pictures."""
     with checked(file, "ppt/", bounds) as archive:
         named = title(archive)
@@ -31,7 +31,7 @@ def read_pptx(file: BinaryIO, bounds: Bounds) -> Reading:
         text = [_slide(slide, number) for number, slide in enumerate(slides[: bounds.pages], 1)]
     except RecursionError as error:
         raise TooLarge("the presentation is nested too deeply") from error
-    return Reading("\n\n".join(text), title=named, pages=len(slides), cut=len(slides) > bounds.pages)
+    return MarkdownReading("\n\n".join(text), title=named, pages=len(slides), cut=len(slides) > bounds.pages)
 
 
 def _slide(slide: Any, number: int) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, TypeAlias
 
 
-class Unread(Exception):
+class UnreadableFile(Exception):
     """The file can't be read; the message is the reason, for people, without a path or text of the file."""
 
 
@@ -19,7 +19,7 @@ class TooLarge(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ReaderLimits:
     """How far a reader goes."""
 
     pages: int  # pages, slides or sheets
@@ -28,7 +28,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class MarkdownReading:
     """A file as Markdown."""
 
     text: str
@@ -38,4 +38,4 @@ class Reading:
     warnings: tuple[str, ...] = ()
 
 
-Reader: TypeAlias = Callable[[BinaryIO, Bounds], Reading]
+Reader: TypeAlias = Callable[[BinaryIO, ReaderLimits], MarkdownReading]

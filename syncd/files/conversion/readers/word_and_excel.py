@@ -13,7 +13,7 @@ import python_calamine
 from syncd.files.conversion.readers.clean_text import inline, rows_as_text
 from syncd.files.conversion.readers.html_page import markdown
 from syncd.files.conversion.readers.office_archive import checked, title
-from syncd.files.conversion.readers.reader_result import Bounds, Reading, TooLarge, Unread
+from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, TooLarge, UnreadableFile
 
 CELLS: Final = 20_000_000  # of one sheet, empty ones included: they are all held at once
 _STYLES: Final = """
@@ -31,7 +31,7 @@ _REFERENCE: Final = re.compile(r"\[\\\[(\d{1,6})\\\]\]\(#(?:foot|end)note-\d{1,6
 _NOTE: Final = re.compile(r"^(\d{1,6})\. (.*) \[↑\]\(#(?:foot|end)note-ref-\d{1,6}\)$", re.MULTILINE)
 
 
-def read_docx(file: BinaryIO, bounds: Bounds) -> Reading:
+def read_docx(file: BinaryIO, bounds: ReaderLimits) -> MarkdownReading:
     """A Word file: headings, lists, tables, links and footnotes; no pictures, comments or deleted text."""
     with checked(file, "word/", bounds) as archive:
         named = title(archive)
@@ -41,14 +41,14 @@ def read_docx(file: BinaryIO, bounds: Bounds) -> Reading:
     except RecursionError as error:
         raise TooLarge("the document is nested too deeply") from error
     text = _REFERENCE.sub(r"[^\1]", markdown(made.value)[0])
-    return Reading(_NOTE.sub(r"[^\1]: \2", text), title=named)
+    return MarkdownReading(_NOTE.sub(r"[^\1]: \2", text), title=named)
 
 
 def _left_out(_: Any) -> list[Any]:
     return []
 
 
-def read_xlsx(file: BinaryIO, bounds: Bounds) -> Reading:
+def read_xlsx(file: BinaryIO, bounds: ReaderLimits) -> MarkdownReading:
     """An Excel file: each visible sheet as a section, each block of rows as a table, values as they were computed."""
     with checked(file, "xl/", bounds) as archive:
         named = title(archive)
@@ -69,12 +69,12 @@ def read_xlsx(file: BinaryIO, bounds: Bounds) -> Reading:
                 text.append(f"## {inline(' '.join(name.split()))}\n\n{held}")
                 size += len(text[-1])
     except python_calamine.PasswordError as error:
-        raise Unread("the file is protected by a password; save it without one") from error
+        raise UnreadableFile("the file is protected by a password; save it without one") from error
     except (python_calamine.CalamineError, ValueError, OSError) as error:
-        raise Unread("the file is damaged: it is no Excel workbook that can be read") from error
+        raise UnreadableFile("the file is damaged: it is no Excel workbook that can be read") from error
     if not text and shown:
         warnings = (*warnings, "the sheets hold no values")
-    return Reading(
+    return MarkdownReading(
         "\n\n".join(text),
         title=named,
         pages=len(shown),

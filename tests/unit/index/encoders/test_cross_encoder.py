@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from index.encoders import model_files, onnx_export
-from index.encoders.cross_encoder import Judge
+from index.encoders.cross_encoder import RerankerModel
 from index.errors import Unavailable
 from index.model import Query
 from index.search.reranker import opened
@@ -26,7 +26,7 @@ def known(tmp_path_factory) -> Path:
 
 
 def test_a_model_whose_order_is_known_gives_it(known):
-    judge = Judge(known, "known")
+    judge = RerankerModel(known, "known")
     passages = ["a cold stove", f"one {GOLD} in a kitchen", f"{GOLD} {GOLD}", f"{GOLD} and {GOLD} and nothing else"]
     scores = judge.scores("what is hot", passages)
     assert sorted(range(4), key=lambda n: -scores[n]) == [2, 3, 1, 0]
@@ -35,26 +35,26 @@ def test_a_model_whose_order_is_known_gives_it(known):
 
 
 def test_a_score_depends_on_its_pair_alone(tmp_path):
-    judge = Judge(cross_encoders.random(tmp_path / "random"), "random")
+    judge = RerankerModel(cross_encoders.random(tmp_path / "random"), "random")
     passages = ["short", "a passage that is longer than the others by some words", "暖かい部屋", "x " * 300, ""]
     together = judge.scores("what is hot", passages)
     alone = [judge.scores("what is hot", [one])[0] for one in passages]
     assert together == pytest.approx(alone, abs=1e-5)
-    again = Judge(cross_encoders.random(tmp_path / "again"), "random").scores("what is hot", passages)
+    again = RerankerModel(cross_encoders.random(tmp_path / "again"), "random").scores("what is hot", passages)
     assert again == pytest.approx(together, abs=1e-6)
 
 
 def test_what_is_too_long_is_cut(known):
-    judge = Judge(known, "known")
+    judge = RerankerModel(known, "known")
     assert judge.scores("what", [f"{GOLD} " * 5_000])[0] > 0.9
     assert judge.scores("what " * 5_000, [GOLD])[0] >= 0.5
 
 
 def test_a_model_that_gives_no_single_score_is_refused(tmp_path):
     with pytest.raises(Unavailable, match="is no reranker"):
-        Judge(cross_encoders.random(tmp_path / "three", labels=3), "three")
+        RerankerModel(cross_encoders.random(tmp_path / "three", labels=3), "three")
     with pytest.raises(Unavailable, match="is no reranker"):
-        Judge(onnx_export.source(), "an encoder")
+        RerankerModel(onnx_export.source(), "an encoder")
 
 
 @pytest.mark.parametrize(

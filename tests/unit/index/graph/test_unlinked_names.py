@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.encoders.word_frequency import places
-from index.graph.unlinked_names import Gap, find
+from index.graph.unlinked_names import UnlinkedName, find
 
 
 def unrelated(_node, _other):
@@ -99,7 +99,7 @@ def test_a_shorter_name_is_taken_where_the_longer_one_does_not_fit():
 
 def test_a_node_neither_names_itself_nor_what_its_own_name_holds():
     nodes = [("Heron battery", (), ["The Heron battery"]), ("Heron", (), ["about Heron, and the Heron battery"])]
-    assert find(nodes, unrelated) == [Gap("Heron", "Heron battery", 1)]
+    assert find(nodes, unrelated) == [UnlinkedName("Heron", "Heron battery", 1)]
 
 
 def test_an_alias_names_its_node_and_a_name_beats_it():
@@ -120,7 +120,7 @@ def test_a_relation_in_either_direction_is_no_gap():
     nodes = [("Ada Quorl", (), ["Bim"]), ("Bim", (), ["Ada Quorl and Zor"]), ("Zor", (), ["Bim", "Bim, Bim"])]
     related = {("Bim", "Ada Quorl")}
     found = find(nodes, lambda a, b: (a, b) in related or (b, a) in related)
-    assert found == [Gap("Zor", "Bim", 3), Gap("Bim", "Zor", 1)], "the most named first"
+    assert found == [UnlinkedName("Zor", "Bim", 3), UnlinkedName("Bim", "Zor", 1)], "the most named first"
 
 
 PIECES = ["zor", "bim", "quorl", "東", "京", "都", "リ"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from index.catalog.catalog import Catalog
 from index.document_ids import owner, path_id
-from index.memos.relations import Ties, end, walk
+from index.memos.relations import MemoRelations, end, walk
 from index.model import Stat
 from syncd.documents.parser import parse
 from tests.support.example_counts import examples
@@ -62,7 +62,7 @@ def catalog_of(folder, notes):
     catalog.write(
         upserts=[(parse(note.text, note.path, mtime_ms=5), Stat(1, 1, n), 1, True) for n, note in enumerate(notes)]
     )
-    return catalog, Ties(catalog, lambda: [note.path for note in notes])
+    return catalog, MemoRelations(catalog, lambda: [note.path for note in notes])
 
 
 def reckoned(notes):

@@ -19,7 +19,7 @@ from index.errors import Unavailable
 from index.model import Document, Stat
 from index.observations import observation_rows
 from index.observations.perspectives import DEFAULTS, Perspective, stated
-from index.observations.similarity_baseline import Scale
+from index.observations.similarity_baseline import SimilarityBaselines
 from index.scope.index import Index
 from index.scope.integrity_check import examined, stored
 from index.scope.prepared_document import fingerprint
@@ -206,7 +206,7 @@ def test_aggregates_are_unit_vectors_of_what_a_node_s_observations_share(tmp_pat
 
 
 def test_prompts_shift_scores_and_change_no_order_of_their_own(encoder):
-    embedder, scale = fake_embedder(encoder), Scale()
+    embedder, scale = fake_embedder(encoder), SimilarityBaselines()
     looks = (Perspective("bare", ""), Perspective("long", "one two three four five six seven:"))
     (_, bare, nothing), (_, prompted, added) = scale.points("heron at the lake", looks, embedder)
     assert nothing == 0.0, "without a prompt a score is the similarity"

@@ -14,7 +14,7 @@ from index.errors import Unavailable
 from index.model import Document, Filter, Query, Stat
 from index.query import request, tag_keys
 from index.search.hybrid_search import POOL, search
-from index.storage.chunk_store import Row, Store
+from index.storage.chunk_store import ChunkStore, Row
 from index.text.chunking import chunks, sizes
 from tests.support.documents import document, note
 from tests.support.fakes import FakeEncoder, fake_embedder
@@ -26,7 +26,7 @@ class Scope:
     def __init__(self, folder: Path) -> None:
         self.encoder = FakeEncoder()
         self.embedder = fake_embedder(self.encoder)
-        self.store = Store.open(str(folder / "notes.lance"), dimensions=64)
+        self.store = ChunkStore.open(str(folder / "notes.lance"), dimensions=64)
         self.catalog = Catalog.open(folder / "notes.db")
 
     def add(self, *documents: Document, embedded: bool = True) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from index.storage.chunk_store import Store
+from index.storage.chunk_store import ChunkStore
 from tests.support.chunk_rows import DIMENSIONS
 
 
 @pytest.fixture
 def store(tmp_path):
-    opened = Store.open(str(tmp_path / "s.lance"), dimensions=DIMENSIONS)
+    opened = ChunkStore.open(str(tmp_path / "s.lance"), dimensions=DIMENSIONS)
     yield opened
     opened.close()

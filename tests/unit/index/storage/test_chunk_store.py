@@ -13,7 +13,7 @@ import pytest
 
 from index.errors import InvalidArgument, Unavailable
 from index.model import Filter
-from index.storage.chunk_store import Store, StoreDamaged
+from index.storage.chunk_store import ChunkStore, StoreDamaged
 from tests.support.chunk_rows import ALL, DIMENSIONS, found, near, row, unit
 
 # Writing and reading back
@@ -80,7 +80,7 @@ def test_many_documents_are_one_step(store):
 def test_the_order_of_writing_does_not_show(store, tmp_path):
     documents = {name: [row(name, n, f"{name} {n}") for n in range(3)] for name in "abcde"}
     store.replace(documents)
-    other = Store.open(str(tmp_path / "other"), dimensions=DIMENSIONS)
+    other = ChunkStore.open(str(tmp_path / "other"), dimensions=DIMENSIONS)
     for name in "edcba":
         other.replace({name: [row(name, 0, "before")]})
         other.replace({name: documents[name]})
@@ -161,7 +161,7 @@ def test_the_pool_is_bounded(store, pool):
 
 
 def test_a_closed_store_says_so(tmp_path):
-    store = Store.open(str(tmp_path / "s"), dimensions=DIMENSIONS)
+    store = ChunkStore.open(str(tmp_path / "s"), dimensions=DIMENSIONS)
     store.close()
     with pytest.raises(Unavailable, match="closed"):
         store.count()
@@ -200,24 +200,24 @@ def test_maintenance_first_takes_back_what_was_left_half_written(store):
 
 
 def test_it_is_all_there_when_it_is_opened_again(tmp_path):
-    store = Store.open(str(tmp_path / "s"), dimensions=DIMENSIONS)
+    store = ChunkStore.open(str(tmp_path / "s"), dimensions=DIMENSIONS)
     store.replace({"a": [row()]})
     dump = store.dump(vectors=True)
     store.close()
-    again = Store.open(f"file://{tmp_path / 's'}", dimensions=DIMENSIONS)
+    again = ChunkStore.open(f"file://{tmp_path / 's'}", dimensions=DIMENSIONS)
     assert again.dump(vectors=True) == dump and not again.healed and not again.fresh
     again.close()
 
 
 def test_a_store_of_another_model_must_be_made_anew(tmp_path):
-    Store.open(str(tmp_path / "s"), dimensions=DIMENSIONS).close()
+    ChunkStore.open(str(tmp_path / "s"), dimensions=DIMENSIONS).close()
     with pytest.raises(StoreDamaged, match="another model"):
-        Store.open(str(tmp_path / "s"), dimensions=DIMENSIONS + 1)
+        ChunkStore.open(str(tmp_path / "s"), dimensions=DIMENSIONS + 1)
 
 
 def keep_writing(uri: str, n: int, acknowledge: Connection) -> None:
     """Replace two documents at a time, for ever; say so each time that it is done."""
-    store = Store.open(uri, dimensions=DIMENSIONS)
+    store = ChunkStore.open(uri, dimensions=DIMENSIONS)
     while True:
         n += 1
         store.replace(
@@ -247,7 +247,7 @@ def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path):
             while True:
                 acknowledged = here.recv()
         child.join()
-        store = Store.open(str(tmp_path / "s"), dimensions=DIMENSIONS)
+        store = ChunkStore.open(str(tmp_path / "s"), dimensions=DIMENSIONS)
         try:
             assert not store.healed
             last = {k: n for n in range(acknowledged + 1) for k in (n % 7, 7 + n % 5) if n}

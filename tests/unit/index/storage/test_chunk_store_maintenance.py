@@ -13,7 +13,7 @@ import pytest
 
 from index.errors import MemexError
 from index.model import Filter
-from index.storage.chunk_store import Store
+from index.storage.chunk_store import ChunkStore
 from tests.support.chunk_rows import ALL, found, near, row, unit
 from tests.support.paths import ROOT
 from tests.support.shifted_clock import Clock
@@ -63,7 +63,7 @@ def test_maintenance_is_due_after_many_commits(store):
 
 @pytest.mark.slow
 def test_a_thousand_commits_leave_memory_and_files_as_they_were(tmp_path):
-    process, store = psutil.Process(), Store.open(str(tmp_path / "s"), dimensions=384)
+    process, store = psutil.Process(), ChunkStore.open(str(tmp_path / "s"), dimensions=384)
 
     def write(n: int) -> None:
         name = f"d{n % 200}"
@@ -130,7 +130,7 @@ def test_reads_and_writes_go_on_during_maintenance(store):
 AHEAD = """
 import sys, os, time
 from pathlib import Path
-from index.storage.chunk_store import Store
+from index.storage.chunk_store import ChunkStore
 from tests.support.chunk_rows import DIMENSIONS, row
 folder, clock = Path(sys.argv[1]), Path(os.environ["CLOCK_SET"])
 store = Store.open(str(folder), dimensions=DIMENSIONS)

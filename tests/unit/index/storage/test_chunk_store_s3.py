@@ -12,7 +12,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from index.model import Filter
-from index.storage.chunk_store import Store, StoreDamaged, discard
+from index.storage.chunk_store import ChunkStore, StoreDamaged, discard
 from syncd.settings.settings import IndexSettings
 from tests.support.chunk_rows import DIMENSIONS, row, unit
 from tests.support.paths import ROOT
@@ -51,13 +51,13 @@ def _client(options):
 
 
 def opened(options, name):
-    return Store.open(f"s3://{BUCKET}/{name}/captures.lance", dimensions=DIMENSIONS, options=options)
+    return ChunkStore.open(f"s3://{BUCKET}/{name}/captures.lance", dimensions=DIMENSIONS, options=options)
 
 
 OTHER = """
 import json, sys
 from index.model import Filter
-from index.storage.chunk_store import Store
+from index.storage.chunk_store import ChunkStore
 from syncd.settings.settings import IndexSettings
 from tests.support.chunk_rows import DIMENSIONS, row, unit
 from tests.support.world import World

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from index.storage.maintenance_policy import Work, due, refine, vector_index
+from index.storage.maintenance_policy import WrittenRows, due, refine, vector_index
 
-FRESH = Work(rows=10_000, commits=0, dirty=0, written=0.0, kept=0.0)
+FRESH = WrittenRows(rows=10_000, commits=0, dirty=0, written=0.0, kept=0.0)
 
 
 @pytest.mark.parametrize(
@@ -32,13 +32,13 @@ def test_maintenance_waits_until_it_pays(commits, rows, last, now, expected):
 
 
 def test_maintenance_takes_a_twentieth_of_the_time_at_most():
-    slow = Work(rows=100_000, commits=100, dirty=0, written=0.0, kept=0.0, took=5.0)
+    slow = WrittenRows(rows=100_000, commits=100, dirty=0, written=0.0, kept=0.0, took=5.0)
     assert not due(slow, 99.0)
     assert due(slow, 100.0)
 
 
 def test_removed_rows_count_as_work():
-    assert FRESH.plus(added=1, removed=3, now=5.0) == Work(rows=9_998, commits=1, dirty=4, written=5.0, kept=0.0)
+    assert FRESH.plus(added=1, removed=3, now=5.0) == WrittenRows(rows=9_998, commits=1, dirty=4, written=5.0, kept=0.0)
 
 
 def test_the_vector_index_grows_with_the_store():

@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from index.storage.reader_gate import Gate
+from index.storage.reader_gate import ReaderGate
 
 
 def test_readers_are_inside_together():
-    gate, both = Gate(), threading.Barrier(2, timeout=5)
+    gate, both = ReaderGate(), threading.Barrier(2, timeout=5)
 
     def read():
         with gate.entered():
@@ -26,7 +26,7 @@ def test_readers_are_inside_together():
 
 
 def test_nobody_is_inside_while_it_is_drained_and_all_get_in_afterwards():
-    gate, inside, seen, stop = Gate(), [0], [], threading.Event()
+    gate, inside, seen, stop = ReaderGate(), [0], [], threading.Event()
     lock = threading.Lock()
 
     def read():
@@ -57,7 +57,7 @@ def test_nobody_is_inside_while_it_is_drained_and_all_get_in_afterwards():
 
 
 def test_a_reader_that_stays_does_not_close_it_for_ever():
-    gate = Gate()
+    gate = ReaderGate()
     with gate.entered():
         drained = []
 
@@ -74,7 +74,7 @@ def test_a_reader_that_stays_does_not_close_it_for_ever():
 
 
 def test_it_opens_again_when_the_one_who_drained_fails():
-    gate = Gate()
+    gate = ReaderGate()
     with pytest.raises(ZeroDivisionError), gate.drained(1):
         1 / 0  # noqa: B018 - it is there to fail
     with gate.entered():

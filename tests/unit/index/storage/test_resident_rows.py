@@ -15,7 +15,7 @@ from index.errors import Unavailable
 from index.model import Filter
 from index.storage import arrow_rows, maintenance_policy
 from index.storage.chunk_rows import Row, where
-from index.storage.chunk_store import Store
+from index.storage.chunk_store import ChunkStore
 from index.storage.lancedb_table import value_to_sql
 from index.storage.resident_rows import Rows
 from tests.support.chunk_rows import DIMENSIONS, row, unit
@@ -53,12 +53,12 @@ ROWS = st.builds(
 
 @pytest.fixture
 def store(tmp_path):
-    opened = Store.open(str(tmp_path / "s.lance"), dimensions=DIMENSIONS)
+    opened = ChunkStore.open(str(tmp_path / "s.lance"), dimensions=DIMENSIONS)
     yield opened
     opened.close()
 
 
-def held(store: Store) -> Rows:
+def held(store: ChunkStore) -> Rows:
     """The store's rows, once a search has had them taken into memory."""
 
     def taken() -> bool:
@@ -69,7 +69,7 @@ def held(store: Store) -> Rows:
     return store._table.seen.rows
 
 
-def both(store: Store, text: str, filter: Filter = ALL, pool: int = 10) -> tuple[list[str], list[str]]:
+def both(store: ChunkStore, text: str, filter: Filter = ALL, pool: int = 10) -> tuple[list[str], list[str]]:
     near, found = store.legs(vector=unit(text), words=text, filter=filter, pool=pool)
     return [match.doc_id for match in near], [match.doc_id for match in found]
 
@@ -282,7 +282,7 @@ def test_what_is_held_is_no_part_of_a_dump(store, tmp_path):
     documents: dict[str, list[Row]] = {name: [row(name, n, f"{name} {n}") for n in range(3)] for name in "abc"}
     store.replace(documents)
     held(store)
-    other = Store.open(str(tmp_path / "other"), dimensions=DIMENSIONS)
+    other = ChunkStore.open(str(tmp_path / "other"), dimensions=DIMENSIONS)
     other.replace(documents)
     assert other.dump(vectors=True) == store.dump(vectors=True)
     other.close()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from index.encoders.word_frequency import places
 from index.text.sentences import cut, plain, prose
 from index.text.summary_and_tags import checked, enrichment
-from index.text.words import tokens, tongue
+from index.text.words import text_language, tokens
 from syncd.documents.parser import parse
 from syncd.notes.inline_syntax import is_tag
 from tests.support.fakes import FakeEncoder
@@ -195,14 +195,16 @@ def test_vectors_are_asked_for_related_tags_only():
     ],
 )
 def test_the_language_is_that_of_most_function_words(text, language):
-    assert tongue(text, {}).language == language
+    assert text_language(text, {}).language == language
 
 
 def test_japanese_and_chinese_are_told_apart_by_kana():
-    assert tongue(JAPANESE, {}).japanese
-    assert not tongue(CHINESE, {}).japanese
+    assert text_language(JAPANESE, {}).japanese
+    assert not text_language(CHINESE, {}).japanese
     said = [
-        token.text for token in tokens("2014年12月の総選挙で議席を獲得", tongue(JAPANESE, {})) if token and token.worth
+        token.text
+        for token in tokens("2014年12月の総選挙で議席を獲得", text_language(JAPANESE, {}))
+        if token and token.worth
     ]
     assert said == ["総選挙", "議席"]
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.errors import InvalidArgument, NotFound
-from mcp_server.answers.line_ranges import LONGEST, SHOWN, Text, outlined, part, section
+from mcp_server.answers.line_ranges import LONGEST, SHOWN, TextLines, outlined, part, section
 from mcp_server.answers.text_budget import tokens
 from syncd.notes.markdown_outline import outline
 
@@ -14,13 +14,13 @@ PIECES = st.lists(st.sampled_from(["\n", "\r\n", "\r", "a", "word ", "x" * 700, 
 
 
 def headed(body):
-    return Text.of(body), outline(body).headings
+    return TextLines.of(body), outline(body).headings
 
 
 @given(PIECES, st.integers(1, 400))
 def test_all_parts_one_after_the_other_are_the_document(pieces, budget):
     body = "".join(pieces)
-    text = Text.of(body)
+    text = TextLines.of(body)
     assert "".join(text.lines) == body
     assert all(len(line) <= LONGEST for line in text.lines)
     told, at = [], 1
@@ -34,7 +34,7 @@ def test_all_parts_one_after_the_other_are_the_document(pieces, budget):
 
 
 def test_a_range_of_lines_is_as_it_was_asked_for():
-    text = Text.of(BODY)
+    text = TextLines.of(BODY)
     found = part(text, 3, 5, 1_000)
     assert (found.text, found.start, found.end, found.next, found.total) == ("# One\n\na\n", 3, 5, None, 17)
     assert part(text, 16, 99, 1_000).end == 17
@@ -44,7 +44,7 @@ def test_a_range_of_lines_is_as_it_was_asked_for():
 
 
 def test_an_empty_document_has_no_lines():
-    found = part(Text.of(""), 1, 1, 100)
+    found = part(TextLines.of(""), 1, 1, 100)
     assert (found.text, found.start, found.end, found.next, found.total) == ("", 1, 0, None, 0)
 
 

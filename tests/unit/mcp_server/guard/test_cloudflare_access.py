@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from index.errors import InvalidArgument, PermissionDenied
-from mcp_server.guard.cloudflare_access import APART_S, FRESH_S, LONGEST, Access
+from mcp_server.guard.cloudflare_access import APART_S, FRESH_S, LONGEST, CloudflareAccess
 from syncd.settings.access import AccessSettings
 from syncd.state.ledger import Ledger
 from syncd.workspaces.api_keys import ApiKeys
@@ -57,7 +57,7 @@ class Timer:
 
 def door(team, keys, timer=time.monotonic, **more):
     settings = AccessSettings(audience=(AUDIENCE, "another"), issuer=team.url, keys=MAPPED, **more)
-    return Access(settings, keys, clock=now, timer=timer)
+    return CloudflareAccess(settings, keys, clock=now, timer=timer)
 
 
 def let_in(access, *assertions):

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_server.guard.token_bucket import Buckets
+from mcp_server.guard.token_bucket import TokenBuckets
 
 
 def test_a_burst_is_taken_at_once_and_then_one_has_to_wait():
-    buckets = Buckets(20, 40)
+    buckets = TokenBuckets(20, 40)
     assert [buckets.take("a", 100.0) for _ in range(40)] == [0.0] * 40
     assert buckets.take("a", 100.0) == pytest.approx(0.05)
     assert buckets.take("b", 100.0) == 0.0
@@ -19,19 +19,19 @@ def test_a_burst_is_taken_at_once_and_then_one_has_to_wait():
 
 
 def test_who_was_away_has_a_full_bucket_and_no_more():
-    buckets = Buckets(20, 3)
+    buckets = TokenBuckets(20, 3)
     assert [buckets.take("a", 1e6) > 0 for _ in range(5)] == [False, False, False, True, True]
     assert [buckets.take("a", 2e6) > 0 for _ in range(5)] == [False, False, False, True, True]
 
 
 def test_a_rate_of_nothing_is_no_limit():
-    buckets = Buckets(0, 1)
+    buckets = TokenBuckets(0, 1)
     assert not any(buckets.take("a", 0.0) for _ in range(1000))
     assert len(buckets) == 0
 
 
 def test_strangers_cost_bounded_memory_and_the_one_longest_away_is_forgotten():
-    buckets = Buckets(1, 1, most=100)
+    buckets = TokenBuckets(1, 1, most=100)
     for number in range(10_000):
         buckets.take(str(number), float(number) / 1e6)
         assert buckets.take("busy", float(number) / 1e6) == 0.0 or number
@@ -46,7 +46,7 @@ def test_strangers_cost_bounded_memory_and_the_one_longest_away_is_forgotten():
     pauses=st.lists(st.floats(0, 2), max_size=200),
 )
 def test_nobody_takes_more_than_burst_and_rate_allow(rate, burst, pauses):
-    buckets, now, taken, since = Buckets(rate, burst), 0.0, 0, 0.0
+    buckets, now, taken, since = TokenBuckets(rate, burst), 0.0, 0, 0.0
     for pause in pauses:
         now += pause
         wait = buckets.take("a", now)

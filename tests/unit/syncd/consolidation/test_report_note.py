@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from syncd.consolidation.report_note import DRAWN, Entry, Sheet, board, report
+from syncd.consolidation.report_note import DRAWN, ReportEntry, WorkspaceReport, board, report
 from syncd.notes.checkboxes import answers, boxes
 from syncd.notes.inline_syntax import scan
 from syncd.notes.markdown_outline import outline
@@ -72,7 +72,7 @@ def entries(draw):
         ]
         would = {"tag-merge": 2, "relate": 1, "summary": 1}.get(kind, 0)
         found.append(
-            Entry(
+            ReportEntry(
                 f"{number:016x}",
                 kind,
                 draw(texts) or "w",
@@ -90,7 +90,7 @@ def entries(draw):
 def sheets(draw):
     paths = st.lists(texts.map(lambda text: f"Captures/default/{text}.md"), min_size=1, max_size=3, unique=True)
     return [
-        Sheet(
+        WorkspaceReport(
             draw(texts),
             entries(draw),
             tuple((draw(texts), tuple(draw(paths))) for _ in range(draw(st.integers(0, 2)))),
@@ -104,12 +104,12 @@ def sheets(draw):
 
 def test_a_golden_report_reads_as_it_should():
     found = [
-        Entry(ID, "merge-duplicates", "default", ("Captures/default/A.md", "Captures/default/B.md"), (), "The same.", (("Captures/default/B.md", "It *is* so."),), "More."),
-        Entry("f" * 16, "tag-merge", "default", (), ("kubernetes", "k8s"), "One is short for the other."),
+        ReportEntry(ID, "merge-duplicates", "default", ("Captures/default/A.md", "Captures/default/B.md"), (), "The same.", (("Captures/default/B.md", "It *is* so."),), "More."),
+        ReportEntry("f" * 16, "tag-merge", "default", (), ("kubernetes", "k8s"), "One is short for the other."),
     ]  # fmt: skip
     text = report(
         "2026-11-21",
-        [Sheet("default", tuple(found), (("search", ("Captures/default/A.md",)),))],
+        [WorkspaceReport("default", tuple(found), (("search", ("Captures/default/A.md",)),))],
         canvas="Captures/Reports/2026-11-21 Clusters.canvas",
     )
     golden = GOLDEN / "report.md"
@@ -244,13 +244,13 @@ def _valid(drawn, files):
 
 def test_the_overview_is_bounded_and_names_notes_apart_that_are_called_the_same():
     many = [
-        Entry(f"{n:016x}", "supersede", "w", (f"Captures/w/{n}a.md", f"Captures/w/{n}b.md"), (), "r")
+        ReportEntry(f"{n:016x}", "supersede", "w", (f"Captures/w/{n}a.md", f"Captures/w/{n}b.md"), (), "r")
         for n in range(500)
     ]
-    text = report("2026-11-21", [Sheet("w", tuple(many))])
+    text = report("2026-11-21", [WorkspaceReport("w", tuple(many))])
     assert len(re.findall(r"^    n\d+\[", text, re.MULTILINE)) == 80
-    twins = Entry(ID, "supersede", "w", ("Captures/w/A.md", "Captures/v/A.md"), (), "r")
-    text = report("2026-11-21", [Sheet("w", (twins,))])
+    twins = ReportEntry(ID, "supersede", "w", ("Captures/w/A.md", "Captures/v/A.md"), (), "r")
+    text = report("2026-11-21", [WorkspaceReport("w", (twins,))])
     assert 'n0["Captures/w/A.md"]' in text
     assert 'n1["Captures/v/A.md"]' in text
 
@@ -260,10 +260,12 @@ def test_the_overview_is_bounded_and_names_notes_apart_that_are_called_the_same(
 def test_mermaid_itself_reads_the_overview():
     names = [re.sub(r"[/\x00]", " ", name) for name in HOSTILE]
     pairs = [
-        Entry(f"{n:016x}", "supersede", "w", (f"Captures/w/{n} {name}.md", f"Captures/w/{n} older.md"), (), "r")
+        ReportEntry(f"{n:016x}", "supersede", "w", (f"Captures/w/{n} {name}.md", f"Captures/w/{n} older.md"), (), "r")
         for n, name in enumerate(names)
     ]
-    drawn = re.search(r"```mermaid\n(.*?)```\n", report("2026-11-21", [Sheet("w", tuple(pairs))]), re.DOTALL)[1]
+    drawn = re.search(r"```mermaid\n(.*?)```\n", report("2026-11-21", [WorkspaceReport("w", tuple(pairs))]), re.DOTALL)[
+        1
+    ]
     done = subprocess.run(
         [NODE if NODE.exists() else "node", "mermaid.mjs"],
         cwd=CLIENTS,
@@ -280,6 +282,8 @@ def test_mermaid_itself_reads_the_overview():
 
 
 def test_the_same_values_give_the_same_bytes():
-    one = Sheet("w", (Entry(ID, "archive", "w", ("Captures/w/A.md",), (), "r"),), more={"archive": 2, "relate": 1})
+    one = WorkspaceReport(
+        "w", (ReportEntry(ID, "archive", "w", ("Captures/w/A.md",), (), "r"),), more={"archive": 2, "relate": 1}
+    )
     assert report("2026-11-21", [one]) == report("2026-11-21", [one])
     assert "… and 2 more" in report("2026-11-21", [one])

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from syncd.daemon.service_watchdog import ServiceWatchdog, Supervisor, Vitals, stuck
+from syncd.daemon.service_watchdog import ServiceWatchdog, Supervisor, VitalSigns, stuck
 from tests.support.fakes import FakeEncoder, fake_embedder
 from tests.support.notify_socket import Ear
 from tests.support.world import World, until
@@ -29,7 +29,7 @@ class Patient:
 
     @property
     def vitals(self):
-        return Vitals(
+        return VitalSigns(
             self.loop,
             readable=lambda: self.readable,
             watched=lambda: self.watched,

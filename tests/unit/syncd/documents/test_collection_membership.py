@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from index.errors import InvalidArgument
 from index.model import COLLECTIONS
 from syncd.documents.capture_note import composed, metadata_of, properties_of
-from syncd.documents.collection_membership import Mention, Named, filed, latest, retagged, texts, written
+from syncd.documents.collection_membership import (
+    CollectionName,
+    NamedCollections,
+    filed,
+    latest,
+    retagged,
+    texts,
+    written,
+)
 from syncd.documents.parser import parse
 from syncd.notes.front_matter import FrontmatterError, edit, properties, split
 from tests.support.paths import ROOT
@@ -197,26 +205,26 @@ def test_whatever_tags_are_given_the_note_is_where_it_was_meant_to_be(tags, coll
     assert not {"two-collections", "unknown-collection"} & {defect.name for defect in document.defects}
 
 
-OWN = {name: Mention(name, tag=False) for name in KNOWN}
-TAG = {name: Mention(name, tag=True) for name in KNOWN}
+OWN = {name: CollectionName(name, tag=False) for name in KNOWN}
+TAG = {name: CollectionName(name, tag=True) for name in KNOWN}
 
 
 @pytest.mark.parametrize(
     ("mentions", "before", "chosen"),
     [
-        pytest.param([TAG["memory"], OWN["documents"]], Named.alone("documents"), "memory", id="a tag is added"),
-        pytest.param([OWN["workspace"], TAG["memory"]], Named.alone("memory"), "workspace", id="the property changes"),
+        pytest.param([TAG["memory"], OWN["documents"]], NamedCollections.alone("documents"), "memory", id="a tag is added"),
+        pytest.param([OWN["workspace"], TAG["memory"]], NamedCollections.alone("memory"), "workspace", id="the property changes"),
         pytest.param([OWN["workspace"], TAG["memory"]], None, "memory", id="nobody knows: the last"),
-        pytest.param([OWN["workspace"], TAG["memory"]], Named.alone("recipes"), "memory", id="both are new: the last"),
-        pytest.param([OWN["documents"], TAG["memory"]], Named(frozenset({OWN["documents"], TAG["memory"]}), "memory"), "memory", id="nothing changed"),
-        pytest.param([OWN["memory"], TAG["memory"], TAG["workspace"]], Named(frozenset({OWN["documents"], TAG["memory"], TAG["workspace"]}), "workspace"), "memory",
+        pytest.param([OWN["workspace"], TAG["memory"]], NamedCollections.alone("recipes"), "memory", id="both are new: the last"),
+        pytest.param([OWN["documents"], TAG["memory"]], NamedCollections(frozenset({OWN["documents"], TAG["memory"]}), "memory"), "memory", id="nothing changed"),
+        pytest.param([OWN["memory"], TAG["memory"], TAG["workspace"]], NamedCollections(frozenset({OWN["documents"], TAG["memory"], TAG["workspace"]}), "workspace"), "memory",
                      id="the property comes to say what a tag says"),
-        pytest.param([OWN["documents"], TAG["memory"]], Named(frozenset({OWN["documents"], TAG["memory"], TAG["workspace"]}), "workspace"), "memory",
+        pytest.param([OWN["documents"], TAG["memory"]], NamedCollections(frozenset({OWN["documents"], TAG["memory"], TAG["workspace"]}), "workspace"), "memory",
                      id="what was set last is taken back"),
     ],
 )  # fmt: skip
 def test_of_several_the_one_that_was_set_last_counts(mentions, before, chosen):
-    assert latest(mentions, before) == Named(frozenset(mentions), chosen)
+    assert latest(mentions, before) == NamedCollections(frozenset(mentions), chosen)
 
 
 def test_tags_are_read_from_lists_and_texts():

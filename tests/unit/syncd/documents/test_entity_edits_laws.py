@@ -11,7 +11,7 @@ from index.errors import InvalidArgument, NotFound
 from index.model import Statement
 from syncd.documents import entity_edits
 from syncd.documents.entity_lines import read
-from syncd.documents.entity_node import Numbered, Own
+from syncd.documents.entity_node import NodeProperties, NumberedObservations
 from syncd.notes.front_matter import properties, split
 from tests.support.entity_notes import NOW, STAMP, observed, said
 from tests.support.example_counts import examples
@@ -207,7 +207,7 @@ def unmarked(line):
 def anchors(text):
     """The block ids by which a person's links lead to observations: what ends the last line, or the first."""
     front, body = split(text)
-    items = Numbered(read(body), Own(properties(front), []).last_ordinal()).items
+    items = NumberedObservations(read(body), NodeProperties(properties(front), []).last_ordinal()).items
     return {ordinal: item.anchor.text for ordinal, item in items.items() if item.anchor}
 
 

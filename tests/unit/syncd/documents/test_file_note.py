@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncd.documents.capture_note import composed
-from syncd.documents.file_note import ABOUT, Facts, about, clean, digest_of, revised, taken_in, untouched
+from syncd.documents.file_note import ABOUT, FileFacts, about, clean, digest_of, revised, taken_in, untouched
 from syncd.documents.parser import parse
 from syncd.notes.front_matter import OWNED, comparable_key, compose, encode, properties, split
 
-FACTS = Facts("application/pdf", 7, "ab" * 32, "The text.\n", pages=3)
+FACTS = FileFacts("application/pdf", 7, "ab" * 32, "The text.\n", pages=3)
 PATH = "Captures/default/Files/report.pdf"
 
 
@@ -32,7 +32,7 @@ def test_a_note_says_what_is_known_of_its_file():
 
 
 def test_what_is_missing_of_a_text_is_said():
-    facts = Facts("application/pdf", 7, "ab" * 32, "", cut=True, warnings=("2 of 3 pages hold no text",))
+    facts = FileFacts("application/pdf", 7, "ab" * 32, "", cut=True, warnings=("2 of 3 pages hold no text",))
     said = properties(split(note(facts))[0])
     assert said["text_cut"] is True
     assert said["file_warnings"] == ["2 of 3 pages hold no text"]
@@ -40,7 +40,7 @@ def test_what_is_missing_of_a_text_is_said():
 
 @given(st.text())
 def test_every_text_can_be_held_and_told_from_an_edited_one(text):
-    facts = Facts("text/plain", 1, "0" * 64, clean(text))
+    facts = FileFacts("text/plain", 1, "0" * 64, clean(text))
     raw = encode(note(facts))
     assert untouched(raw)
     assert not untouched(raw + b"!")
@@ -59,10 +59,10 @@ def test_what_no_note_can_hold_is_replaced(text, held):
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_a_file_that_gets_its_first_text_never_writes_into_the_properties(end):
     """An editor has taken the line end away with which the note of an empty text ended."""
-    raw = encode(note(Facts("application/pdf", 7, "ab" * 32, "")).rstrip("\n").replace("\n", end))
+    raw = encode(note(FileFacts("application/pdf", 7, "ab" * 32, "")).rstrip("\n").replace("\n", end))
     assert untouched(raw)
     text = "promote: true\n---\nThe text."
-    after = revised(raw, Facts("application/pdf", 9, "cd" * 32, text), PATH, updated_at="2026-01-01", version=2)
+    after = revised(raw, FileFacts("application/pdf", 9, "cd" * 32, text), PATH, updated_at="2026-01-01", version=2)
     document = parse(encode(after), f"{PATH}.md", mtime_ms=0)
     assert (document.claimed_id, document.content, document.file) == ("x", text, PATH)
     assert "promote" not in properties(split(after)[0])
@@ -70,7 +70,7 @@ def test_a_file_that_gets_its_first_text_never_writes_into_the_properties(end):
 
 def test_a_changed_file_changes_the_lines_about_it_and_the_text_alone():
     raw = encode(note(tags=["mine"], project="  alpha ").replace("type: file", "type: file  # mine"))
-    new = Facts("application/pdf", 9, "cd" * 32, "Another text.\n", cut=True)
+    new = FileFacts("application/pdf", 9, "cd" * 32, "Another text.\n", cut=True)
     text = revised(raw, new, PATH, updated_at="2026-11-20T00:00:00.000Z", version=2)
     said = properties(split(text)[0])
     assert split(text)[1] == "Another text.\n"

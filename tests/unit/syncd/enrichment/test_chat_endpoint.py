@@ -6,7 +6,7 @@ import time
 import pytest
 
 from index.errors import Unavailable
-from syncd.enrichment.chat_endpoint import LONGEST_ANSWER, Chat
+from syncd.enrichment.chat_endpoint import LONGEST_ANSWER, ChatEndpoint
 from tests.support.fakes import FakeChat
 
 
@@ -17,7 +17,7 @@ def server():
 
 
 def asked(server, text="The keel is lead.", vocabulary=("boats",), **given):
-    chat = Chat(server.url, "small", **{"timeout_s": 5.0, **given})
+    chat = ChatEndpoint(server.url, "small", **{"timeout_s": 5.0, **given})
     try:
         return chat.ask("Sailing", text, vocabulary)
     finally:
@@ -114,7 +114,7 @@ def test_an_answer_that_drips_ends_at_the_limit(server):
 
 
 def test_one_that_is_not_there_is_named_without_its_password():
-    chat = Chat("http://user:pass@127.0.0.1:9/v1", "small", timeout_s=2)
+    chat = ChatEndpoint("http://user:pass@127.0.0.1:9/v1", "small", timeout_s=2)
     with pytest.raises(Unavailable, match="can't be reached") as told:
         chat.ask("", "x", ())
     assert "pass" not in str(told.value)
@@ -125,7 +125,7 @@ def test_one_that_is_not_there_is_named_without_its_password():
 
 def test_an_address_that_is_none_is_refused_at_once():
     with pytest.raises(Unavailable, match="can't be called"):
-        Chat("http://[::1", "small")
+        ChatEndpoint("http://[::1", "small")
 
 
 def test_a_long_note_is_cut(server):

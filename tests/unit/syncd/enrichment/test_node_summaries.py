@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from index.graph.vertex import Edge
-from syncd.enrichment.node_summaries import ASKED, ENOUGH_S, Asking
+from syncd.enrichment.node_summaries import ASKED, ENOUGH_S, SummaryDrafts
 from syncd.graph.node_request import NewNode
 from syncd.settings.settings import EnrichSettings
 from tests.support.fakes import FakeChat, fake_embedder
@@ -88,7 +88,7 @@ def test_an_endpoint_never_sees_a_secret(remote, chat):
 
 def test_an_endpoint_that_is_slow_is_asked_no_more_after_a_while(remote, chat):
     time = 0.0
-    asking = Asking(remote.app.opened.enricher, {}, "Captures", clock=lambda: time)
+    asking = SummaryDrafts(remote.app.opened.enricher, {}, "Captures", clock=lambda: time)
     one, other, *_ = vertices()
     assert asking(one, ["A fact of it"]) == "The endpoint says it."
     time = ENOUGH_S + 1

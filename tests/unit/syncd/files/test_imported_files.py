@@ -5,16 +5,16 @@ from __future__ import annotations
 from index.model import Stat
 from syncd.files.imported_files import ImportedFiles, documents_of, same
 from syncd.state.ledger import Ledger
-from syncd.vault.vault import Sum
+from syncd.vault.vault import FileDigest
 
 
 def test_what_was_read_is_known_again(tmp_path):
     tmp_path.chmod(0o700)
     ledger = Ledger.open(tmp_path / "ledger.db")
     handled = ImportedFiles(ledger)
-    handled.put("a.pdf", Sum("d1", Stat(1, 2, 3)), "x")
-    handled.put("b.pdf", Sum("d2", Stat(4, 5, 6)), "")
-    handled.put("a.pdf", Sum("d3", Stat(7, 8, 9)), "x")
+    handled.put("a.pdf", FileDigest("d1", Stat(1, 2, 3)), "x")
+    handled.put("b.pdf", FileDigest("d2", Stat(4, 5, 6)), "")
+    handled.put("a.pdf", FileDigest("d3", Stat(7, 8, 9)), "x")
     again = ImportedFiles(ledger)
     assert sorted(again.paths()) == sorted(handled.paths()) == ["a.pdf", "b.pdf"]
     assert (documents_of(ledger, "d3"), documents_of(ledger, "d1")) == ([("a.pdf", "x")], [])

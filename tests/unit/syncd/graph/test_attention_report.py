@@ -13,7 +13,7 @@ from index.search.vector_similarity import Matrix
 from index.text.key_terms import Reader
 from index.text.summary_draft import LONGEST, draft
 from syncd.graph import attention_report
-from syncd.graph.attention_report import Pending, pending
+from syncd.graph.attention_report import UnsummarizedNode, pending
 from syncd.graph.missing_relations import quoted
 from tests.support import sample_entities
 from tests.support.example_counts import examples
@@ -77,11 +77,11 @@ def test_pending_tells_what_there_is_to_summarise_most_first():
         entity("E", created_at=5)[0],
     ]
     assert pending(nodes) == [
-        Pending("C", "thing", 2, 9, 8),
-        Pending("D", "thing", 1, 7, None),
-        Pending("A", "thing", 1, 5, None),
-        Pending("B", "thing", 1, 5, None),
-        Pending("E", "thing", 0, None, None),
+        UnsummarizedNode("C", "thing", 2, 9, 8),
+        UnsummarizedNode("D", "thing", 1, 7, None),
+        UnsummarizedNode("A", "thing", 1, 5, None),
+        UnsummarizedNode("B", "thing", 1, 5, None),
+        UnsummarizedNode("E", "thing", 0, None, None),
     ]
 
 

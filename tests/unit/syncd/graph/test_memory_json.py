@@ -245,7 +245,9 @@ def brought(world, text, workspace="default", *, dry_run=False):
     """What became of a file."""
     source = io.BytesIO(text.encode())
     given = {"workspace": workspace, "dry_run": dry_run}
-    return memory_json_reader.brought(source, memory_json_reader.surveyed(source), asking(world), lambda _: None, given)
+    return memory_json_reader.brought(
+        source, memory_json_reader.file_summary(source), asking(world), lambda _: None, given
+    )
 
 
 def exported(world, workspace="default"):
@@ -389,7 +391,7 @@ def test_no_more_than_a_part_of_a_file_is_held(tmp_path):
     parts = []
     with file.open("rb") as source:
         tracemalloc.start()
-        told = memory_json_reader.surveyed(source)
+        told = memory_json_reader.file_summary(source)
         memory_json_reader.brought(
             source,
             told,

@@ -14,7 +14,7 @@ from index.encoders.settings import Bundled
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.model import Stat
 from index.observations.perspectives import DEFAULTS, MOST, Perspective, asked, checked, mark, stated
-from index.observations.similarity_baseline import SENTENCES, Scale
+from index.observations.similarity_baseline import SENTENCES, SimilarityBaselines
 from index.scope.index import Index
 from index.scope.prepared_document import fingerprint
 from index.text.chunking import Sizes
@@ -332,7 +332,7 @@ def test_paraphrases_find_their_observation_under_the_defaults(real):
 def test_no_prompt_wins_by_its_length(real):
     looks = (*DEFAULTS, Perspective("wordy", "what is to be known of all this, in every detail and at great length:"))
     there = {one.name: 0 for one in looks}
-    for _, _, added in Scale().points("who looks after the billing system", looks, real._embedder):
+    for _, _, added in SimilarityBaselines().points("who looks after the billing system", looks, real._embedder):
         assert added < 0.9
     other = replace_looks(real, looks)
     for query in ASKED:

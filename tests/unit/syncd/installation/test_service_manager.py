@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
-from syncd.installation.service_manager import Launchd, Systemd, Wish, command, keeper, settle
+from syncd.installation.service_manager import Launchd, ServiceSpec, Systemd, command, keeper, settle
 from syncd.settings.settings import load
 from tests.support.daemon_process import Failed, Memex
 
@@ -27,7 +27,7 @@ def memex(tmp_path):
 
 
 def wish(vault="/v"):
-    return Wish(["/bin/memex", "serve", "--vault", vault], Path(vault), Path("/s"))
+    return ServiceSpec(["/bin/memex", "serve", "--vault", vault], Path(vault), Path("/s"))
 
 
 def put(folder, name, script):

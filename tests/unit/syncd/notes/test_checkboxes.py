@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.notes.checkboxes import Outcome, answers, boxes, item, settled
+from syncd.notes.checkboxes import ProposalOutcome, answers, boxes, item, settled
 from tests.support.example_counts import examples
 
 A, B, C = "00112233445566aa", "0011223344556600", "ffffffffffffffff"
@@ -68,7 +68,11 @@ def test_what_was_done_is_told_in_its_line_and_can_not_be_ticked_again():
     text = f"# R\r\n- [x] a ^p-{A}\r\n\t- [X] b ^p-{B} mine\r\n- [ ] c ^p-{C}\r\n"
     told = settled(
         text,
-        {A: Outcome(True, "archived [[X]]"), B: Outcome(False, "changed"), C: Outcome(False, "changed")},
+        {
+            A: ProposalOutcome(True, "archived [[X]]"),
+            B: ProposalOutcome(False, "changed"),
+            C: ProposalOutcome(False, "changed"),
+        },
         "2026-11-21",
     )
     assert told == (
@@ -76,11 +80,13 @@ def test_what_was_done_is_told_in_its_line_and_can_not_be_ticked_again():
         f"\t- [-] b – changed ❌ 2026-11-21 mine\r\n- [ ] c ^p-{C}\r\n"
     )
     assert answers([told]) == {}
-    assert settled(told, {A: Outcome(True, "x")}, "2026-11-22") == told
+    assert settled(told, {A: ProposalOutcome(True, "x")}, "2026-11-22") == told
 
 
 def test_a_box_is_told_as_done_that_was_ticked_in_another_note():
-    assert settled(f"- [ ] a ^p-{A}", {A: Outcome(True, "done")}, "2026-11-21") == "- [x] a – done ✅ 2026-11-21"
+    assert (
+        settled(f"- [ ] a ^p-{A}", {A: ProposalOutcome(True, "done")}, "2026-11-21") == "- [x] a – done ✅ 2026-11-21"
+    )
 
 
 noise = st.lists(
@@ -107,7 +113,7 @@ def test_whatever_stands_around_them_the_ticked_boxes_are_those_that_count(order
     text = end.join(lines)
     wanted = {key: "dismissed" if mark == "-" else "accepted" for key, mark in marks.items() if mark in "xX-"}
     assert answers([text]) == wanted
-    told = settled(text, {A: Outcome(True, "done")}, "2026-11-21")
+    told = settled(text, {A: ProposalOutcome(True, "done")}, "2026-11-21")
     before, after = text.split(f"- [{marks[A]}] do it ^p-{A}")
     assert told == f"{before}- [x] do it – done ✅ 2026-11-21{after}"
     assert answers([told]) == {key: answer for key, answer in wanted.items() if key != A}
@@ -116,4 +122,4 @@ def test_whatever_stands_around_them_the_ticked_boxes_are_those_that_count(order
 @given(st.text())
 def test_no_text_is_too_odd_to_be_read(text):
     assert settled(text, {}, "2026-11-21") == text
-    assert settled(f"{text}\n- [x] ^p-{A}", {C: Outcome(True, "x")}, "2026-11-21").startswith(text)
+    assert settled(f"{text}\n- [x] ^p-{A}", {C: ProposalOutcome(True, "x")}, "2026-11-21").startswith(text)

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from syncd.promotion.link_updates import Walk, relinking
+from syncd.promotion.link_updates import MoveSeries, relinking
 from syncd.vault.vault import Vault
 
 
@@ -151,7 +151,7 @@ def test_a_step_of_a_walk_is_what_would_be_said_of_it_alone(filled, tmp_path, se
 
     vault = filled(**{path: " ".join(link(path) for _ in range(4)) + "\n" for path in paths})
     moves = {old: f"new/{number}/{old.rpartition('/')[2]}" for number, old in enumerate(chance.sample(paths, 4))}
-    walk = Walk(vault, moves)
+    walk = MoveSeries(vault, moves)
     for old, new in moves.items():
         text = (tmp_path / old).read_bytes().replace(b"\n", b" edited\n")
         walk.step({old: f"{new}.md"}, {old: text})  # which comes to nothing

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from syncd.promotion.marked_captures import Defect, Later, Planned, _Batch
-from syncd.promotion.plan import Taken
+from syncd.promotion.marked_captures import Defect, ReadyCapture, UndecidedCapture, _Batch
+from syncd.promotion.plan import TakenDestination
 from syncd.promotion.promoted_note import DEFECT, Problem
 
 RECORD = SimpleNamespace(path="Captures/a.md")
@@ -26,7 +26,7 @@ def facts(batch):
     ("result", "told"),
     [
         pytest.param(
-            Planned(PLAN),
+            ReadyCapture(PLAN),
             {
                 "plans": [PLAN],
                 "spoken": {"notes": "Notes", "notes/wide": "Notes/Wide", "notes/wide/a.md": "Notes/Wide/A.md"},
@@ -34,12 +34,12 @@ def facts(batch):
             id="planned",
         ),
         pytest.param(
-            Taken("A.md"),
+            TakenDestination("A.md"),
             {"taken": [(RECORD, "A.md")], "problems": {RECORD.path: "A.md is there already, and is not overwritten"}},
             id="taken",
         ),
         pytest.param(Problem("no folder"), {"problems": {RECORD.path: "no folder"}}, id="a problem"),
-        pytest.param(Later(), {"again": True, "unsure": True}, id="later"),
+        pytest.param(UndecidedCapture(), {"again": True, "unsure": True}, id="later"),
         pytest.param(Defect(), {"problems": {RECORD.path: DEFECT}, "unsure": True}, id="a mistake of ours"),
         pytest.param(None, {}, id="nothing to do"),
     ],

@@ -14,7 +14,7 @@ from syncd.notes.front_matter import FrontmatterError, decode, encode, propertie
 from syncd.promotion.promoted_note import (
     INBOX_ONLY,
     Problem,
-    Rule,
+    PromotionRule,
     checked_folder,
     goal,
     names,
@@ -180,7 +180,11 @@ def test_folders_as_people_write_them():
     assert spelled("new", ["Projects"]) == "new"
 
 
-RULES = [Rule("Search", tag="search", source="codex"), Rule("Tagged", tag="#A", name="{date} {title}"), Rule("All")]
+RULES = [
+    PromotionRule("Search", tag="search", source="codex"),
+    PromotionRule("Tagged", tag="#A", name="{date} {title}"),
+    PromotionRule("All"),
+]
 
 
 @pytest.mark.parametrize(
@@ -194,8 +198,8 @@ RULES = [Rule("Search", tag="search", source="codex"), Rule("Tagged", tag="#A", 
         pytest.param("suggested_folder: Guess", None, RULES, ("All", "X", "rule"), id="a rule before a suggestion"),
         pytest.param("suggested_folder: Guess", None, RULES[:2], ("Guess", "X", "suggestion"), id="a suggestion"),
         pytest.param("x: 1", None, (), ("Notes", "X", "setting"), id="the setting"),
-        pytest.param("collection: memory", None, [Rule("M", collection="Memory")], ("M", "X", "rule"), id="a collection"),
-        pytest.param("x: 1", None, [Rule("W", workspace="work")], ("Notes", "X", "setting"), id="another workspace"),
+        pytest.param("collection: memory", None, [PromotionRule("M", collection="Memory")], ("M", "X", "rule"), id="a collection"),
+        pytest.param("x: 1", None, [PromotionRule("W", workspace="work")], ("Notes", "X", "setting"), id="another workspace"),
     ],
 )  # fmt: skip
 def test_where_a_capture_goes(front, to, rules, found):
@@ -258,4 +262,4 @@ def test_what_does_not_stay():
 )
 def test_a_rule_that_can_not_be_is_refused(given):
     with pytest.raises(ValueError, match=r"folder|name"):
-        Rule(**given)
+        PromotionRule(**given)

@@ -6,8 +6,8 @@ import pytest
 
 from index.errors import Conflict, NotFound
 from syncd.notes.front_matter import properties, split
-from syncd.promotion.plan import Taken
-from syncd.promotion.promoted_note import Problem, Rule
+from syncd.promotion.plan import TakenDestination
+from syncd.promotion.promoted_note import Problem, PromotionRule
 from syncd.settings.automation import PromoteSettings
 from tests.support.promotion_vault import capture, consistent, files, promotions
 from tests.support.world import World, promote
@@ -75,7 +75,7 @@ def test_a_note_that_was_moved_since_is_found_by_its_id(world):
 
 def test_nothing_at_the_destination_is_overwritten(world):
     world.write("Birds/heron.md", "mine\n")  # not even indexed, and spelled otherwise
-    with pytest.raises(Taken, match=r"Birds/heron\.md"):
+    with pytest.raises(TakenDestination, match=r"Birds/heron\.md"):
         promote(world, "c1", to="birds")
     assert (world.vault / "Birds/heron.md").read_text() == "mine\n"
     assert (world.vault / "Captures/default/Heron.md").read_text() == capture()
@@ -173,7 +173,7 @@ def test_a_stored_file_that_another_note_needs_stays(world):
 
 
 def test_rules_and_names_are_the_owners(tmp_path):
-    own = PromoteSettings(folder="Inbox/Sorted", name="{date} {title}", rules=(Rule("Birds", tag="herons"),))
+    own = PromoteSettings(folder="Inbox/Sorted", name="{date} {title}", rules=(PromotionRule("Birds", tag="herons"),))
     world = World(tmp_path, promote=own)
     world.write("Captures/default/Heron.md", capture())
     world.write("Captures/default/Other.md", capture().replace("c1", "c2").replace("herons", "ducks"))

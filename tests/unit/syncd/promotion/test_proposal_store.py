@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from index.errors import Conflict, NotFound, Unavailable
-from syncd.notes.checkboxes import Outcome
+from syncd.notes.checkboxes import ProposalOutcome
 from syncd.promotion.proposal_store import GONE, Proposal, Proposals
 from syncd.state.ledger import Ledger
 
@@ -49,7 +49,7 @@ def test_what_is_accepted_is_carried_out_once(proposals):
     assert proposals.answered({MERGE.key: "accepted", "f" * 16: "accepted"}) == [MERGE.key]
     assert proposals.answered({MERGE.key: "accepted"}) == []
     assert proposals.answered({MERGE.key: "dismissed"}) == [], "it is under way"
-    assert proposals.carry() == {MERGE.key: Outcome(True, "did 1")}
+    assert proposals.carry() == {MERGE.key: ProposalOutcome(True, "did 1")}
     assert proposals.carry() == {}
     assert done.given == [{"keep": "1", "digest": "d1", "key": MERGE.key}]
     assert proposals.offer([MERGE, RELATE]) == [RELATE.key], "nor is it proposed again"
@@ -69,7 +69,7 @@ def test_what_is_not_found_any_more_is_stale_and_may_come_back(proposals):
     proposals.placed([MERGE.key, RELATE.key], "Captures/Reports/a.md")
     proposals.withdraw(["merge"], [])
     assert proposals.answered({MERGE.key: "accepted"}) == []
-    assert proposals.outcomes() == {MERGE.key: Outcome(False, GONE)}
+    assert proposals.outcomes() == {MERGE.key: ProposalOutcome(False, GONE)}
     assert proposals.unplaced([MERGE.key, RELATE.key]) == []
     assert proposals.offer([MERGE]) == [MERGE.key]
     assert proposals.unplaced([MERGE.key, RELATE.key]) == [MERGE.key], "it is shown anew"
@@ -81,7 +81,7 @@ def test_what_no_longer_fits_is_stale_and_told(proposals, error):
     proposals.on("merge", Doing(error))
     proposals.offer([MERGE])
     proposals.answered({MERGE.key: "accepted"})
-    assert proposals.carry() == {MERGE.key: Outcome(False, error.message)}
+    assert proposals.carry() == {MERGE.key: ProposalOutcome(False, error.message)}
     assert proposals.carry() == {}
     assert proposals.counts()["stale"] == 1
 
@@ -94,9 +94,9 @@ def test_what_can_not_be_done_just_now_is_done_later_and_delays_no_other(proposa
     proposals.on("relate", lambda _: "related")
     proposals.offer([MERGE, RELATE])
     proposals.answered({MERGE.key: "accepted", RELATE.key: "accepted"})
-    assert proposals.carry() == {RELATE.key: Outcome(True, "related")}
+    assert proposals.carry() == {RELATE.key: ProposalOutcome(True, "related")}
     assert proposals.problem
-    assert proposals.carry() == {MERGE.key: Outcome(True, "did 1")}
+    assert proposals.carry() == {MERGE.key: ProposalOutcome(True, "did 1")}
     assert proposals.problem == ""
 
 

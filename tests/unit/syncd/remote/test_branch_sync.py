@@ -13,7 +13,7 @@ import pytest
 from index.errors import Conflict
 from syncd.git.repository import Repository
 from syncd.git.repository_state import UNWELL
-from syncd.remote.branch_sync import Outcome, RemoteSync
+from syncd.remote.branch_sync import RemoteSync, SyncOutcome
 from syncd.settings.automation import GitSettings
 from tests.support.git_states import CASES, only_command, run, with_remote
 
@@ -26,12 +26,12 @@ pytestmark = [
 def test_what_the_remote_has_is_taken_by_moving_on(device):
     device.there("new ü.md", "from afar\n")
     device.there("n.md", "two\n")
-    assert device.remote.sync() == Outcome(took=2, files=2)
+    assert device.remote.sync() == SyncOutcome(took=2, files=2)
     assert (device.text("new ü.md"), device.text("n.md")) == ("from afar\n", "two\n")
     assert device.head() == device.head(device.bare, "main")
     assert run(device.vault, "status", "--porcelain") == ""
     assert device.calls == ["moved"]
-    assert device.remote.sync() == Outcome()
+    assert device.remote.sync() == SyncOutcome()
 
 
 def test_what_the_remote_has_not_is_sent_and_nothing_else(device):
@@ -40,7 +40,7 @@ def test_what_the_remote_has_not_is_sent_and_nothing_else(device):
     run(device.vault, "config", "push.followTags", "true")
     run(device.vault, "config", "remote.origin.push", "+refs/heads/*:refs/heads/*")
     device.here("a.md", "a\n")
-    assert device.remote.push() == Outcome(sent=1)
+    assert device.remote.push() == SyncOutcome(sent=1)
     assert device.head() == device.head(device.bare, "main")
     assert run(device.bare, "for-each-ref", "--format=%(refname)") == "refs/heads/main"
     assert run(device.vault, "rev-list", "--count", "@{upstream}..HEAD") == "0"
@@ -49,7 +49,7 @@ def test_what_the_remote_has_not_is_sent_and_nothing_else(device):
 def test_both_sides_are_merged_in_memory_with_a_trailer_and_sent(device):
     device.there("theirs.md", "theirs\n")
     device.here("ours.md", "ours\n")
-    assert device.remote.sync() == Outcome(took=1, files=1, merged=True, sent=2)
+    assert device.remote.sync() == SyncOutcome(took=1, files=1, merged=True, sent=2)
     assert (device.text("theirs.md"), device.text("ours.md")) == ("theirs\n", "ours\n")
     assert run(device.vault, "log", "-1", "--format=%(trailers:key=Memex-Tool,valueonly)") == "pull"
     assert run(device.vault, "rev-list", "--count", "--min-parents=2", "HEAD") == "1"
@@ -72,7 +72,7 @@ def test_what_an_agent_wrote_in_that_moment_is_committed_and_merged(device):
         return 1
 
     device.remote._flush = flush
-    assert device.remote.sync() == Outcome(took=1, files=1, merged=True, sent=2)
+    assert device.remote.sync() == SyncOutcome(took=1, files=1, merged=True, sent=2)
     assert (device.text("theirs.md"), device.text("ours.md")) == ("theirs\n", "an agent's\n")
 
 
@@ -103,7 +103,7 @@ def test_a_branch_that_the_remote_has_no_more_is_told_and_not_made_again(device,
     assert run(device.bare, "for-each-ref", "--format=%(refname)") == "refs/heads/trunk"
     subprocess.run(["sh", "-c", only_command(told.value.message)], check=True, capture_output=True)
     assert device.head(device.bare, "main") == device.head()
-    assert device.remote.sync() == Outcome()
+    assert device.remote.sync() == SyncOutcome()
 
 
 def test_an_empty_remote_is_told_with_the_command_that_begins_it(device):
@@ -112,13 +112,13 @@ def test_an_empty_remote_is_told_with_the_command_that_begins_it(device):
     with pytest.raises(Conflict) as told:
         device.remote.sync()
     subprocess.run(["sh", "-c", only_command(told.value.message)], check=True, capture_output=True)
-    assert device.remote.sync() == Outcome()
+    assert device.remote.sync() == SyncOutcome()
 
 
 def test_a_push_that_somebody_else_was_faster_with_is_merged_and_sent_again(device):
     device.here("ours.md", "ours\n")
     device.there("theirs.md", "theirs\n")
-    assert device.remote.push() == Outcome(took=1, files=1, merged=True, sent=2)
+    assert device.remote.push() == SyncOutcome(took=1, files=1, merged=True, sent=2)
     assert device.head() == device.head(device.bare, "main")
     assert "theirs.md" in device.files()
 
@@ -133,7 +133,7 @@ def test_two_pushes_at_the_same_moment_both_arrive(device):
     )
     faster.chmod(0o755)
     device.here("ours.md", "ours\n")
-    assert device.remote.push() == Outcome(took=1, files=1, merged=True, sent=2)
+    assert device.remote.push() == SyncOutcome(took=1, files=1, merged=True, sent=2)
     assert device.head() == device.head(device.bare, "main")
 
 
@@ -179,7 +179,7 @@ def test_a_history_that_was_rewritten_is_not_merged_back(device):
     subprocess.run(["sh", "-c", only_command(told.value.message)], check=True, capture_output=True)
     assert device.files() == {path: raw for path, raw in before.items() if path != "secret.md"}
     device.there("theirs.md", "theirs\n")
-    assert device.remote.sync() == Outcome(took=1, files=1, merged=True, sent=2)
+    assert device.remote.sync() == SyncOutcome(took=1, files=1, merged=True, sent=2)
     assert run(device.bare, "log", "--format=%s", "--", "secret.md") == ""
     assert run(device.vault, "for-each-ref", "refs/memex") == ""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import Unavailable
-from syncd.remote.branch_sync import UNREACHED, Outcome
+from syncd.remote.branch_sync import UNREACHED, SyncOutcome
 from tests.support.git_states import run
 from tests.support.remote_vault import SECRET, SyncedDevice
 from tests.support.world import until
@@ -74,7 +74,7 @@ def test_a_remote_that_fails_costs_its_time_and_no_more(tmp_path, how):
     assert device.files() == before
     assert device.remote.unwell == UNREACHED
     transport(device, SERVES)
-    assert device.made(timeout_s=60.0).sync() == Outcome(took=1, files=1, merged=True, sent=2)
+    assert device.made(timeout_s=60.0).sync() == SyncOutcome(took=1, files=1, merged=True, sent=2)
     device.close()
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from syncd.git.repository import Repository
 from syncd.remote import fast_forward as module
-from syncd.remote.fast_forward import JOURNAL, Step, finish, forward
+from syncd.remote.fast_forward import JOURNAL, ForwardStep, finish, forward
 from tests.support.git_states import run
 
 pytestmark = pytest.mark.skipif(
@@ -73,7 +73,7 @@ class Tree:
         run(self.root, "commit", "-qm", "x")
 
     def forward(self):
-        forward(self.repo, self.state, Step.of(self.repo, "refs/heads/main", self.old, self.new))
+        forward(self.repo, self.state, ForwardStep.of(self.repo, "refs/heads/main", self.old, self.new))
 
     def files(self):
         return {
@@ -160,7 +160,7 @@ def every(tmp_path, monkeypatch, killed, call, numbers, *, edits=False):
             killed(call, 0)
             try:
                 tree.forward()
-            except module.Blocked as blocked:
+            except module.UncommittedChanges as blocked:
                 assert set(blocked.paths) <= set(edited), number
                 assert {path: (tree.root / path).read_bytes() for path in edited} == edited
                 continue

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.model import Kin, Record
+from index.model import Record, SimilarDocument
 from syncd.review.suggestions import (
     STAYS,
     SURE,
     Scored,
     Similar,
-    Subject,
     Suggestions,
+    SuggestionSubject,
     habits,
     properties,
     resemblance,
@@ -35,7 +35,7 @@ def told(path, tags=(), aliases=(), template=False, title=None):
 
 
 def near(path, value, tags=()):
-    return Kin(record(path, tags=tags), value, 0.0)
+    return SimilarDocument(record(path, tags=tags), value, 0.0)
 
 
 NOTES = [
@@ -48,7 +48,7 @@ NOTES = [
 
 
 def subject(title="Untitled", tags=(), text="", linked=()):
-    return Subject(title, tags, text, linked)
+    return SuggestionSubject(title, tags, text, linked)
 
 
 def test_a_folder_is_the_one_of_the_nearest_notes():

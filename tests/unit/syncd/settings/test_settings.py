@@ -8,7 +8,7 @@ import pytest
 
 from index.encoders.settings import Bundled, Local
 from index.errors import InvalidArgument
-from syncd.settings.settings import FIELDS, SECTIONS, Named, Settings, known, load, state_and_vault
+from syncd.settings.settings import FIELDS, SECTIONS, NamedFolder, Settings, known, load, state_and_vault
 from syncd.state.folder import default_state
 
 
@@ -118,9 +118,13 @@ def test_a_state_folder_that_is_named_brings_its_vault_along(home, tmp_path):
 
 
 A, B = Path("/a"), Path("/b")
-FILE_A, FLAG_A, FLAG_B = Named(A, "file", True), Named(A, "--vault", False), Named(B, "--vault", False)
-FILE_S, FLAG_S = Named(Path("/s"), "file", True), Named(Path("/s"), "--state", False)
-BROUGHT = Named(B, "/s", False)
+FILE_A, FLAG_A, FLAG_B = (
+    NamedFolder(A, "file", True),
+    NamedFolder(A, "--vault", False),
+    NamedFolder(B, "--vault", False),
+)
+FILE_S, FLAG_S = NamedFolder(Path("/s"), "file", True), NamedFolder(Path("/s"), "--state", False)
+BROUGHT = NamedFolder(B, "/s", False)
 
 
 @pytest.mark.parametrize(

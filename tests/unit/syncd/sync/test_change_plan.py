@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from index.document_ids import path_id
 from index.model import Entry, Stat
-from syncd.sync.change_plan import Added, Modified, Moved, Plan, Removed, Seen, brake, plan, survey
+from syncd.sync.change_plan import Added, Modified, Moved, Plan, ReadFile, Removed, brake, compare_stats, plan
 from syncd.vault.path_rules import below
 
 
@@ -21,7 +21,7 @@ def entry(path, digest="d", *, own=None, ino=1, embedded=True):
 
 
 def seen(digest="d", *, claims=None, ino=1):
-    return Seen(digest, claims, stat(ino))
+    return ReadFile(digest, claims, stat(ino))
 
 
 def manifest(*entries):
@@ -47,13 +47,13 @@ SURVEYS = [
 
 @pytest.mark.parametrize(("files", "known", "under", "expected"), SURVEYS)
 def test_a_survey_tells_by_stat_what_to_read_and_what_is_missing(files, known, under, expected):
-    found = survey(files, manifest(*known), under=under)
+    found = compare_stats(files, manifest(*known), under=under)
     assert (found.suspects, found.missing, found.unchanged) == expected
 
 
 def test_a_note_without_vectors_waits_until_an_encoder_is_ready():
     known = manifest(entry("a", embedded=False))
-    assert survey({"a": stat()}, known, embedded=False).suspects == []
+    assert compare_stats({"a": stat()}, known, embedded=False).suspects == []
     assert plan({"a": seen()}, [], known, embedded=False).changes == []
     assert plan({"a": seen()}, [], known).changes == [Modified("a")]
 
@@ -161,7 +161,7 @@ def test_a_mass_removal_is_held(missing, known, held):
 paths = st.sampled_from(["a", "b", "c", "x/a", "x/b", "y/a", "y/z/a", "xa"])
 digests = st.sampled_from(["d", "e", "f"])
 files = st.dictionaries(
-    paths, st.builds(Seen, digests, st.sampled_from([None, "1", "2"]), st.builds(stat, st.integers(1, 3)))
+    paths, st.builds(ReadFile, digests, st.sampled_from([None, "1", "2"]), st.builds(stat, st.integers(1, 3)))
 )
 known = st.dictionaries(paths, st.tuples(digests, st.sampled_from([None, "1", "2"]), st.integers(1, 3), st.booleans()))
 
@@ -192,9 +192,9 @@ def apply(made, now, before):
 @given(files, known)
 def test_the_changes_applied_to_the_manifest_give_the_listing(now, table):
     before = entries(table)
-    found = survey({path: item.stat for path, item in now.items()}, before)
+    found = compare_stats({path: item.stat for path, item in now.items()}, before)
     # the stat is trusted for what is not a suspect, so such a file must hold what it held
-    now = now | {p: Seen(before[p].digest, None, before[p].stat) for p in now if p not in found.suspects}
+    now = now | {p: ReadFile(before[p].digest, None, before[p].stat) for p in now if p not in found.suspects}
     made = plan({path: now[path] for path in found.suspects}, found.missing, before)
     assert apply(made, now, before) == {path: item.digest for path, item in now.items()}
     assert found.unchanged + made.unchanged + sum(not isinstance(c, Removed) for c in made.changes) == len(now)
@@ -203,7 +203,7 @@ def test_the_changes_applied_to_the_manifest_give_the_listing(now, table):
 @given(files, known, st.sets(st.sampled_from(["a", "x", "x/a", "y", "y/z", "q"])))
 def test_a_survey_of_some_folders_changes_nothing_elsewhere(now, table, under):
     before = entries(table)
-    found = survey({path: item.stat for path, item in now.items()}, before, under=under)
+    found = compare_stats({path: item.stat for path, item in now.items()}, before, under=under)
     made = plan({path: now[path] for path in found.suspects}, found.missing, before)
     after = apply(made, now, before)
     outside = {path: item.digest for path, item in before.items() if not below(path, under)}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.sync.debounce import Burst, heard, settle, wake
+from syncd.sync.debounce import EventBurst, heard, settle, wake
 
 QUIET, PATIENCE = 0.4, 2.0
 
@@ -14,10 +14,10 @@ QUIET, PATIENCE = 0.4, 2.0
 @pytest.mark.parametrize(
     ("burst", "now", "ready"),
     [
-        pytest.param(Burst(0, 0), 0.25, False, id="still warm"),
-        pytest.param(Burst(0, 0), 0.4, True, id="quiet long enough"),
-        pytest.param(Burst(0, 1.0), 1.3, False, id="heard of again"),
-        pytest.param(Burst(0, 1.9), 2.0, True, id="never quiet, but waited its time"),
+        pytest.param(EventBurst(0, 0), 0.25, False, id="still warm"),
+        pytest.param(EventBurst(0, 0), 0.4, True, id="quiet long enough"),
+        pytest.param(EventBurst(0, 1.0), 1.3, False, id="heard of again"),
+        pytest.param(EventBurst(0, 1.9), 2.0, True, id="never quiet, but waited its time"),
     ],
 )
 def test_a_path_settles_once_it_is_quiet(burst, now, ready):
@@ -27,7 +27,7 @@ def test_a_path_settles_once_it_is_quiet(burst, now, ready):
 
 def test_a_known_burst_keeps_its_beginning():
     pending = heard(heard({}, ["a", "b"], 1.0), ["b", "c"], 1.5)
-    assert pending == {"a": Burst(1.0, 1.0), "b": Burst(1.0, 1.5), "c": Burst(1.5, 1.5)}
+    assert pending == {"a": EventBurst(1.0, 1.0), "b": EventBurst(1.0, 1.5), "c": EventBurst(1.5, 1.5)}
 
 
 def test_ready_paths_are_sorted():
@@ -39,7 +39,7 @@ def test_nothing_pending_wakes_nobody():
     assert wake({}, quiet=QUIET, patience=PATIENCE) is None
 
 
-bursts = st.tuples(st.floats(0, 100), st.floats(0, 10)).map(lambda t: Burst(t[0], t[0] + t[1]))
+bursts = st.tuples(st.floats(0, 100), st.floats(0, 10)).map(lambda t: EventBurst(t[0], t[0] + t[1]))
 pendings = st.dictionaries(st.text(max_size=3), bursts, max_size=8)
 
 

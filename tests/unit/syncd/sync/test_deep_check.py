@@ -15,7 +15,7 @@ from index.errors import InvalidArgument
 from index.storage.chunk_rows import Row
 from syncd.indexes.index_builds import IndexBuilds
 from syncd.sync import deep_check
-from syncd.sync.deep_check import DAY_S, FIRST_S, Checked, DeepCheck
+from syncd.sync.deep_check import DAY_S, FIRST_S, CheckResult, DeepCheck
 from tests.support.world import World, until
 
 DAY_MS = int(DAY_S * 1000)
@@ -128,7 +128,7 @@ def test_a_check_that_is_stopped_or_loses_the_vault_is_not_remembered(world, mon
             world.vault.rename(world.vault.with_name("aside"))
 
     assert deep.run(GO, lose).checked == 5
-    assert deep.last == Checked()
+    assert deep.last == CheckResult()
     world.vault.with_name("aside").rename(world.vault)
     monkeypatch.setattr(deep_check, "REST", 1e6)
     done, stopping = [], threading.Event()
@@ -139,7 +139,7 @@ def test_a_check_that_is_stopped_or_loses_the_vault_is_not_remembered(world, mon
     running.join(60)
     assert done
     assert done[0].checked < 31
-    assert deep.last == Checked()
+    assert deep.last == CheckResult()
 
 
 def test_the_daemon_stops_while_one_is_under_way(world, monkeypatch):
@@ -179,7 +179,7 @@ def test_a_torn_memory_of_the_last_one_is_none(world, text):
     file = world.state / "deep_check.json"
     file.write_bytes(text.encode("utf-8", "surrogateescape"))
     world.reopen()
-    assert world.app.opened.check.last == Checked()
+    assert world.app.opened.check.last == CheckResult()
     world.app.opened.check.run(GO)
     assert json.loads(file.read_text())["checked"] == 31
 

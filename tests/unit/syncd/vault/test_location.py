@@ -2,7 +2,7 @@
 
 import pytest
 
-from syncd.vault.location import VAULT, Place, place
+from syncd.vault.location import VAULT, NoteLocation, place
 
 
 @pytest.mark.parametrize(
@@ -15,17 +15,23 @@ from syncd.vault.location import VAULT, Place, place
         pytest.param("Captures/Archive/default/Old.md", VAULT, id="what was set aside is for people"),
         pytest.param("captures/default/a.md", VAULT, id="the inbox's name is exact"),
         pytest.param("Other/Captures/default/a.md", VAULT, id="an inbox elsewhere is none"),
-        pytest.param("Captures/default/a.md", Place("captures", "default", "default", "note"), id="top level"),
-        pytest.param("Captures/work/alpha/a.md", Place("captures", "work", "alpha", "note"), id="a namespace"),
-        pytest.param("Captures/work/a/b/c.md", Place("captures", "work", "a/b", "note"), id="a deeper namespace"),
-        pytest.param("Captures/work/Entities/Ada.md", Place("captures", "work", "default", "entity"), id="a node"),
-        pytest.param("Captures/work/alpha/Files/r.pdf.md", Place("captures", "work", "alpha", "file"), id="a file"),
+        pytest.param("Captures/default/a.md", NoteLocation("captures", "default", "default", "note"), id="top level"),
+        pytest.param("Captures/work/alpha/a.md", NoteLocation("captures", "work", "alpha", "note"), id="a namespace"),
+        pytest.param(
+            "Captures/work/a/b/c.md", NoteLocation("captures", "work", "a/b", "note"), id="a deeper namespace"
+        ),
+        pytest.param(
+            "Captures/work/Entities/Ada.md", NoteLocation("captures", "work", "default", "entity"), id="a node"
+        ),
+        pytest.param(
+            "Captures/work/alpha/Files/r.pdf.md", NoteLocation("captures", "work", "alpha", "file"), id="a file"
+        ),
     ],
 )
-def test_a_path_says_where_it_stands(path: str, expected: Place):
+def test_a_path_says_where_it_stands(path: str, expected: NoteLocation):
     assert place(path) == expected
 
 
 def test_the_inbox_may_be_a_folder_of_a_folder():
-    assert place("Agents/Inbox/work/a.md", "Agents/Inbox") == Place("captures", "work", "default", "note")
+    assert place("Agents/Inbox/work/a.md", "Agents/Inbox") == NoteLocation("captures", "work", "default", "note")
     assert place("Agents/work/a.md", "Agents/Inbox") == VAULT

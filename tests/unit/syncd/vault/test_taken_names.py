@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from index.names import fold
-from syncd.vault.taken_names import Beside
+from syncd.vault.taken_names import OtherFileNames
 from syncd.vault.vault import Vault
 
 
@@ -24,7 +24,7 @@ def root(tmp_path):
 @pytest.fixture
 def beside(root):
     vault = Vault(root)
-    yield Beside(vault)
+    yield OtherFileNames(vault)
     vault.close()
 
 

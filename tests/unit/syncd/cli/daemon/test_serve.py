@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from syncd.cli.daemon.serve import ONE_STOP_S, Stopping
+from syncd.cli.daemon.serve import ONE_STOP_S, SignalStop
 
 
 class Clock:
@@ -21,7 +21,7 @@ class Clock:
 
 def stopping(drain_s=30.0):
     told, clock = [], Clock()
-    made = Stopping(lambda: told.append("begun"), lambda: told.append("gave up"), drain_s=drain_s, clock=clock)
+    made = SignalStop(lambda: told.append("begun"), lambda: told.append("gave up"), drain_s=drain_s, clock=clock)
     return made, told, clock
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from syncd.cli.doctor.doctor import examine
 from syncd.cli.doctor.service_checks import SERVICE_CHECKS
-from syncd.installation.service_manager import Systemd, Wish, command
+from syncd.installation.service_manager import ServiceSpec, Systemd, command
 from tests.support.clinic import only
 
 
@@ -26,7 +26,7 @@ def manager(clinic, tmp_path, monkeypatch):
         (tmp_path / "bin" / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     keeper = Systemd("memex", tmp_path / "config/systemd/user")
-    keeper.write(Wish(command(clinic.settings), clinic.vault, clinic.state))
+    keeper.write(ServiceSpec(command(clinic.settings), clinic.vault, clinic.state))
     return keeper
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from index.names import fold
 from syncd.cli.main import code
-from syncd.promotion.promoted_note import Rule
+from syncd.promotion.promoted_note import PromotionRule
 from syncd.settings.automation import PromoteSettings
 from tests.support.paths import ROOT
 from tests.support.world import World, answering, until
@@ -161,7 +161,7 @@ def test_where_answers_go_elsewhere_nothing_is_asked(world):
     ],
 )
 def test_the_folder_that_is_shown_is_the_one_it_goes_to(tmp_path, front, goal, by):
-    world = World(tmp_path, promote=PromoteSettings(rules=(Rule("Soups", tag="soup"),)))
+    world = World(tmp_path, promote=PromoteSettings(rules=(PromotionRule("Soups", tag="soup"),)))
     (world.vault / "Kitchen").mkdir()
     world.write("Captures/default/X.md", f"---\nid: x\n{front}\n---\nwords\n")
     world.run()

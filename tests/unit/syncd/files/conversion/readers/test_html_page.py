@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from syncd.files.conversion.readers import html_page
 from syncd.files.conversion.readers.html_page import markdown, read_html
-from syncd.files.conversion.readers.reader_result import Bounds, TooLarge
+from syncd.files.conversion.readers.reader_result import ReaderLimits, TooLarge
 from syncd.notes.markdown_outline import outline
 
-BOUNDS = Bounds(pages=10, inflated=1 << 20, text=100_000)
+BOUNDS = ReaderLimits(pages=10, inflated=1 << 20, text=100_000)
 
 
 def told(html: str) -> str:

@@ -11,11 +11,11 @@ import zipfile
 import pytest
 
 from syncd.files.conversion.readers.office_archive import checked, title
-from syncd.files.conversion.readers.reader_result import Bounds, TooLarge, Unread
+from syncd.files.conversion.readers.reader_result import ReaderLimits, TooLarge, UnreadableFile
 from tests.support.paths import FILES
 from tests.support.sample_files import W, docx, paragraph
 
-BOUNDS = Bounds(pages=10, inflated=20 << 20, text=1_000_000)
+BOUNDS = ReaderLimits(pages=10, inflated=20 << 20, text=1_000_000)
 
 
 def look(data: bytes, folder: str = "word/") -> zipfile.ZipFile:
@@ -49,19 +49,19 @@ def test_a_file_that_unpacks_to_too_much_is_refused_unopened(data, words):
 
 def test_a_part_that_shrank_more_than_text_does_is_refused():
     with pytest.raises(TooLarge, match="suspiciously"):
-        checked(io.BytesIO(docx(word__media=b"\0" * (33 << 20))), "word/", Bounds(10, 1 << 30, 1_000))
+        checked(io.BytesIO(docx(word__media=b"\0" * (33 << 20))), "word/", ReaderLimits(10, 1 << 30, 1_000))
 
 
 def test_a_part_that_is_larger_than_it_states_is_refused():
     data = docx(word__media=b"\0" * (10 << 20))
     real = struct.pack("<I", 10 << 20)
     assert data.count(real) == 2  # before the part, and in the list of parts
-    with pytest.raises(Unread, match="damaged"):
+    with pytest.raises(UnreadableFile, match="damaged"):
         look(data.replace(real, struct.pack("<I", 10)))
 
 
 def test_another_kind_of_archive_is_refused():
-    with pytest.raises(Unread, match="ZIP archive, and not an Office file"):
+    with pytest.raises(UnreadableFile, match="ZIP archive, and not an Office file"):
         look(docx(paragraph("x")), "xl/")
 
 
@@ -69,7 +69,7 @@ def test_another_kind_of_archive_is_refused():
 @pytest.mark.parametrize("lead", [0, (1 << 20) - 14], ids=["at the start", "across two reads"])
 def test_entities_are_refused_in_any_encoding_and_place(encoding, lead):
     text = f'<?xml version="1.0"?><!--{"x" * lead}--><!DOCTYPE d [<!ENTITY a "b">]><w:document {W}>&a;</w:document>'
-    with pytest.raises(Unread, match="declares entities"):
+    with pytest.raises(UnreadableFile, match="declares entities"):
         look(docx(word__document=text.encode(encoding)))
 
 
@@ -83,7 +83,7 @@ def test_a_locked_archive_is_named():
     while at >= 0:
         data[at + 8] |= 1
         at = data.find(b"PK\x01\x02", at + 4)
-    with pytest.raises(Unread, match="protected by a password"):
+    with pytest.raises(UnreadableFile, match="protected by a password"):
         look(bytes(data))
 
 
@@ -100,5 +100,5 @@ def test_damage_anywhere_is_refused_or_harmless():
         broken[dice.randrange(len(broken))] ^= 1 << dice.randrange(8)
         try:
             look(bytes(broken)).close()
-        except (Unread, TooLarge) as error:
+        except (UnreadableFile, TooLarge) as error:
             assert str(error)

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncd.files.conversion.readers.plain_text import decoded, read_csv, read_json, read_markdown, read_text
-from syncd.files.conversion.readers.reader_result import Bounds, TooLarge, Unread
+from syncd.files.conversion.readers.reader_result import ReaderLimits, TooLarge, UnreadableFile
 
-BOUNDS = Bounds(pages=10, inflated=1 << 20, text=100_000)
+BOUNDS = ReaderLimits(pages=10, inflated=1 << 20, text=100_000)
 WEEK = "来週の会議は水曜日の午後三時に変更となります。資料は添付のとおりです。"
 
 
@@ -58,7 +58,7 @@ def test_a_few_bytes_that_are_no_text_are_replaced_and_told():
 
 @pytest.mark.parametrize("raw", [bytes(range(256)) * 20, b"\0" * 100, b"\xff\x00\x80" * 50])
 def test_bytes_that_are_no_text_are_refused(raw):
-    with pytest.raises(Unread, match="no text"):
+    with pytest.raises(UnreadableFile, match="no text"):
         decoded(raw)
 
 
