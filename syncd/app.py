@@ -25,7 +25,7 @@ from syncd.daemon.background_jobs import REMOTE
 from syncd.daemon.control_socket import ControlServer
 from syncd.daemon.health import Health
 from syncd.daemon.metrics import samples
-from syncd.daemon.open_parts import agents_tools, open_parts
+from syncd.daemon.open_parts import agents_inbox, open_parts
 from syncd.daemon.service_watchdog import ServiceWatchdog, VitalSigns
 from syncd.daemon.vault_services import vault_services
 from syncd.enrichment.backfill import Backfill
@@ -69,14 +69,14 @@ class App:
         self._sole: socket.socket | None = None
         with ExitStack() as stack:
             parts = self.opened = open_parts(settings, stack, embedder=embedder)
-            tools = agents_tools(self.opened, lambda: self.health.degraded(("captures",)))
+            inbox = agents_inbox(self.opened, lambda: self.health.degraded(("captures",)))
             self.head_follower = HeadFollower(
                 parts.repo, settings.state, self._hint_notes, parts.sync.want_listing, self._wanted, pushed=self._pushed
             )
             self.push_webhook = PushWebhook(self.opened.ledger, settings.state, self._pushed)
-            self.agent_access = AgentAccess(tools, self.opened.keys, self._status, self.push_webhook, self._samples)
-            self.file_import = filing(tools, parts.sync, parts.queue, ImportedFiles(parts.ledger), settings)
-            self.worker = background_jobs.worker(self.opened, self.agent_access, tools, self.file_import.handler)
+            self.agent_access = AgentAccess(inbox, self.opened.keys, self._status, self.push_webhook, self._samples)
+            self.file_import = filing(inbox, parts.sync, parts.queue, ImportedFiles(parts.ledger), settings)
+            self.worker = background_jobs.worker(self.opened, self.agent_access, inbox, self.file_import.handler)
             self.services = vault_services(parts, self.agent_access, self.head_follower, lambda: self.jobs.stopping)
             self.backfill = self._backfill()
             self.jobs = self._planned()

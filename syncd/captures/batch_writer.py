@@ -124,7 +124,7 @@ class NoteDrafts:
 
 
 def carried_out(
-    tools: Inbox,
+    inbox: Inbox,
     decide: Callable[[Index], tuple[Sequence[Change], T]],
     progress: Callable[[int], None] | None = None,
 ) -> T:
@@ -132,12 +132,12 @@ def carried_out(
 
     All is cut and embedded before anything is written. Raises Conflict when the files don't come to rest."""
     for _ in range(TRIES):
-        index = tools.captures.index
+        index = inbox.captures.index
         changes, answer = decide(index)
         if not changes:
             return answer
         documents = [
-            tools.parsed(change.raw, change.path, mtime_ms=UNDATED)
+            inbox.parsed(change.raw, change.path, mtime_ms=UNDATED)
             for change in changes
             if isinstance(change, NewFile | ChangedFile)
         ]
@@ -145,12 +145,12 @@ def carried_out(
             if not document.writable:
                 raise Conflict(f"the properties of {document.title!r} can't be read; its owner must mend them first")
         ready = index.prepare([(document, UNWRITTEN) for document in documents], urgent=True, progress=progress)
-        with still(tools.captures) as current:
-            taken = any(tools.taken(stem(change.path)) for change in changes if isinstance(change, NewFile))
+        with still(inbox.captures) as current:
+            taken = any(inbox.taken(stem(change.path)) for change in changes if isinstance(change, NewFile))
             if current is not index or taken:
                 continue
             try:
-                _all_of(tools.vault, changes, ready, index)
+                _all_of(inbox.vault, changes, ready, index)
             except _MeanwhileChanged:
                 continue
             return answer

@@ -26,7 +26,7 @@ class Inbox:
     vault: Vault
     audit: AuditLog
     captures: ScopeIndex
-    inbox: str
+    folder: str  # its path in the vault
     taken: Callable[[str], bool]  # whether a folded base name is in use anywhere in the vault
     now: Callable[[], int]  # epoch milliseconds
     degraded: Callable[[], list[str]]  # what does not work as it should just now, in sentences
@@ -38,8 +38,10 @@ class Inbox:
     collections: tuple[str, ...]  # all that are known, the default one first
     reranker: Reranker | None = None  # puts what was found into a better order, if one is set
     writing: dict[str, threading.Lock] = field(default_factory=dict)  # by workspace: held while nodes or memos change
-    drafted: dict[str, str] = field(default_factory=dict)  # drafts of summaries by what was asked about; `SummaryDrafts`
+    drafted: dict[str, str] = field(
+        default_factory=dict
+    )  # drafts of summaries by what was asked about; `SummaryDrafts`
 
     def parsed(self, raw: bytes, path: str, *, mtime_ms: int) -> Document:
         """The document that a note of the inbox holds."""
-        return parse(raw, path, mtime_ms=mtime_ms, inbox=self.inbox, collections=self.collections)
+        return parse(raw, path, mtime_ms=mtime_ms, inbox=self.folder, collections=self.collections)

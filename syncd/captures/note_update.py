@@ -45,7 +45,7 @@ class NoteUpdate:
 
 
 def updated(
-    tools: Inbox,
+    inbox: Inbox,
     workspace: str,
     find: Callable[[], Record],
     wish: NoteUpdate,
@@ -58,7 +58,7 @@ def updated(
     if wish.text is not None:
         checked(wish.text)
     own = _titled(wish.title)
-    chosen, plain = filed(wish.collection, wish.tags or (), tools.collections)
+    chosen, plain = filed(wish.collection, wish.tags or (), inbox.collections)
     wanted = None if wish.tags is None else checked_tags(plain)
 
     def changes(front: str, _: Document) -> dict[str, PropertyValue]:
@@ -70,12 +70,12 @@ def updated(
         found = find()
         if found.type == "entity" or (found.type in ELSEWHERE and wish.text is not None):
             raise InvalidArgument(f"this document is not changed so: {ELSEWHERE[found.type]}", type=found.type)
-        written = revised(tools, found, changes, content=wish.text, version=wish.version)
+        written = revised(inbox, found, changes, content=wish.text, version=wish.version)
         return written, (found.path, bool(written))
 
-    with alone(tools, workspace):
-        path, changed = carried_out(tools, decide, progress)
-        return known(tools.captures.index.at(path)), changed
+    with alone(inbox, workspace):
+        path, changed = carried_out(inbox, decide, progress)
+        return known(inbox.captures.index.at(path)), changed
 
 
 def _titled(title: str | None) -> dict[str, PropertyValue]:
@@ -96,7 +96,7 @@ def _tags(front: str) -> list[str]:
 
 
 def revised(
-    tools: Inbox,
+    inbox: Inbox,
     record: Record,
     wanted: Callable[[str, Document], Mapping[str, PropertyValue]],
     *,
@@ -106,8 +106,8 @@ def revised(
     """What to write so that the note has this content (None: as it is) and these properties; nothing when it has.
 
     `wanted` is asked with the properties' text and the note as its file has it now; None takes a property away."""
-    drafts = NoteDrafts(tools.vault)
-    text, document = read(tools, drafts, record)
+    drafts = NoteDrafts(inbox.vault)
+    text, document = read(inbox, drafts, record)
     compared(document, version)
     if content is None:
         content = split(text)[1]
@@ -116,10 +116,10 @@ def revised(
         written = rewritten(edit(text, changes), content)
         if written == text:
             return []
-        unread(tools, document, record, whole=version is not None, content=content)
-        changes |= tools.enricher.summary_after(document, parsed(tools, written, record))
-        stamps: dict[str, PropertyValue] = {"updated_at": iso(tools.now()), "version": document.version + 1}
-        if tools.parsed(encode(text), record.path, mtime_ms=UNDATED).created_at == UNDATED:
+        unread(inbox, document, record, whole=version is not None, content=content)
+        changes |= inbox.enricher.summary_after(document, parsed(inbox, written, record))
+        stamps: dict[str, PropertyValue] = {"updated_at": iso(inbox.now()), "version": document.version + 1}
+        if inbox.parsed(encode(text), record.path, mtime_ms=UNDATED).created_at == UNDATED:
             stamps["created_at"] = iso(record.created_at)  # else it would be that of every change
         drafts.put(record.path, rewritten(edit(text, {**changes, **stamps}), content))
     except FrontmatterError as error:
@@ -127,13 +127,13 @@ def revised(
     return drafts.changes()
 
 
-def read(tools: Inbox, drafts: NoteDrafts, record: Record) -> tuple[str, Document]:
+def read(inbox: Inbox, drafts: NoteDrafts, record: Record) -> tuple[str, Document]:
     """The note as its file has it now. Raises Conflict when it is one that can't be written to, or not yet."""
     try:
         text = drafts.text(record.path)
     except NotFound as error:
         raise Conflict("the note's file was removed a moment ago; try again in a moment", retryable=True) from error
-    document = parsed(tools, text, record)
+    document = parsed(inbox, text, record)
     if not document.writable:
         raise Conflict("the note's properties can't be read just now; its owner may be editing them", retryable=True)
     if document.claimed_id is None and not any(defect.name in UNADOPTED for defect in document.defects):
@@ -141,9 +141,9 @@ def read(tools: Inbox, drafts: NoteDrafts, record: Record) -> tuple[str, Documen
     return text, document
 
 
-def parsed(tools: Inbox, text: str, record: Record) -> Document:
+def parsed(inbox: Inbox, text: str, record: Record) -> Document:
     """`text` as the note of that row."""
-    return tools.parsed(encode(text), record.path, mtime_ms=record.created_at)
+    return inbox.parsed(encode(text), record.path, mtime_ms=record.created_at)
 
 
 def compared(document: Document, version: int | None) -> None:
@@ -155,13 +155,13 @@ def compared(document: Document, version: int | None) -> None:
         )
 
 
-def unread(tools: Inbox, document: Document, record: Record, *, whole: bool, content: str | None = None) -> None:
+def unread(inbox: Inbox, document: Document, record: Record, *, whole: bool, content: str | None = None) -> None:
     """Refuse to write over what no agent can have read: `record` is the row that it was found by.
 
     A `whole` note was compared by its version, so its properties must be those of the row too. `content`: what its
     text is to be; None = it is to go."""
     edited = document.content_hash != record.content_hash and document.content != content
-    if edited or tools.edited(document) or (whole and said(document) != said(record)):
+    if edited or inbox.edited(document) or (whole and said(document) != said(record)):
         raise Conflict(EDITED, retryable=True)
 
 

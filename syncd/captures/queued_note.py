@@ -58,16 +58,16 @@ def asked(
     return given, given["title"] or title_of(text)
 
 
-def made(tools: Inbox, work: RunningJob) -> str:
+def made(inbox: Inbox, work: RunningJob) -> str:
     """The id of the document that a queued note has become. What was done of it before a crash is found and not done again."""
     job, given = work.job, work.job.given
-    if tools.captures.index.record(job.planned, job.workspace):
+    if inbox.captures.index.record(job.planned, job.workspace):
         return job.planned
     text: str = given["text"]
-    same: Callable[[], Record | None] = partial(_same, tools, job, hashlib.sha256(text.encode()).hexdigest())
+    same: Callable[[], Record | None] = partial(_same, inbox, job, hashlib.sha256(text.encode()).hexdigest())
     found = same() or created(
-        tools,
-        folder="/".join(filter(None, (tools.inbox, job.workspace, namespace_path(given["namespace"])))),
+        inbox,
+        folder="/".join(filter(None, (inbox.folder, job.workspace, namespace_path(given["namespace"])))),
         title=given["title"],
         content=text,
         own=lambda title: _properties({**given, "title": title}, id=job.planned, created_at=job.created_at),
@@ -78,8 +78,8 @@ def made(tools: Inbox, work: RunningJob) -> str:
     record = known(found)
     if record.id != job.planned:
         try:
-            with alone(tools, job.workspace):
-                carried_out(tools, partial(_tagged, tools, record, given["tags"]))
+            with alone(inbox, job.workspace):
+                carried_out(inbox, partial(_tagged, inbox, record, given["tags"]))
         except NotFound as error:
             raise _changed() from error
     return record.id
@@ -97,30 +97,30 @@ def _properties(given: Mapping[str, Any], *, id: str, created_at: int) -> dict[s
     )
 
 
-def _same(tools: Inbox, job: Job, digest: str) -> Record | None:
+def _same(inbox: Inbox, job: Job, digest: str) -> Record | None:
     """The note that holds this text already, as its file says now."""
     namespace, collection = job.given["namespace"], job.given["collection"]
-    record = tools.captures.index.captured(job.workspace, digest, collection, notes_of=namespace)
+    record = inbox.captures.index.captured(job.workspace, digest, collection, notes_of=namespace)
     if record is None:
         return None
     try:
         with unnamed(record.path):
-            raw, _ = tools.vault.read(record.path)
+            raw, _ = inbox.vault.read(record.path)
     except NotFound:
         return None  # removed a moment ago, and the index not told yet
-    return record if tools.parsed(raw, record.path, mtime_ms=0).content_hash == digest else None
+    return record if inbox.parsed(raw, record.path, mtime_ms=0).content_hash == digest else None
 
 
-def _tagged(tools: Inbox, record: Record, tags: Sequence[str], _: Index) -> tuple[list[Change], None]:
+def _tagged(inbox: Inbox, record: Record, tags: Sequence[str], _: Index) -> tuple[list[Change], None]:
     """What adds to a note the tags that it lacks."""
-    drafts = NoteDrafts(tools.vault)
+    drafts = NoteDrafts(inbox.vault)
     text = drafts.text(record.path)
-    before = tools.parsed(encode(text), record.path, mtime_ms=0)
+    before = inbox.parsed(encode(text), record.path, mtime_ms=0)
     if before.content_hash != record.content_hash:
         raise _changed()
     held = {fold(tag) for tag in before.tags}
     if lacking := [tag for tag in tags if fold(tag) not in held]:
-        own: dict[str, PropertyValue] = {"updated_at": iso(tools.now()), "version": before.version + 1}
+        own: dict[str, PropertyValue] = {"updated_at": iso(inbox.now()), "version": before.version + 1}
         try:
             drafts.put(record.path, edit(text, {"tags": [*_own(text), *lacking], **own}))
         except FrontmatterError as error:

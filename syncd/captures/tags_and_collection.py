@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
 
 
-def set_tags(workspace: str, tools: Inbox, id: str, tags: Sequence[str], version: int | None) -> Record:
+def set_tags(workspace: str, inbox: Inbox, id: str, tags: Sequence[str], version: int | None) -> Record:
     """Put these in place of the tags of a document; one like `collection:x` puts it into that collection."""
-    collection, plain = filed(None, tags, tools.collections)
+    collection, plain = filed(None, tags, inbox.collections)
     wanted = checked_tags(plain)
 
     def decide(index: Index) -> tuple[list[Change], str]:
         record = index.record(id, workspace)
         if record is None:
             raise NotFound(f"no document {id[:64]!r} in workspace {workspace!r}")
-        drafts = NoteDrafts(tools.vault)
-        text, document = read(tools, drafts, record)
+        drafts = NoteDrafts(inbox.vault)
+        text, document = read(inbox, drafts, record)
         compared(document, version)
-        unread(tools, document, record, whole=version is not None)
-        now = tools.now()
+        unread(inbox, document, record, whole=version is not None)
+        now = inbox.now()
         try:
             changes = retagged(split(text)[0], wanted, collection)
             if changes and document.node:
@@ -50,5 +50,5 @@ def set_tags(workspace: str, tools: Inbox, id: str, tags: Sequence[str], version
             raise Conflict(f"its properties can't be changed: {error}; its owner must mend them") from error
         return drafts.changes(), record.path
 
-    with alone(tools, workspace):
-        return known(tools.captures.index.at(carried_out(tools, decide)))
+    with alone(inbox, workspace):
+        return known(inbox.captures.index.at(carried_out(inbox, decide)))

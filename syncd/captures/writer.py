@@ -55,20 +55,20 @@ def still(captures: ScopeIndex) -> Iterator[Index]:
 
 
 @contextmanager
-def alone(tools: Inbox, workspace: str) -> Iterator[None]:
+def alone(inbox: Inbox, workspace: str) -> Iterator[None]:
     """Nobody else writes to nodes or memos of the workspace, embedding included; all its notes are known."""
-    with tools.writing.setdefault(workspace, threading.Lock()):
-        known_whole(tools, workspace)
+    with inbox.writing.setdefault(workspace, threading.Lock()):
+        known_whole(inbox, workspace)
         yield
 
 
-def known_whole(tools: Inbox, workspace: str) -> None:
+def known_whole(inbox: Inbox, workspace: str) -> None:
     """Raises Unavailable while the index does not know all notes of a workspace: what it lacks would be made twice."""
-    index = tools.captures.index
+    index = inbox.captures.index
     if index.listed:
         return
     manifest = index.manifest
-    if not all(path in manifest for path in tools.vault.listing(f"{tools.inbox}/{workspace}").files):
+    if not all(path in manifest for path in inbox.vault.listing(f"{inbox.folder}/{workspace}").files):
         raise Unavailable("the notes of this workspace are still being read; try again in a moment", retryable=True)
 
 
@@ -99,7 +99,7 @@ def known(record: Record | None) -> Record:
 
 
 def created(
-    tools: Inbox,
+    inbox: Inbox,
     *,
     folder: str,
     title: str | None,
@@ -124,13 +124,13 @@ def created(
         return ready
 
     for _ in range(ROUNDS):
-        name = free_name(stem_of, now, lambda folded: folded in avoid or tools.taken(folded))
+        name = free_name(stem_of, now, lambda folded: folded in avoid or inbox.taken(folded))
         # A file that had to be named otherwise says its title: the number would tell of a note that is not its reader's.
         raw = encode(composed(own(title=title or (wanted if name != wanted else None)), content))
-        document = tools.parsed(raw, f"{folder}/{name}.md", mtime_ms=now)
-        finding = finding or tools.enricher.begin(document)
+        document = inbox.parsed(raw, f"{folder}/{name}.md", mtime_ms=now)
+        finding = finding or inbox.enricher.begin(document)
         outcome = attempt(
-            tools, raw, document, now=now, prepare=prepared, finding=finding, taken=tools.taken, instead=instead
+            inbox, raw, document, now=now, prepare=prepared, finding=finding, taken=inbox.taken, instead=instead
         )
         if outcome is MissedAttempt.TAKEN:
             avoid.add(fold(name))
@@ -140,7 +140,7 @@ def created(
 
 
 def attempt(
-    tools: Inbox,
+    inbox: Inbox,
     raw: bytes,
     document: Document,
     *,
@@ -154,14 +154,14 @@ def attempt(
 
     It is cut and embedded before anything is written: a note that can't be made findable is refused. While every other
     commit is held back, `instead` is asked last of all, and what it has is the answer; then `taken`, of the folded name."""
-    index = tools.captures.index
+    index = inbox.captures.index
     ready = prepare(index, document)
     with span("enrich"):
         found = finding()
     with suppress(FrontmatterError):
-        raw, document = filled(raw, document, found.enrichment, read=tools.parsed) or (raw, document)
+        raw, document = filled(raw, document, found.enrichment, read=inbox.parsed) or (raw, document)
     ready = replace(ready, document=document)  # no passage shows summary or tags
-    with still(tools.captures) as current:
+    with still(inbox.captures) as current:
         if (other := instead()) is not None:
             return other
         if current is not index:
@@ -170,36 +170,36 @@ def attempt(
             return MissedAttempt.TAKEN  # the name went to another note while this one was embedded
         try:
             with unnamed(document.path), span("write"):
-                stat = tools.vault.create(document.path, raw)
+                stat = inbox.vault.create(document.path, raw)
         except Conflict:
             return MissedAttempt.TAKEN  # a file that is not indexed, or not yet, has the name
-        with undoing(partial(tools.vault.remove, document.path, digest=document.digest)), span("commit"):
+        with undoing(partial(inbox.vault.remove, document.path, digest=document.digest)), span("commit"):
             index.commit([replace(ready, stat=stat)])
         record = known(index.at(document.path))
     if found.owed:
-        tools.enricher.owe(record.id, now)
+        inbox.enricher.owe(record.id, now)
     return record
 
 
-def enriched(tools: Inbox, workspace: str, path: str, found: Enrichment, *, replacing: bool = False) -> Record | None:
+def enriched(inbox: Inbox, workspace: str, path: str, found: Enrichment, *, replacing: bool = False) -> Record | None:
     """As `Workspace.enrich` has it."""
-    with still(tools.captures) as index:
-        raw, stat = tools.vault.read(path)
-        now = tools.now()
-        before = tools.parsed(raw, path, mtime_ms=stat.mtime_ns // 1_000_000)
+    with still(inbox.captures) as index:
+        raw, stat = inbox.vault.read(path)
+        now = inbox.now()
+        before = inbox.parsed(raw, path, mtime_ms=stat.mtime_ns // 1_000_000)
         if before.workspace != workspace or not before.writable or before.type == "entity":
             return None  # a node's summary and tags are set by name
         if not lacking(before, found, replace=replacing):
             return None
-        if 0 <= now - stat.mtime_ns // 1_000_000 < tools.quiet_s * 1000:
+        if 0 <= now - stat.mtime_ns // 1_000_000 < inbox.quiet_s * 1000:
             raise Conflict("it was changed a moment ago, perhaps by somebody who still writes")
         try:
-            made = filled(raw, before, found, read=tools.parsed, replace=replacing)
+            made = filled(raw, before, found, read=inbox.parsed, replace=replacing)
         except FrontmatterError as error:
             raise Conflict(f"its properties can't be changed: {error}") from error
         assert made is not None, "it lacks something"
         changed, after = made
-        stat = tools.vault.replace(path, changed, digest=before.digest)
-        with undoing(lambda: tools.vault.replace(path, raw, digest=after.digest)):
+        stat = inbox.vault.replace(path, changed, digest=before.digest)
+        with undoing(lambda: inbox.vault.replace(path, raw, digest=after.digest)):
             index.commit(index.prepare([(after, stat)]))
         return known(index.at(path))

@@ -76,7 +76,7 @@ def background_jobs(
     return planned
 
 
-def worker(opened: OpenParts, agent_access: AgentAccess, tools: Inbox, files: Handler) -> Worker:
+def worker(opened: OpenParts, agent_access: AgentAccess, inbox: Inbox, files: Handler) -> Worker:
     """What carries out the queue, not started. `files` makes documents of files."""
 
     def hindered(kind: Kind) -> str:
@@ -85,11 +85,11 @@ def worker(opened: OpenParts, agent_access: AgentAccess, tools: Inbox, files: Ha
         with suppress(OSError):  # of a vault that went away just now
             if not spare(opened.vault.root, 0, free=opened.settings.kb.free if kind == "file" else LEAST_FREE):
                 return "the vault's disk is almost full"
-        return "" if tools.captures.index.comparable else opened.embedder.problem or "the encoder is not ready yet"
+        return "" if inbox.captures.index.comparable else opened.embedder.problem or "the encoder is not ready yet"
 
     def note(work: RunningJob) -> str:
         agent_access.workspace(work.job.workspace)  # which may have been deleted meanwhile
-        return queued_note.made(tools, work)
+        return queued_note.made(inbox, work)
 
     carried = Worker(opened.queue, hindered)
     carried.on("note", note)

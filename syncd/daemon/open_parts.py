@@ -106,14 +106,14 @@ def open_parts(settings: Settings, stack: ExitStack, *, embedder: Embedder | Non
     )  # fmt: skip
 
 
-def agents_tools(opened: OpenParts, degraded: Callable[[], list[str]]) -> Inbox:
-    """What the workspaces of agents work with. `degraded` says what does not work as it should just now."""
+def agents_inbox(opened: OpenParts, degraded: Callable[[], list[str]]) -> Inbox:
+    """The inbox as the workspaces of agents reach it. `degraded` says what does not work as it should just now."""
     settings = opened.settings
     return Inbox(
         vault=opened.vault,
         audit=opened.audit,
         captures=opened.captures,
-        inbox=settings.vault.inbox,
+        folder=settings.vault.inbox,
         taken=opened.sync.taken,
         now=_now,
         degraded=degraded,

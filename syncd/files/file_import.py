@@ -44,22 +44,22 @@ def wanted(settings: Settings) -> Wanted:
     return partial(droppable, known=KNOWN, most=settings.kb.max_file, inbox=settings.vault.inbox)
 
 
-def filing(tools: Inbox, sync: Sync, queue: Queue, handled: ImportedFiles, settings: Settings) -> FileImport:
+def filing(inbox: Inbox, sync: Sync, queue: Queue, handled: ImportedFiles, settings: Settings) -> FileImport:
     """All of it, for one vault."""
     limits, staged = _limits(settings.kb), queue.staged.folder
     converter = Converter(KNOWN, kind_of, lambda path, kind, stopping: converted(path, kind, limits, stopping))
     staged.mkdir(mode=0o700, exist_ok=True)
-    parts = tools, handled, sync.beside, converter, sync.noted
+    parts = inbox, handled, sync.beside, converter, sync.noted
     files = UploadedFiles(*parts, free=settings.kb.free)
     inplace = InboxFiles(*parts, scratch=staged, free=settings.kb.free)
     dropped = InboxFileScanner(
-        tools.vault,
-        tools.captures,
+        inbox.vault,
+        inbox.captures,
         handled,
         lambda workspace, given: queue.add_file(OWNER, workspace, given, None),
         calm=_calm(sync),
-        inbox=tools.inbox,
-        quiet_s=tools.quiet_s,
+        inbox=inbox.folder,
+        quiet_s=inbox.quiet_s,
     )
     sync.on_listing(dropped.seen)
 

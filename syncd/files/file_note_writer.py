@@ -74,16 +74,16 @@ class PlannedNote:
 Noted: TypeAlias = Callable[[str], bool]  # whether a note of the vault has this folded base name
 
 
-def folder_of(tools: Inbox, workspace: str, namespace: str) -> str:
+def folder_of(inbox: Inbox, workspace: str, namespace: str) -> str:
     """Where the files of a namespace lie. NotFound without the workspace."""
-    if workspace not in tools.vault.folders(tools.inbox):
+    if workspace not in inbox.vault.folders(inbox.folder):
         raise NotFound(f"no workspace {workspace!r}")
-    return "/".join(filter(None, (tools.inbox, workspace, namespace_path(namespace), FILES)))
+    return "/".join(filter(None, (inbox.folder, workspace, namespace_path(namespace), FILES)))
 
 
-def done(tools: Inbox, order: FileOrder, folder: str) -> bool:
+def done(inbox: Inbox, order: FileOrder, folder: str) -> bool:
     """Whether a run before this one made the document. Unavailable while its note is there and not indexed yet."""
-    index, vault = tools.captures.index, tools.vault
+    index, vault = inbox.captures.index, inbox.vault
     if index.record(order.planned, order.workspace) is not None:
         return True
     manifest = index.manifest
@@ -92,7 +92,7 @@ def done(tools: Inbox, order: FileOrder, folder: str) -> bool:
         if entry is None or entry.stat != stat:
             with suppress(NotFound):
                 raw, _ = vault.read(path)
-                if tools.parsed(raw, path, mtime_ms=0).claimed_id == order.planned:
+                if inbox.parsed(raw, path, mtime_ms=0).claimed_id == order.planned:
                     raise Unavailable("the document is there and is being read; it is done in a moment", retryable=True)
     return False
 
@@ -107,14 +107,14 @@ def facts(converter: Converter, order: FileOrder, source: Path, name: str, found
     return FileFacts(read.media_type, size, found.digest, text, read.pages, read.cut, read.warnings)
 
 
-def noted(tools: Inbox, taken: Noted, wish: PlannedNote, path: str | None, note: str) -> Record | None:
+def noted(inbox: Inbox, taken: Noted, wish: PlannedNote, path: str | None, note: str) -> Record | None:
     """Write the note of the file at `path` (None: the note is all of it) and make it findable.
 
     None when its name went to another note meanwhile."""
-    now, order = tools.now(), wish.order
-    text, document = _composed(tools, wish, path, note, now)
+    now, order = inbox.now(), wish.order
+    text, document = _composed(inbox, wish, path, note, now)
     brief = replace(wish, facts=replace(wish.facts, text=wish.facts.text[:SAMPLE]))
-    finding = tools.enricher.begin(_composed(tools, brief, path, note, now)[1])
+    finding = inbox.enricher.begin(_composed(inbox, brief, path, note, now)[1])
     total = len(wish.facts.text) // PASSAGE + 1
 
     def embedded(count: int) -> None:
@@ -129,7 +129,7 @@ def noted(tools: Inbox, taken: Noted, wish: PlannedNote, path: str | None, note:
         return ready
 
     for _ in range(ROUNDS):
-        outcome = attempt(tools, encode(text), document, now=now, prepare=prepared, finding=finding, taken=taken)
+        outcome = attempt(inbox, encode(text), document, now=now, prepare=prepared, finding=finding, taken=taken)
         if outcome is MissedAttempt.TAKEN:
             return None
         if outcome is not MissedAttempt.SWITCHED:
@@ -137,16 +137,16 @@ def noted(tools: Inbox, taken: Noted, wish: PlannedNote, path: str | None, note:
     raise Unavailable("the index was being switched all the while; the file is gone on with later", retryable=True)
 
 
-def _composed(tools: Inbox, wish: PlannedNote, path: str | None, note: str, now: int) -> tuple[str, Document]:
+def _composed(inbox: Inbox, wish: PlannedNote, path: str | None, note: str, now: int) -> tuple[str, Document]:
     """The note's text, and the document that it is."""
     order, given = wish.order, wish.order.given
-    collection, tags = filed(given.get("collection"), given.get("tags") or (), tools.collections)
+    collection, tags = filed(given.get("collection"), given.get("tags") or (), inbox.collections)
     own = partial(
         properties_of,
         id=order.planned,
         created_at=now,
         source=given.get("source"),
-        collection=collection or tools.collections[0],
+        collection=collection or inbox.collections[0],
     )
     other = wish.name if wish.name != note.rpartition("/")[2][:-3] else None
     said: dict[str, PropertyValue] = {"type": "file", **about(wish.facts, path, other)}
@@ -159,7 +159,7 @@ def _composed(tools: Inbox, wish: PlannedNote, path: str | None, note: str, now:
     text = text or composed(
         own(title=given.get("title") or order.name, tags=_tags(tags), metadata=said), wish.facts.text
     )
-    return text, tools.parsed(encode(text), note, mtime_ms=now)
+    return text, inbox.parsed(encode(text), note, mtime_ms=now)
 
 
 def _tags(given: Collection[str]) -> tuple[str, ...]:

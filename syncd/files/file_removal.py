@@ -22,52 +22,52 @@ if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
 
 
-def stored_file(tools: Inbox, note: str, raw: bytes) -> tuple[str, FileDigest] | None:
+def stored_file(inbox: Inbox, note: str, raw: bytes) -> tuple[str, FileDigest] | None:
     """The file that goes with the note of these bytes, as it is now; None when there is none to go with it.
 
     Raises Unavailable when that can't be told just now."""
-    document = tools.parsed(raw, note, mtime_ms=0)
+    document = inbox.parsed(raw, note, mtime_ms=0)
     path = document.file  # leads nowhere but into its own workspace
     if (
         path is None
         or document.source == SOURCE
-        or {record.path for record in tools.captures.index.of_file(path)} - {note}
+        or {record.path for record in inbox.captures.index.of_file(path)} - {note}
     ):
         return None
     try:
         with unnamed(path):
-            if tools.vault.stat(path) is None:  # gone, or no file
+            if inbox.vault.stat(path) is None:  # gone, or no file
                 return None
-            found = tools.vault.measured(path)
+            found = inbox.vault.measured(path)
     except NotFound:
         return None
     return (path, found) if found.digest == digest_of(raw) else None
 
 
-def deleted(tools: Inbox, find: Callable[[], Record]) -> Record:
+def deleted(inbox: Inbox, find: Callable[[], Record]) -> Record:
     """Delete the document that `find` finds, which is no node, and with it the file that it was stored for; its last row."""
     before = find()
     with unnamed(before.path):
-        raw, _ = tools.vault.read(before.path)
-    stored = stored_file(tools, before.path, raw)  # read before everybody waits
-    with still(tools.captures) as index:
+        raw, _ = inbox.vault.read(before.path)
+    stored = stored_file(inbox, before.path, raw)  # read before everybody waits
+    with still(inbox.captures) as index:
         record = find()
         if record.path != before.path:
             raise Conflict("the document was moved just now; try again", retryable=True)
-        with without(tools, stored):
+        with without(inbox, stored):
             with unnamed(record.path):
-                tools.vault.remove(record.path, digest=hashlib.sha256(raw).hexdigest())
-            with undoing(lambda: tools.vault.create(record.path, raw, again=True)):
+                inbox.vault.remove(record.path, digest=hashlib.sha256(raw).hexdigest())
+            with undoing(lambda: inbox.vault.create(record.path, raw, again=True)):
                 index.commit([], [record.path])
         return record
 
 
 @contextmanager
-def without(tools: Inbox, stored: tuple[str, FileDigest] | None) -> Iterator[None]:
+def without(inbox: Inbox, stored: tuple[str, FileDigest] | None) -> Iterator[None]:
     """Have the file gone, if there is one; it is back when the block fails."""
     if stored is None:
         yield
         return
     path, found = stored
-    with unnamed(path), tools.vault.without(path, found):
+    with unnamed(path), inbox.vault.without(path, found):
         yield

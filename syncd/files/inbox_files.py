@@ -36,7 +36,7 @@ class InboxFiles:
 
     def __init__(
         self,
-        tools: Inbox,
+        inbox: Inbox,
         handled: ImportedFiles,
         beside: OtherFileNames,
         converter: Converter,
@@ -45,16 +45,16 @@ class InboxFiles:
         scratch: Path,
         free: int,
     ) -> None:
-        self._tools, self._handled, self._beside, self._converter = tools, handled, beside, converter
+        self._inbox, self._handled, self._beside, self._converter = inbox, handled, beside, converter
         self._taken, self._scratch, self._free = taken, scratch, free
 
     def read(self, order: FileOrder) -> str:
         """Carry a job out; the id of the document that the file has now. Raises what kept it from that."""
         path = str(order.given["path"])
-        where = place(path, self._tools.inbox)
+        where = place(path, self._inbox.folder)
         if (where.scope, where.workspace) != ("captures", order.workspace):
             raise NotFound("the file lies in no folder of this workspace")
-        folder = home(path, self._tools.inbox)
+        folder = home(path, self._inbox.folder)
         with self._beside.reserved(path) as ours:
             if not ours:
                 raise Unavailable("the file is being read already; it is looked at again", retryable=True)
@@ -64,11 +64,11 @@ class InboxFiles:
                 return id
 
     def _document(self, order: FileOrder, folder: str, path: str, copy: Path, found: FileDigest) -> str:
-        if records := self._tools.captures.index.of_file(path):
+        if records := self._inbox.captures.index.of_file(path):
             return self._revise(records[0], path, order, copy, found)
         if moved := self._moved(path, order.workspace, found.digest):
             return moved.id
-        if done(self._tools, order, folder):
+        if done(self._inbox, order, folder):
             return order.planned
         name = path.rpartition("/")[2]
         wish = PlannedNote(order, folder, name, facts(self._converter, order, copy, name, found))
@@ -77,7 +77,7 @@ class InboxFiles:
             with self._beside.reserved(folded) as ours:
                 if not ours or self._taken(folded) or self._beside.paths(folded) - {path}:
                     continue
-                if record := noted(self._tools, self._taken, wish, path, f"{folder}/{candidate}.md"):
+                if record := noted(self._inbox, self._taken, wish, path, f"{folder}/{candidate}.md"):
                     return record.id
         raise AssertionError
 
@@ -86,15 +86,15 @@ class InboxFiles:
     def _revise(self, record: Record, path: str, order: FileOrder, copy: Path, found: FileDigest) -> str:
         """Put the file's new text in place of the old one."""
         with unnamed(record.path):
-            raw, _ = self._tools.vault.read(record.path)
+            raw, _ = self._inbox.vault.read(record.path)
         if digest_of(raw) != found.digest:
             said = facts(self._converter, order, copy, order.name, found)
-            with alone(self._tools, order.workspace):
-                carried_out(self._tools, partial(self._revision, record.path, path, said))
+            with alone(self._inbox, order.workspace):
+                carried_out(self._inbox, partial(self._revision, record.path, path, said))
         return record.id
 
     def _revision(self, note: str, path: str, said: FileFacts, _: object) -> tuple[list[Change], None]:
-        drafts = NoteDrafts(self._tools.vault)
+        drafts = NoteDrafts(self._inbox.vault)
         raw = encode(drafts.text(note))
         if digest_of(raw) == said.digest:
             return [], None
@@ -103,7 +103,7 @@ class InboxFiles:
                 "the file has changed, and its note was edited by hand, so the note is left as it is; "
                 "to have the file read anew, delete the note and retry the job"
             )
-        now, version = iso(self._tools.now()), drafts.version(note) + 1
+        now, version = iso(self._inbox.now()), drafts.version(note) + 1
         try:
             drafts.put(note, revised(raw, said, path, updated_at=now, version=version))
         except FrontmatterError as error:
@@ -112,20 +112,20 @@ class InboxFiles:
 
     def _moved(self, path: str, workspace: str, digest: str) -> Record | None:
         """The document that still looks for this file where it was before."""
-        vault, index = self._tools.vault, self._tools.captures.index
+        vault, index = self._inbox.vault, self._inbox.captures.index
         for was, note in index.files(workspace):
             if self._there(was):
                 continue
             with suppress(NotFound):
                 raw, _ = vault.read(note)
                 if digest_of(raw) == digest:
-                    with alone(self._tools, workspace):
-                        carried_out(self._tools, partial(self._pointed, note, path))
+                    with alone(self._inbox, workspace):
+                        carried_out(self._inbox, partial(self._pointed, note, path))
                     return index.at(note)
         return None
 
     def _pointed(self, note: str, path: str, _: object) -> tuple[list[Change], None]:
-        drafts = NoteDrafts(self._tools.vault)
+        drafts = NoteDrafts(self._inbox.vault)
         try:
             drafts.put(note, edit(drafts.text(note), {"file": linked(path)}))
         except FrontmatterError as error:
@@ -135,7 +135,7 @@ class InboxFiles:
     def _there(self, path: str) -> bool:
         """Whether there is a file, as far as can be told."""
         try:
-            return self._tools.vault.stat(path) is not None
+            return self._inbox.vault.stat(path) is not None
         except Unavailable:
             return True
 
@@ -149,14 +149,14 @@ class InboxFiles:
             copy.unlink(missing_ok=True)
 
     def _copy(self, path: str, target: Path) -> FileDigest:
-        stat = self._tools.vault.stat(path)
+        stat = self._inbox.vault.stat(path)
         if stat is None:
             raise NotFound("the file is no longer there")
         try:
             if not spare(self._scratch, stat.size, free=self._free):
                 raise Unavailable("the disk is full; free some space and try again", retryable=True)
             with target.open("wb") as file:
-                return self._tools.vault.measured(path, file.write)
+                return self._inbox.vault.measured(path, file.write)
         except Conflict as error:
             raise Unavailable("the file is being written; it is looked at again", retryable=True) from error
         except OSError as error:

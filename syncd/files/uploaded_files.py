@@ -36,7 +36,7 @@ class UploadedFiles:
 
     def __init__(
         self,
-        tools: Inbox,
+        inbox: Inbox,
         handled: ImportedFiles,
         beside: OtherFileNames,
         converter: Converter,
@@ -44,13 +44,13 @@ class UploadedFiles:
         *,
         free: int,
     ) -> None:
-        self._tools, self._handled, self._beside, self._converter = tools, handled, beside, converter
+        self._inbox, self._handled, self._beside, self._converter = inbox, handled, beside, converter
         self._taken, self._free = taken, free
 
     def store(self, order: FileOrder) -> str:
         """Carry a job out; the id of its document. Raises what kept it from that; a file that can't be read is kept."""
-        folder = folder_of(self._tools, order.workspace, str(order.given.get("namespace") or "default"))
-        if done(self._tools, order, folder):
+        folder = folder_of(self._inbox, order.workspace, str(order.given.get("namespace") or "default"))
+        if done(self._inbox, order, folder):
             return order.planned
         source = order.staged
         if source is None:
@@ -69,14 +69,14 @@ class UploadedFiles:
 
     def _pair(self, wish: PlannedNote, source: Path, found: FileDigest) -> str:
         """The file, and the note beside it."""
-        tools = self._tools
+        inbox = self._inbox
         with closing(self._homes(wish.folder, wish.name, found)) as homes:
             for path, there in homes:
                 if not there:
                     self._put(path, wish.order, source, found)
-                if record := noted(tools, self._taken, wish, path, f"{path}.md"):
+                if record := noted(inbox, self._taken, wish, path, f"{path}.md"):
                     return record.id
-                with unnamed(path), tools.vault.without(path, tools.vault.measured(path)):
+                with unnamed(path), inbox.vault.without(path, inbox.vault.measured(path)):
                     pass  # a person has just given a note its name
                 self._handled.forget([path])
         raise AssertionError
@@ -93,23 +93,23 @@ class UploadedFiles:
         """An uploaded note becomes a note: nothing lies beside it."""
         for name in numbered(wish.name, ""):
             with self._beside.reserved(fold(name)) as ours:
-                if not ours or self._tools.taken(fold(name)):
+                if not ours or self._inbox.taken(fold(name)):
                     continue
-                if record := noted(self._tools, self._taken, wish, None, f"{wish.folder}/{name}.md"):
+                if record := noted(self._inbox, self._taken, wish, None, f"{wish.folder}/{name}.md"):
                     return record.id
         raise AssertionError
 
     def _put(self, path: str, order: FileOrder, source: Path, found: FileDigest) -> None:
         """Store the file; whoever looks for files to read knows of it before it is there."""
         with suppress(OSError):  # the vault is away, and says so itself
-            if not spare(self._tools.vault.root, found.stat.size, free=self._free):
+            if not spare(self._inbox.vault.root, found.stat.size, free=self._free):
                 raise Unavailable(
                     "the vault's disk is almost full; the file is stored once there is room", retryable=True
                 )
         self._handled.put(path, found, order.planned)
         try:
             with unnamed(path):
-                stat = self._tools.vault.put_file(path, source, found.digest)
+                stat = self._inbox.vault.put_file(path, source, found.digest)
         except Conflict as error:
             self._handled.forget([path])
             raise Unavailable("the file's name was taken just now; another is looked for", retryable=True) from error
@@ -131,12 +131,12 @@ class UploadedFiles:
 
     def _left(self, path: str, found: FileDigest) -> bool:
         """Whether this very file lies at `path`, and no note speaks of it."""
-        if self._tools.captures.index.of_file(path):
+        if self._inbox.captures.index.of_file(path):
             return False
         with suppress(MemexError):  # what can't be read is none of ours
-            stat = self._tools.vault.stat(path)
+            stat = self._inbox.vault.stat(path)
             if stat is not None and stat.size == found.stat.size:
-                return self._tools.vault.measured(path).digest == found.digest
+                return self._inbox.vault.measured(path).digest == found.digest
         return False
 
 

@@ -54,8 +54,8 @@ class OpenedNodes:
 class Nodes:
     """The nodes of one workspace, by their names."""
 
-    def __init__(self, workspace: str, tools: Inbox, progress: Callable[[int], None] | None = None) -> None:
-        self.workspace, self._tools, self._progress = workspace, tools, progress
+    def __init__(self, workspace: str, inbox: Inbox, progress: Callable[[int], None] | None = None) -> None:
+        self.workspace, self._inbox, self._progress = workspace, inbox, progress
 
     @property
     def graph(self) -> Graph:
@@ -64,7 +64,7 @@ class Nodes:
 
     @property
     def _index(self) -> Index:
-        return self._tools.captures.index
+        return self._inbox.captures.index
 
     # Reading
 
@@ -95,8 +95,8 @@ class Nodes:
         """The nodes that changed in the last `days`, the latest first.
 
         A change by hand that wrote no time into the note counts from when it was noticed."""
-        since = self._tools.now() - days * DAY_MS
-        by_hand = self._tools.audit.edited(self.workspace, since)
+        since = self._inbox.now() - days * DAY_MS
+        by_hand = self._inbox.audit.edited(self.workspace, since)
         seen = [replace(one, updated_at=max(one.changed_at, by_hand.get(one.id, 0))) for one in self.graph.vertices()]
         return sorted((one for one in seen if one.changed_at >= since), key=lambda one: -one.changed_at)[:limit]
 
@@ -140,7 +140,7 @@ class Nodes:
 
     def report(self) -> attention_report.Report[Events]:
         """All that wants attention."""
-        return workspace_report.report(self._index, self.workspace, self._tools)
+        return workspace_report.report(self._index, self.workspace, self._inbox)
 
     def pending(self) -> list[attention_report.UnsummarizedNode]:
         """The nodes whose summary is owed."""
@@ -157,10 +157,10 @@ class Nodes:
         wanted = checked(entities, most)
         for one in wanted:
             if (collection := one.properties.get("collection")) is not None:
-                collection_of(collection, self._tools.collections)
+                collection_of(collection, self._inbox.collections)
 
         def decide(index: Index) -> tuple[list[Change], list[str]]:
-            now, graph = self._tools.now(), index.graph(self.workspace)
+            now, graph = self._inbox.now(), index.graph(self.workspace)
             twins = [node.name for one in wanted if (node := _twin(graph, one.name))]
             if twins:
                 raise _taken(twins)
@@ -174,8 +174,8 @@ class Nodes:
                 made[fold(stem)] = NewFile(path, encode(sized(one.name, text)))
             return list(made.values()), [change.path for change in made.values()]
 
-        with alone(self._tools, self.workspace):
-            paths = carried_out(self._tools, decide, self._progress)
+        with alone(self._inbox, self.workspace):
+            paths = carried_out(self._inbox, decide, self._progress)
         return [self._at(path) for path in paths]
 
     def delete(self, names: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -250,21 +250,21 @@ class Nodes:
         """Make the changes that `decide` makes to the drafts, and return what it answers."""
 
         def decided(index: Index) -> tuple[list[Change], T]:
-            drafts = NoteDrafts(self._tools.vault, partial(self._unread, index))
-            answer = decide(index.graph(self.workspace), drafts, self._tools.now(), *args, **given)
+            drafts = NoteDrafts(self._inbox.vault, partial(self._unread, index))
+            answer = decide(index.graph(self.workspace), drafts, self._inbox.now(), *args, **given)
             return drafts.changes(), answer
 
-        with alone(self._tools, self.workspace):
-            return carried_out(self._tools, decided, self._progress)
+        with alone(self._inbox, self.workspace):
+            return carried_out(self._inbox, decided, self._progress)
 
     def _unread(self, index: Index, path: str, raw: bytes) -> None:
         """Refuse to take the version of a note for what a person has made of it since it was read."""
         if record := index.at(path):
-            unread(self._tools, parsed(self._tools, decode(raw), record), record, whole=True)
+            unread(self._inbox, parsed(self._inbox, decode(raw), record), record, whole=True)
 
     def _told(self, answer: ObservationAnswer) -> ObservationAnswer:
         """The answer, saying what else kept it from being complete."""
-        return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *self._tools.degraded()))))
+        return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *self._inbox.degraded()))))
 
     def _at(self, path: str) -> Vertex:
         found = self.graph.at(path)
@@ -279,14 +279,14 @@ class Nodes:
             stem = free_name(
                 node_file(name),
                 now,
-                lambda folded: folded in made or folded in unseen or self._tools.taken(folded),
+                lambda folded: folded in made or folded in unseen or self._inbox.taken(folded),
             )
-            path = f"{self._tools.inbox}/{self.workspace}/{ENTITIES}/{stem}.md"
+            path = f"{self._inbox.folder}/{self.workspace}/{ENTITIES}/{stem}.md"
             with unnamed(path):
-                if self._tools.vault.stat(path) is None:
+                if self._inbox.vault.stat(path) is None:
                     return stem, path
-                raw, stat = self._tools.vault.read(path)
-            node = self._tools.parsed(raw, path, mtime_ms=stat.mtime_ns // 1_000_000).node
+                raw, stat = self._inbox.vault.read(path)
+            node = self._inbox.parsed(raw, path, mtime_ms=stat.mtime_ns // 1_000_000).node
             if node and name_key(node.name) == name_key(name):
                 raise _taken([node.name])
             unseen.add(fold(stem))

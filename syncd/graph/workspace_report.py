@@ -67,12 +67,12 @@ def pending(index: Index, workspace: str) -> list[attention_report.UnsummarizedN
     return attention_report.pending(index.graph(workspace).vertices())
 
 
-def report(index: Index, workspace: str, tools: Inbox) -> attention_report.Report[Events]:
+def report(index: Index, workspace: str, inbox: Inbox) -> attention_report.Report[Events]:
     """All that wants attention, and what was written in the last week."""
     graph = index.graph(workspace)
     vertices = graph.vertices()
-    events = tools.audit.events(workspace, tools.now() - WEEK_MS, {one.id for one in vertices})
-    asking = SummaryDrafts(tools.enricher, tools.drafted, tools.inbox)
+    events = inbox.audit.events(workspace, inbox.now() - WEEK_MS, {one.id for one in vertices})
+    asking = SummaryDrafts(inbox.enricher, inbox.drafted, inbox.folder)
     found = attention_report.report(
         vertices,
         _said(index, vertices),

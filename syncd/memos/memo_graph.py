@@ -70,8 +70,8 @@ class _Wanted:
 class MemoGraph:
     """The relations of one workspace's memos."""
 
-    def __init__(self, memos: Memos, tools: Inbox) -> None:
-        self._memos, self._tools = memos, tools
+    def __init__(self, memos: Memos, inbox: Inbox) -> None:
+        self._memos, self._inbox = memos, inbox
 
     def save(
         self,
@@ -92,14 +92,14 @@ class MemoGraph:
         if reason is not None and len(reason) > REASON:
             raise InvalidArgument(f"reason must be at most {REASON:,} characters", field="reason")
         wanted = _Wanted(source, target, tag, namespace, None if weight is None else rounded(weight), reason)
-        with alone(self._tools, self._memos.workspace):
-            return carried_out(self._tools, partial(self._saved, wanted))
+        with alone(self._inbox, self._memos.workspace):
+            return carried_out(self._inbox, partial(self._saved, wanted))
 
     def delete(self, source: str, target: str, tag: str, *, namespace: str = "default") -> MemoTie:
         """Remove a relation, and tell what it was."""
         wanted = _Wanted(source, target, checked_tag(tag), namespace)
-        with alone(self._tools, self._memos.workspace):
-            return carried_out(self._tools, partial(self._deleted, wanted))
+        with alone(self._inbox, self._memos.workspace):
+            return carried_out(self._inbox, partial(self._deleted, wanted))
 
     def list(
         self,
@@ -155,7 +155,7 @@ class MemoGraph:
         drafts, source, target, text, old = self._found(wanted)
         if target.id == path_id(target.path):
             self._memos.read(drafts, target)  # it may not have an id of its own yet
-        now, link = self._tools.now(), target.path.rpartition("/")[2].removesuffix(".md")
+        now, link = self._inbox.now(), target.path.rpartition("/")[2].removesuffix(".md")
         if old is None:
             weight = 1.0 if wanted.weight is None else wanted.weight
             made = MemoRelation(target.id, link, wanted.tag, weight, wanted.reason or None, 1, now, None)
@@ -195,7 +195,7 @@ class MemoGraph:
     def _found(self, wanted: _Wanted) -> tuple[NoteDrafts, Record, Record, str, MemoRelation | None]:
         """Both memos, the text of the first, and the relation as it is stated there now."""
         source, target = (self._memos.memo(id, wanted.namespace) for id in (wanted.source, wanted.target))
-        drafts = NoteDrafts(self._tools.vault)
+        drafts = NoteDrafts(self._inbox.vault)
         text, document = self._memos.read(drafts, source)
         old = next(filter(partial(_same, wanted.tag, target), document.memo_relations), None)
         return drafts, source, target, text, old

@@ -81,8 +81,8 @@ class _Wish:
 class Memos:
     """The memos of one workspace. What changes them goes one by one; nothing else waits for it."""
 
-    def __init__(self, workspace: str, tools: Inbox, progress: Callable[[int], None] | None = None) -> None:
-        self.workspace, self._tools, self._progress = workspace, tools, progress
+    def __init__(self, workspace: str, inbox: Inbox, progress: Callable[[int], None] | None = None) -> None:
+        self.workspace, self._inbox, self._progress = workspace, inbox, progress
 
     def save(
         self,
@@ -107,10 +107,10 @@ class Memos:
             metadata=metadata or {},
             replace=replace,
             version=version,
-            collections=self._tools.collections,
+            collections=self._inbox.collections,
         )
         if memo_id is not None:
-            known_whole(self._tools, self.workspace)
+            known_whole(self._inbox, self.workspace)
         for _ in range(TRIES):
             if saved := self._attempt(wish):
                 return saved
@@ -152,21 +152,21 @@ class Memos:
         records = rows.records([key for key, _ in scored])
         items = tuple(FoundMemo(records[key], score) for key, score in scored if key in records)
         degraded = [f"{unseen} of the memos have no vector yet, and were not compared"] if unseen else []
-        return FoundMemos(items, tuple(dict.fromkeys((*degraded, *self._tools.degraded()))))
+        return FoundMemos(items, tuple(dict.fromkeys((*degraded, *self._inbox.degraded()))))
 
     def delete(self, memo_id: str, *, namespace: str = "default", version: int | None = None) -> tuple[Record, int]:
         """Remove a memo with its relations, from whichever end; how many these were is told too.
 
         Raises Conflict, with the version, when it has another than `version`."""
-        with alone(self._tools, self.workspace):
-            return carried_out(self._tools, partial(self._removal, memo_id, namespace, version))
+        with alone(self._inbox, self.workspace):
+            return carried_out(self._inbox, partial(self._removal, memo_id, namespace, version))
 
     # For those who write memos
 
     @property
     def index(self) -> Index:
         """The captures' index."""
-        return self._tools.captures.index
+        return self._inbox.captures.index
 
     def memo(self, memo_id: str, namespace: str) -> Record:
         """The memo of that id. Raises NotFound, also for what is no memo or lies elsewhere."""
@@ -177,7 +177,7 @@ class Memos:
 
     def read(self, drafts: NoteDrafts, record: Record) -> tuple[str, Document]:
         """The memo as its file has it now. Raises Conflict when it is one that can't be written to, or not yet."""
-        return note_update.read(self._tools, drafts, record)
+        return note_update.read(self._inbox, drafts, record)
 
     def _here(self, record: Record, namespace: str) -> bool:
         return (record.workspace, record.namespace) == (self.workspace, namespace) and record.type != "entity"
@@ -191,10 +191,10 @@ class Memos:
         return self._create(wish)
 
     def _create(self, wish: _Wish) -> SaveOutcome | None:
-        now = self._tools.now()
+        now = self._inbox.now()
         record = created(
-            self._tools,
-            folder="/".join(filter(None, (self._tools.inbox, self.workspace, namespace_path(wish.namespace)))),
+            self._inbox,
+            folder="/".join(filter(None, (self._inbox.folder, self.workspace, namespace_path(wish.namespace)))),
             title=wish.title,
             content=wish.content,
             own=partial(
@@ -213,8 +213,8 @@ class Memos:
         return None if record is True else SaveOutcome(record, created=True)
 
     def _revise(self, memo_id: str, wish: _Wish) -> SaveOutcome:
-        with alone(self._tools, self.workspace):
-            path = carried_out(self._tools, partial(self._revision, memo_id, wish), self._progress)
+        with alone(self._inbox, self.workspace):
+            path = carried_out(self._inbox, partial(self._revision, memo_id, wish), self._progress)
             return SaveOutcome(known(self.index.at(path)), created=False)
 
     def _taken(self, memo_id: str | None) -> Literal[True] | None:
@@ -240,7 +240,7 @@ class Memos:
             return {**wish.titles, **_changes(document.metadata, wish.fields, replace=wish.replace), **filed}
 
         return note_update.revised(
-            self._tools, record, changes, content=wish.content, version=wish.version
+            self._inbox, record, changes, content=wish.content, version=wish.version
         ), record.path
 
     def _removal(
@@ -248,14 +248,14 @@ class Memos:
     ) -> tuple[list[Change], tuple[Record, int]]:
         """What to write so that the memo is gone, and with it the entries that lead to it."""
         record = self.memo(memo_id, namespace)
-        drafts = NoteDrafts(self._tools.vault)
+        drafts = NoteDrafts(self._inbox.vault)
         try:
             text = drafts.text(record.path)
         except NotFound as error:
             raise NotFound(f"no memo {memo_id!r}: its file was removed a moment ago") from error
-        document = note_update.parsed(self._tools, text, record)
+        document = note_update.parsed(self._inbox, text, record)
         note_update.compared(document, version)
-        note_update.unread(self._tools, document, record, whole=version is not None)
+        note_update.unread(self._inbox, document, record, whole=version is not None)
         drafts.drop(record.path)
         ties = index.memos.ties
         into = ties.into([end(record)])
@@ -267,7 +267,7 @@ class Memos:
                     drafts.put(path, dropped(drafts.text(path), partial(leads, record)))
                 except FrontmatterError:
                     continue  # its owner is in the middle of editing it; the entry leads nowhere now
-        stored = stored_file(self._tools, record.path, encode(text))
+        stored = stored_file(self._inbox, record.path, encode(text))
         return [*([DeletedStoredFile(*stored)] if stored else []), *drafts.changes()], (record, count)
 
 

@@ -28,32 +28,32 @@ class AgentAccess:
 
     def __init__(
         self,
-        tools: Inbox,
+        inbox: Inbox,
         keys: ApiKeys,
         status: Callable[[Collection[str] | None], dict[str, Any]],
         push_webhook: PushWebhook,
         samples: Callable[[], list[Sample]] = list,
     ) -> None:
-        self._tools, self.keys, self.status = tools, keys, status
+        self._inbox, self.keys, self.status = inbox, keys, status
         self.push_webhook, self.samples = push_webhook, samples
-        self.queue = tools.queue
+        self.queue = inbox.queue
 
     @property
     def uploads(self) -> Uploads:
         """The files on their way in."""
-        return self._tools.uploads
+        return self._inbox.uploads
 
     def on_change(self, told: Callable[[Collection[str] | None], object]) -> Callable[[], None]:
         """Have `told` called with the paths of captures that changed (None: nobody knows which), until what is returned is called.
 
         It is called in the thread that changed them, while other changes wait, so it must be quick and raise nothing."""
-        listeners = self._tools.captures.told
+        listeners = self._inbox.captures.told
         listeners.append(told)
         return partial(listeners.remove, told)
 
     def seen_at(self, path: str) -> Record | None:
         """All that agents can know of the capture at `path`: its row but for the digest of its bytes. Quick."""
-        record = self._tools.captures.index.at(path)
+        record = self._inbox.captures.index.at(path)
         return replace(record, digest="") if record else None
 
     def denied(self, author: Author, error: MemexError, workspace: str) -> None:
@@ -61,12 +61,12 @@ class AgentAccess:
         known: list[str] = []
         with suppress(Unavailable):  # the vault is away
             known = self.workspaces()
-        self._tools.audit.denied(author, error.code, workspace if workspace in known else "")
+        self._inbox.audit.denied(author, error.code, workspace if workspace in known else "")
 
     def workspaces(self) -> list[str]:
         """The names of all workspaces: the folders of the inbox that can hold captures."""
-        probe = (f"{self._tools.inbox}/{name}/x.md" for name in self._tools.vault.folders(self._tools.inbox))
-        return sorted(spot.workspace for path in probe if (spot := place(path, self._tools.inbox)).scope == "captures")
+        probe = (f"{self._inbox.folder}/{name}/x.md" for name in self._inbox.vault.folders(self._inbox.folder))
+        return sorted(spot.workspace for path in probe if (spot := place(path, self._inbox.folder)).scope == "captures")
 
     def workspace(self, name: str) -> Workspace:
         """The workspace of that name. It must exist."""
@@ -77,7 +77,7 @@ class AgentAccess:
                 else "`memex workspace list` names them"
             )
             raise NotFound(f"no workspace {name!r}: {way}")
-        return Workspace(name, self._tools)
+        return Workspace(name, self._inbox)
 
     def create_workspace(self, name: str) -> Workspace:
         """Make a workspace; one that exists is returned as it is.
@@ -87,14 +87,14 @@ class AgentAccess:
         twin = next((other for other in known if fold(other) == fold(name)), None)
         if twin and name not in known:
             raise Conflict(f"there is a workspace {twin!r}: choose a name that differs in more than letter case")
-        self._tools.vault.make_folder(f"{self._tools.inbox}/{workspace_name(name)}")
-        return Workspace(name, self._tools)
+        self._inbox.vault.make_folder(f"{self._inbox.folder}/{workspace_name(name)}")
+        return Workspace(name, self._inbox)
 
     def delete_workspace(self, name: str) -> None:
         """Remove a workspace that holds no file. Raises InvalidArgument when it does."""
         self.workspace(name)
         try:
-            self._tools.vault.remove_folder(f"{self._tools.inbox}/{name}")
+            self._inbox.vault.remove_folder(f"{self._inbox.folder}/{name}")
         except MemexError as error:
             raise InvalidArgument(
                 f"workspace {name!r} is not empty; move or delete its notes first", workspace=name

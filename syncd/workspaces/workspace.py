@@ -62,41 +62,41 @@ class StoredDocument:
 class Workspace:
     """One workspace of the inbox; everything it returns lies in it."""
 
-    def __init__(self, name: str, tools: Inbox, progress: Callable[[int], None] | None = None) -> None:
-        self.name, self._tools, self._progress = name, tools, progress
+    def __init__(self, name: str, inbox: Inbox, progress: Callable[[int], None] | None = None) -> None:
+        self.name, self._inbox, self._progress = name, inbox, progress
 
     def reporting(self, progress: Callable[[int], None]) -> Workspace:
         """This workspace, telling `progress` how many passages of a capture have been embedded so far."""
-        return Workspace(self.name, self._tools, progress)
+        return Workspace(self.name, self._inbox, progress)
 
     @property
     def memos(self) -> Memos:
         """Its memos."""
-        return Memos(self.name, self._tools, self._progress)
+        return Memos(self.name, self._inbox, self._progress)
 
     @property
     def memo_graph(self) -> MemoGraph:
         """The relations between its memos."""
-        return MemoGraph(self.memos, self._tools)
+        return MemoGraph(self.memos, self._inbox)
 
     @property
     def nodes(self) -> Nodes:
         """The nodes of this workspace."""
-        return Nodes(self.name, self._tools, self._progress)
+        return Nodes(self.name, self._inbox, self._progress)
 
     @property
     def collections(self) -> tuple[str, ...]:
         """The collections that a document can be in."""
-        return self._tools.collections
+        return self._inbox.collections
 
     @property
     def uploads(self) -> Uploads:
         """The files on their way in, of all workspaces: each call names this one."""
-        return self._tools.uploads
+        return self._inbox.uploads
 
     @property
     def _index(self) -> Index:
-        return self._tools.captures.index
+        return self._inbox.captures.index
 
     def capture(
         self,
@@ -110,12 +110,12 @@ class Workspace:
         """Keep `content` as a note. The same content again is the same note: its `updated_at` moves, nothing else.
 
         A tag `collection:x` names the collection too. A note of another collection than the named one does not count."""
-        now = self._tools.now()
+        now = self._inbox.now()
         content_hash = hashlib.sha256(checked(content)).hexdigest()
         rest, title, given = metadata_of(metadata or {})
         named, tags = filed(collection, given, self.collections)
         checked_source(source)
-        folder = "/".join(filter(None, (self._tools.inbox, self.name, namespace_path(namespace))))
+        folder = "/".join(filter(None, (self._inbox.folder, self.name, namespace_path(namespace))))
         if again := self._again(content_hash, named, now):
             return again
         own = partial(
@@ -128,7 +128,7 @@ class Workspace:
             metadata=rest,
         )
         made = created(
-            self._tools,
+            self._inbox,
             folder=folder,
             title=title,
             content=content,
@@ -154,33 +154,33 @@ class Workspace:
         given, about = asked(
             text, self.collections, title=title, tags=tags, collection=collection, namespace=namespace, source=source
         )
-        return self._tools.queue.add_note(key, self.name, given, title=about)
+        return self._inbox.queue.add_note(key, self.name, given, title=about)
 
     def job(self, key: str | None, id: str) -> Job:
         """A job that this key has queued here (None: anybody's). NotFound for any other."""
-        return self._tools.queue.job(id, key=key, workspace=self.name)
+        return self._inbox.queue.job(id, key=key, workspace=self.name)
 
     def jobs(
         self, key: str | None, *, status: Status | None = None, limit: int = 20, before: str | None = None
     ) -> list[Job]:
         """The newest jobs that this key has queued here (None: anybody's), those before the job of an id."""
-        return self._tools.queue.jobs(key=key, workspace=self.name, status=status, limit=limit, before=before)
+        return self._inbox.queue.jobs(key=key, workspace=self.name, status=status, limit=limit, before=before)
 
     def job_counts(self) -> dict[Status, int]:
         """How many jobs there are here in each status, whoever queued them."""
-        return self._tools.queue.counts(self.name)
+        return self._inbox.queue.counts(self.name)
 
     def enrich(self, path: str, found: Enrichment, *, replacing: bool = False) -> Record | None:
         """Write what was found into the note at `path`, into lines of its own; None when there was nothing to write.
 
         Raises Conflict while somebody edits the note, and when its properties can't be changed by line."""
-        return enriched(self._tools, self.name, path, found, replacing=replacing)
+        return enriched(self._inbox, self.name, path, found, replacing=replacing)
 
     def search(self, query: Query) -> Answer:
         """Find documents of this workspace; the answer says what kept it from being complete."""
         own = replace(query, filter=replace(query.filter, workspace=self.name))
-        answer = reranked(self._tools.reranker, own, self._index.search)
-        return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *self._tools.degraded()))))
+        answer = reranked(self._inbox.reranker, own, self._index.search)
+        return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *self._inbox.degraded()))))
 
     def get(self, id: str) -> StoredDocument:
         """The document that answers to `id`."""
@@ -195,7 +195,7 @@ class Workspace:
         """The id of the document of this workspace that replaces `record`; None when none does, or its link leads elsewhere."""
         if record.superseded_by is None:
             return None
-        wanted, own = stem(record.superseded_by), f"{self._tools.inbox}/{self.name}/"
+        wanted, own = stem(record.superseded_by), f"{self._inbox.folder}/{self.name}/"
         alike = [path for path in list(self._index.manifest) if path.startswith(own) and stem(path) == wanted]
         ends = fold(f"/{record.superseded_by.removesuffix('.md')}.md")  # a link may say folders too
         meant = [path for path in alike if fold(f"/{path}").endswith(ends)] or alike
@@ -206,26 +206,26 @@ class Workspace:
         """Who made a document, and who changed it last, as the log knows it; None = it does not know, and = nobody did.
 
         What was written while it lay in another workspace is not told: somebody put it here."""
-        found = [one for one in self._tools.audit.of(id=record.id) if one.workspace == self.name]
-        whole = not self._tools.audit.base().seq
+        found = [one for one in self._inbox.audit.of(id=record.id) if one.workspace == self.name]
+        whole = not self._inbox.audit.base().seq
         made = created_by(found, record.created_at, whole=whole)
         return made, updated_by(found, record.digest, record.updated_at)
 
     def there(self, record: Record) -> bool:
         """Whether a document's file is there now, as far as anybody knows; the index believes an absence a little later."""
         try:
-            return self._tools.vault.stat(record.path) is not None
+            return self._inbox.vault.stat(record.path) is not None
         except Unavailable:
             return True
 
     def held(self) -> WorkspaceTotals:
         """How much there is here."""
-        return held(self._index, self.name, self._tools.degraded())
+        return held(self._index, self.name, self._inbox.degraded())
 
     def content(self, record: Record) -> str:
         """The body of a document, byte for byte, as its file holds it now; a node's as `agent_paths.told` has it."""
         with unnamed(record.path):
-            raw, _ = self._tools.vault.read(record.path)
+            raw, _ = self._inbox.vault.read(record.path)
         body = split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         return told(body) if record.type == "entity" else body
 
@@ -272,7 +272,7 @@ class Workspace:
 
     @property
     def _root(self) -> str:
-        return f"{self._tools.inbox}/{self.name}/"
+        return f"{self._inbox.folder}/{self.name}/"
 
     def _paths(self) -> list[str]:
         """The paths of all documents here, below the workspace's folder."""
@@ -320,13 +320,13 @@ class Workspace:
 
         Raises Conflict, with the version, when it has another than `version`; and when a person has just edited it."""
         wish = NoteUpdate(text, title, tags, collection, version)
-        return updated(self._tools, self.name, partial(self._record, id), wish, self._progress)
+        return updated(self._inbox, self.name, partial(self._record, id), wish, self._progress)
 
     def set_tags(self, id: str, tags: Sequence[str], *, version: int | None = None) -> Record:
         """Put these in place of the tags of a document; one like `collection:x` puts it into that collection.
 
         Raises Conflict, with the version, when it has another than `version`."""
-        return set_tags(self.name, self._tools, id, tags, version)
+        return set_tags(self.name, self._inbox, id, tags, version)
 
     def delete(self, id: str) -> Record:
         """Remove a document: its note, its chunks and their vectors; of a node also the relations that lead to it.
@@ -335,7 +335,7 @@ class Workspace:
         if (node := self._record(id)).type == "entity":
             self.nodes.discard(node.path)
             return node
-        return deleted(self._tools, partial(self._record, id))
+        return deleted(self._inbox, partial(self._record, id))
 
     def _record(self, id: str) -> Record:
         record = self._index.record(id, self.name)
@@ -345,25 +345,25 @@ class Workspace:
 
     def _again(self, content_hash: str, collection: str | None, now: int) -> Captured | None:
         """The note that holds this content already, with its `updated_at` moved to `now`."""
-        with still(self._tools.captures) as index:
+        with still(self._inbox.captures) as index:
             record = index.captured(self.name, content_hash, collection)
             if record is None:
                 return None
             try:
                 with unnamed(record.path):
-                    raw, _ = self._tools.vault.read(record.path)
+                    raw, _ = self._inbox.vault.read(record.path)
             except NotFound:
                 return None  # removed a moment ago, and the index not told yet
-            before = self._tools.parsed(raw, record.path, mtime_ms=now)
+            before = self._inbox.parsed(raw, record.path, mtime_ms=now)
             if before.content_hash != content_hash:
                 return None  # edited a moment ago, likewise
             try:
                 changed = encode(edit(decode(raw), {"updated_at": iso(now)}))
             except FrontmatterError:
                 return Captured(record, created=False)  # a person is in the middle of editing its properties
-            document = self._tools.parsed(changed, record.path, mtime_ms=now)
+            document = self._inbox.parsed(changed, record.path, mtime_ms=now)
             with unnamed(record.path):
-                stat = self._tools.vault.replace(record.path, changed, digest=before.digest)
-            with undoing(lambda: self._tools.vault.replace(record.path, raw, digest=document.digest)):
+                stat = self._inbox.vault.replace(record.path, changed, digest=before.digest)
+            with undoing(lambda: self._inbox.vault.replace(record.path, raw, digest=document.digest)):
                 index.commit(index.prepare([(document, stat)], urgent=True))
             return Captured(known(index.at(record.path)), created=False)

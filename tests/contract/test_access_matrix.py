@@ -618,13 +618,13 @@ def test_whatever_breaks_inside_no_answer_tells_of_it(tmp_path, fault, part, cap
         holder, name = {
             "store": (index, "_store"),
             "catalog": (index, "_catalog"),
-            "vault": (rim.agent_access, "_tools"),
+            "vault": (rim.agent_access, "_inbox"),
         }[part]
         whole = getattr(holder, name)
         broken = Broken(FAULTS[fault])
         if part == "vault":
             tools = whole.__class__(**{one: getattr(whole, one) for one in whole.__slots__} | {"vault": broken})
-            holder._tools = tools
+            holder._inbox = tools
         else:
             setattr(holder, name, broken)
         try:

@@ -374,7 +374,7 @@ class Base(RuleBasedStateMachine):
         app, fate = self.world.app, Fate(left, after)
         index, vault, run = (
             app.opened.builds.scopes["captures"].index,
-            app.agent_access._tools.vault,
+            app.agent_access._inbox.vault,
             app.opened.ledger.run,
         )
         parts = (index, "_catalog"), (index, "_store"), (app.opened.ledger, "run")

@@ -57,7 +57,7 @@ def test_law_1_captures_only(world):
     # What the rim is given holds no index of the vault proper: neither a workspace nor the desk's own tools.
     vault_index = world.app.opened.builds.scopes["vault"].index
     assert isinstance(vault_index, Index)
-    reachable = held_by(workspace._tools.captures, leave=(World,)) | held_by(workspace._tools.vault, leave=(World,))
+    reachable = held_by(workspace._inbox.captures, leave=(World,)) | held_by(workspace._inbox.vault, leave=(World,))
     assert id(vault_index) not in reachable
     assert id(world.app.opened.builds.scopes["vault"]) not in reachable
     assert isinstance(space, AgentAccess)

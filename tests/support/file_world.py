@@ -50,13 +50,13 @@ class Filing:
 
     def _open(self, free: int = 0) -> None:
         app = self.world.app
-        tools = app.agent_access._tools
+        inbox = app.agent_access._inbox
         app.opened.vault._wanted = lambda path, size: droppable(path, size, known=KNOWN, most=1_000_000)
         self.staged = self.world.state / "staged"
         self.staged.mkdir(exist_ok=True)
         self.handled = ImportedFiles(app.opened.ledger)
         self.beside: OtherFileNames = app.opened.sync.beside
-        parts = tools, self.handled, self.beside, Converter(KNOWN, kind_of, self.reader), app.opened.sync.noted
+        parts = inbox, self.handled, self.beside, Converter(KNOWN, kind_of, self.reader), app.opened.sync.noted
         self.files, self.inplace = UploadedFiles(*parts, free=free), InboxFiles(*parts, scratch=self.staged, free=free)
         self.dropped = InboxFileScanner(
             app.opened.vault,

@@ -138,12 +138,12 @@ class Space:
     def clock(self, now: Callable[[], int]) -> Iterator[None]:
         """Captures of all workspaces are made at `now`."""
         agent_access = self.rim.agent_access
-        before = agent_access._tools
-        agent_access._tools = replace(before, now=now)
+        before = agent_access._inbox
+        agent_access._inbox = replace(before, now=now)
         try:
             yield
         finally:
-            agent_access._tools = before
+            agent_access._inbox = before
 
 
 @contextmanager

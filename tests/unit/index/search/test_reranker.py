@@ -379,6 +379,6 @@ def test_the_settings_reach_it(tmp_path):
     try:
         made = world.app.opened.reranker
         assert (made.model, made.pool, made.seconds) == (str(tmp_path), 7, 0.5)
-        assert world.app.agent_access._tools.reranker is made
+        assert world.app.agent_access._inbox.reranker is made
     finally:
         world.close()

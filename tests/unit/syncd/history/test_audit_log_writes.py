@@ -140,7 +140,7 @@ def test_a_write_that_is_refused_before_it_begins_has_no_entry(world):
 def test_there_is_one_way_to_a_file(world):
     app = world.app
     assert (
-        app.opened.vault is app.opened.sync.vault is app.opened.sync._index_pass._vault is app.agent_access._tools.vault
+        app.opened.vault is app.opened.sync.vault is app.opened.sync._index_pass._vault is app.agent_access._inbox.vault
     )
     assert isinstance(app.opened.vault, AuditedVault)
 

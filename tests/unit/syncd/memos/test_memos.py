@@ -32,7 +32,7 @@ def test_saving_a_memo_that_comes_and_goes_ends(world, space):
             self.asked += 1
             return True
 
-    restless = Restless("default", space.memos._tools)
+    restless = Restless("default", space.memos._inbox)
     with pytest.raises(Conflict, match="came and went") as refused:
         restless.save("Mine.", memo_id="todo")
     assert (restless.asked, refused.value.retryable, files(world)) == (TRIES, True, {})

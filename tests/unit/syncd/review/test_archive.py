@@ -209,8 +209,8 @@ def test_unused_captures_go_when_the_settings_say_so(tmp_path):
     path = capture(world, name="By hand")
     tools = world.app.agent_access.workspace("default")
     fresh = tools.capture("A fresh one.").record
-    old_tools = world.app.agent_access._tools
-    world.app.agent_access._tools = replace(old_tools, now=lambda: 1_700_000_000_000)
+    old_tools = world.app.agent_access._inbox
+    world.app.agent_access._inbox = replace(old_tools, now=lambda: 1_700_000_000_000)
     old = world.app.agent_access.workspace("default").capture("An old one.").record
     world.run()
     assert aside(world) == 1
