@@ -81,7 +81,7 @@ class Scheduler:
         self._scheduler = _Scheduler(
             executors={"default": _Threads()},
             jobstores={"default": _Store()},
-            job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1},
+            job_defaults={"misfire_grace_time": None, "coalesce": True},
             timezone=UTC,
         )
 
@@ -233,7 +233,7 @@ class Scheduler:
     def _run(self, name: str) -> None:
         with self._changed:
             job = self._jobs[name]
-            if self.stopping.is_set():
+            if self.stopping.is_set() or job.began is not None:
                 return
             job.started_at, job.began = time.time_ns() // 1_000_000, time.monotonic()
         error = ""
@@ -371,13 +371,14 @@ def _set_back(job: Any, now: datetime, back: timedelta) -> datetime:
 
 
 class _Threads(BaseExecutor):  # type: ignore[misc]  # the library has no types
-    """A thread for each run: no job waits for another, and one that hangs does not keep the process from ending."""
+    """A thread for each run: no job waits for another, and one that hangs does not keep the process from ending.
 
-    def _do_submit_job(self, job: Any, _times: list[datetime]) -> None:
-        def work() -> None:
-            try:
-                job.func(*job.args)
-            finally:
-                self._run_job_success(job.id, [])
+    The library's own count of runs under way is not kept: it goes down after whoever waited for a run has been told, and a
+    run that was asked for in between would be dropped. `Scheduler._run` sees to it that no job runs twice at once."""
 
-        threading.Thread(target=work, name=f"job {job.id}", daemon=True).start()
+    def submit_job(self, job: Any, _times: list[datetime]) -> None:
+        """Begin a run."""
+        threading.Thread(target=job.func, args=job.args, name=f"job {job.id}", daemon=True).start()
+
+    def _do_submit_job(self, job: Any, times: list[datetime]) -> None:
+        self.submit_job(job, times)

@@ -147,6 +147,23 @@ def test_a_run_by_hand_is_told_how_it_went(jobs):
         jobs.history("nope")
 
 
+def test_a_run_that_is_asked_for_as_another_ends_is_made(jobs, monkeypatch):
+    work, told = Beat(2), jobs._changed.notify_all
+
+    def ask_again():
+        """The first run has ended, and its thread has not yet."""
+        monkeypatch.setattr(jobs._changed, "notify_all", told)
+        jobs.run("deep", wait=False)
+        time.sleep(0.5)  # the scheduler begins the second run meanwhile, or drops it
+        told()
+
+    jobs.every("deep", DAY, work)
+    jobs.start()
+    monkeypatch.setattr(jobs._changed, "notify_all", ask_again)
+    jobs.run("deep")
+    assert work.done.wait(30)
+
+
 def test_runs_by_hand_take_part_in_the_one_under_way(jobs):
     work, told = Slow(), []
     jobs.every("slow", DAY, work)
