@@ -150,7 +150,7 @@ def _relinking(vault: Vault, files: Iterable[str], move: Move, look: _Look) -> L
     unread: list[str] = []
     touched = {*move.moved, *move.moved.values()}
     leads, names = {lead(path) for path in touched}, Names(move.moved)
-    for path in files:
+    for path in sorted(files):
         if not _linking(path) or vault.ignores(path):
             continue
         try:

@@ -46,6 +46,13 @@ def test_a_note_that_moves_keeps_its_links_and_those_to_it(filled):
     assert (found.lost, found.unread) == ((), ())
 
 
+def test_what_changes_is_in_order_of_path(filled):
+    names = [f"{name}.md" for name in random.Random(1).sample(range(100_000), 60)]
+    vault = filled(**{"a/Foo.md": "", **{name: "[[a/Foo]] and [[a/Gone]]" for name in names}})
+    found = relinking(vault, {"a/Foo.md": "b/Foo.md"})
+    assert list(found.changes) == sorted(names)
+
+
 def test_a_capture_never_learns_the_folder_of_a_note_of_the_vault(filled):
     vault = filled(
         **{
