@@ -182,11 +182,11 @@ class App:
         self,
         on_ready: Callable[[Ready], None],
         stop: threading.Event | None = None,
-        pulse: ServiceWatchdog | None = None,
+        watchdog: ServiceWatchdog | None = None,
     ) -> None:
         """Be the daemon until SIGTERM, SIGINT or `stop`: watch, index, answer. Returns when all of it has been put away.
 
-        `pulse` is told once requests are answered, and how to tell that all is well."""
+        `watchdog` is told once requests are answered, and how to tell that all is well."""
         from mcp_server.server import installed, serve  # noqa: PLC0415 - the server is imported only where it serves
 
         state = self.settings.state
@@ -195,8 +195,8 @@ class App:
         def bound(url: str) -> None:
             private(daemon, json.dumps({"url": url, "pid": os.getpid(), "epoch": self.opened.lock.epoch}))
             log.debug("serving %s at %s", self.opened.vault.root, url)
-            if pulse is not None:
-                pulse.serving(self._vitals(asyncio.get_running_loop()))  # the server says this on its loop
+            if watchdog is not None:
+                watchdog.serving(self._vitals(asyncio.get_running_loop()))  # the server says this on its loop
             on_ready(Ready(url, self.opened.vault.root, state, state / KEY_FILE, self.opened.sync.ready.wait))
 
         with ExitStack() as running:

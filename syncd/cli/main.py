@@ -108,15 +108,15 @@ for command in (jobs.queue, jobs.show, jobs.retry, jobs.cancel, jobs.wait):
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run `memex` and exit with its code."""
     os.environ.update(SILENT)
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    sys.exit(code(given))
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    sys.exit(code(words))
 
 
-def code(given: Sequence[str]) -> int:
+def code(words: Sequence[str]) -> int:
     """The exit code of one command line; errors have been told on stderr."""
-    serving = next((word for word in given if word in memex.commands), "") in SERVING
+    serving = next((word for word in words if word in memex.commands), "") in SERVING
     try:
-        done = memex.main(args=list(given), prog_name="memex", standalone_mode=False)
+        done = memex.main(args=list(words), prog_name="memex", standalone_mode=False)
         sys.stdout.flush()
     except (click.Abort, KeyboardInterrupt):
         click.echo("", err=True)
@@ -129,28 +129,28 @@ def code(given: Sequence[str]) -> int:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - so that the flush at exit has nothing to complain of
         return PIPE_CLOSED
     except Exception as error:  # noqa: BLE001 - the top of the program: a person gets a sentence, and the trace on request
-        return _failed(error, serving=serving, as_json="--json" in given)
+        return _failed(error, serving=serving, as_json="--json" in words)
     return done if isinstance(done, int) else 0
 
 
 def _failed(error: Exception, *, serving: bool, as_json: bool) -> int:
-    told = _expected(error)
-    if told is None:
+    failure = _expected(error)
+    if failure is None:
         return _bug(error, serving=serving)
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         click.echo(error.format_message(), err=True)
     else:
-        text = f"memex: {told.code}: {result_text.plain(told.message)}"
-        shown = json.dumps({"error": told.as_dict()}, default=str) if as_json else text
+        text = f"memex: {failure.code}: {result_text.plain(failure.message)}"
+        shown = json.dumps({"error": failure.as_dict()}, default=str) if as_json else text
         if log.talking():
-            logging.getLogger("memex").error("%s", told.message, extra={"fields": {"code": told.code}})
+            logging.getLogger("memex").error("%s", failure.message, extra={"fields": {"code": failure.code}})
         else:
             click.echo(shown.encode("utf-8", "backslashreplace"), err=True)
     if not serving:
-        return EXIT[told.code]
+        return EXIT[failure.code]
     if isinstance(error, click.ClickException):
         return USAGE
-    return DATA if isinstance(told, Unavailable) and not told.retryable else SERVE_EXIT[told.code]
+    return DATA if isinstance(failure, Unavailable) and not failure.retryable else SERVE_EXIT[failure.code]
 
 
 def _expected(error: Exception) -> MemexError | None:

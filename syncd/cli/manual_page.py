@@ -46,24 +46,24 @@ def _commands(group: click.Group, above: click.Context) -> Iterator[tuple[str, c
         command = group.commands[name]
         ctx = click.Context(command, info_name=name, parent=above)
         if isinstance(command, click.Group):
-            yield from ((f"{name} {inner}", one, below) for inner, one, below in _commands(command, ctx))
+            yield from ((f"{name} {inner}", child, below) for inner, child, below in _commands(command, ctx))
         else:
             yield name, command, ctx
 
 
 def _prose(command: click.Command) -> list[str]:
-    paragraphs = [" ".join(one.split()) for one in (command.help or "").split("\n\n")]
-    return [line for one in paragraphs for line in (".PP", _plain(one))][1:]
+    paragraphs = [" ".join(paragraph.split()) for paragraph in (command.help or "").split("\n\n")]
+    return [line for paragraph in paragraphs for line in (".PP", _plain(paragraph))][1:]
 
 
 def _options(command: click.Command, ctx: click.Context) -> list[str]:
-    own = command if command is memex else None
-    told = [
+    root = command if command is memex else None
+    records = [
         record
         for param in command.get_params(ctx)
-        if (own or not (param.name or "").startswith(("shared_", "help"))) and (record := param.get_help_record(ctx))
+        if (root or not (param.name or "").startswith(("shared_", "help"))) and (record := param.get_help_record(ctx))
     ]
-    return _rows(told)
+    return _rows(records)
 
 
 def _rows(rows: tuple[tuple[str, str], ...] | list[tuple[str, str]]) -> list[str]:
@@ -72,7 +72,7 @@ def _rows(rows: tuple[tuple[str, str], ...] | list[tuple[str, str]]) -> list[str
 
 def _plain(text: str) -> str:
     """Text that troff takes as it stands: no escape, no request at the start of a line."""
-    escaped = re.sub(r"[\\\-]", lambda found: r"\e" if found[0] == "\\" else r"\-", text)
+    escaped = re.sub(r"[\\\-]", lambda match: r"\e" if match[0] == "\\" else r"\-", text)
     return rf"\&{escaped}" if escaped.startswith((".", "'")) else escaped
 
 

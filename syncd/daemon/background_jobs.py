@@ -87,9 +87,9 @@ def worker(opened: OpenParts, agent_access: AgentAccess, inbox: Inbox, files: Ha
                 return "the vault's disk is almost full"
         return "" if inbox.captures.index.comparable else opened.embedder.problem or "the encoder is not ready yet"
 
-    def note(work: RunningJob) -> str:
-        agent_access.workspace(work.job.workspace)  # which may have been deleted meanwhile
-        return queued_note.made(inbox, work)
+    def note(running_job: RunningJob) -> str:
+        agent_access.workspace(running_job.job.workspace)  # which may have been deleted meanwhile
+        return queued_note.made(inbox, running_job)
 
     carried = Worker(opened.queue, hindered)
     carried.on("note", note)

@@ -184,12 +184,12 @@ def _shelf_settings(settings: Settings, perspectives: Looks) -> IndexBuildSettin
 
 def _embedder(settings: Settings) -> Embedder:
     root = settings.state / "index"
-    made = IndexBuilds.made(root)
+    inputs = IndexBuilds.made(root)
     embedder = Embedder(
         settings.embed,
         cache=settings.state / "models",
-        prefer=made.identity if made else None,
-        made_with=made.encoder if made else None,
+        prefer=inputs.identity if inputs else None,
+        made_with=inputs.encoder if inputs else None,
         begun=IndexBuilds.begun(root),
     )
     embedder.start()

@@ -75,9 +75,9 @@ def writes(opened: OpenParts, agent_access: AgentAccess) -> dict[str, Operation]
 
     def update(arguments: Arguments, _: Any) -> dict[str, Any]:
         record = _capture(opened, arguments)
-        wish = {name: arguments.get(name) for name in ("title", "tags", "collection", "version")}
+        fields = {name: arguments.get(name) for name in ("title", "tags", "collection", "version")}
         updated, changed = agent_access.workspace(record.workspace).update_note(
-            record.id, arguments.get("text"), **wish
+            record.id, arguments.get("text"), **fields
         )
         return _record(updated) | {"changed": changed}
 

@@ -32,7 +32,7 @@ PAGE = 1_000
     "--surface", type=click.Choice(SURFACES), help="Only what came in this way; `file`: nodes changed by hand."
 )
 @click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
-@click.option("--id", "own", help="Only the note with this id.")
+@click.option("--id", "note_id", help="Only the note with this id.")
 @click.option(
     "--limit", "-n", type=click.IntRange(1, 10_000), default=50, show_default=True, help="The newest so many."
 )
@@ -44,7 +44,7 @@ def audit(
     *,
     since: str | None,
     until: str | None,
-    own: str | None,
+    note_id: str | None,
     limit: int,
     follow: bool,
     **wanted: str | None,
@@ -56,18 +56,20 @@ def audit(
     "type", "id", "path", "bytes", "before", "after", "outcome", "undoes", "seal"}]."""
     if ctx.invoked_subcommand is not None:
         return
-    asked: dict[str, Any] = {**wanted, "id": own, "since": moment(since, now()), "until": moment(until, now())}
-    found = ask("audit.list", {**asked, "limit": limit})
+    asked: dict[str, Any] = {**wanted, "id": note_id, "since": moment(since, now()), "until": moment(until, now())}
+    entries = ask("audit.list", {**asked, "limit": limit})
     if not follow:
-        answer(found, lambda: table(found, None, color=color()))
+        answer(entries, lambda: table(entries, None, color=color()))
         return
     after = 0
     while True:
-        _show(found)
-        after = max([after, *(one["seq"] for one in found)])
+        _show(entries)
+        after = max([after, *(entry["seq"] for entry in entries)])
         time.sleep(EVERY_S)
-        given = {name: value for name, value in {**asked, "after": after, "limit": PAGE}.items() if value is not None}
-        found = control_socket.call(settings().state, "audit.list", given)
+        arguments = {
+            name: value for name, value in {**asked, "after": after, "limit": PAGE}.items() if value is not None
+        }
+        entries = control_socket.call(settings().state, "audit.list", arguments)
 
 
 @audit.command("verify")
@@ -80,27 +82,27 @@ def audit_verify(file: Path | None, head: str | None) -> int:
     they were changed by hand. Whoever can write the log can also write all of it anew: note its head down elsewhere, and
     pass it to --head. With --json: {"entries", "first", "head", "broken", "breaks", "changed", "gone", "unlogged"}."""
     if file is None:
-        found = ask("audit.verify", {"head": head})
+        result = ask("audit.verify", {"head": head})
     else:
         from dataclasses import asdict  # noqa: PLC0415 - as below
 
         from syncd.owner.audit import of_file  # noqa: PLC0415 - it brings the vault's parts
 
         with file.open(encoding="utf-8") as lines:
-            told = of_file(lines, head)
-        found = asdict(told) | {"head": str(told.head)}
-    answer(found, lambda: report(found))
-    return BROKEN if found["broken"] else 0
+            check = of_file(lines, head)
+        result = asdict(check) | {"head": str(check.head)}
+    answer(result, lambda: report(result))
+    return BROKEN if result["broken"] else 0
 
 
 @audit.command("export")
 def audit_export() -> None:
     """Print every entry, the oldest first, as one line of JSON each; `memex audit verify FILE` can check them."""
     after = 0
-    while found := ask("audit.list", {"after": after, "limit": PAGE}):
-        for one in found:
-            out(json.dumps(one, ensure_ascii=False))
-        after = found[-1]["seq"]
+    while entries := ask("audit.list", {"after": after, "limit": PAGE}):
+        for entry in entries:
+            out(json.dumps(entry, ensure_ascii=False))
+        after = entries[-1]["seq"]
 
 
 @audit.command("prune")
@@ -120,40 +122,42 @@ def audit_prune(before: str, target: str, force: bool) -> None:
     )
 
 
-def _show(found: list[dict[str, Any]]) -> None:
+def _show(entries: list[dict[str, Any]]) -> None:
     """Entries as they come: a line of JSON each for a script."""
-    for one in found:
-        out(json.dumps(one, ensure_ascii=False) if as_json() else "  ".join(filter(None, cells(one, None))))
+    for entry in entries:
+        out(json.dumps(entry, ensure_ascii=False) if as_json() else "  ".join(filter(None, cells(entry, None))))
     sys.stdout.flush()
 
 
-def table(found: list[dict[str, Any]], zone: tzinfo | None, *, color: bool) -> str:
+def table(entries: list[dict[str, Any]], zone: tzinfo | None, *, color: bool) -> str:
     """One line for each entry."""
     heads = ("entry", "at", "what", "by", "tool", "key", "note")
-    return result_text.table([cells(one, zone) for one in found], heads, color=color) if found else "no entries"
+    return result_text.table([cells(entry, zone) for entry in entries], heads, color=color) if entries else "no entries"
 
 
-def cells(one: dict[str, Any], zone: tzinfo | None) -> tuple[str, ...]:
+def cells(entry: dict[str, Any], zone: tzinfo | None) -> tuple[str, ...]:
     """An entry as people read it."""
-    at = datetime.fromtimestamp(one["at"] / 1000, zone).strftime("%Y-%m-%d %H:%M:%S")
-    what = one["kind"] if one["outcome"] == "done" else f"{one['kind']} ({one['outcome']})"
-    who = one["name"] or one["key"]
-    told = (str(one["seq"]), at, what, one["surface"], one["tool"], who, one["path"] or one["workspace"])
-    return tuple(result_text.line(text, 100) for text in told)
+    at = datetime.fromtimestamp(entry["at"] / 1000, zone).strftime("%Y-%m-%d %H:%M:%S")
+    what = entry["kind"] if entry["outcome"] == "done" else f"{entry['kind']} ({entry['outcome']})"
+    who = entry["name"] or entry["key"]
+    texts = (str(entry["seq"]), at, what, entry["surface"], entry["tool"], who, entry["path"] or entry["workspace"])
+    return tuple(result_text.line(text, 100) for text in texts)
 
 
-def report(found: dict[str, Any]) -> str:
+def report(result: dict[str, Any]) -> str:
     """What came of looking through the log."""
-    lines = [f"{found['entries']:,} entries, from {found['first']} on, are as they were written; head {found['head']}"]
-    if found["broken"]:
-        lines = [f"the log is broken in {found['broken']:,} place{'s' if found['broken'] > 1 else ''}:"]
-        lines += [f"- {result_text.line(text, 300)}" for text in found["breaks"]]
+    lines = [
+        f"{result['entries']:,} entries, from {result['first']} on, are as they were written; head {result['head']}"
+    ]
+    if result["broken"]:
+        lines = [f"the log is broken in {result['broken']:,} place{'s' if result['broken'] > 1 else ''}:"]
+        lines += [f"- {result_text.line(text, 300)}" for text in result["breaks"]]
     for key, what in (
         ("changed", "changed by hand since"),
         ("gone", "gone by hand"),
         ("unlogged", "never written by Memex"),
     ):
-        if paths := found.get(key):
+        if paths := result.get(key):
             lines.append(f"{what}: {len(paths):,}")
             lines += [f"- {result_text.line(path, 200)}" for path in paths[:10]]
             lines += [f"… and {len(paths) - 10:,} more: --json"] if len(paths) > 10 else []

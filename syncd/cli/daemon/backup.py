@@ -43,8 +43,8 @@ def backup(file: str | None, force: bool) -> None:
         raise Conflict(f"{target} exists: choose another name, or pass --force")
     made = pack(chosen.state, target, vault=chosen.vault.path, settings=chosen.file, version=installed(), now=now())
     size = target.stat().st_size
-    told = {"file": str(target), "bytes": size, "files": sorted(made.files)}
-    answer(told, lambda: f"{target}  ({len(made.files)} files, {size:,} bytes; your notes are not in it)")
+    result = {"file": str(target), "bytes": size, "files": sorted(made.files)}
+    answer(result, lambda: f"{target}  ({len(made.files)} files, {size:,} bytes; your notes are not in it)")
 
 
 @click.command(cls=Command)
@@ -78,13 +78,13 @@ def restore(file: str, force: bool) -> None:
         state = None if chosen.state == usual else chosen.state
         made = None if text is None else relocated(text, vault=chosen.vault.path, state=state)
         written = _settings(made)
-    told = {
+    result = {
         "vault": str(chosen.vault.path),
         "state": str(chosen.state),
         "files": names,
         "settings": written and str(written),
     }
-    answer(told, lambda: _told(chosen, contents, names, written))
+    answer(result, lambda: _told(chosen, contents, names, written))
 
 
 def _keep(chosen: Settings, archive: Path) -> None:

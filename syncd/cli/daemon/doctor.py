@@ -34,16 +34,16 @@ def doctor(fix: bool) -> int:
     from syncd.cli.doctor.service_checks import SERVICE_CHECKS
     from syncd.cli.doctor.state_checks import STATE_CHECKS
 
-    found: list[Finding] = []
+    findings: list[Finding] = []
     width = min(shutil.get_terminal_size().columns if sys.stdout.isatty() else 80, 120)
     try:
         looks = examine(settings(), os.environ, (*STATE_CHECKS, *HOST_CHECKS, *SERVICE_CHECKS), fix=fix)
     except InvalidArgument as error:
         looks = iter([Finding("settings", "wrong", error.message, "mend what is named above, then: memex doctor")])
-    for one in looks:
-        found.append(one)
+    for finding in looks:
+        findings.append(finding)
         if not as_json():
-            out(shown(one, width=width, color=color()))
-    told = {"well": well(found), "findings": [one.told() for one in found]}
-    answer(told, lambda: "\n" + summary(found, color=color()))
-    return 0 if told["well"] else WRONG
+            out(shown(finding, width=width, color=color()))
+    result = {"well": well(findings), "findings": [finding.told() for finding in findings]}
+    answer(result, lambda: "\n" + summary(findings, color=color()))
+    return 0 if result["well"] else WRONG

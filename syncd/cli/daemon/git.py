@@ -41,31 +41,31 @@ def hook() -> None:
 @REPO
 def hook_install(remote: Path | None) -> None:
     """Add hooks to the vault's repository; hooks that are there keep running."""
-    found = _with(remote, install)
-    own = _opened(remote).common_folder()
-    if not {own, settings().vault.path} & set(Path(found["folder"]).parents):
-        talk(f"memex: core.hooksPath leads to {found['folder']}, which may serve other repositories too")
+    result = _with(remote, install)
+    git_folder = _opened(remote).common_folder()
+    if not {git_folder, settings().vault.path} & set(Path(result["folder"]).parents):
+        talk(f"memex: core.hooksPath leads to {result['folder']}, which may serve other repositories too")
     if remote is None:
-        exclude(own / "info", wanted=True)
-    answer(found, lambda: _lines(found))
+        exclude(git_folder / "info", wanted=True)
+    answer(result, lambda: _lines(result))
 
 
 @hook.command("uninstall")
 @REPO
 def hook_uninstall(remote: Path | None) -> None:
     """Take the hooks away; what stood there before is back, byte for byte."""
-    found = _with(remote, uninstall)
-    if remote is None and not any(one["state"] in ("installed", "wrapped") for one in found["hooks"]):
+    result = _with(remote, uninstall)
+    if remote is None and not any(entry["state"] in ("installed", "wrapped") for entry in result["hooks"]):
         exclude(_opened(None).common_folder() / "info", wanted=False)
-    answer(found, lambda: _lines(found))
+    answer(result, lambda: _lines(result))
 
 
 @hook.command("status")
 @REPO
 def hook_status(remote: Path | None) -> None:
     """Tell how each hook is."""
-    found = _with(remote, find)
-    answer(found, lambda: _lines(found))
+    result = _with(remote, find)
+    answer(result, lambda: _lines(result))
 
 
 @hook.command("secret")
@@ -92,7 +92,7 @@ def _with(remote: Path | None, work: Callable[[Path, Sequence[str], Path], list[
     folder = repo.hooks_folder()
     hooks = work(folder, HOOKS if remote is None else REMOTE_HOOKS, state)
     repo.close()
-    return {"folder": str(folder), "hooks": [asdict(one) for one in hooks]}
+    return {"folder": str(folder), "hooks": [asdict(hook) for hook in hooks]}
 
 
 def _opened(remote: Path | None) -> Repository:
@@ -111,12 +111,12 @@ def _state() -> Path:
     return chosen.state
 
 
-def _lines(found: dict[str, Any]) -> str:
+def _lines(result: dict[str, Any]) -> str:
     rows = [
-        (one["name"], TOLD[one["state"]] + ("; the hook that was there before runs too" if one["before"] else ""))
-        for one in found["hooks"]
+        (hook["name"], TOLD[hook["state"]] + ("; the hook that was there before runs too" if hook["before"] else ""))
+        for hook in result["hooks"]
     ]
-    return f"{found['folder']}\n{result_text.table(rows, color=color())}"
+    return f"{result['folder']}\n{result_text.table(rows, color=color())}"
 
 
 SHOWN = 20  # paths of one commit
@@ -132,21 +132,23 @@ def commit(*, dry_run: bool) -> None:
     looks like a secret or an unfinished merge, what you have edited since or staged otherwise, and what a .gitignore names is
     left out and listed. Exits with 5 when Git does not allow a commit just now. With --json:
     {"commits": [{"commit", "subject", "paths"}], "kept": [{"path", "why"}], "edited": [PATH]}."""
-    found = ask("commit", {"dry_run": dry_run})
-    answer(found, lambda: report(found, dry_run=dry_run))
+    result = ask("commit", {"dry_run": dry_run})
+    answer(result, lambda: report(result, dry_run=dry_run))
 
 
-def report(found: dict[str, Any], *, dry_run: bool) -> str:
+def report(result: dict[str, Any], *, dry_run: bool) -> str:
     """What was committed, and what was not."""
     lines = []
-    for one in found["commits"]:
-        head = "would commit" if dry_run else one["commit"][:8]
-        lines.append(f"{head}  {result_text.line(one['subject'], 100)}")
-        lines += [f"  {result_text.line(path, 200)}" for path in one["paths"][:SHOWN]]
-        lines += [f"  … and {len(one['paths']) - SHOWN:,} more"] if len(one["paths"]) > SHOWN else []
+    for entry in result["commits"]:
+        head = "would commit" if dry_run else entry["commit"][:8]
+        lines.append(f"{head}  {result_text.line(entry['subject'], 100)}")
+        lines += [f"  {result_text.line(path, 200)}" for path in entry["paths"][:SHOWN]]
+        lines += [f"  … and {len(entry['paths']) - SHOWN:,} more"] if len(entry["paths"]) > SHOWN else []
     lines = lines or ["nothing to commit"]
-    lines += [f"kept local: {result_text.line(one['path'], 200)}: {one['why']}" for one in found["kept"]]
-    lines += [f"left to you: {result_text.line(path, 200)}: edited before it was committed" for path in found["edited"]]
+    lines += [f"kept local: {result_text.line(entry['path'], 200)}: {entry['why']}" for entry in result["kept"]]
+    lines += [
+        f"left to you: {result_text.line(path, 200)}: edited before it was committed" for path in result["edited"]
+    ]
     return "\n".join(lines)
 
 
@@ -160,21 +162,21 @@ def sync(pull: bool, push: bool) -> None:
     you touches no file: the answer names the command that resolves it.
 
     With --json: {"took": commits, "files": changed, "merged": bool, "sent": commits}."""
-    found = ask("sync", {"pull": pull, "push": push})
-    answer(found, lambda: _sentence(found))
+    result = ask("sync", {"pull": pull, "push": push})
+    answer(result, lambda: _sentence(result))
 
 
-def _sentence(found: Mapping[str, Any]) -> str:
-    told = []
-    if found["took"]:
-        told.append(
-            f"took {_many(found['took'], 'commit')}, which changed {_many(found['files'], 'file')}"
-            + (", merged with your own" if found["merged"] else "")
+def _sentence(result: Mapping[str, Any]) -> str:
+    parts = []
+    if result["took"]:
+        parts.append(
+            f"took {_many(result['took'], 'commit')}, which changed {_many(result['files'], 'file')}"
+            + (", merged with your own" if result["merged"] else "")
         )
-    if found["sent"]:
-        told.append(f"sent {_many(found['sent'], 'commit')}")
-    return "; ".join(told) or "both had the same already"
+    if result["sent"]:
+        parts.append(f"sent {_many(result['sent'], 'commit')}")
+    return "; ".join(parts) or "both had the same already"
 
 
-def _many(count: int, one: str) -> str:
-    return f"{count:,} {one if count == 1 else one + 's'}"
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun if count == 1 else noun + 's'}"

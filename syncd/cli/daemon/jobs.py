@@ -29,8 +29,8 @@ def job() -> None:
 def job_list(name: str | None) -> None:
     """List the jobs: how each last went, and when it runs next; with NAME, the last runs of that one."""
     if name is None:
-        found = ask("job.list", {})
-        answer(found, lambda: jobs_table(found, now(), None, color=color()))
+        listing = ask("job.list", {})
+        answer(listing, lambda: jobs_table(listing, now(), None, color=color()))
     else:
         past = ask("job.history", {"name": name})
         answer(past, lambda: runs(past, None, color=color()))
@@ -44,8 +44,8 @@ def job_run(name: str, wait: bool) -> None:
     done = ask("job.run", {"name": name, "wait": wait})
     if done.get("error"):
         raise Unavailable(f"the job {done['name']} failed after {span(done['seconds'])}: {done['error']}")
-    told = f"{done['name']} took {span(done['seconds'])}" if done["ended"] else f"{done['name']} was started"
-    answer(done, lambda: told)
+    sentence = f"{done['name']} took {span(done['seconds'])}" if done["ended"] else f"{done['name']} was started"
+    answer(done, lambda: sentence)
 
 
 @click.command("queue", cls=Command)
@@ -56,16 +56,16 @@ def job_run(name: str, wait: bool) -> None:
 )
 def queue(status: str | None, workspace: str | None, limit: int) -> None:
     """List the notes and files that were queued: those that wait or run, and what became of the others."""
-    found = ask("queue.list", {"status": status, "workspace": workspace, "limit": limit})
-    answer(found, lambda: queue_table(found, now(), color=color()))
+    listing = ask("queue.list", {"status": status, "workspace": workspace, "limit": limit})
+    answer(listing, lambda: queue_table(listing, now(), color=color()))
 
 
 @click.command("show", cls=Command)
 @click.argument("id", shell_complete=queued)
 def show(id: str) -> None:
     """Show one job of the queue: what it is about, how far it is, and why it failed."""
-    found = ask("queue.show", {"id": id})
-    answer(found, lambda: page(found, None))
+    job = ask("queue.show", {"id": id})
+    answer(job, lambda: page(job, None))
 
 
 @click.command("retry", cls=Command)
@@ -73,9 +73,9 @@ def show(id: str) -> None:
 @click.option("--wait", is_flag=True, help="Come back when it has ended.")
 def retry(id: str, wait: bool) -> None:
     """Queue a failed job again. Without a daemon it is done here, to its end."""
-    with asking() as one:
-        again = one("queue.retry", {"id": id})
-        ended = waited(one, [again["id"]], once=not wait)[0]
+    with asking() as ask:
+        again = ask("queue.retry", {"id": id})
+        ended = waited(ask, [again["id"]], once=not wait)[0]
     failed([ended])
     answer(ended, lambda: _sentence(ended))
 
@@ -92,15 +92,15 @@ def cancel(id: str) -> None:
 @click.argument("ids", nargs=-1, required=True, shell_complete=queued)
 def wait(ids: tuple[str, ...]) -> None:
     """Wait until these jobs have ended; the exit code is that of the first that failed. Without a daemon they are done here."""
-    with asking() as one:
-        ended = waited(one, ids)
+    with asking() as ask:
+        ended = waited(ask, ids)
     failed(ended)
     answer({"jobs": ended}, lambda: "\n".join(map(_sentence, ended)))
 
 
 def failed(ended: Sequence[Mapping[str, Any]]) -> None:
     """Raise the error of the first job that failed; of several, with their number."""
-    wrong = [one for one in ended if one["status"] == "failed"]
+    wrong = [job for job in ended if job["status"] == "failed"]
     if len(wrong) == 1:
         raise from_dict(wrong[0]["error"])
     if wrong:
@@ -108,65 +108,65 @@ def failed(ended: Sequence[Mapping[str, Any]]) -> None:
         raise Unavailable(f"{len(wrong)} of {len(ended)} jobs failed, the first {first}", retryable=False)
 
 
-def queue_table(found: Mapping[str, Any], now_ms: int, *, color: bool) -> str:
+def queue_table(queue: Mapping[str, Any], now_ms: int, *, color: bool) -> str:
     """One line for each job, why those that failed did, and how many there are."""
     rows = [
         (
-            one["id"][:SHOWN],
-            one["kind"],
-            _queue_state(one, now_ms),
-            one["workspace"],
-            one["by"] or "you",
-            _age(one, now_ms),
-            one["title"],
+            job["id"][:SHOWN],
+            job["kind"],
+            _queue_state(job, now_ms),
+            job["workspace"],
+            job["by"] or "you",
+            _age(job, now_ms),
+            job["title"],
         )
-        for one in found["jobs"]
+        for job in queue["jobs"]
     ]
-    counts = ", ".join(f"{count:,} {status}" for status, count in found["counts"].items() if count)
+    counts = ", ".join(f"{count:,} {status}" for status, count in queue["counts"].items() if count)
     lines = (
         [result_text.table(rows, ("id", "kind", "state", "workspace", "by", "age", "about"), color=color)]
         if rows
         else []
     )
     lines += [
-        f"{one['id'][:SHOWN]}: {result_text.line(one['error']['message'], 400)}"
-        for one in found["jobs"]
-        if one["error"]
+        f"{job['id'][:SHOWN]}: {result_text.line(job['error']['message'], 400)}"
+        for job in queue["jobs"]
+        if job["error"]
     ]
     lines += (
-        [f"nothing can be done just now: {result_text.line(found['hindrance'], 400)}"] if found.get("hindrance") else []
+        [f"nothing can be done just now: {result_text.line(queue['hindrance'], 400)}"] if queue.get("hindrance") else []
     )
     return "\n".join([*lines, counts or "nothing has been queued"])
 
 
-def page(one: Mapping[str, Any], zone: tzinfo | None) -> str:
+def page(job: Mapping[str, Any], zone: tzinfo | None) -> str:
     """All that is known of one job."""
     moments = (("queued", "created_at"), ("begun", "started_at"), ("ended", "finished_at"))
-    rows = [("id", one["id"]), ("about", one["title"]), ("kind", one["kind"]), ("status", one["status"])]
-    rows += [("progress", f"{one['progress']:.0%} {one['stage']}".rstrip())] if one["status"] == "running" else []
-    rows += [("workspace", one["workspace"]), ("by", one["by"] or "you")]
-    rows += [(name, result_text.day(one[key], zone)) for name, key in moments if one[key]]
-    rows += [("tries", str(one["tries"]))] if one["tries"] > 1 else []
-    rows += [("document", one["document_id"])] if one["document_id"] else []
-    rows += [("error", f"{one['error']['code']}: {one['error']['message']}")] if one["error"] else []
+    rows = [("id", job["id"]), ("about", job["title"]), ("kind", job["kind"]), ("status", job["status"])]
+    rows += [("progress", f"{job['progress']:.0%} {job['stage']}".rstrip())] if job["status"] == "running" else []
+    rows += [("workspace", job["workspace"]), ("by", job["by"] or "you")]
+    rows += [(name, result_text.day(job[key], zone)) for name, key in moments if job[key]]
+    rows += [("tries", str(job["tries"]))] if job["tries"] > 1 else []
+    rows += [("document", job["document_id"])] if job["document_id"] else []
+    rows += [("error", f"{job['error']['code']}: {job['error']['message']}")] if job["error"] else []
     return "\n".join(f"{name:<10}{result_text.line(str(value), 1_000)}" for name, value in rows)
 
 
-def _queue_state(one: Mapping[str, Any], now_ms: int) -> str:
-    if one["status"] == "running":
-        return f"{one['progress']:.0%} {one['stage']}".rstrip() if one["progress"] else one["stage"] or "running"
-    if one["status"] == "queued" and one["due_at"] > now_ms:
-        return f"again in {span((one['due_at'] - now_ms) / 1000)}"
-    return str(one["status"])
+def _queue_state(job: Mapping[str, Any], now_ms: int) -> str:
+    if job["status"] == "running":
+        return f"{job['progress']:.0%} {job['stage']}".rstrip() if job["progress"] else job["stage"] or "running"
+    if job["status"] == "queued" and job["due_at"] > now_ms:
+        return f"again in {span((job['due_at'] - now_ms) / 1000)}"
+    return str(job["status"])
 
 
-def _age(one: Mapping[str, Any], now_ms: int) -> str:
-    return span(max(0, now_ms - one["created_at"]) / 1000)
+def _age(job: Mapping[str, Any], now_ms: int) -> str:
+    return span(max(0, now_ms - job["created_at"]) / 1000)
 
 
-def _sentence(one: Mapping[str, Any]) -> str:
-    became = f" is the document {one['document_id']}" if one["document_id"] else f" is {one['status']}"
-    return f"{result_text.line(one['title'], 60)}{became}"
+def _sentence(job: Mapping[str, Any]) -> str:
+    became = f" is the document {job['document_id']}" if job["document_id"] else f" is {job['status']}"
+    return f"{result_text.line(job['title'], 60)}{became}"
 
 
 def span(seconds: float) -> str:
@@ -176,39 +176,39 @@ def span(seconds: float) -> str:
     return f"{value:.1f} {unit}" if value < 10 and round(value, 1) != int(value) else f"{value:.0f} {unit}"
 
 
-def jobs_table(found: list[dict[str, Any]], now_ms: int, zone: tzinfo | None, *, color: bool) -> str:
+def jobs_table(jobs: list[dict[str, Any]], now_ms: int, zone: tzinfo | None, *, color: bool) -> str:
     """One line for each job."""
     rows = [
         (
-            one["name"],
-            one.get("cron") or span(one["every_s"]),
-            _state(one),
-            result_text.day(one["started_at"], zone) if one["started_at"] else "never",
-            span(one["seconds"]) if one["seconds"] is not None else "",
-            f"in {span(max(0, one['next_run_at'] - now_ms) / 1000)}" if one["next_run_at"] else "when the daemon runs",
+            job["name"],
+            job.get("cron") or span(job["every_s"]),
+            _state(job),
+            result_text.day(job["started_at"], zone) if job["started_at"] else "never",
+            span(job["seconds"]) if job["seconds"] is not None else "",
+            f"in {span(max(0, job['next_run_at'] - now_ms) / 1000)}" if job["next_run_at"] else "when the daemon runs",
         )
-        for one in found
+        for job in jobs
     ]
     lines = [result_text.table(rows, ("job", "every", "state", "last began", "took", "next"), color=color)]
-    return "\n".join(lines + [f"{one['name']}: {result_text.line(one['error'], 400)}" for one in found if one["error"]])
+    return "\n".join(lines + [f"{job['name']}: {result_text.line(job['error'], 400)}" for job in jobs if job["error"]])
 
 
 def runs(past: list[dict[str, Any]], zone: tzinfo | None, *, color: bool) -> str:
     """One line for each run, newest first."""
     rows = [
         (
-            datetime.fromtimestamp(one["started_at"] / 1000, zone).strftime("%Y-%m-%d %H:%M:%S"),
-            span(one["seconds"]),
-            one["error"] or "well",
+            datetime.fromtimestamp(run["started_at"] / 1000, zone).strftime("%Y-%m-%d %H:%M:%S"),
+            span(run["seconds"]),
+            run["error"] or "well",
         )
-        for one in past
+        for run in past
     ]
     return result_text.table(rows, ("began", "took", "went"), color=color) if rows else "it has not run yet"
 
 
-def _state(one: dict[str, Any]) -> str:
-    if one["running"]:
-        return "running too long" if one["too_long"] else "running"
-    if one["error"]:
+def _state(job: dict[str, Any]) -> str:
+    if job["running"]:
+        return "running too long" if job["too_long"] else "running"
+    if job["error"]:
         return "failed"
-    return "well" if one["started_at"] else ""
+    return "well" if job["started_at"] else ""

@@ -31,9 +31,9 @@ def workspace_create(name: str) -> None:
 @workspace.command("list")
 def workspace_list() -> None:
     """List the workspaces."""
-    found = ask("workspace.list", {})
+    rows = ask("workspace.list", {})
     answer(
-        found, lambda: "\n".join(one["name"] if isinstance(one, dict) else str(one) for one in found) or "no workspaces"
+        rows, lambda: "\n".join(row["name"] if isinstance(row, dict) else str(row) for row in rows) or "no workspaces"
     )
 
 
@@ -80,11 +80,11 @@ def key_create(name: str, names: tuple[str, ...], all_workspaces: bool, scopes: 
 @key.command("list")
 def key_list() -> None:
     """List the keys, without their secrets."""
-    found = ask("key.list", {})
+    records = ask("key.list", {})
     answer(
-        found,
+        records,
         lambda: result_text.table(
-            [_key(one, now()) for one in found],
+            [_key(record, now()) for record in records],
             ("name", "id", "scopes", "workspaces", "state", "last used"),
             color=color(),
         ),
@@ -129,9 +129,9 @@ def key_reset() -> None:
 @key.command("history")
 def key_history() -> None:
     """List what became of keys: created, rotated, revoked, reset."""
-    found = ask("key.history", {})
-    rows = [(result_text.day(one["at"], None), one["event"], one["name"], one["id"]) for one in found]
-    answer(found, lambda: result_text.table(rows, ("at", "what", "name", "id"), color=color()))
+    events = ask("key.history", {})
+    rows = [(result_text.day(event["at"], None), event["event"], event["name"], event["id"]) for event in events]
+    answer(events, lambda: result_text.table(rows, ("at", "what", "name", "id"), color=color()))
 
 
 @click.command(cls=Command)
@@ -151,17 +151,17 @@ def until(text: str | None, now_ms: int) -> int | None:
 def effective(chosen: Settings) -> list[dict[str, Any]]:
     """Every setting with its value in force and its origin; secrets are left out."""
     rows = []
-    for name, one in known().items():
+    for name, setting in known().items():
         section, _, field = name.rpartition(".")
         value = getattr(getattr(chosen, FIELDS.get(section, section)), field) if section in SECTIONS else chosen.state
-        shown = "…" if one.secret and value else value
+        shown = "…" if setting.secret and value else value
         rows.append(
             {
                 "name": name,
                 "value": json.loads(json.dumps(shown, default=str)),
                 "origin": chosen.origins.get(name, "default"),
-                "type": one.type,
-                "doc": one.doc,
+                "type": setting.type,
+                "doc": setting.doc,
             }
         )
     return rows
@@ -179,14 +179,14 @@ def _told(chosen: Settings, rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _key(one: dict[str, Any], now_ms: int) -> tuple[str, ...]:
-    seen, ends, old = one.get("workspaces"), one.get("expires_at"), one.get("old_until")
-    if one.get("revoked_at"):
+def _key(key: dict[str, Any], now_ms: int) -> tuple[str, ...]:
+    seen, ends, old = key.get("workspaces"), key.get("expires_at"), key.get("old_until")
+    if key.get("revoked_at"):
         state = "revoked"
     elif ends and ends <= now_ms:
         state = f"expired {result_text.day(ends, None)}"
     else:
         state = f"until {result_text.day(ends, None)}" if ends else "good"
         state += f", old secret until {result_text.day(old, None)}" if old and old > now_ms else ""
-    used = result_text.day(one["last_used_at"], None) if one.get("last_used_at") else "never"
-    return one["name"], one["id"], ",".join(one["scopes"]), "all" if seen is None else ",".join(seen), state, used
+    used = result_text.day(key["last_used_at"], None) if key.get("last_used_at") else "never"
+    return key["name"], key["id"], ",".join(key["scopes"]), "all" if seen is None else ",".join(seen), state, used

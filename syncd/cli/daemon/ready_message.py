@@ -36,9 +36,9 @@ def brief(chosen: Settings, ready: Ready) -> None:
         now = control_socket.call(chosen.state, "status", {}, timeout=60)
     except MemexError:
         return  # it was stopped meanwhile
-    told = ", ".join(f"{now[scope]['documents']} notes in the {scope}" for scope in ("vault", "captures"))
-    mending = f"; {len({one['path'] for one in now['defects']})} want mending: memex status" if now["defects"] else ""
-    talk(f"memex: ready: {told}{mending}")
+    counts = ", ".join(f"{now[scope]['documents']} notes in the {scope}" for scope in ("vault", "captures"))
+    mending = f"; {len({note['path'] for note in now['defects']})} want mending: memex status" if now["defects"] else ""
+    talk(f"memex: ready: {counts}{mending}")
 
 
 def tell(chosen: Settings, ready: Ready, query: str = "") -> None:
@@ -52,12 +52,12 @@ def tell(chosen: Settings, ready: Ready, query: str = "") -> None:
         if not ready.first_listing(PATIENCE_S):
             talk("memex: still indexing; the search below sees what is done so far")
         out(f"\nA live search, as curl would make it: {query!r}\n")
-        found = captured(ready.url, key, query)
-        if not found:
+        hits = captured(ready.url, key, query)
+        if not hits:
             out("  nothing in the captures yet, so the same in your own notes:\n")
             asked = {"query": query, "scope": "vault", "limit": 3}
-            found = control_socket.call(chosen.state, "search", asked, timeout=60)["hits"]
-        out(result_text.hits(found))
+            hits = control_socket.call(chosen.state, "search", asked, timeout=60)["hits"]
+        out(result_text.hits(hits))
         out(entities(chosen) + "\nCtrl-C stops.")
         sys.stdout.flush()
     except MemexError as error:
@@ -101,13 +101,13 @@ def captured(url: str, key: str, query: str) -> list[dict[str, Any]]:
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy may see a key for this machine
     try:
         with direct.open(asked, timeout=60) as answer:
-            found = json.load(answer)
+            reply = json.load(answer)
     except urllib.error.HTTPError as error:
         talk(
             f"memex: the search was refused: {error.code} {result_text.line(error.read(2000).decode('utf-8', 'replace'))}"
         )
         return []
-    results = found["results"] if isinstance(found, dict) else found
+    results = reply["results"] if isinstance(reply, dict) else reply
     return [
         {
             "path": hit.get("title") or hit["document_id"],
@@ -121,11 +121,11 @@ def captured(url: str, key: str, query: str) -> list[dict[str, Any]]:
 
 def newest(vault: Path) -> str:
     """The name of the note that was changed last, so that a search for it has an answer; "" in an empty vault."""
-    found = (0.0, "")
+    latest = (0.0, "")
     for path in vault.rglob("*.md"):
         if not any(part.startswith(".") for part in path.relative_to(vault).parts):
             try:
-                found = max(found, (path.stat().st_mtime, path.stem))
+                latest = max(latest, (path.stat().st_mtime, path.stem))
             except OSError:
                 continue
-    return found[1]
+    return latest[1]

@@ -226,26 +226,26 @@ def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
     log.install(chosen.log)  # before the server is imported: its SDK would install a handler of its own
     if sys.__stderr__ is not None:
         faulthandler.enable(sys.__stderr__)  # a manager that misses signs of life ends us by SIGABRT: say where we hung
-    pulse = ServiceWatchdog(Supervisor.of(os.environ, os.getpid()))
-    pulse.start()
+    watchdog = ServiceWatchdog(Supervisor.of(os.environ, os.getpid()))
+    watchdog.start()
     import_server_early()
-    stopping = SignalStop(pulse.stopping, _leave)
-    threading.Thread(target=stopping.leave, name="leaving", daemon=True).start()
+    signal_stop = SignalStop(watchdog.stopping, _leave)
+    threading.Thread(target=signal_stop.leave, name="leaving", daemon=True).start()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup(1) wants it to go on
-            signal.signal(number, stopping.signalled)
+            signal.signal(number, signal_stop.signalled)
     try:
         adopt(chosen, now=now())
         talk(f"memex: opening {chosen.vault.path}")
-        with _alone(lambda: App.open(chosen), chosen.state, stopping.wished) as app:
+        with _alone(lambda: App.open(chosen), chosen.state, signal_stop.wished) as app:
 
             def announce(ready: Ready) -> None:  # on a thread: the server must go on to answer what is asked here
                 threading.Thread(target=on_ready, args=(chosen, ready), name="talk", daemon=True).start()
 
-            app.serve(announce, stopping.wished, pulse)
+            app.serve(announce, signal_stop.wished, watchdog)
     finally:
-        stopping.over()
-        pulse.stop()
+        signal_stop.over()
+        watchdog.stop()
 
 
 def _leave() -> None:

@@ -46,25 +46,25 @@ def service_install(vault: str | None, name: str, now: bool, harden: bool, file_
     manager = keeper(name, sys.platform, os.environ)
     if not file_only and (why := manager.absent()):
         raise Unavailable(why, retryable=False)
-    wish = ServiceSpec(command(chosen), chosen.vault.path, chosen.state)
-    manager.write(wish)
-    for variable in sorted({one for one in chosen.origins.values() if one.startswith("MEMEX_") and "__" in one}):
+    spec = ServiceSpec(command(chosen), chosen.vault.path, chosen.state)
+    manager.write(spec)
+    for variable in sorted({text for text in chosen.origins.values() if text.startswith("MEMEX_") and "__" in text}):
         talk(f"memex: {variable} of this shell will not reach the service: write it into {_file(chosen)}")
     if file_only:
         run = manager.by_hand()
         written = {"file": str(manager.file), "run": run}
-        answer(written, lambda: "\n".join([f"written: {manager.file}", "now run:", *(f"  {one}" for one in run)]))
+        answer(written, lambda: "\n".join([f"written: {manager.file}", "now run:", *(f"  {text}" for text in run)]))
         return
     manager.enable(start=now or harden)
-    told: Told = {"file": str(manager.file)}
+    status: Told = {"file": str(manager.file)}
     if harden:
-        told["hardened"] = isinstance(manager, Systemd) and manager.harden(wish)
-        if not told["hardened"]:
+        status["hardened"] = isinstance(manager, Systemd) and manager.harden(spec)
+        if not status["hardened"]:
             talk("memex: this system does not allow the stricter settings, so it runs without them")
-    told |= settle(manager, 30.0) if now or harden else manager.state()
-    if told.get("lingers") is False:
+    status |= settle(manager, 30.0) if now or harden else manager.state()
+    if status.get("lingers") is False:
         talk(f"memex: {LINGER}")
-    answer(told, lambda: _shown(told))
+    answer(status, lambda: _shown(status))
 
 
 @service.command("uninstall")
@@ -83,9 +83,9 @@ def service_status(name: str) -> int:
     manager = _installed(name)
     if why := manager.absent():
         raise Unavailable(why, retryable=False)
-    told = {"file": str(manager.file), **manager.state()}
-    answer(told, lambda: _shown(told))
-    return 0 if told["active"] else 7
+    status = {"file": str(manager.file), **manager.state()}
+    answer(status, lambda: _shown(status))
+    return 0 if status["active"] else 7
 
 
 @service.command("logs")
@@ -116,7 +116,7 @@ def _installed(name: str) -> Systemd | Launchd:
     return manager
 
 
-def _shown(told: Told) -> str:
+def _shown(status: Told) -> str:
     lines: list[tuple[str, Callable[[Any], str]]] = [
         ("file", str),
         ("state", str),
@@ -127,5 +127,5 @@ def _shown(told: Told) -> str:
         ("enabled", lambda yes: "at every login" if yes else "no: it does not start by itself"),
         ("hardened", lambda yes: "vault and state folder only" if yes else ""),
     ]
-    found = [(name, text(told[name])) for name, text in lines if told.get(name) is not None]
-    return "\n".join(f"{name:9} {text}" for name, text in found if text)
+    rows = [(name, text(status[name])) for name, text in lines if status.get(name) is not None]
+    return "\n".join(f"{name:9} {text}" for name, text in rows if text)

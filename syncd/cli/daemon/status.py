@@ -57,9 +57,9 @@ def status(everything: bool, every: float | None, strict: bool) -> int:
     counted = everything or not as_json()
     if every is not None:
         _watching(every, everything, counted=counted)
-    told = looked(alone=True, counted=counted)
-    _show(told, everything)
-    return UNWELL if strict and verdict(told).is_ == "unwell" else 0
+    facts = looked(alone=True, counted=counted)
+    _show(facts, everything)
+    return UNWELL if strict and verdict(facts).is_ == "unwell" else 0
 
 
 def looked(*, alone: bool, counted: bool) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def looked(*, alone: bool, counted: bool) -> dict[str, Any]:
     while True:
         pid = process_lock.holder(chosen.state)
         try:
-            told = dict(control_socket.call(chosen.state, "status", asked, timeout=TOLD_S))
+            facts = dict(control_socket.call(chosen.state, "status", asked, timeout=TOLD_S))
         except control_socket.DaemonSilent:
             raise Unavailable(
                 f"the daemon{_process(pid)} does not answer: it hangs, or the machine is overloaded; "
@@ -87,7 +87,7 @@ def looked(*, alone: bool, counted: bool) -> dict[str, Any]:
                 ) from None
             time.sleep(0.1)
         else:
-            return told | {"daemon": {"state": "running", "url": _url(chosen.state), "version": installed()}}
+            return facts | {"daemon": {"state": "running", "url": _url(chosen.state), "version": installed()}}
     if not alone:
         raise control_socket.NoDaemon("no daemon is running, so changes are not followed: start it with `memex serve`")
     return dict(ask("status", asked)) | {"daemon": {"state": "down"}}
@@ -103,16 +103,16 @@ def _url(state: Path) -> str | None:
     return None
 
 
-def _show(told: dict[str, Any], everything: bool) -> None:
+def _show(facts: dict[str, Any], everything: bool) -> None:
     if as_json() and not everything:
-        answer({name: told[name] for name in result_text.HEALTH}, str)
+        answer({name: facts[name] for name in result_text.HEALTH}, str)
     else:
-        answer(told | {"verdict": verdict(told).told()}, lambda: _page(told, everything))
+        answer(facts | {"verdict": verdict(facts).told()}, lambda: _page(facts, everything))
 
 
-def _page(told: dict[str, Any], everything: bool) -> str:
+def _page(facts: dict[str, Any], everything: bool) -> str:
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
-    return page(told, at=now(), width=min(width, 120), color=color(), everything=everything)
+    return page(facts, at=now(), width=min(width, 120), color=color(), everything=everything)
 
 
 def _watching(every: float, everything: bool, *, counted: bool) -> None:
@@ -120,19 +120,19 @@ def _watching(every: float, everything: bool, *, counted: bool) -> None:
     screen = sys.stdout.isatty() and not as_json()
     while True:
         try:
-            told = looked(alone=False, counted=counted)
+            facts = looked(alone=False, counted=counted)
         except MemexError as error:
-            told, shown = {}, f"{error.message}"
+            facts, shown = {}, f"{error.message}"
             if as_json():
                 answer({"error": error.as_dict()}, str)
         else:
-            shown = _page(told, everything)
+            shown = _page(facts, everything)
         if screen:
             rows = os.get_terminal_size(sys.stdout.fileno()).lines
             out(HOME + "\n".join(shown.splitlines()[: rows - 1]))
         elif not as_json():
             out(shown + "\n")
-        elif told:
-            _show(told, everything)
+        elif facts:
+            _show(facts, everything)
         sys.stdout.flush()
         time.sleep(every)

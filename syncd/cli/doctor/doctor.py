@@ -76,65 +76,65 @@ def patient(settings: Settings, environ: Mapping[str, str]) -> DoctorContext:
     """The present state of the daemon for these settings."""
     pid = process_lock.holder(settings.state)
     try:
-        told = control_socket.call(settings.state, "status", {}, timeout=ASKED_S)
+        facts = control_socket.call(settings.state, "status", {}, timeout=ASKED_S)
     except control_socket.NoDaemon:
         return DoctorContext(settings, environ, pid, None)
     except MemexError as error:
         return DoctorContext(settings, environ, pid, None, error.message)
-    return DoctorContext(settings, environ, pid, told)
+    return DoctorContext(settings, environ, pid, facts)
 
 
 def examine(settings: Settings, environ: Mapping[str, str], checks: Sequence[Check], *, fix: bool) -> Iterator[Finding]:
     """Each finding as it is made. With `fix`, what can be mended is, and looked at again."""
-    now = patient(settings, environ)
+    context = patient(settings, environ)
     for check in checks:
-        found = list(check(now))
-        done = [mended for one in found if fix and one.fix and (mended := _mended(one)).mended]
+        findings = list(check(context))
+        done = [mended for finding in findings if fix and finding.fix and (mended := _mended(finding)).mended]
         if done:
-            now = patient(settings, environ)
+            context = patient(settings, environ)
             yield from done
-            yield from (one for one in check(now) if one.is_ != "ok")
+            yield from (finding for finding in check(context) if finding.is_ != "ok")
         else:
-            yield from found
+            yield from findings
 
 
-def _mended(found: Finding) -> Finding:
-    assert found.fix is not None
+def _mended(finding: Finding) -> Finding:
+    assert finding.fix is not None
     try:
-        return replace(found, mended=found.fix(), is_="ok")
+        return replace(finding, mended=finding.fix(), is_="ok")
     except (MemexError, OSError):  # what it could not do is found again
-        return found
+        return finding
 
 
-def well(found: Iterable[Finding]) -> bool:
+def well(findings: Iterable[Finding]) -> bool:
     """Whether nothing is wrong; advice is no ailment."""
-    return all(one.is_ != "wrong" for one in found)
+    return all(finding.is_ != "wrong" for finding in findings)
 
 
-def shown(found: Finding, *, width: int = 80, color: bool = False) -> str:
+def shown(finding: Finding, *, width: int = 80, color: bool = False) -> str:
     """One finding for people."""
-    mark, style = MARKS["mended" if found.mended else found.is_]
-    head = f"{mark} {padded(found.check, LABEL)}"
-    says = f"mended: {found.mended}" if found.mended else found.says
-    first, *others = (line(one, 1_000) for one in says.splitlines() or [""])
+    mark, style = MARKS["mended" if finding.mended else finding.is_]
+    head = f"{mark} {padded(finding.check, LABEL)}"
+    says = f"mended: {finding.mended}" if finding.mended else finding.says
+    first, *others = (line(part, 1_000) for part in says.splitlines() or [""])
     lines = _hung(head, first, width)
-    lines += [text for one in others for text in _hung(" " * (LABEL + 2), one, width)]
+    lines += [text for part in others for text in _hung(" " * (LABEL + 2), part, width)]
     lines[0] = painted(mark, style, color) + lines[0][1:]
-    if found.mend and not found.mended and found.is_ != "ok":
-        mend, arrow = line(found.mend, 600), " " * (LABEL + 2) + "→ "
+    if finding.mend and not finding.mended and finding.is_ != "ok":
+        mend, arrow = line(finding.mend, 600), " " * (LABEL + 2) + "→ "
         way = _hung(arrow, mend, width) if "`" in mend else [arrow + mend]  # a command is left whole, to be pasted
         lines += [painted(text, BOLD, color) for text in way]
     return "\n".join(lines)
 
 
-def summary(found: Sequence[Finding], *, color: bool = False) -> str:
+def summary(findings: Sequence[Finding], *, color: bool = False) -> str:
     """The last line: how many, and what can be done at once."""
-    wrong = [one for one in found if one.is_ == "wrong"]
-    advice = sum(one.is_ == "advice" for one in found)
+    wrong = [finding for finding in findings if finding.is_ == "wrong"]
+    advice = sum(finding.is_ == "advice" for finding in findings)
     hint = f"; {advice} worth a look" if advice else ""
     if not wrong:
         return painted("nothing is wrong", GREEN, color) + hint
-    fixable = sum(one.fix is not None for one in wrong)
+    fixable = sum(finding.fix is not None for finding in wrong)
     more = f"; `memex doctor --fix` mends {'it' if len(wrong) == 1 else fixable}" if fixable else ""
     count = "one thing is wrong" if len(wrong) == 1 else f"{len(wrong)} things are wrong"
     return painted(count, RED, color) + hint + painted(more, DIM, color)
@@ -142,7 +142,7 @@ def summary(found: Sequence[Finding], *, color: bool = False) -> str:
 
 def _hung(head: str, text: str, width: int) -> list[str]:
     first, *more = wrapped(text, width - (LABEL + 2))
-    return [head + first, *(" " * (LABEL + 2) + one for one in more)]
+    return [head + first, *(" " * (LABEL + 2) + piece for piece in more)]
 
 
 def word(path: Path) -> str:

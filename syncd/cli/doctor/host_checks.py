@@ -30,17 +30,17 @@ AHEAD_S = 300.0  # a file's time may be ahead of ours by as much
 BEFORE = 1_735_689_600  # 2025: no clock that is right is behind it
 
 
-def vault(patient: DoctorContext) -> Iterator[Finding]:
+def vault(context: DoctorContext) -> Iterator[Finding]:
     """The folder of notes, and whether the kernel tells what changes in it."""
-    root = patient.vault
+    root = context.vault
     try:
-        found = root.stat()
+        info = root.stat()
     except OSError as error:
         yield Finding(
             "vault", "wrong", f"{root} can't be opened: {error.strerror}", f"ls -ld {word(root)}; is its disk mounted?"
         )
         return
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(info.st_mode):
         yield Finding("vault", "wrong", f"{root} is no folder", "memex status --vault THE_FOLDER_OF_NOTES")
         return
     if not os.access(root, os.R_OK | os.X_OK):
@@ -57,28 +57,28 @@ def vault(patient: DoctorContext) -> Iterator[Finding]:
         yield Finding("vault", "ok", str(root))
 
 
-def inbox(patient: DoctorContext) -> Iterator[Finding]:
+def inbox(context: DoctorContext) -> Iterator[Finding]:
     """The folder that agents write to."""
-    if not patient.vault.is_dir():
+    if not context.vault.is_dir():
         return
-    name = patient.settings.vault.inbox
-    folder = patient.vault / name
-    found = mine(folder)
-    if found is None:
+    name = context.settings.vault.inbox
+    folder = context.vault / name
+    info = mine(folder)
+    if info is None:
         yield Finding(
             "inbox",
             "wrong",
             f"{name}/ is missing, so nothing can be captured",
-            f"memex init {word(patient.vault)}",
-            partial(_adopted, patient),
+            f"memex init {word(context.vault)}",
+            partial(_adopted, context),
         )
-    elif not stat.S_ISDIR(found.st_mode):
-        what = "a link, which is not followed" if stat.S_ISLNK(found.st_mode) else "no folder"
+    elif not stat.S_ISDIR(info.st_mode):
+        what = "a link, which is not followed" if stat.S_ISLNK(info.st_mode) else "no folder"
         yield Finding(
             "inbox",
             "wrong",
             f"{name} is {what}",
-            f"mv {word(folder)} {word(folder)}.aside; memex init {word(patient.vault)}",
+            f"mv {word(folder)} {word(folder)}.aside; memex init {word(context.vault)}",
         )
     elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         yield Finding("inbox", "wrong", f"{name}/ may not be read and written", f"chmod u+rwx {word(folder)}")
@@ -86,22 +86,22 @@ def inbox(patient: DoctorContext) -> Iterator[Finding]:
         yield Finding("inbox", "ok", f"{name}/ can be read and written")
 
 
-def _adopted(patient: DoctorContext) -> str:
-    opened = Vault(patient.vault)
+def _adopted(context: DoctorContext) -> str:
+    opened = Vault(context.vault)
     try:
-        opened.make_folder(f"{patient.settings.vault.inbox}/default")
+        opened.make_folder(f"{context.settings.vault.inbox}/default")
     finally:
         opened.close()
-    return f"made {patient.settings.vault.inbox}/default"
+    return f"made {context.settings.vault.inbox}/default"
 
 
-def watches(patient: DoctorContext) -> Iterator[Finding]:
+def watches(context: DoctorContext) -> Iterator[Finding]:
     """Whether the kernel lets every folder of the vault be watched."""
     limit = _number(INOTIFY / "max_user_watches")
-    if limit is None or not patient.vault.is_dir():
+    if limit is None or not context.vault.is_dir():
         return
     try:
-        opened = Vault(patient.vault, ignore=patient.settings.vault.ignore)
+        opened = Vault(context.vault, ignore=context.settings.vault.ignore)
     except MemexError:
         return  # told by the check of the vault
     try:
@@ -139,35 +139,35 @@ def _number(path: Path) -> int | None:
         return None
 
 
-def git(patient: DoctorContext) -> Iterator[Finding]:
+def git(context: DoctorContext) -> Iterator[Finding]:
     """The state of the repository, with the command that mends it."""
-    if not patient.vault.is_dir():
+    if not context.vault.is_dir():
         return
     from syncd.git.repository import Repository
 
-    repo = Repository(patient.vault)
+    repo = Repository(context.vault)
     try:
-        found = repo.standing()
-        advice = repo.advice(found)
+        standing = repo.standing()
+        advice = repo.advice(standing)
     finally:
         repo.close()
-    told = (patient.daemon or {}).get("git")
-    if amiss := told.get("hooks_amiss") if isinstance(told, dict) else None:
+    facts = (context.daemon or {}).get("git")
+    if amiss := facts.get("hooks_amiss") if isinstance(facts, dict) else None:
         says = f"hooks of Memex were changed or replaced: {', '.join(sorted(amiss))}; Git is followed all the same"
         yield Finding("git", "advice", says, "memex hook install")
     if not advice:
-        yield Finding("git", "ok", f"the vault has a history{f', on {found.branch}' if found.branch else ''}")
+        yield Finding("git", "ok", f"the vault has a history{f', on {standing.branch}' if standing.branch else ''}")
     else:
-        rank: Rank = "wrong" if found.state in UNWELL else "advice"
+        rank: Rank = "wrong" if standing.state in UNWELL else "advice"
         says, _, mend = advice.partition(": ")
         alone = re.fullmatch("run `([^`]+)`", mend)
-        yield Finding("git", rank, f"{found.state}: {says}", alone[1] if alone else mend or says)
+        yield Finding("git", rank, f"{standing.state}: {says}", alone[1] if alone else mend or says)
 
 
-def disk(patient: DoctorContext) -> Iterator[Finding]:
+def disk(context: DoctorContext) -> Iterator[Finding]:
     """Room for the notes and for the index."""
     seen = set()
-    for name, folder in (("vault", patient.vault), ("state", patient.state)):
+    for name, folder in (("vault", context.vault), ("state", context.state)):
         try:
             device, room = folder.stat().st_dev, os.statvfs(folder)
         except OSError:
@@ -177,18 +177,18 @@ def disk(patient: DoctorContext) -> Iterator[Finding]:
         seen.add(device)
         left = room.f_bavail * room.f_frsize
         few = room.f_files > 0 and room.f_favail < INODES
-        told = f"{left / (1 << 30):,.1f} GB left on the disk of the {name}" + (
+        says = f"{left / (1 << 30):,.1f} GB left on the disk of the {name}" + (
             ", and hardly a file more fits" if few else ""
         )
         if left < FULL or few:
-            yield Finding("disk", "wrong", told, f"free some space: du -xh -d 2 {word(folder)}")
+            yield Finding("disk", "wrong", says, f"free some space: du -xh -d 2 {word(folder)}")
         elif left < TIGHT:
-            yield Finding("disk", "advice", told, f"free some space: du -xh -d 2 {word(folder)}")
+            yield Finding("disk", "advice", says, f"free some space: du -xh -d 2 {word(folder)}")
         else:
-            yield Finding("disk", "ok", told)
+            yield Finding("disk", "ok", says)
 
 
-def clock(patient: DoctorContext) -> Iterator[Finding]:
+def clock(context: DoctorContext) -> Iterator[Finding]:
     """The clock, and files that say they come from the future."""
     present = time.time()
     if present < BEFORE:
@@ -200,14 +200,14 @@ def clock(patient: DoctorContext) -> Iterator[Finding]:
         )
         return
     try:
-        opened = Vault(patient.vault, ignore=patient.settings.vault.ignore)
+        opened = Vault(context.vault, ignore=context.settings.vault.ignore)
     except MemexError:
         return  # told by the check of the vault
     try:
         files = opened.listing().files
     finally:
         opened.close()
-    ahead = sorted(path for path, one in files.items() if one.mtime_ns / 1e9 > present + AHEAD_S)
+    ahead = sorted(path for path, entry in files.items() if entry.mtime_ns / 1e9 > present + AHEAD_S)
     if ahead:
         says = f"{len(ahead):,} notes have a time in the future, such as {ahead[0]}: they are sorted as the newest"
         yield Finding("clock", "advice", says, "if the clock is right, save those notes again")
@@ -229,34 +229,36 @@ def versions(_: DoctorContext) -> Iterator[Finding]:
         yield Finding("versions", "ok", f"Memex {installed()}, Python {python}, SQLite {sqlite}")
 
 
-def port(patient: DoctorContext) -> Iterator[Finding]:
+def port(context: DoctorContext) -> Iterator[Finding]:
     """Whether the daemon has its port, or could have it."""
-    if patient.pid is not None:
+    if context.pid is not None:
         return  # told by the check of the daemon
-    own = patient.settings.server
-    family = socket.AF_INET6 if ":" in own.host else socket.AF_INET
+    server = context.settings.server
+    family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((own.host, own.port))
+            probe.bind((server.host, server.port))
         except OSError as error:
-            says = f"{own.host}:{own.port} can't be listened on: {error.strerror}"
-            yield Finding("port", "wrong", says, f"memex serve --port 0, or: ss -ltnp 'sport = :{own.port}'")
+            says = f"{server.host}:{server.port} can't be listened on: {error.strerror}"
+            yield Finding("port", "wrong", says, f"memex serve --port 0, or: ss -ltnp 'sport = :{server.port}'")
         else:
-            yield Finding("port", "ok", f"{own.host}:{own.port} is free" if own.port else "a free one is picked")
+            yield Finding(
+                "port", "ok", f"{server.host}:{server.port} is free" if server.port else "a free one is picked"
+            )
 
 
-def files(patient: DoctorContext) -> Iterator[Finding]:
+def files(context: DoctorContext) -> Iterator[Finding]:
     """The files that documents hold the text of, as the daemon knows them."""
-    told = patient.daemon.get("files") if patient.daemon else None
-    if not told:
+    facts = context.daemon.get("files") if context.daemon else None
+    if not facts:
         return
-    for path in told["missing"]:
+    for path in facts["missing"]:
         yield Finding("files", "advice", f"{path} is gone; its note is left", "put it back, or delete the note")
-    for one in told["unread"]:
-        yield Finding("files", "advice", f"{one['path']} is not read: {one['reason']}", "it is tried again by itself")
-    if not told["missing"] and not told["unread"]:
-        yield Finding("files", "ok", f"{told['known']:,} have a note, {told['waiting']:,} wait to be read")
+    for file in facts["unread"]:
+        yield Finding("files", "advice", f"{file['path']} is not read: {file['reason']}", "it is tried again by itself")
+    if not facts["missing"] and not facts["unread"]:
+        yield Finding("files", "ok", f"{facts['known']:,} have a note, {facts['waiting']:,} wait to be read")
 
 
 HOST_CHECKS = (versions, vault, inbox, files, port, watches, git, disk, clock)

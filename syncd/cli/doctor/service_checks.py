@@ -12,9 +12,9 @@ from syncd.installation import unit_files
 from syncd.installation.service_manager import USUAL, Systemd, command, keeper
 
 
-def service(patient: DoctorContext) -> Iterator[Finding]:
+def service(context: DoctorContext) -> Iterator[Finding]:
     """The service that runs the daemon of this vault, where the platform has one."""
-    manager = keeper(USUAL, sys.platform, patient.environ)
+    manager = keeper(USUAL, sys.platform, context.environ)
     if not isinstance(manager, Systemd):
         if not manager.file.exists():
             yield Finding(
@@ -25,10 +25,10 @@ def service(patient: DoctorContext) -> Iterator[Finding]:
             )
         return
     units = {file: text for file in sorted(manager.folder.glob(f"{USUAL}*.service")) if (text := _read(file))}
-    mine = unit_files.vault_of(unit_files.unit(USUAL, ["/memex"], vault=str(patient.vault)))
+    mine = unit_files.vault_of(unit_files.unit(USUAL, ["/memex"], vault=str(context.vault)))
     for file, text in units.items():
         if unit_files.vault_of(text) == mine:
-            yield from _unit(patient, Systemd(file.stem, manager.folder), text)
+            yield from _unit(context, Systemd(file.stem, manager.folder), text)
             return
     if not manager.absent():
         says = "none is installed for this vault: the daemon runs as long as its terminal"
@@ -42,7 +42,7 @@ def _read(file: Path) -> str:
         return ""
 
 
-def _unit(patient: DoctorContext, manager: Systemd, text: str) -> Iterator[Finding]:
+def _unit(context: DoctorContext, manager: Systemd, text: str) -> Iterator[Finding]:
     name = manager.name.removeprefix(f"{USUAL}-")
     again = "memex service install --now" + ("" if name == USUAL else f" --name {name}")
     start = next((line for line in text.splitlines() if line.startswith("ExecStart=")), "ExecStart=nothing")
@@ -50,24 +50,24 @@ def _unit(patient: DoctorContext, manager: Systemd, text: str) -> Iterator[Findi
     if not program.exists():
         yield Finding("service", "wrong", f"{manager.file.name} starts {program}, which is not there", again)
         return
-    if text != unit_files.unit(manager.name, command(patient.settings), vault=str(patient.vault)):
+    if text != unit_files.unit(manager.name, command(context.settings), vault=str(context.vault)):
         yield Finding(
             "service", "advice", f"{manager.file} is not what this Memex would write for these settings", again
         )
     if manager.absent():
         yield Finding("service", "ok", f"{manager.file.name} is installed; its manager can't be asked from here")
         return
-    told = manager.state()
-    if not told["active"]:
-        says = f"{manager.file.name} is {told['state']}" + (f", {told['result']}" if told["result"] else "")
+    status = manager.state()
+    if not status["active"]:
+        says = f"{manager.file.name} is {status['state']}" + (f", {status['result']}" if status["result"] else "")
         yield Finding("service", "wrong", says, f"systemctl --user restart {manager.file.name}; memex service logs")
-    elif not told["enabled"]:
+    elif not status["enabled"]:
         yield Finding("service", "advice", f"{manager.file.name} runs, and does not start by itself", again)
-    elif told["lingers"] is False:
+    elif status["lingers"] is False:
         says = f"{manager.file.name} runs while you are logged in, and not from boot on"
         yield Finding("service", "advice", says, "loginctl enable-linger")
     else:
-        yield Finding("service", "ok", f"{manager.file.name} runs, restarted {told['restarts']} times")
+        yield Finding("service", "ok", f"{manager.file.name} runs, restarted {status['restarts']} times")
 
 
 SERVICE_CHECKS = (service,)

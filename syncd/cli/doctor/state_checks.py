@@ -43,39 +43,39 @@ PROBE = "A note about nothing."
 PASSAGE = "A passage as long as the one of a note usually is. " * 15
 
 
-def settings(patient: DoctorContext) -> Iterator[Finding]:
+def settings(context: DoctorContext) -> Iterator[Finding]:
     """The settings file."""
-    file = patient.settings.file
+    file = context.settings.file
     if file is None:
         yield Finding("settings", "ok", "no settings file: flags, environment and defaults are in force")
         return
-    found = file.stat()
-    if found.st_mode & 0o022:
-        fix = partial(private, file, stat.S_IMODE(found.st_mode) & ~0o022) if found.st_uid == os.geteuid() else None
+    info = file.stat()
+    if info.st_mode & 0o022:
+        fix = partial(private, file, stat.S_IMODE(info.st_mode) & ~0o022) if info.st_uid == os.geteuid() else None
         yield Finding("settings", "wrong", f"others may write {file}", f"chmod go-w {word(file)}", fix)
     else:
         yield Finding("settings", "ok", str(file))
 
 
-def state(patient: DoctorContext) -> Iterator[Finding]:
+def state(context: DoctorContext) -> Iterator[Finding]:
     """The state folder and who may open what lies in it."""
-    folder = patient.state
-    found = mine(folder)
-    if found is None:
+    folder = context.state
+    info = mine(folder)
+    if info is None:
         yield Finding(
-            "state", "wrong", f"{folder} is missing: this vault is not set up", f"memex init {word(patient.vault)}"
+            "state", "wrong", f"{folder} is missing: this vault is not set up", f"memex init {word(context.vault)}"
         )
         return
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(info.st_mode):
         yield Finding("state", "wrong", f"{folder} is no folder", "memex status --state ANOTHER_FOLDER")
         return
-    if found.st_uid != os.geteuid():
+    if info.st_uid != os.geteuid():
         yield Finding("state", "wrong", f"{folder} belongs to another user", f"sudo chown -R $(id -u) {word(folder)}")
         return
-    own = remembered(folder)
-    if own is not None and own != patient.vault:
-        yield Finding("state", "wrong", f"{folder} belongs to the vault {own}", f"memex status --vault {word(own)}")
-    open_to_others = [folder] if found.st_mode & 0o077 else []
+    vault = remembered(folder)
+    if vault is not None and vault != context.vault:
+        yield Finding("state", "wrong", f"{folder} belongs to the vault {vault}", f"memex status --vault {word(vault)}")
+    open_to_others = [folder] if info.st_mode & 0o077 else []
     open_to_others += [path for name in SECRETS if (path := folder / name) and _readable_by_others(path)]
     for path in open_to_others:
         mode = 0o700 if path == folder else 0o600
@@ -90,20 +90,20 @@ def state(patient: DoctorContext) -> Iterator[Finding]:
 
 
 def _readable_by_others(path: Path) -> bool:
-    found = mine(path)
-    return found is not None and not stat.S_ISLNK(found.st_mode) and bool(found.st_mode & 0o077)
+    info = mine(path)
+    return info is not None and not stat.S_ISLNK(info.st_mode) and bool(info.st_mode & 0o077)
 
 
-def daemon(patient: DoctorContext) -> Iterator[Finding]:
+def daemon(context: DoctorContext) -> Iterator[Finding]:
     """Who holds the state folder, whether it answers, and what a dead one left."""
-    folder, pid = patient.state, patient.pid
-    if patient.silent:
+    folder, pid = context.state, context.pid
+    if context.silent:
         mend = f"kill {pid}; memex serve" if pid else "memex serve"
-        yield Finding("daemon", "wrong", f"process {pid or '?'} runs and does not answer: {patient.silent}", mend)
-    elif patient.daemon is None and pid is not None:
+        yield Finding("daemon", "wrong", f"process {pid or '?'} runs and does not answer: {context.silent}", mend)
+    elif context.daemon is None and pid is not None:
         says = f"process {pid or '?'} holds {folder / 'lock'} and does not listen: it starts, or another command is at work"
         yield Finding("daemon", "wrong", says, f"memex status; if it stays so: kill {pid}")
-    elif patient.daemon is None:
+    elif context.daemon is None:
         left = [path for name in (control_socket.DAEMON, control_socket.NAME) if mine(path := folder / name)]
         if left:
             names = " and ".join(path.name for path in left)
@@ -111,51 +111,51 @@ def daemon(patient: DoctorContext) -> Iterator[Finding]:
         else:
             yield Finding("daemon", "advice", "none is running, so changes are not followed", "memex serve")
     else:
-        yield from _answering(patient)
+        yield from _answering(context)
 
 
-def _answering(patient: DoctorContext) -> Iterator[Finding]:
-    assert patient.daemon is not None
-    theirs = patient.daemon.get("version")
+def _answering(context: DoctorContext) -> Iterator[Finding]:
+    assert context.daemon is not None
+    theirs = context.daemon.get("version")
     if theirs and theirs != installed():
-        says = f"process {patient.pid} is version {theirs}, and this command {installed()}"
-        yield Finding("daemon", "wrong", says, f"kill {patient.pid}; memex serve")
-    settling = not patient.daemon["ready"] or patient.daemon.get("encoder", {}).get("state") == "loading"
-    for sentence in patient.daemon["degraded"]:
+        says = f"process {context.pid} is version {theirs}, and this command {installed()}"
+        yield Finding("daemon", "wrong", says, f"kill {context.pid}; memex serve")
+    settling = not context.daemon["ready"] or context.daemon.get("encoder", {}).get("state") == "loading"
+    for sentence in context.daemon["degraded"]:
         part, _, rest = str(sentence).partition(": ")
-        if part == "git" or (part == "inbox" and not (patient.vault / patient.settings.vault.inbox).is_dir()):
+        if part == "git" or (part == "inbox" and not (context.vault / context.settings.vault.inbox).is_dir()):
             continue  # the check of that says it, with the way out
         way = re.search("`(memex [^`]+)`", rest)
         passes = settling or rest.startswith("still loading")
         yield Finding(part, "advice" if passes else "wrong", rest, way[1] if way else "memex status")
     try:
-        url = str(json.loads((patient.state / control_socket.DAEMON).read_text())["url"])
+        url = str(json.loads((context.state / control_socket.DAEMON).read_text())["url"])
     except (OSError, ValueError, KeyError, TypeError):
         yield Finding(
-            "daemon", "wrong", f"process {patient.pid} runs, but has not written down its address", "memex status"
+            "daemon", "wrong", f"process {context.pid} runs, but has not written down its address", "memex status"
         )
         return
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with direct.open(f"{url}/healthz", timeout=ANSWER_S) as answer:
-            yield Finding("daemon", "ok", f"process {patient.pid} answers at {url} ({answer.status})")
+            yield Finding("daemon", "ok", f"process {context.pid} answers at {url} ({answer.status})")
     except urllib.error.HTTPError as error:
-        yield Finding("daemon", "wrong", f"{url}/healthz answers {error.code}", f"kill {patient.pid}; memex serve")
+        yield Finding("daemon", "wrong", f"{url}/healthz answers {error.code}", f"kill {context.pid}; memex serve")
     except OSError as error:
-        says = f"process {patient.pid} answers commands, but not at {url}: {error}"
-        yield Finding("daemon", "wrong", says, f"kill {patient.pid}; memex serve")
+        says = f"process {context.pid} answers commands, but not at {url}: {error}"
+        yield Finding("daemon", "wrong", says, f"kill {context.pid}; memex serve")
 
 
-def ledger(patient: DoctorContext) -> Iterator[Finding]:
+def ledger(context: DoctorContext) -> Iterator[Finding]:
     """The file that can't be made again from the notes."""
     from syncd.state.folder import LEDGER
     from syncd.state.ledger import examined
 
-    path = patient.state / LEDGER
+    path = context.state / LEDGER
     if mine(path) is None:
-        if mine(patient.state) is not None:
+        if mine(context.state) is not None:
             yield Finding(
-                "ledger", "wrong", f"{path} is missing: nobody's key works", f"memex init {word(patient.vault)}"
+                "ledger", "wrong", f"{path} is missing: nobody's key works", f"memex init {word(context.vault)}"
             )
         return
     if wrong := examined(path):
@@ -165,22 +165,22 @@ def ledger(patient: DoctorContext) -> Iterator[Finding]:
         yield Finding("ledger", "ok", f"{path.name} is whole")
 
 
-def audit(patient: DoctorContext) -> Iterator[Finding]:
+def audit(context: DoctorContext) -> Iterator[Finding]:
     """The log of every write: whether each entry is as it was written, and none missing."""
     from syncd.state.folder import LEDGER
     from syncd.state.ledger import examined
 
-    path = patient.state / LEDGER
+    path = context.state / LEDGER
     if mine(path) is None or examined(path):
         return  # and that is a finding already
     try:
-        asked = patient.daemon is not None
-        found = control_socket.call(patient.state, "audit.verify", {"files": False}) if asked else _chain(path)
+        asked = context.daemon is not None
+        result = control_socket.call(context.state, "audit.verify", {"files": False}) if asked else _chain(path)
     except MemexError as error:
         yield Finding("audit", "advice", f"its log can't be looked through: {error.message}", "memex audit verify")
         return
-    if found["broken"]:
-        says = f"the log is broken in {found['broken']:,} places: {found['breaks'][0]}"
+    if result["broken"]:
+        says = f"the log is broken in {result['broken']:,} places: {result['breaks'][0]}"
         yield Finding(
             "audit",
             "wrong",
@@ -188,7 +188,7 @@ def audit(patient: DoctorContext) -> Iterator[Finding]:
             "memex audit verify; once you know why: memex audit prune --before 1m --to FILE --force",
         )
     else:
-        yield Finding("audit", "ok", f"{found['entries']:,} entries, each as it was written")
+        yield Finding("audit", "ok", f"{result['entries']:,} entries, each as it was written")
 
 
 def _chain(path: Path) -> dict[str, Any]:
@@ -203,7 +203,7 @@ def _chain(path: Path) -> dict[str, Any]:
     return asdict(checked(entries, base_of(pruned), heads=[head] if head else []))
 
 
-def queue(patient: DoctorContext) -> Iterator[Finding]:
+def queue(context: DoctorContext) -> Iterator[Finding]:
     """The jobs that wait or failed, and the files that lie staged for them."""
     from syncd.jobs.queue import STAGED
     from syncd.jobs.queued_job import UNFINISHED, unfinished
@@ -211,11 +211,11 @@ def queue(patient: DoctorContext) -> Iterator[Finding]:
     from syncd.state.folder import LEDGER
     from syncd.state.ledger import examined, peeked
 
-    path = patient.state / LEDGER
+    path = context.state / LEDGER
     if mine(path) is None or examined(path):
         return  # and that is a finding already
     jobs = unfinished(peeked(path, UNFINISHED))
-    staged = StagedFiles(patient.state / STAGED)
+    staged = StagedFiles(context.state / STAGED)
     lost = [job.id for job in jobs if job.needs_file and not staged.find(job.id)]
     for id in lost:
         yield Finding("queue", "wrong", f"the file of the job {id} is missing: upload it again", f"memex job show {id}")
@@ -241,30 +241,30 @@ def queue(patient: DoctorContext) -> Iterator[Finding]:
         )
 
 
-def index(patient: DoctorContext) -> Iterator[Finding]:
+def index(context: DoctorContext) -> Iterator[Finding]:
     """The build that answers: it is derived, so all that ails it is mended by making it anew."""
-    if mine(patient.state) is None:
+    if mine(context.state) is None:
         return
     try:
-        wrong = _index(patient)
+        wrong = _index(context)
     except MemexError as error:
         wrong = {"index": error.message}
     for scope, text in wrong.items():
         if text:
-            fix = partial(_built, patient) if not text.startswith("there is none") else None
+            fix = partial(_built, context) if not text.startswith("there is none") else None
             rank: Rank = "advice" if fix is None else "wrong"
             yield Finding("index", rank, f"{scope}: {text}", "memex index --full" if fix else "memex index", fix)
     if not any(wrong.values()):
         yield Finding("index", "ok", "catalog and chunks agree, for the captures and for your own notes")
 
 
-def _index(patient: DoctorContext) -> dict[str, str]:
-    if patient.daemon is not None:
-        return dict(control_socket.call(patient.state, "index.examine", {}, timeout=120))
+def _index(context: DoctorContext) -> dict[str, str]:
+    if context.daemon is not None:
+        return dict(control_socket.call(context.state, "index.examine", {}, timeout=120))
     from index.scope.integrity_check import examined
     from syncd.indexes.index_builds import SCOPES, build_in_use
 
-    root = patient.state / "index"
+    root = context.state / "index"
     folder, made = build_in_use(root)
     if folder is None:
         left = root.is_dir() and any(root.iterdir())
@@ -275,49 +275,49 @@ def _index(patient: DoctorContext) -> dict[str, str]:
         }
     if not made:
         return {"index": f"the build {folder.name} does not say what it was made with"}
-    own = patient.settings.index
-    uri = f"{own.uri.rstrip('/')}/{folder.name}" if own.uri else str(folder)
-    return {scope: examined(folder, scope, uri=uri, options=own.storage_options) for scope in SCOPES}
+    index_settings = context.settings.index
+    uri = f"{index_settings.uri.rstrip('/')}/{folder.name}" if index_settings.uri else str(folder)
+    return {scope: examined(folder, scope, uri=uri, options=index_settings.storage_options) for scope in SCOPES}
 
 
-def _built(patient: DoctorContext) -> str:
+def _built(context: DoctorContext) -> str:
     """The index, made anew by whoever has the vault open."""
-    if patient.daemon is not None:
-        control_socket.call(patient.state, "index", {"full": True})
-    elif patient.pid is not None:
+    if context.daemon is not None:
+        control_socket.call(context.state, "index", {"full": True})
+    elif context.pid is not None:
         raise Unavailable("another process holds the vault")
     else:
         from syncd.app import App
         from syncd.installation.vault_setup import adopt
 
-        adopt(patient.settings, now=time.time_ns() // 1_000_000)
+        adopt(context.settings, now=time.time_ns() // 1_000_000)
         try:
-            _rebuilt(App, patient)
+            _rebuilt(App, context)
         except (MemexError, OSError):  # not even opened: it is derived, so it may go
-            shutil.rmtree(patient.state / "index", ignore_errors=True)
-            _rebuilt(App, patient)
+            shutil.rmtree(context.state / "index", ignore_errors=True)
+            _rebuilt(App, context)
     return "the index was made anew from the notes"
 
 
-def _rebuilt(app: type[App], patient: DoctorContext) -> None:
-    with app.open(patient.settings) as running:
+def _rebuilt(app: type[App], context: DoctorContext) -> None:
+    with app.open(context.settings) as running:
         running.opened.embedder.wait()
         running.operations["index"]({"full": True}, lambda _: None)
 
 
-def encoder(patient: DoctorContext) -> Iterator[Finding]:
+def encoder(context: DoctorContext) -> Iterator[Finding]:
     """Whether each encoder loads, is the model it should be, and embeds."""
-    if patient.daemon is not None:
-        if patient.daemon.get("encoder", {}).get("state") == "ready":  # else it is among what is degraded
+    if context.daemon is not None:
+        if context.daemon.get("encoder", {}).get("state") == "ready":  # else it is among what is degraded
             yield Finding("encoder", "ok", "loaded by the daemon, and embedding")
         return
     from index.encoders.embedder import opened
 
-    chosen = patient.settings.embed
-    cache = patient.state / "models"
-    for number, one in enumerate(chosen.encoders):
+    chosen = context.settings.embed
+    cache = context.state / "models"
+    for number, encoder_settings in enumerate(chosen.encoders):
         try:
-            made = opened(one, cache, chosen.threads)
+            made = opened(encoder_settings, cache, chosen.threads)
             try:
                 vector = made.encode([PROBE], kind="document", urgent=True)[0]
             finally:
@@ -329,31 +329,31 @@ def encoder(patient: DoctorContext) -> Iterator[Finding]:
             yield Finding("encoder", "ok", f"{made.name} loads and embeds ({len(vector)} dimensions)")
 
 
-def reranker(patient: DoctorContext) -> Iterator[Finding]:
+def reranker(context: DoctorContext) -> Iterator[Finding]:
     """Whether the reranker that is set loads, and judges a pool of passages within its time limit."""
-    own = patient.settings.search
-    if not own.reranker:
+    search = context.settings.search
+    if not search.reranker:
         return
-    if patient.daemon is not None:
-        told = {"ready": "loaded by the daemon", "unused": "the daemon loads it with the first search"}
-        if says := told.get(patient.daemon.get("reranker", {}).get("state", "")):
+    if context.daemon is not None:
+        sentences = {"ready": "loaded by the daemon", "unused": "the daemon loads it with the first search"}
+        if says := sentences.get(context.daemon.get("reranker", {}).get("state", "")):
             yield Finding("reranker", "ok", says)
         return  # else it is among what is degraded
     from index.search.reranker import opened
 
     try:
-        judge = opened(own.reranker, patient.settings.embed_section.threads)
-        judge.scores(PROBE, [PROBE])
+        model = opened(search.reranker, context.settings.embed_section.threads)
+        model.scores(PROBE, [PROBE])
         begun = time.monotonic()
-        for _ in range(own.rerank_pool):
-            judge.scores(PROBE, [PASSAGE])
+        for _ in range(search.rerank_pool):
+            model.scores(PROBE, [PASSAGE])
         seconds = time.monotonic() - begun
     except MemexError as error:
         yield Finding("reranker", "wrong", error.message, "memex config, section search")
         return
-    says = f"{judge.name} judges {own.rerank_pool} passages in {seconds:.1f} s"
-    if seconds > own.rerank_s:
-        says += f", and a search waits {own.rerank_s:g} s: lower search.rerank_pool or raise search.rerank_s"
+    says = f"{model.name} judges {search.rerank_pool} passages in {seconds:.1f} s"
+    if seconds > search.rerank_s:
+        says += f", and a search waits {search.rerank_s:g} s: lower search.rerank_pool or raise search.rerank_s"
         yield Finding("reranker", "advice", says, "memex config, section search")
     else:
         yield Finding("reranker", "ok", says)

@@ -40,9 +40,9 @@ def stdin() -> str:
         raise InvalidArgument(f"what stdin gives is not UTF-8 (byte {error.start})") from None
 
 
-def waited(one: Any, ids: Sequence[str], *, once: bool = False) -> list[dict[str, Any]]:
+def waited(ask: Any, ids: Sequence[str], *, once: bool = False) -> list[dict[str, Any]]:
     """These jobs when all of them have ended, asked of `asking`; with `once`, as they are when it is first told."""
     while True:
-        found = one("queue.wait", {"ids": list(ids), "at_once": once})
-        if found["ended"] or once:
-            return list(found["jobs"])
+        result = ask("queue.wait", {"ids": list(ids), "at_once": once})
+        if result["ended"] or once:
+            return list(result["jobs"])

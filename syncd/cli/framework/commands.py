@@ -223,8 +223,8 @@ def ask(operation: str, arguments: Mapping[str, Any], *, fresh: bool = False) ->
     """The answer of the running daemon, or of this process with the stores opened when none runs.
 
     `fresh`: a vault that Memex has never seen is set up first."""
-    with asking(fresh=fresh) as one:
-        return one(operation, arguments)
+    with asking(fresh=fresh) as call:
+        return call(operation, arguments)
 
 
 @contextlib.contextmanager
@@ -237,11 +237,11 @@ def asking(*, fresh: bool = False, current: bool = False) -> Iterator[Callable[[
 
         def one(operation: str, arguments: Mapping[str, Any]) -> Any:
             nonlocal app
-            given = {name: value for name, value in arguments.items() if value is not None}
+            values = {name: value for name, value in arguments.items() if value is not None}
             end = time.monotonic() + STARTING_S
             while app is None:
                 with contextlib.suppress(control_socket.NoDaemon):
-                    return control_socket.call(chosen.state, operation, given, on_progress=progress)
+                    return control_socket.call(chosen.state, operation, values, on_progress=progress)
                 try:
                     app = kept.enter_context(_opened(chosen, fresh=fresh))
                 except Conflict as error:  # a daemon is starting, or another command holds the lock
@@ -256,7 +256,7 @@ def asking(*, fresh: bool = False, current: bool = False) -> Iterator[Callable[[
                         talk("memex: the notes have not been read yet, so nodes are missing: run `memex index`")
             if operation in EMBEDDING:
                 app.opened.builds.recalled()
-            return app.operations[operation](given, progress)
+            return app.operations[operation](values, progress)
 
         yield one
 

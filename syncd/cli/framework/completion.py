@@ -65,15 +65,15 @@ def completion(shell: str) -> None:
 
 def workspaces(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Names of workspaces; without a daemon, the folders that are there."""
-    found = _asked(ctx, "workspace.list", {})
-    names = _folders(_settings(ctx)) if found is None else (one["name"] for one in found)
+    rows = _asked(ctx, "workspace.list", {})
+    names = _folders(_settings(ctx)) if rows is None else (row["name"] for row in rows)
     return _fitting(((name, "") for name in names), typed)
 
 
 def keys(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Names of keys that are not revoked."""
-    found = _asked(ctx, "key.list", {}) or []
-    return _fitting(((one["name"], ",".join(one["scopes"])) for one in found if not one.get("revoked_at")), typed)
+    rows = _asked(ctx, "key.list", {}) or []
+    return _fitting(((row["name"], ",".join(row["scopes"])) for row in rows if not row.get("revoked_at")), typed)
 
 
 def collections(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
@@ -89,39 +89,39 @@ def files(_: click.Context, __: click.Parameter, typed: str) -> list[CompletionI
 
 def jobs(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Names of jobs, as one word each."""
-    found = _asked(ctx, "job.list", {}) or []
-    return _fitting(((str(one["name"]).replace(" ", "-"), "") for one in found), typed)
+    rows = _asked(ctx, "job.list", {}) or []
+    return _fitting(((str(row["name"]).replace(" ", "-"), "") for row in rows), typed)
 
 
 def queued(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Ids of the newest jobs of the queue that the command is for, with what they are about."""
     asked = {"limit": NEWEST, "status": {"retry": "failed", "cancel": "queued"}.get(str(ctx.info_name))}
-    found = (_asked(ctx, "queue.list", asked) or {}).get("jobs", ())
-    return _fitting(((one["id"], result_text.line(f"{one['status']}: {one['title']}", 60)) for one in found), typed)
+    rows = (_asked(ctx, "queue.list", asked) or {}).get("jobs", ())
+    return _fitting(((row["id"], result_text.line(f"{row['status']}: {row['title']}", 60)) for row in rows), typed)
 
 
 def captures(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Ids of the newest captures, with their titles."""
-    found = _asked(ctx, "recent", {"limit": NEWEST}) or []
-    return _fitting(((one["id"], result_text.line(str(one.get("title") or one["path"]), 60)) for one in found), typed)
+    rows = _asked(ctx, "recent", {"limit": NEWEST}) or []
+    return _fitting(((row["id"], result_text.line(str(row.get("title") or row["path"]), 60)) for row in rows), typed)
 
 
 def promoted(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Ids of the notes that were promoted last, with their paths."""
-    found = _asked(ctx, "promoted", {"limit": NEWEST}) or []
-    return _fitting(((one["id"], result_text.line(str(one["target"]), 60)) for one in found), typed)
+    rows = _asked(ctx, "promoted", {"limit": NEWEST}) or []
+    return _fitting(((row["id"], result_text.line(str(row["target"]), 60)) for row in rows), typed)
 
 
 def waiting(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Ids of the captures that wait for a decision, with their titles."""
-    found = (_asked(ctx, "review.list", {"limit": NEWEST}) or {}).get("waiting", ())
-    return _fitting(((one["id"], result_text.line(str(one["title"]), 60)) for one in found), typed)
+    rows = (_asked(ctx, "review.list", {"limit": NEWEST}) or {}).get("waiting", ())
+    return _fitting(((row["id"], result_text.line(str(row["title"]), 60)) for row in rows), typed)
 
 
 def archived(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Ids of captures that were set aside, with their titles."""
-    found = _asked(ctx, "archived", {"limit": NEWEST}) or []
-    return _fitting(((one["id"], result_text.line(str(one["title"]), 60)) for one in found), typed)
+    rows = _asked(ctx, "archived", {"limit": NEWEST}) or []
+    return _fitting(((row["id"], result_text.line(str(row["title"]), 60)) for row in rows), typed)
 
 
 def folders(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
@@ -131,23 +131,27 @@ def folders(ctx: click.Context, _: click.Parameter, typed: str) -> list[Completi
     if chosen is None or any(part in ("", ".", "..") for part in above.split("/") if slash):
         return []
     try:
-        found = sorted(one.name for one in os.scandir(chosen.vault.path / above) if one.is_dir(follow_symlinks=False))
+        names = sorted(
+            folder.name for folder in os.scandir(chosen.vault.path / above) if folder.is_dir(follow_symlinks=False)
+        )
     except OSError:
         return []
-    return [CompletionItem(f"{above}{slash}{one}") for one in found if one.startswith(begun) and one[0] != "."]
+    return [
+        CompletionItem(f"{above}{slash}{folder}") for folder in names if folder.startswith(begun) and folder[0] != "."
+    ]
 
 
 def nodes(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Names of nodes of the workspace that the line names; letter case does not count."""
     asked = {"typed": typed, "limit": NEWEST, "workspace": ctx.params.get("workspace")}
-    found = _asked(ctx, "node.names", asked) or []
-    return [CompletionItem(one["name"], help=result_text.line(one["entity_type"], 60)) for one in found]
+    rows = _asked(ctx, "node.names", asked) or []
+    return [CompletionItem(row["name"], help=result_text.line(row["entity_type"], 60)) for row in rows]
 
 
 def perspectives(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Names of the perspectives of the workspace that the line names, with their prompts."""
-    found = _asked(ctx, "perspective.list", {"workspace": ctx.params.get("workspace") or "default"}) or {}
-    return _fitting(((one["name"], one["prompt"]) for one in found.get("perspectives", ())), typed)
+    result = _asked(ctx, "perspective.list", {"workspace": ctx.params.get("workspace") or "default"}) or {}
+    return _fitting(((row["name"], row["prompt"]) for row in result.get("perspectives", ())), typed)
 
 
 def _fitting(words: Iterable[tuple[str, str]], typed: str) -> list[CompletionItem]:
@@ -178,4 +182,4 @@ def _folders(chosen: Settings | None) -> list[str]:
     except OSError:
         return []
     with inbox:
-        return [one.name for one in inbox if one.is_dir(follow_symlinks=False) and not one.name.startswith(".")]
+        return [entry.name for entry in inbox if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")]

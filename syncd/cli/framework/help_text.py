@@ -322,12 +322,12 @@ def sections(path: str, *, group: bool) -> Iterator[tuple[str, tuple[tuple[str, 
 
 def write_options(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
     """The command's own options, and below them those that every command has."""
-    own: list[tuple[str, str]] = []
+    options: list[tuple[str, str]] = []
     common: list[tuple[str, str]] = []
     for param in command.get_params(ctx):
-        if (told := param.get_help_record(ctx)) is not None:
-            (common if (param.name or "").startswith("shared_") or param.name == "help" else own).append(told)
-    for title, rows in (("Options", own), (SHARED, common)):
+        if (record := param.get_help_record(ctx)) is not None:
+            (common if (param.name or "").startswith("shared_") or param.name == "help" else options).append(record)
+    for title, rows in (("Options", options), (SHARED, common)):
         if rows:
             with formatter.section(title):
                 formatter.write_dl(rows)
@@ -335,7 +335,7 @@ def write_options(command: click.Command, ctx: click.Context, formatter: click.H
 
 def write_commands(group: click.Group, ctx: click.Context, formatter: click.HelpFormatter) -> None:
     """The commands of a group, each with its first sentence, however long that is."""
-    rows = [(name, first(found)) for name in group.list_commands(ctx) if (found := group.get_command(ctx, name))]
+    rows = [(name, first(command)) for name in group.list_commands(ctx) if (command := group.get_command(ctx, name))]
     with formatter.section("Commands"):
         formatter.write_dl(rows)
 

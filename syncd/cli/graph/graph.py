@@ -52,13 +52,13 @@ ENDINGS = {".canvas": "canvas", ".graphml": "graphml", ".md": "mermaid", ".json"
 @click.option("--output", "-o", type=click.Path(dir_okay=False), metavar="FILE", help="Write it into FILE.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @WORKSPACE
-def graph(name: str | None, depth: int, form: str | None, output: str | None, force: bool, **given: Any) -> None:
+def graph(name: str | None, depth: int, form: str | None, output: str | None, force: bool, **options: Any) -> None:
     """Show what lies around the node NAME; without it, the nodes with the most relations.
 
     A Mermaid drawing is a block for a note. A canvas lies anywhere in the vault and opens in Obsidian as it is, its cards being
     the nodes' own notes. GraphML is read by programs that lay out large graphs."""
     drawn = form or ENDINGS.get(Path(output or "").suffix.lower(), "table")
-    view = _view(name, depth, given, colored=color() and not output)
+    view = _view(name, depth, options, colored=color() and not output)
     if drawn in DRAWINGS:
         if view.title is None:
             raise InvalidArgument("that is a list and no picture: take --format table or json")
@@ -85,87 +85,87 @@ class GraphView:
     title: str | None = None
 
 
-def _view(name: str | None, depth: int, given: Mapping[str, Any], *, colored: bool) -> GraphView:
+def _view(name: str | None, depth: int, options: Mapping[str, Any], *, colored: bool) -> GraphView:
     """What was asked for, and only one thing may be."""
-    asked = {"workspace": given["workspace"], "limit": given["limit"]}
-    chosen = [aspect for aspect in ASPECTS if given[aspect]]
-    if len(chosen) + bool(name) + bool(given["way"]) > 1:
+    asked = {"workspace": options["workspace"], "limit": options["limit"]}
+    chosen = [aspect for aspect in ASPECTS if options[aspect]]
+    if len(chosen) + bool(name) + bool(options["way"]) > 1:
         raise InvalidArgument("ask for one thing: a NAME, --path, --" + ", --".join(ASPECTS))
-    if given["way"]:
-        source, target = given["way"]
-        found = ask("graph.path", {"workspace": given["workspace"], "from_entity": source, "to_entity": target})
-        return GraphView(found, _way(found, source, target), f"From {source} to {target}")
+    if options["way"]:
+        source, target = options["way"]
+        result = ask("graph.path", {"workspace": options["workspace"], "from_entity": source, "to_entity": target})
+        return GraphView(result, _way(result, source, target), f"From {source} to {target}")
     if chosen:
-        found = ask(f"graph.{chosen[0]}", asked | {"min_score": given["min_score"]})
+        result = ask(f"graph.{chosen[0]}", asked | {"min_score": options["min_score"]})
         return GraphView(
-            found, ASPECTS[chosen[0]](found, colored), "Without a relation" if chosen == ["orphans"] else None
+            result, ASPECTS[chosen[0]](result, colored), "Without a relation" if chosen == ["orphans"] else None
         )
-    found = ask("graph.around", asked | {"name": name, "depth": depth}) if name else ask("graph.whole", asked)
-    text = "\n\n".join([table(found["nodes"], color=colored), relations(found["relations"], color=colored)])
-    return GraphView(found, text, f"Around {found['nodes'][0]['name']}" if name else str(given["workspace"]))
+    result = ask("graph.around", asked | {"name": name, "depth": depth}) if name else ask("graph.whole", asked)
+    text = "\n\n".join([table(result["nodes"], color=colored), relations(result["relations"], color=colored)])
+    return GraphView(result, text, f"Around {result['nodes'][0]['name']}" if name else str(options["workspace"]))
 
 
-def _drawn(form: str, title: str, found: Any) -> str:
+def _drawn(form: str, title: str, result: Any) -> str:
     from index.graph.vertex import Edge  # noqa: PLC0415 - most commands draw nothing, and should start at once
     from syncd.graph import diagrams  # noqa: PLC0415 - as above
 
-    told = {"nodes": found, "relations": []} if isinstance(found, list) else found
+    content = {"nodes": result, "relations": []} if isinstance(result, list) else result
     cards = tuple(
         diagrams.Card(
-            one["name"], one["entity_type"], one["path"], one["summary"], tuple(one["tags"]), one["observation_count"]
+            row["name"], row["entity_type"], row["path"], row["summary"], tuple(row["tags"]), row["observation_count"]
         )
-        for one in told["nodes"]
+        for row in content["nodes"]
     )
-    edges = tuple(Edge(one["from"], one["to"], one["relation_type"]) for one in told["relations"])
+    edges = tuple(Edge(row["from"], row["to"], row["relation_type"]) for row in content["relations"])
     draw = {"mermaid": diagrams.mermaid, "canvas": diagrams.canvas, "graphml": diagrams.graphml}[form]
     return draw(diagrams.Picture(title, cards, edges))
 
 
-def _way(found: Mapping[str, Any], source: str, target: str) -> str:
-    if not found["found"]:
+def _way(result: Mapping[str, Any], source: str, target: str) -> str:
+    if not result["found"]:
         return f"no way leads from {result_text.line(source)} to {result_text.line(target)}"
-    return "\n".join(map(arrow, found["relations"])) or f"{result_text.line(found['path'][0])} is where it starts"
+    return "\n".join(map(arrow, result["relations"])) or f"{result_text.line(result['path'][0])} is where it starts"
 
 
 # What wants attention, for people
 
 
-def _gaps(found: Sequence[Mapping[str, Any]], colored: bool) -> str:
-    rows = [(one["node"], one["referenced_name"], one["reference_count"]) for one in found]
+def _gaps(gaps: Sequence[Mapping[str, Any]], colored: bool) -> str:
+    rows = [(gap["node"], gap["referenced_name"], gap["reference_count"]) for gap in gaps]
     return result_text.table(rows, ("node", "speaks of", "times"), color=colored) if rows else "no gaps"
 
 
-def _similar(found: Sequence[Mapping[str, Any]], colored: bool) -> str:
+def _similar(pairs: Sequence[Mapping[str, Any]], colored: bool) -> str:
     rows = [
-        (f"{one['similarity']:.2f}", one["node_a"], one["node_a_type"], one["node_b"], one["node_b_type"])
-        for one in found
+        (f"{pair['similarity']:.2f}", pair["node_a"], pair["node_a_type"], pair["node_b"], pair["node_b_type"])
+        for pair in pairs
     ]
     return (
         result_text.table(rows, ("alike", "node", "type", "and", "type"), color=colored) if rows else "no similar pairs"
     )
 
 
-def _pending(found: Sequence[Mapping[str, Any]], colored: bool) -> str:
+def _pending(nodes: Sequence[Mapping[str, Any]], colored: bool) -> str:
     rows = [
         (
-            one["name"],
-            one["entity_type"],
-            one["observation_count"],
-            moment(one["last_observation_at"]),
-            moment(one["summary_updated_at"]),
+            node["name"],
+            node["entity_type"],
+            node["observation_count"],
+            moment(node["last_observation_at"]),
+            moment(node["summary_updated_at"]),
         )
-        for one in found
+        for node in nodes
     ]
     head = ("name", "type", "facts", "last fact", "summary of")
     return result_text.table(rows, head, color=colored) if rows else "every summary is up to date"
 
 
-def _stats(found: Mapping[str, Any], colored: bool) -> str:
+def _stats(stats: Mapping[str, Any], colored: bool) -> str:
     rows = [
-        ("nodes", found["node_count"]),
-        ("observations", found["observation_count"]),
-        ("relations", found["relation_count"]),
-        ("embedded", f"{found['embedding_coverage']:.0%}"),
+        ("nodes", stats["node_count"]),
+        ("observations", stats["observation_count"]),
+        ("relations", stats["relation_count"]),
+        ("embedded", f"{stats['embedding_coverage']:.0%}"),
     ]
     width = max(len(label) for label, _ in rows)
     return "\n".join(
@@ -173,24 +173,24 @@ def _stats(found: Mapping[str, Any], colored: bool) -> str:
     )
 
 
-def _report(found: Mapping[str, Any], colored: bool) -> str:
+def _report(report: Mapping[str, Any], colored: bool) -> str:
     """Each part that has something to say, under its heading, with what was left out of it."""
-    events, of = found["event_summary"], found["of"]
+    events, of = report["event_summary"], report["of"]
     parts = {
         ("Summaries to write", "stale_summaries"): [
-            f"{result_text.line(one['name'])}: {result_text.line(one['draft_summary'] or 'nothing to draft it from', 300)}"
-            for one in found["stale_summaries"]
+            f"{result_text.line(row['name'])}: {result_text.line(row['draft_summary'] or 'nothing to draft it from', 300)}"
+            for row in report["stale_summaries"]
         ],
         ("Relations to consider", "relation_candidates"): [
-            f"{result_text.line(one['node_a'])}, {result_text.line(one['node_b'])}: {result_text.line(one['rationale'], 300)}"
-            for one in found["relation_candidates"]
+            f"{result_text.line(row['node_a'])}, {result_text.line(row['node_b'])}: {result_text.line(row['rationale'], 300)}"
+            for row in report["relation_candidates"]
         ],
         ("Without a relation", "orphaned_nodes"): [
-            "  ".join(filter(None, (result_text.line(one["name"]), kind(one)))) for one in found["orphaned_nodes"]
+            "  ".join(filter(None, (result_text.line(row["name"]), kind(row)))) for row in report["orphaned_nodes"]
         ],
         ("What hangs together", "clusters"): [
-            f"{result_text.line(one['centroid_label'] or 'unnamed')}: {', '.join(map(result_text.line, one['node_names']))}"
-            for one in found["cluster_summary"]
+            f"{result_text.line(row['centroid_label'] or 'unnamed')}: {', '.join(map(result_text.line, row['node_names']))}"
+            for row in report["cluster_summary"]
         ],
     }
     shown = []
@@ -204,7 +204,7 @@ def _report(found: Mapping[str, Any], colored: bool) -> str:
 
 
 ASPECTS: Mapping[str, Callable[[Any, bool], str]] = {
-    "orphans": lambda found, colored: table(found, color=colored) if found else "no orphans",
+    "orphans": lambda rows, colored: table(rows, color=colored) if rows else "no orphans",
     "gaps": _gaps,
     "similar": _similar,
     "pending": _pending,

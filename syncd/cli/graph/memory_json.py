@@ -40,21 +40,21 @@ def bring(file: str, dry_run: bool, skip_mistakes: bool, workspace: str) -> None
 
     name = "stdin" if file == "-" else Path(file).name
     with _opened(file) as source, shown() as progress, asking(current=True) as ask:
-        survey = file_summary(source)
-        for one in survey.mistakes:
-            talk(f"{name}: {result_text.line(str(one), 400)}")
-        if survey.wrong and not skip_mistakes:
-            many = "a mistake" if survey.wrong == 1 else f"{survey.wrong:,} mistakes"
+        summary = file_summary(source)
+        for mistake in summary.mistakes:
+            talk(f"{name}: {result_text.line(str(mistake), 400)}")
+        if summary.wrong and not skip_mistakes:
+            many = "a mistake" if summary.wrong == 1 else f"{summary.wrong:,} mistakes"
             raise InvalidArgument(
                 f"{name} has {many}, so nothing was imported: mend it, or take the rest with --skip-mistakes",
-                mistakes=[str(one) for one in survey.mistakes[:100]],
+                mistakes=[str(mistake) for mistake in summary.mistakes[:100]],
             )
-        told = brought(source, survey, ask, progress, {"workspace": workspace, "dry_run": dry_run})
-    for line in told["dangling"]:
+        result = brought(source, summary, ask, progress, {"workspace": workspace, "dry_run": dry_run})
+    for line in result["dangling"]:
         talk(f"{name}: {result_text.line(line, 400)}")
     if dry_run:
         talk("memex: a dry run: nothing was written")
-    answer(told | {"mistakes": survey.wrong}, lambda: _said(told))
+    answer(result | {"mistakes": summary.wrong}, lambda: _said(result))
 
 
 @click.command("export", cls=Command)
@@ -74,7 +74,7 @@ def export(output: str | None, force: bool, workspace: str) -> None:
         shown() as progress,
         asking(current=True) as ask,
     ):
-        names = [one["name"] for one in ask("node.names", {"workspace": workspace, "limit": sys.maxsize})]
+        names = [node["name"] for node in ask("node.names", {"workspace": workspace, "limit": sys.maxsize})]
         for first in range(0, len(names), MANY):
             part = ask("graph.export", {"workspace": workspace, "names": names[first : first + MANY]})
             lines.write("".join(f"{line}\n" for line in part["entities"]).encode())
@@ -127,9 +127,9 @@ def _opened(file: str) -> Iterator[IO[bytes]]:
         yield source
 
 
-def _said(told: Mapping[str, Any]) -> str:
+def _said(result: Mapping[str, Any]) -> str:
     return (
-        f"nodes: {told['created']:,} made, {told['changed']:,} added to, {told['unchanged']:,} left as they are\n"
-        f"observations: {told['observations']:,} written\n"
-        f"relations: {told['related']:,} made, {told['existed']:,} there already, {told['left_out']:,} left out"
+        f"nodes: {result['created']:,} made, {result['changed']:,} added to, {result['unchanged']:,} left as they are\n"
+        f"observations: {result['observations']:,} written\n"
+        f"relations: {result['related']:,} made, {result['existed']:,} there already, {result['left_out']:,} left out"
     )

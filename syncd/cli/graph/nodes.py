@@ -38,9 +38,9 @@ def node() -> None:
 @click.option("--summary", "-s", help="What it is, in a sentence.")
 @click.option("--tag", "tags", multiple=True, help="A tag; repeat for several.")
 @WORKSPACE
-def node_add(workspace: str, observations: tuple[str, ...], tags: tuple[str, ...], **given: Any) -> None:
+def node_add(workspace: str, observations: tuple[str, ...], tags: tuple[str, ...], **fields: Any) -> None:
     """Make the node NAME: a note in the workspace's folder Entities."""
-    entity = {**given, "observations": list(observations), "tags": list(tags)}
+    entity = {**fields, "observations": list(observations), "tags": list(tags)}
     (made,) = ask("node.create", {"workspace": workspace, "entities": [entity]})
     answer(made, lambda: f"added {result_text.line(made['name'])}  {result_text.plain(made['path'])}")
 
@@ -54,8 +54,8 @@ def node_show(names: tuple[str, ...], workspace: str) -> None:
     With --json: {"entities": [{"name", "entity_type", "summary", "tags", "aliases", "observations": [{"ordinal",
     "content"}], "observation_count", "created_at", "updated_at", "version", "id", "path"}], "relations": [{"from", "to",
     "relation_type"}]}."""
-    found = ask("node.open", {"workspace": workspace, "names": list(names)})
-    answer(found, lambda: opened(found, color=color()))
+    result = ask("node.open", {"workspace": workspace, "names": list(names)})
+    answer(result, lambda: opened(result, color=color()))
 
 
 @node.command("list")
@@ -66,15 +66,15 @@ def node_show(names: tuple[str, ...], workspace: str) -> None:
     "--limit", "-n", type=click.IntRange(1, 10_000), default=1000, show_default=True, help="The most to list."
 )
 @WORKSPACE
-def node_list(**given: Any) -> None:
+def node_list(**filters: Any) -> None:
     """List nodes.
 
     With --json: a list of what `memex node show` has of each, less its observations; "relations" is their number."""
-    limit = given["limit"]
-    found = ask("node.list", given | {"limit": limit + 1})
-    if len(found) > limit:
+    limit = filters["limit"]
+    nodes = ask("node.list", filters | {"limit": limit + 1})
+    if len(nodes) > limit:
         talk(f"memex: there are more nodes than these {limit:,}; --limit says how many are listed")
-    answer(found[:limit], lambda: table(found[:limit], color=color()))
+    answer(nodes[:limit], lambda: table(nodes[:limit], color=color()))
 
 
 @node.command("search")
@@ -89,15 +89,15 @@ def node_list(**given: Any) -> None:
 )
 @click.option("--limit", "-n", type=click.IntRange(1, 100), default=10, show_default=True, help="The most to show.")
 @WORKSPACE
-def node_search(query: tuple[str, ...], **given: Any) -> None:
+def node_search(query: tuple[str, ...], **options: Any) -> None:
     """Find nodes by what their observations say, best first.
 
     With --json: a list of what `memex node list` has of each, less "relations", with "ordinal", "matched_observation",
     "matched_perspective" (null with --mode text) and "score"."""
-    found = ask("node.search", {**given, "query": " ".join(query)})
-    for sentence in found["degraded"]:
+    result = ask("node.search", {**options, "query": " ".join(query)})
+    for sentence in result["degraded"]:
         talk(f"memex: {result_text.plain(sentence)}")
-    answer(found["hits"], lambda: hits(found["hits"], color=color()))
+    answer(result["hits"], lambda: hits(result["hits"], color=color()))
 
 
 @node.command("rename")
@@ -238,75 +238,77 @@ def relation_list(names: tuple[str, ...], kind: str | None, workspace: str) -> N
     With --json: [{"from", "to", "relation_type"}]."""
     if len(names) > 2:
         raise InvalidArgument("relations are listed of one node, or between two; put a name with blanks in quotes")
-    found = ask("relation.list", {"workspace": workspace, "names": list(names), "relation_type": kind})
-    answer(found, lambda: relations(found, color=color()))
+    edges = ask("relation.list", {"workspace": workspace, "names": list(names), "relation_type": kind})
+    answer(edges, lambda: relations(edges, color=color()))
 
 
 # What people read
 
 
-def table(found: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
+def table(nodes: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
     """Nodes, a line each."""
-    rows = [(one["name"], one["entity_type"], one["observation_count"], one["summary"] or "") for one in found]
+    rows = [(node["name"], node["entity_type"], node["observation_count"], node["summary"] or "") for node in nodes]
     return result_text.table(rows, ("name", "type", "facts", "summary"), color=color) if rows else "no nodes"
 
 
-def relations(found: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
+def relations(edges: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
     """Relations, a line each."""
-    rows = [(one["from"], one["relation_type"], one["to"]) for one in found]
+    rows = [(edge["from"], edge["relation_type"], edge["to"]) for edge in edges]
     return result_text.table(rows, ("from", "type", "to"), color=color) if rows else "no relations"
 
 
-def arrow(one: Mapping[str, Any]) -> str:
+def arrow(edge: Mapping[str, Any]) -> str:
     """A relation as a sentence."""
-    return f"{result_text.line(one['from'])} —{result_text.line(one['relation_type'])}→ {result_text.line(one['to'])}"
+    return (
+        f"{result_text.line(edge['from'])} —{result_text.line(edge['relation_type'])}→ {result_text.line(edge['to'])}"
+    )
 
 
-def opened(found: Mapping[str, Any], *, color: bool = False) -> str:
+def opened(result: Mapping[str, Any], *, color: bool = False) -> str:
     """Nodes whole, one after the other, then the relations at their ends."""
     blocks = []
-    for one in found["entities"]:
-        head = result_text.painted(result_text.line(one["name"]), result_text.BOLD, color)
-        lines = ["  ".join(filter(None, (head, kind(one), _tags(one))))]
-        lines += [result_text.line(one["summary"], 1000)] if one["summary"] else []
-        lines += facts(one["observations"])
+    for entry in result["entities"]:
+        head = result_text.painted(result_text.line(entry["name"]), result_text.BOLD, color)
+        lines = ["  ".join(filter(None, (head, kind(entry), _tags(entry))))]
+        lines += [result_text.line(entry["summary"], 1000)] if entry["summary"] else []
+        lines += facts(entry["observations"])
         lines.append(
             result_text.painted(
-                f"{result_text.plain(one['path'])}, changed {moment(one['updated_at'])}", result_text.DIM, color
+                f"{result_text.plain(entry['path'])}, changed {moment(entry['updated_at'])}", result_text.DIM, color
             )
         )
         blocks.append("\n".join(lines))
-    if found["relations"]:
-        blocks.append("\n".join(arrow(one) for one in found["relations"]))
+    if result["relations"]:
+        blocks.append("\n".join(arrow(entry) for entry in result["relations"]))
     return "\n\n".join(blocks)
 
 
 def facts(observations: Sequence[Mapping[str, Any]]) -> list[str]:
     """Observations with their ordinals; further lines stand below the first."""
     lines = []
-    for one in observations:
-        first, *more = result_text.plain(one["content"]).split("\n")
-        lines += [f"{one['ordinal']:>4}  {first}", *(f"      {line}" for line in more)]
+    for observation in observations:
+        first, *more = result_text.plain(observation["content"]).split("\n")
+        lines += [f"{observation['ordinal']:>4}  {first}", *(f"      {line}" for line in more)]
     return lines
 
 
-def hits(found: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
+def hits(results: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
     """Nodes that a search found, each with the observation that answers best."""
     blocks = []
-    for one in found:
-        score = result_text.painted(f"{one['score']:.2f}", result_text.DIM, color)
-        name = result_text.painted(result_text.line(one["name"]), result_text.BOLD, color)
-        seen = f"  [{one['matched_perspective']}]" if one["matched_perspective"] else ""
+    for hit in results:
+        score = result_text.painted(f"{hit['score']:.2f}", result_text.DIM, color)
+        name = result_text.painted(result_text.line(hit["name"]), result_text.BOLD, color)
+        seen = f"  [{hit['matched_perspective']}]" if hit["matched_perspective"] else ""
         blocks.append(
-            "  ".join(filter(None, (score, name, kind(one))))
-            + f"{seen}\n{one['ordinal']:>4}  {result_text.line(one['matched_observation'])}"
+            "  ".join(filter(None, (score, name, kind(hit))))
+            + f"{seen}\n{hit['ordinal']:>4}  {result_text.line(hit['matched_observation'])}"
         )
     return "\n".join(blocks) if blocks else "nothing found"
 
 
-def kind(one: Mapping[str, Any]) -> str:
+def kind(node: Mapping[str, Any]) -> str:
     """A node's type in brackets; "" if its note names none."""
-    return f"({result_text.line(one['entity_type'])})" if one["entity_type"] else ""
+    return f"({result_text.line(node['entity_type'])})" if node["entity_type"] else ""
 
 
 def moment(text: str | None) -> str:
@@ -314,8 +316,8 @@ def moment(text: str | None) -> str:
     return f"{datetime.fromisoformat(text).astimezone():%Y-%m-%d %H:%M}" if text else "never"
 
 
-def _tags(one: Mapping[str, Any]) -> str:
-    return " ".join(f"#{result_text.line(tag)}" for tag in one["tags"])
+def _tags(node: Mapping[str, Any]) -> str:
+    return " ".join(f"#{result_text.line(tag)}" for tag in node["tags"])
 
 
 def _numbers(ordinals: Sequence[int]) -> str:

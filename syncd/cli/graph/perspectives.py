@@ -32,8 +32,8 @@ def perspective_list(workspace: str) -> None:
 
     With --json: {"workspace", "default", "perspectives": [{"name", "prompt"}], "coverage"}; "default" says whether they
     are those that every workspace begins with."""
-    found = ask("perspective.list", {"workspace": workspace})
-    answer(found, lambda: table(found, color=color()))
+    result = ask("perspective.list", {"workspace": workspace})
+    answer(result, lambda: table(result, color=color()))
 
 
 @perspective.command("add")
@@ -69,15 +69,15 @@ def perspective_reset(workspace: str) -> None:
     _change("reset", workspace)
 
 
-def _change(how: str, workspace: str, **given: str) -> None:
-    found = ask(f"perspective.{how}", {"workspace": workspace, **given})
-    answer(found, lambda: table(found, color=color()))
-    if found["coverage"] < 1:
+def _change(how: str, workspace: str, **fields: str) -> None:
+    result = ask(f"perspective.{how}", {"workspace": workspace, **fields})
+    answer(result, lambda: table(result, color=color()))
+    if result["coverage"] < 1:
         talk(LATER)
 
 
-def table(found: dict[str, Any], *, color: bool) -> str:
+def table(result: dict[str, Any], *, color: bool) -> str:
     """One line for each perspective, and how far the embedding is."""
-    rows = [(one["name"], result_text.line(one["prompt"], 120) or "(nothing)") for one in found["perspectives"]]
-    share = f"{found['coverage']:.1%} of the observations in {found['workspace']} are embedded under all of them"
+    rows = [(row["name"], result_text.line(row["prompt"], 120) or "(nothing)") for row in result["perspectives"]]
+    share = f"{result['coverage']:.1%} of the observations in {result['workspace']} are embedded under all of them"
     return f"{result_text.table(rows, ('perspective', 'put in front'), color=color)}\n{share}"

@@ -21,21 +21,22 @@ def consolidate(dry_run: bool, workspace: str | None) -> None:
     alone the report is printed, and not written. With --json: {"workspaces": [{"workspace", "documents", "duplicates", "near",
     "supersedes", "synonyms", "relations", "unused", "clusters", "stale_summaries", "orphaned_nodes", "degraded"}], "proposals",
     "new", "report", "carried": [{"done", "said"}]}, and "text" where it is printed."""
-    told = ask("consolidate", {"dry_run": dry_run, "workspace": workspace})
-    answer(told, lambda: page(told))
+    result = ask("consolidate", {"dry_run": dry_run, "workspace": workspace})
+    answer(result, lambda: page(result))
 
 
-def page(told: dict[str, Any]) -> str:
+def page(result: dict[str, Any]) -> str:
     """What a person is told of a run."""
-    if "text" in told:
-        return result_text.plain(str(told["text"]).rstrip("\n"))
+    if "text" in result:
+        return result_text.plain(str(result["text"]).rstrip("\n"))
     lines = [
-        f"{'done' if one['done'] else 'not done'}: {result_text.line(one['said'], 300)}" for one in told["carried"]
+        f"{'done' if outcome['done'] else 'not done'}: {result_text.line(outcome['said'], 300)}"
+        for outcome in result["carried"]
     ]
-    count = told["proposals"]
+    count = result["proposals"]
     waits = f"{count:,} proposal{'' if count == 1 else 's'} wait{'s' if count == 1 else ''} for your answer"
-    if told["report"]:
-        lines.append(f"{waits}: {result_text.line(told['report'], 300)}")
+    if result["report"]:
+        lines.append(f"{waits}: {result_text.line(result['report'], 300)}")
     else:
         lines.append(f"{waits}; nothing is new" if count else "nothing needs attention")
     return "\n".join(lines)

@@ -28,13 +28,13 @@ def enrich(id: str | None, backfill: bool, replace: bool, dry_run: bool, workspa
     goes on with the rest."""
     if backfill == bool(id) or (replace and backfill):
         raise InvalidArgument("name one note (`memex enrich ID`, perhaps with --replace), or say --backfill")
-    given: dict[str, Any] = {"workspace": workspace, "dry_run": dry_run}
+    options: dict[str, Any] = {"workspace": workspace, "dry_run": dry_run}
     if id:
-        one = ask("enrich", given | {"id": id, "replace": replace})
-        answer(one, lambda: _note(one))
+        note = ask("enrich", options | {"id": id, "replace": replace})
+        answer(note, lambda: _note(note))
         return
     try:
-        report = ask("enrich.backfill", given)
+        report = ask("enrich.backfill", options)
     except KeyboardInterrupt:
         with contextlib.suppress(MemexError):  # in the daemon it would go on without us
             control_socket.call(settings().state, "enrich.stop", {}, timeout=5)
@@ -42,16 +42,17 @@ def enrich(id: str | None, backfill: bool, replace: bool, dry_run: bool, workspa
     answer(report, lambda: _report(report))
 
 
-def _note(one: dict[str, Any]) -> str:
-    lines = [result_text.plain(one["path"]), f"  {result_text.plain(one['summary'] or '(no summary)')}"]
-    lines.append("  " + (" ".join(f"#{result_text.plain(tag)}" for tag in one["tags"]) or "(no tags)"))
-    return "\n".join(lines if one.get("changed", True) else [*lines, "  nothing was missing"])
+def _note(note: dict[str, Any]) -> str:
+    lines = [result_text.plain(note["path"]), f"  {result_text.plain(note['summary'] or '(no summary)')}"]
+    lines.append("  " + (" ".join(f"#{result_text.plain(tag)}" for tag in note["tags"]) or "(no tags)"))
+    return "\n".join(lines if note.get("changed", True) else [*lines, "  nothing was missing"])
 
 
 def _report(report: dict[str, Any]) -> str:
     lines = [_note({"summary": None, "tags": [], **note}) for note in report["notes"]] if report["dry_run"] else []
     lines += [
-        f"left alone: {result_text.plain(one['path'])}: {result_text.plain(one['reason'])}" for one in report["skipped"]
+        f"left alone: {result_text.plain(entry['path'])}: {result_text.plain(entry['reason'])}"
+        for entry in report["skipped"]
     ]
     verb = "would be enriched" if report["dry_run"] else "enriched"
     count = "1 note" if report["enriched"] == 1 else f"{report['enriched']:,} notes"

@@ -49,10 +49,10 @@ def addfile(
     each, and so is a file whose very bytes are there already. Without a daemon they are read here, one after the other."""
     if ("-" in paths) != (name is not None) or ("-" in paths and len(paths) > 1):
         raise InvalidArgument("- stands alone and needs --name, as in: memex addfile - --name report.pdf < report.pdf")
-    said = {key: value for key, value in rest.items() if value is not None} | {"tags": list(tags), "source": "cli"}
+    fields = {key: value for key, value in rest.items() if value is not None} | {"tags": list(tags), "source": "cli"}
     with shown() as show, asking() as ask:
-        checked = ask("file.check", said)
-        adding = AddedFiles(ask, said, show, checked["largest"], dry=dry_run)
+        checked = ask("file.check", fields)
+        adding = AddedFiles(ask, fields, show, checked["largest"], dry=dry_run)
         if name is None:
             adding.all(paths)
         else:
@@ -81,31 +81,31 @@ class AddedFiles:
         """Add what `paths` name. All of it is looked at first, so that a word that names nothing adds nothing."""
         from syncd.uploads.local_files import SkippedFile, opened, picked
 
-        found: list[File] = []
-        for one in picked(paths, largest=self.largest):
-            if not isinstance(one, SkippedFile):
-                found.append(one)
-            elif one.error:
-                self._failed(one.path, one.error)
+        local_files: list[File] = []
+        for file in picked(paths, largest=self.largest):
+            if not isinstance(file, SkippedFile):
+                local_files.append(file)
+            elif file.error:
+                self._failed(file.path, file.error)
             else:
-                self._put(one.path, "skipped", one.why)
-        if self.said.get("title") and len(found) > 1:
-            raise InvalidArgument(f"--title is for one file, and there are {len(found):,}")
-        total, before = sum(one.size for one in found), 0
-        for number, one in enumerate(found):
+                self._put(file.path, "skipped", file.why)
+        if self.said.get("title") and len(local_files) > 1:
+            raise InvalidArgument(f"--title is for one file, and there are {len(local_files):,}")
+        total, before = sum(file.size for file in local_files), 0
+        for number, file in enumerate(local_files):
             if self.dry:
-                self._put(one.path, "found")
+                self._put(file.path, "found")
                 continue
             try:
-                with _readable(), opened(one.path) as source:
-                    self._add(one.path, one.name, source, before, total)
+                with _readable(), opened(file.path) as source:
+                    self._add(file.path, file.name, source, before, total)
             except MemexError as error:
-                self._failed(one.path, error)
+                self._failed(file.path, error)
                 if isinstance(error, Unavailable):  # the others would fare alike
-                    for left in found[number + 1 :]:
+                    for left in local_files[number + 1 :]:
                         self._put(left.path, "skipped", "not tried")
                     break
-            before += one.size
+            before += file.size
 
     def stdin(self, name: str) -> None:
         """Add what stdin gives."""
@@ -122,23 +122,23 @@ class AddedFiles:
         ids = list(self._jobs)
         for first in range(0, len(ids), ASKED):
             for job in waited(self.ask, ids[first : first + ASKED]):
-                one = self._jobs[job["id"]]
-                one["status"], one["document_id"] = job["status"], job["document_id"]
+                file = self._jobs[job["id"]]
+                file["status"], file["document_id"] = job["status"], job["document_id"]
                 if job["status"] == "failed":
-                    self._failed(one["path"], from_dict(job["error"]), one)
+                    self._failed(file["path"], from_dict(job["error"]), file)
 
     def counts(self) -> dict[str, int]:
         """How many files are how."""
-        every = [one["status"] for one in self.files]
+        every = [file["status"] for file in self.files]
         return {status: every.count(status) for status in dict.fromkeys(every)}
 
     def text(self) -> str:
         """A line for each file that was added, then how many are how."""
         words = {"done": "added", "found": "would be added", "same": "there already"}
         lines = [
-            f"{one['document_id'] or one['job_id'] or ''}  {result_text.line(one['path'], 300)}".strip()
-            for one in self.files
-            if one["status"] in ("done", "queued", "running", "found")
+            f"{file['document_id'] or file['job_id'] or ''}  {result_text.line(file['path'], 300)}".strip()
+            for file in self.files
+            if file["status"] in ("done", "queued", "running", "found")
         ]
         counts = ", ".join(f"{count:,} {words.get(status, status)}" for status, count in self.counts().items())
         return "\n".join([*lines, counts or "there are no files"])
@@ -176,23 +176,23 @@ class AddedFiles:
         """The file that has these very bytes, of those that were added now or before ("" if none has); or the job that waits to."""
         if first := self._known.get(copy.digest):
             return first, None
-        found = self.ask("file.check", {**self.said, "sha256": copy.digest, "size": copy.size})
-        known = found["document"]
-        return (f"{known['path']} ({known['id']})", None) if known else ("", found.get("job"))
+        result = self.ask("file.check", {**self.said, "sha256": copy.digest, "size": copy.size})
+        known = result["document"]
+        return (f"{known['path']} ({known['id']})", None) if known else ("", result.get("job"))
 
     def _put(self, path: Path | str, status: str, why: str = "", *, job_id: str | None = None) -> dict[str, Any]:
-        one = {"path": str(path), "status": status, "reason": why or None, "job_id": job_id, "document_id": None}
-        self.files.append(one)
+        file = {"path": str(path), "status": status, "reason": why or None, "job_id": job_id, "document_id": None}
+        self.files.append(file)
         if why:
             talk(f"memex: {result_text.line(str(path), 300)}: {result_text.line(why, 400)}")
-        return one
+        return file
 
-    def _failed(self, path: Path | str, error: MemexError, one: dict[str, Any] | None = None) -> None:
+    def _failed(self, path: Path | str, error: MemexError, file: dict[str, Any] | None = None) -> None:
         self._errors.append(error)
-        if one is None:
+        if file is None:
             self._put(path, "failed", error.message)
         else:
-            one["reason"] = error.message
+            file["reason"] = error.message
             talk(f"memex: {result_text.line(str(path), 300)}: {result_text.line(error.message, 400)}")
 
 

@@ -47,8 +47,8 @@ def history(id: str, patch: bool, limit: int) -> None:
     It follows the note over renames, moves and its deletion; a path is the note's in the vault. What neither Memex nor Git
     saw is told as a change by hand. With --json: {"path", "more", "events": [{"at", "what", "path", "source", "surface",
     "tool", "key", "request", "entry", "undone", "commit", "author", "subject", "before", "after"}]}, and with -p "diff"."""
-    found = asked("log", {"id": id, "limit": limit, "patch": patch})
-    answer(found, lambda: timeline(found, None, color=color()))
+    result = asked("log", {"id": id, "limit": limit, "patch": patch})
+    answer(result, lambda: timeline(result, None, color=color()))
 
 
 @click.command(cls=Command)
@@ -72,53 +72,53 @@ def undo(*, id: str | None, since: str | None, key: str | None, workspace: str |
     wanted = {"id": id, "since": moment(since, now()), "key": key, "workspace": workspace}
     with asking() as ask:
         if dry_run:
-            found = ask("undo", {**wanted, "dry_run": True})
+            result = ask("undo", {**wanted, "dry_run": True})
         else:
             if not yes and sys.stdin.isatty() and not as_json():
                 _confirmed(ask("undo", {**wanted, "dry_run": True}))
-            found = ask("undo", wanted)
-    answer(found, lambda: told(found, dry_run=dry_run))
-    return ALL_SKIPPED if found["skipped"] and not found["done"] else 0
+            result = ask("undo", wanted)
+    answer(result, lambda: told(result, dry_run=dry_run))
+    return ALL_SKIPPED if result["skipped"] and not result["done"] else 0
 
 
-def _confirmed(found: Mapping[str, Any]) -> None:
+def _confirmed(plan: Mapping[str, Any]) -> None:
     """Ask about what is more than one note."""
-    if len(found["done"]) > 1:
-        talk("\n".join(_lines(found["done"][:SHOWN])))
-        rest = len(found["done"]) - SHOWN
+    if len(plan["done"]) > 1:
+        talk("\n".join(_lines(plan["done"][:SHOWN])))
+        rest = len(plan["done"]) - SHOWN
         talk(f"… and {rest:,} more") if rest > 0 else None
-        click.confirm(f"Take this back, in {len(found['done']):,} files?", abort=True, err=True)
+        click.confirm(f"Take this back, in {len(plan['done']):,} files?", abort=True, err=True)
 
 
-def told(found: Mapping[str, Any], *, dry_run: bool = False) -> str:
+def told(result: Mapping[str, Any], *, dry_run: bool = False) -> str:
     """What was taken back, and what was not."""
-    if not found["done"] and not found["skipped"]:
+    if not result["done"] and not result["skipped"]:
         return "nothing to take back"
-    lines = _lines(found["done"])
-    if found["skipped"]:
-        lines.append(f"left alone: {len(found['skipped']):,}")
+    lines = _lines(result["done"])
+    if result["skipped"]:
+        lines.append(f"left alone: {len(result['skipped']):,}")
         lines += [
-            f"- {result_text.line(one['path'], 200)}: {result_text.line(one['reason'], 200)}"
-            for one in found["skipped"]
+            f"- {result_text.line(note['path'], 200)}: {result_text.line(note['reason'], 200)}"
+            for note in result["skipped"]
         ]
     if dry_run:
         lines.append("nothing was changed (--dry-run)")
-    elif found["undo"]:
-        lines.append(f"to take this back: memex undo {found['undo']}")
+    elif result["undo"]:
+        lines.append(f"to take this back: memex undo {result['undo']}")
     return "\n".join(lines)
 
 
 def _lines(done: Sequence[Mapping[str, Any]]) -> list[str]:
     return [
-        f"{one['did']}  {result_text.line(one['path'], 200)}  ({result_text.line(', '.join(one['by']), 60)})"
-        for one in done
+        f"{note['did']}  {result_text.line(note['path'], 200)}  ({result_text.line(', '.join(note['by']), 60)})"
+        for note in done
     ]
 
 
-def timeline(found: Mapping[str, Any], zone: tzinfo | None, *, color: bool) -> str:
+def timeline(result: Mapping[str, Any], zone: tzinfo | None, *, color: bool) -> str:
     """The events, a line each, with their differences below them."""
-    blocks = [f"… {found['more']:,} older ones: --limit"] if found["more"] else []
-    for event in found["events"]:
+    blocks = [f"… {result['more']:,} older ones: --limit"] if result["more"] else []
+    for event in result["events"]:
         blocks.append("  ".join(filter(None, _cells(event, zone, color))))
         if "diff" in event:
             blocks += [f"    {line}" for line in _patch(event["diff"], color)]
@@ -149,6 +149,6 @@ def _patch(diff: Sequence[str] | None, color: bool) -> list[str]:
         return ["(what it said is not kept any more, or is too long to compare)"]
     styles = {"+": result_text.GREEN, "-": result_text.RED, "@": result_text.CYAN}
     return [
-        result_text.painted(result_text.plain(one), styles.get(one[:1], ""), color and one[:1] in styles)
-        for one in diff
+        result_text.painted(result_text.plain(line), styles.get(line[:1], ""), color and line[:1] in styles)
+        for line in diff
     ]

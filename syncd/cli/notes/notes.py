@@ -76,10 +76,10 @@ def search(
         "since": moment(since, now()),
         "until": moment(until, now()),
     }
-    found = ask("search", asked)
-    for sentence in found.get("degraded", []):
+    result = ask("search", asked)
+    for sentence in result.get("degraded", []):
         talk(f"memex: {result_text.plain(sentence)}")
-    hits = [{name: hit[name] for name in HIT} for hit in found["hits"]]
+    hits = [{name: hit[name] for name in HIT} for hit in result["hits"]]
     answer(hits, lambda: result_text.hits(hits, color=color()))
 
 
@@ -102,9 +102,9 @@ def capture(content: str | None, title: str | None, tags: tuple[str, ...], metad
     made = ask(
         "capture", {**rest, "content": stdin() if content in (None, "-") else content, "metadata": properties or None}
     )
-    for one in made.get("defects", ()):
-        if one.startswith(f"{SECRET}: "):
-            talk(f"memex: {one}")
+    for defect in made.get("defects", ()):
+        if defect.startswith(f"{SECRET}: "):
+            talk(f"memex: {defect}")
     answer(
         made,
         lambda: (
@@ -151,12 +151,12 @@ def delete(id: str, workspace: str | None, yes: bool) -> None:
 
 def _object(text: str | None) -> dict[str, Any]:
     try:
-        found = json.loads(text or "{}")
+        value = json.loads(text or "{}")
     except (json.JSONDecodeError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        value = None
+    if not isinstance(value, dict):
         raise InvalidArgument('--metadata must be a JSON object, such as {"project": "alpha"}')
-    return found
+    return value
 
 
 @click.command(cls=Command)
@@ -168,24 +168,24 @@ def _object(text: str | None) -> dict[str, Any]:
 @click.option("--collection", shell_complete=collections, help="Another collection.")
 @click.option("--version", type=click.IntRange(1), help="Only if it still has this version.")
 def updatenote(
-    id: str, text: str | None, workspace: str | None, tags: tuple[str, ...], version: int | None, **given: Any
+    id: str, text: str | None, workspace: str | None, tags: tuple[str, ...], version: int | None, **fields: Any
 ) -> None:
     """Give a note another TEXT, title, tags or collection; its id, its file and when it was made stay.
 
     TEXT in place of all there is, - for what stdin gives. Without TEXT and options it opens in $EDITOR, or is read from a pipe."""
-    wish = {**given, "id": id, "workspace": workspace, "tags": list(tags) or None, "version": version}
-    only = text is None and any(wish[name] is not None for name in ("title", "tags", "collection"))
+    update = {**fields, "id": id, "workspace": workspace, "tags": list(tags) or None, "version": version}
+    only = text is None and any(update[name] is not None for name in ("title", "tags", "collection"))
     if text is None and not only and sys.stdin.isatty() and not as_json():
-        _edited(wish)
+        _edited(update)
         return
     if text in (None, "-") and not only:
         text = stdin()
-    _tell(ask("updatenote", {**wish, "text": text}))
+    _tell(ask("updatenote", {**update, "text": text}))
 
 
-def _edited(wish: dict[str, Any]) -> None:
+def _edited(update: dict[str, Any]) -> None:
     """Let a person write; what an agent writes meanwhile is not overwritten."""
-    kept = ask("get", {"id": wish["id"], "workspace": wish["workspace"]})
+    kept = ask("get", {"id": update["id"], "workspace": update["workspace"]})
     before = kept["content"].encode("utf-8", "surrogateescape")
     file, name = tempfile.mkstemp(prefix="memex-", suffix=".md")
     with os.fdopen(file, "wb") as opened:
@@ -197,7 +197,7 @@ def _edited(wish: dict[str, Any]) -> None:
         if raw == before:
             talk("memex: nothing was changed")
         else:
-            _tell(ask("updatenote", {**wish, "text": _text(raw), "version": wish["version"] or kept["version"]}))
+            _tell(ask("updatenote", {**update, "text": _text(raw), "version": update["version"] or kept["version"]}))
     except (MemexError, click.ClickException):
         talk(f"memex: the note was not changed; your text is in {result_text.plain(name)}")
         raise

@@ -29,8 +29,8 @@ def promote(ids: tuple[str, ...], to: str | None, dry_run: bool) -> int:
     be promoted. With --json: {"promoted": [{"id", "source", "target", "by", "commit", "left_out", "relinked", "lost",
     "mentions", "unread"}], "planned": [{"id", "source", "target", "chosen", "file"}], "failed": [{"id", "error"}]}."""
     with asking(current=True) as ask:
-        found = ask("promote", {"ids": list(ids), "to": to, "dry_run": dry_run or None})
-    return _answered(found, [*found["promoted"], *found["planned"]])
+        result = ask("promote", {"ids": list(ids), "to": to, "dry_run": dry_run or None})
+    return _answered(result, [*result["promoted"], *result["planned"]])
 
 
 @click.command(cls=Command)
@@ -42,37 +42,37 @@ def unpromote(ids: tuple[str, ...]) -> int:
     lead to the capture again, its stored file comes back, and agents can read it again. The exit code is 5 when some could
     not be brought back. With --json: {"returned": [as for promote], "failed": [{"id", "error"}]}."""
     with asking(current=True) as ask:
-        found = ask("unpromote", {"ids": list(ids)})
-    return _answered(found, found["returned"])
+        result = ask("unpromote", {"ids": list(ids)})
+    return _answered(result, result["returned"])
 
 
-def _answered(found: Mapping[str, Any], done: list[dict[str, Any]]) -> int:
-    failed = found["failed"]
+def _answered(result: Mapping[str, Any], done: list[dict[str, Any]]) -> int:
+    failed = result["failed"]
     if len(failed) == 1 and not done:
         raise from_dict(failed[0]["error"])
-    answer(found, lambda: "\n".join([*(_line(one) for one in done), *(_refused(one) for one in failed)]))
+    answer(result, lambda: "\n".join([*(_line(entry) for entry in done), *(_refused(entry) for entry in failed)]))
     return SOME_FAILED if failed else 0
 
 
-def _line(one: Mapping[str, Any]) -> str:
-    lines = [f"{result_text.line(one['source'], 200)} → {result_text.line(one['target'], 200)}"]
-    if relinked := one.get("relinked"):
+def _line(note: Mapping[str, Any]) -> str:
+    lines = [f"{result_text.line(note['source'], 200)} → {result_text.line(note['target'], 200)}"]
+    if relinked := note.get("relinked"):
         lines.append(f"  links kept in {len(relinked):,} other file{'s' if len(relinked) > 1 else ''}")
-    told = (
+    templates = (
         ("lost", "this link leads nowhere now: {1}, in {0}"),
         ("mentions", "this is left for you to change, in {0}: {1}"),
     )
-    for name, words in told:
+    for name, words in templates:
         lines += [
-            f"  {words.format(*(result_text.line(part, 200) for part in pair))}" for pair in one.get(name, ())[:10]
+            f"  {words.format(*(result_text.line(part, 200) for part in pair))}" for pair in note.get(name, ())[:10]
         ]
     for name, words in (
         ("left_out", "not committed, as you have edits in it: {}"),
         ("unread", "could not be read, so its links are as they were: {}"),
     ):
-        lines += [f"  {words.format(result_text.line(path, 200))}" for path in one.get(name, ())[:10]]
+        lines += [f"  {words.format(result_text.line(path, 200))}" for path in note.get(name, ())[:10]]
     return "\n".join(lines)
 
 
-def _refused(one: Mapping[str, Any]) -> str:
-    return f"{result_text.line(str(one['id']), 200)}: {one['error']['code']}: {result_text.line(one['error']['message'], 400)}"
+def _refused(failure: Mapping[str, Any]) -> str:
+    return f"{result_text.line(str(failure['id']), 200)}: {failure['error']['code']}: {result_text.line(failure['error']['message'], 400)}"

@@ -37,11 +37,11 @@ def review(ctx: click.Context, workspace: str | None, limit: int, listed: bool) 
     if ctx.invoked_subcommand is not None:
         return
     with asking(current=True) as ask:
-        found = ask("review.list", {"workspace": workspace, "limit": limit})
+        listing = ask("review.list", {"workspace": workspace, "limit": limit})
         if listed or as_json() or not (sys.stdin.isatty() and sys.stdout.isatty()):
-            answer(found, lambda: table(found, color=color()))
+            answer(listing, lambda: table(listing, color=color()))
         else:
-            through(ask, found)
+            through(ask, listing)
 
 
 @review.command("approve")
@@ -50,8 +50,8 @@ def review(ctx: click.Context, workspace: str | None, limit: int, listed: bool) 
 def approve(ids: tuple[str, ...], to: str | None) -> int:
     """Promote captures, as `memex promote` does."""
     with asking(current=True) as ask:
-        found = ask("promote", {"ids": list(ids), "to": to})
-    return _answered(found, found["promoted"])
+        result = ask("promote", {"ids": list(ids), "to": to})
+    return _answered(result, result["promoted"])
 
 
 @review.command("dismiss")
@@ -61,8 +61,8 @@ def dismiss(ids: tuple[str, ...]) -> int:
 
     With --json: {"archived": [as for promote], "failed": [{"id", "error"}]}."""
     with asking(current=True) as ask:
-        found = ask("review.dismiss", {"ids": list(ids)})
-    return _answered(found, found["archived"])
+        result = ask("review.dismiss", {"ids": list(ids)})
+    return _answered(result, result["archived"])
 
 
 @click.command(cls=Command)
@@ -78,23 +78,23 @@ def unarchive(ids: tuple[str, ...], listed: bool, limit: int) -> int:
     {"returned": [as for promote], "failed": [{"id", "error"}]}, and with --list [{"id", "path", "title", "created_at"}]."""
     if listed or not ids:
         with asking(current=True) as ask:
-            told = ask("archived", {"limit": limit})
-        answer(told, lambda: _aside(told, color=color()))
+            records = ask("archived", {"limit": limit})
+        answer(records, lambda: _aside(records, color=color()))
         return 0
     with asking(current=True) as ask:
-        found = ask("unarchive", {"ids": list(ids)})
-    return _answered(found, found["returned"])
+        result = ask("unarchive", {"ids": list(ids)})
+    return _answered(result, result["returned"])
 
 
-def through(ask: Ask, found: Mapping[str, Any]) -> None:
+def through(ask: Ask, listing: Mapping[str, Any]) -> None:
     """Go through them one by one, until the end or `q`."""
-    total = len(found["waiting"])
+    total = len(listing["waiting"])
     if not total:
         out("nothing waits for a decision")
-    for number, one in enumerate(found["waiting"], 1):
+    for number, capture in enumerate(listing["waiting"], 1):
         while True:
             try:
-                shown = ask("review.show", {"id": one["path"]})
+                shown = ask("review.show", {"id": capture["path"]})
             except MemexError as error:  # somebody has decided meanwhile
                 talk(f"memex: {error.message}")
                 break
@@ -118,21 +118,21 @@ def through(ask: Ask, found: Mapping[str, Any]) -> None:
 def _decided(ask: Ask, shown: Mapping[str, Any], chosen: str) -> bool:
     """Carry a decision out; whether that was possible."""
     if chosen == "d":
-        found = ask("review.dismiss", {"ids": [shown["path"]]})
+        result = ask("review.dismiss", {"ids": [shown["path"]]})
     else:
-        found = ask("promote", {"ids": [shown["path"]], "to": _folder(shown) if chosen == "f" else None})
-    for one in found["failed"]:
-        talk(f"memex: {one['error']['message']}")
-    for one in found.get("promoted") or found.get("archived") or ():
-        out(f"→ {result_text.line(one['target'], 200)}")
-    return not found["failed"]
+        result = ask("promote", {"ids": [shown["path"]], "to": _folder(shown) if chosen == "f" else None})
+    for entry in result["failed"]:
+        talk(f"memex: {entry['error']['message']}")
+    for entry in result.get("promoted") or result.get("archived") or ():
+        out(f"→ {result_text.line(entry['target'], 200)}")
+    return not result["failed"]
 
 
 def _folder(shown: Mapping[str, Any]) -> str:
     """The folder that is typed, or whose number is."""
-    numbered = {str(number): one for number, one in enumerate(shown["folders"], 1)}
-    for number, one in numbered.items():
-        out(f"  {number}  {result_text.line(one['folder'], 100)}  ({one['reason']})")
+    numbered = {str(number): folder for number, folder in enumerate(shown["folders"], 1)}
+    for number, folder in numbered.items():
+        out(f"  {number}  {result_text.line(folder['folder'], 100)}  ({folder['reason']})")
     while True:
         to: str = click.prompt("folder, or its number", default=shown["goal"] or "")
         if to in numbered:
@@ -141,23 +141,23 @@ def _folder(shown: Mapping[str, Any]) -> str:
             return to
 
 
-def table(found: Mapping[str, Any], *, color: bool) -> str:
+def table(listing: Mapping[str, Any], *, color: bool) -> str:
     """One line for each capture that waits."""
     rows = [
         (
-            result_text.line(one["id"], 36),
-            one["workspace"],
-            result_text.line(one["title"], 50),
-            "problem" if one["problem"] else "promote" if one["promote"] else "",
-            result_text.line(str(one["promote_to"] or one["suggested_folder"] or ""), 40),
-            result_text.line(", ".join(_shown(str(note)) for note in one["suggested_similar"] or ()), 60),
+            result_text.line(capture["id"], 36),
+            capture["workspace"],
+            result_text.line(capture["title"], 50),
+            "problem" if capture["problem"] else "promote" if capture["promote"] else "",
+            result_text.line(str(capture["promote_to"] or capture["suggested_folder"] or ""), 40),
+            result_text.line(", ".join(_shown(str(note)) for note in capture["suggested_similar"] or ()), 60),
         )
-        for one in found["waiting"]
+        for capture in listing["waiting"]
     ]
     if not rows:
         return "nothing waits for a decision"
     heads = ("id", "workspace", "title", "marked", "folder", "similar")
-    more = found["total"] - len(rows)
+    more = listing["total"] - len(rows)
     return "\n".join(
         [result_text.table(rows, heads, color=color), *([f"… and {more:,} more: --limit"] if more else [])]
     )
@@ -168,24 +168,24 @@ def _shown(link: str) -> str:
     return link.removeprefix("[[").removesuffix("]]").rpartition("|")[2]
 
 
-def page(one: Mapping[str, Any], where: str) -> str:
+def page(capture: Mapping[str, Any], where: str) -> str:
     """A capture with what is suggested for it."""
-    lines = [f"── {where}: {result_text.line(one['title'], 100)}", f"   {result_text.line(one['path'], 200)}"]
+    lines = [f"── {where}: {result_text.line(capture['title'], 100)}", f"   {result_text.line(capture['path'], 200)}"]
     for name, key in (("from", "source"), ("tags", "tags"), ("problem", "problem")):
-        if one[key]:
-            lines.append(f"   {name}: {result_text.line(_text(one[key]), 200)}")
-    content = one["content"].strip("\n").split("\n")
+        if capture[key]:
+            lines.append(f"   {name}: {result_text.line(_text(capture[key]), 200)}")
+    content = capture["content"].strip("\n").split("\n")
     lines += ["", *(f"  {result_text.line(line, 400)}" for line in content[:LINES])]
     lines += [f"  … {len(content) - LINES} more lines: e"] if len(content) > LINES else []
     lines.append("")
-    if one["goal"] is not None:
-        found = next((may["reason"] for may in one["folders"] if may["folder"] == one["goal"]), "suggested")
-        why = {"you": "as you said", "rule": "by your rules", "setting": "promote.folder"}.get(one["by"], found)
-        lines.append(f"   folder: {result_text.line(one['goal'] or 'the root of the vault', 100)}  ({why})")
+    if capture["goal"] is not None:
+        reason = next((may["reason"] for may in capture["folders"] if may["folder"] == capture["goal"]), "suggested")
+        why = {"you": "as you said", "rule": "by your rules", "setting": "promote.folder"}.get(capture["by"], reason)
+        lines.append(f"   folder: {result_text.line(capture['goal'] or 'the root of the vault', 100)}  ({why})")
     for name, key in (("tags to add", "suggested_tags"), ("links to add", "suggested_links")):
-        if one[key]:
-            lines.append(f"   {name}: {result_text.line(_text(one[key]), 300)}")
-    for note in one["similar"]:
+        if capture[key]:
+            lines.append(f"   {name}: {result_text.line(_text(capture[key]), 300)}")
+    for note in capture["similar"]:
         lines.append(f"   {note['kind']}: {result_text.line(note['path'], 150)}")
         lines.append(f"      {result_text.line(note['excerpt'], 150)}")
     return "\n".join(lines)
@@ -195,18 +195,19 @@ def _text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _aside(found: Sequence[Mapping[str, Any]], *, color: bool) -> str:
-    rows = [(one["id"][:36], result_text.line(one["title"], 60), result_text.line(one["path"], 100)) for one in found]
+def _aside(records: Sequence[Mapping[str, Any]], *, color: bool) -> str:
+    rows = [(row["id"][:36], result_text.line(row["title"], 60), result_text.line(row["path"], 100)) for row in records]
     return result_text.table(rows, ("id", "title", "path"), color=color) if rows else "nothing was set aside"
 
 
-def _answered(found: Mapping[str, Any], done: list[dict[str, Any]]) -> int:
-    failed = found["failed"]
+def _answered(result: Mapping[str, Any], done: list[dict[str, Any]]) -> int:
+    failed = result["failed"]
     if len(failed) == 1 and not done:
         raise from_dict(failed[0]["error"])
-    told = [f"{result_text.line(one['source'], 200)} → {result_text.line(one['target'], 200)}" for one in done]
-    told += [
-        f"{result_text.line(str(one['id']), 200)}: {result_text.line(one['error']['message'], 400)}" for one in failed
+    lines = [f"{result_text.line(entry['source'], 200)} → {result_text.line(entry['target'], 200)}" for entry in done]
+    lines += [
+        f"{result_text.line(str(entry['id']), 200)}: {result_text.line(entry['error']['message'], 400)}"
+        for entry in failed
     ]
-    answer(found, lambda: "\n".join(told))
+    answer(result, lambda: "\n".join(lines))
     return SOME_FAILED if failed else 0

@@ -48,10 +48,10 @@ def painted(text: str, style: str, color: bool) -> str:
     return f"{style}{text}{RESET}" if color and text else text
 
 
-def hits(found: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
+def hits(results: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
     """Search hits: path, heading and score, then the passage."""
     blocks = []
-    for hit in found:
+    for hit in results:
         trail = line(hit["heading"], 100)
         head = painted(line(hit["path"], 200), BOLD, color) + (
             f"  {painted('# ' + trail, CYAN, color)}" if trail else ""

@@ -53,19 +53,19 @@ def verdict(now: Mapping[str, Any]) -> StatusVerdict:
 
 def _here(problem: str, now: Mapping[str, Any]) -> str:
     """A problem whose way out is on this page, with that."""
-    said, elsewhere, _ = problem.partition("; memex status has the way out")
+    text, elsewhere, _ = problem.partition("; memex status has the way out")
     git = now.get("git")
     advice = git.get("advice") if elsewhere and isinstance(git, Mapping) else ""
-    return f"git: {advice}" if advice else said
+    return f"git: {advice}" if advice else text
 
 
 def page(now: Mapping[str, Any], *, at: int, width: int = 80, color: bool = False, everything: bool = False) -> str:
     """The whole page. `at`: the present, in epoch milliseconds; `everything`: lists are not cut."""
-    found = verdict(now)
-    style = {"well": GREEN, "busy": YELLOW, "unwell": RED}[found.is_]
-    mark = {"well": "●", "busy": "◐", "unwell": "▲"}[found.is_]
-    lines = [f"{painted(mark, style, color)} {painted(found.says, BOLD, color)}"]
-    for problem in found.problems:
+    status = verdict(now)
+    style = {"well": GREEN, "busy": YELLOW, "unwell": RED}[status.is_]
+    mark = {"well": "●", "busy": "◐", "unwell": "▲"}[status.is_]
+    lines = [f"{painted(mark, style, color)} {painted(status.says, BOLD, color)}"]
+    for problem in status.problems:
         lines += _hung("  - ", problem, width)
     lines.append("")
     for label, text in _rows(now, at, None if everything else FEW):
@@ -77,7 +77,7 @@ def page(now: Mapping[str, Any], *, at: int, width: int = 80, color: bool = Fals
 def _hung(head: str, text: str, width: int) -> list[str]:
     """`text` after `head`, its further lines below its first."""
     first, *more = wrapped(text, width - len(head))
-    return [head + first, *(" " * len(head) + one for one in more)]
+    return [head + first, *(" " * len(head) + piece for piece in more)]
 
 
 def _rows(now: Mapping[str, Any], at: int, few: int | None) -> Iterator[Row]:
@@ -101,12 +101,12 @@ def _rows(now: Mapping[str, Any], at: int, few: int | None) -> Iterator[Row]:
 
 
 def _daemon(now: Mapping[str, Any], at: int) -> Iterator[Row]:
-    told = now.get("daemon", {})
-    if told.get("state") == "down":
+    daemon = now.get("daemon", {})
+    if daemon.get("state") == "down":
         yield "daemon", "not running"
     elif now.get("pid"):
         parts = [f"process {now['pid']}", f"version {now['version']}" if now.get("version") else ""]
-        parts += [f"up {span(at - now['since'])}" if now.get("since") else "", str(told.get("url") or "")]
+        parts += [f"up {span(at - now['since'])}" if now.get("since") else "", str(daemon.get("url") or "")]
         yield "daemon", ", ".join(filter(None, parts))
 
 
@@ -114,34 +114,34 @@ def _counted(now: Mapping[str, Any], scope: str) -> str:
     covered = now.get("coverage", {}).get(scope)
     chunks = _many(now[scope]["chunks"], "chunk")
     if covered is None:
-        told = f"{_many(now[scope]['documents'], 'note')}, {chunks}"
+        text = f"{_many(now[scope]['documents'], 'note')}, {chunks}"
     elif covered["of"] is None:
-        told = f"{covered['indexed']:,} of an unknown number of files indexed, {chunks}"
+        text = f"{covered['indexed']:,} of an unknown number of files indexed, {chunks}"
     else:
-        told = f"{covered['indexed']:,} of {_many(covered['of'], 'file')} indexed, {chunks}"
+        text = f"{covered['indexed']:,} of {_many(covered['of'], 'file')} indexed, {chunks}"
     more = covered or {}
-    told += f"; {more['waiting']:,} waiting" if more.get("waiting") else ""
-    told += f"; {more['words_only']:,} found by words only" if more.get("words_only") else ""
+    text += f"; {more['waiting']:,} waiting" if more.get("waiting") else ""
+    text += f"; {more['words_only']:,} found by words only" if more.get("words_only") else ""
     if scope == "captures" and now.get("workspaces"):
-        told += f"; in {_many(len(now['workspaces']), 'workspace')}"
-    return told
+        text += f"; in {_many(len(now['workspaces']), 'workspace')}"
+    return text
 
 
 def _skipped(now: Mapping[str, Any]) -> list[str]:
     covered = now.get("coverage", {}).values()
-    return [f"{line(one['path'], 200)} {line(one['reason'], 300)}" for told in covered for one in told["skipped"]]
+    return [f"{line(file['path'], 200)} {line(file['reason'], 300)}" for scope in covered for file in scope["skipped"]]
 
 
 def _defects(now: Mapping[str, Any]) -> list[str]:
     """What is wrong with notes that are indexed, a line for each; the others are told as skipped or flagged."""
-    skipped = {one["path"] for told in now.get("coverage", {}).values() for one in told["skipped"]}
-    wrong = [one for one in now.get("defects", ()) if one["path"] not in skipped]
-    wrong = [one for one in wrong if not one["defect"].startswith("not-indexed")] if skipped else wrong
+    skipped = {entry["path"] for scope in now.get("coverage", {}).values() for entry in scope["skipped"]}
+    wrong = [entry for entry in now.get("defects", ()) if entry["path"] not in skipped]
+    wrong = [entry for entry in wrong if not entry["defect"].startswith("not-indexed")] if skipped else wrong
     notes: dict[str, list[str]] = {}
-    flagged = {one["path"] for one in now.get("flagged", ())}
-    for one in wrong:
-        if not (one["path"] in flagged and one["defect"].startswith("secret:")):
-            notes.setdefault(one["path"], []).append(line(one["defect"], 300))
+    flagged = {entry["path"] for entry in now.get("flagged", ())}
+    for entry in wrong:
+        if not (entry["path"] in flagged and entry["defect"].startswith("secret:")):
+            notes.setdefault(entry["path"], []).append(line(entry["defect"], 300))
     return [f"{line(path, 200)}: {'; '.join(_telling(defects))}" for path, defects in notes.items()]
 
 
@@ -154,8 +154,8 @@ def _telling(defects: Sequence[str]) -> list[str]:
 
 def _flagged(now: Mapping[str, Any]) -> list[str]:
     return [
-        f"{line(one['path'], 200)} looks as if it held a secret ({line(one['rule'], 80)})"
-        for one in now.get("flagged", ())
+        f"{line(note['path'], 200)} looks as if it held a secret ({line(note['rule'], 80)})"
+        for note in now.get("flagged", ())
     ]
 
 
@@ -163,35 +163,35 @@ def _kept(now: Mapping[str, Any]) -> list[str]:
     """What Memex wrote and does not commit, a line for each; what is flagged is told already."""
     git = now.get("git")
     kept = git.get("commits", {}).get("kept", ()) if isinstance(git, Mapping) else ()
-    flagged = {one["path"] for one in now.get("flagged", ())}
-    told = ((one["path"], "as it is flagged" if one["path"] in flagged else one["why"]) for one in kept)
-    return [f"{line(path, 200)} is not committed: {line(why, 200)}" for path, why in told]
+    flagged = {note["path"] for note in now.get("flagged", ())}
+    pairs = ((note["path"], "as it is flagged" if note["path"] in flagged else note["why"]) for note in kept)
+    return [f"{line(path, 200)} is not committed: {line(why, 200)}" for path, why in pairs]
 
 
 def _promotion(now: Mapping[str, Any]) -> list[str]:
     """What is marked and can't be promoted, and what somebody came in between, a line for each."""
-    told = now.get("promotion") or {}
+    facts = now.get("promotion") or {}
     marked = [
-        f"{line(one['path'], 200)} is marked, and stays: {line(one['problem'], 300)}"
-        for one in told.get("problems", ())
+        f"{line(note['path'], 200)} is marked, and stays: {line(note['problem'], 300)}"
+        for note in facts.get("problems", ())
     ]
     torn = [
-        (f"{line(one['what'], 200)}: a note" if one.get("what") else line(one["path"], 200))
-        + f" was changed while it was {'done' if one.get('what') else 'promoted'}; look at {line(', '.join(one['left']), 300)}"
-        for one in told.get("torn", ())
+        (f"{line(note['what'], 200)}: a note" if note.get("what") else line(note["path"], 200))
+        + f" was changed while it was {'done' if note.get('what') else 'promoted'}; look at {line(', '.join(note['left']), 300)}"
+        for note in facts.get("torn", ())
     ]
     return marked + torn
 
 
-def _some(label: str, told: Sequence[str], few: int | None, way: str) -> Iterator[Row]:
+def _some(label: str, items: Sequence[str], few: int | None, way: str) -> Iterator[Row]:
     """The first `few` of a list, and where the rest is."""
-    if not told:
+    if not items:
         return
-    yield label, f"{len(told):,}:" if len(told) > 1 else told[0]
-    if len(told) > 1:
-        yield from (("", f"- {one}") for one in told[:few])
-    if few is not None and len(told) > few:
-        yield "", f"… and {len(told) - few:,} more: {way}"
+    yield label, f"{len(items):,}:" if len(items) > 1 else items[0]
+    if len(items) > 1:
+        yield from (("", f"- {item}") for item in items[:few])
+    if few is not None and len(items) > few:
+        yield "", f"… and {len(items) - few:,} more: {way}"
 
 
 def _parts(now: Mapping[str, Any]) -> Iterator[Row]:
@@ -208,104 +208,104 @@ def _parts(now: Mapping[str, Any]) -> Iterator[Row]:
         "deep_check",
         "audit",
     ):
-        if name in now and (told := _part(name, now[name])):
-            yield name.replace("_", " "), told
+        if name in now and (text := _part(name, now[name])):
+            yield name.replace("_", " "), text
     if held := now.get("removals_held"):
         yield "held", f"{_many(held, 'removal')} waiting to be certain: `memex index --accept-removals`"
 
 
-def _part(name: str, told: Any) -> str:
+def _part(name: str, facts: Any) -> str:
     """One part in a line; parts of an older daemon tell a word only."""
-    words = _WORDS.get(name, _state)(told) if isinstance(told, Mapping) else [str(told)]
+    words = _WORDS.get(name, _state)(facts) if isinstance(facts, Mapping) else [str(facts)]
     return line(", ".join(filter(None, words)), 400)
 
 
-def _state(told: Mapping[str, Any]) -> list[str]:
-    return [": ".join(filter(None, (str(told.get("state", "")), str(told.get("problem", "")))))]
+def _state(facts: Mapping[str, Any]) -> list[str]:
+    return [": ".join(filter(None, (str(facts.get("state", "")), str(facts.get("problem", "")))))]
 
 
-def _reranker(told: Mapping[str, Any]) -> list[str]:
-    return [] if told.get("state") == "off" else _state(told)
+def _reranker(facts: Mapping[str, Any]) -> list[str]:
+    return [] if facts.get("state") == "off" else _state(facts)
 
 
 _UNDER_WAY: Final = ("conflict", "mid-operation")
 
 
-def _git(told: Mapping[str, Any]) -> list[str]:
-    at = f" on {told['branch']}" if told.get("branch") else ""
-    at += f" at {str(told['head'])[:8]}" if told.get("head") else ""
-    hooks = "hooks: " + " ".join(map(str, told["hooks"])) if told.get("hooks") else ""
-    waiting = told.get("commits", {}).get("waiting")
+def _git(facts: Mapping[str, Any]) -> list[str]:
+    at = f" on {facts['branch']}" if facts.get("branch") else ""
+    at += f" at {str(facts['head'])[:8]}" if facts.get("head") else ""
+    hooks = "hooks: " + " ".join(map(str, facts["hooks"])) if facts.get("hooks") else ""
+    waiting = facts.get("commits", {}).get("waiting")
     commits = f"{_many(waiting, 'file')} to commit" if waiting else ""
-    exchange, advice = (told.get("exchange") or {}).get("problem"), told.get("advice")
-    if told.get("state") in _UNDER_WAY and advice:
+    exchange, advice = (facts.get("exchange") or {}).get("problem"), facts.get("advice")
+    if facts.get("state") in _UNDER_WAY and advice:
         exchange = ""  # what the last exchange met may be what is being mended
-    return [f"{told.get('state', '')}{at}", commits, hooks, str(exchange or advice or "")]
+    return [f"{facts.get('state', '')}{at}", commits, hooks, str(exchange or advice or "")]
 
 
-def _watch(told: Mapping[str, Any]) -> list[str]:
+def _watch(facts: Mapping[str, Any]) -> list[str]:
     counted = (("folders", "folder"), ("overflows", "overflow"), ("restarts", "restart"))
-    counts = [_many(told[key], word) for key, word in counted if told.get(key)]
-    return [str(told.get("state", "")), *counts, str(told.get("problem") or "")]
+    counts = [_many(facts[key], word) for key, word in counted if facts.get(key)]
+    return [str(facts.get("state", "")), *counts, str(facts.get("problem") or "")]
 
 
-def _enrichment(told: Mapping[str, Any]) -> list[str]:
-    missing = f"{_many(told['missing'], 'capture')} without: `memex enrich --backfill`" if told.get("missing") else ""
-    return [str(told.get("by", "")), missing, str(told.get("problem") or "")]
+def _enrichment(facts: Mapping[str, Any]) -> list[str]:
+    missing = f"{_many(facts['missing'], 'capture')} without: `memex enrich --backfill`" if facts.get("missing") else ""
+    return [str(facts.get("by", "")), missing, str(facts.get("problem") or "")]
 
 
-def _queue(told: Mapping[str, Any]) -> list[str]:
-    jobs = told.get("jobs", {})
+def _queue(facts: Mapping[str, Any]) -> list[str]:
+    jobs = facts.get("jobs", {})
     shown = [f"{jobs[status]:,} {status}" for status in ("queued", "running", "failed") if jobs.get(status)]
     shown[-1:] = [f"{shown[-1]}: `memex job queue --status failed`"] if jobs.get("failed") else shown[-1:]
-    return [*shown, str(told.get("hindrance") or "")] if shown else []
+    return [*shown, str(facts.get("hindrance") or "")] if shown else []
 
 
-def _files(told: Mapping[str, Any]) -> list[str]:
+def _files(facts: Mapping[str, Any]) -> list[str]:
     kinds = {
         "waiting": "waiting to be read",
         "missing": "gone, whose notes are left",
         "unread": "can't be read just now",
     }
-    counts = {key: told[key] if isinstance(told[key], int) else len(told[key]) for key in kinds if told.get(key)}
+    counts = {key: facts[key] if isinstance(facts[key], int) else len(facts[key]) for key in kinds if facts.get(key)}
     shown = [f"{count:,} {kinds[key]}" for key, count in counts.items()]
-    return [_many(told.get("known", 0), "file"), *shown] if shown or told.get("known") else []
+    return [_many(facts.get("known", 0), "file"), *shown] if shown or facts.get("known") else []
 
 
-def _names(told: Mapping[str, Any]) -> list[str]:
+def _names(facts: Mapping[str, Any]) -> list[str]:
     kinds = {
         "twins": ("set", " of names that differ in case only"),
         "conflict_copies": ("conflict copy", ""),
         "placeholders": ("placeholder", " not downloaded"),
     }
-    return [f"{_many(len(told[key]), one)}{more}" for key, (one, more) in kinds.items() if told.get(key)]
+    return [f"{_many(len(facts[key]), noun)}{more}" for key, (noun, more) in kinds.items() if facts.get(key)]
 
 
-def _graph(told: Mapping[str, Any]) -> list[str]:
-    return [_many(told[key], key[:-1]) for key in ("nodes", "observations", "relations")] if told.get("nodes") else []
+def _graph(facts: Mapping[str, Any]) -> list[str]:
+    return [_many(facts[key], key[:-1]) for key in ("nodes", "observations", "relations")] if facts.get("nodes") else []
 
 
 def _review(now: Mapping[str, Any]) -> Iterator[Row]:
     """How many captures wait for their owner."""
-    told = now.get("review") or {}
-    if waiting := told.get("waiting"):
+    facts = now.get("review") or {}
+    if waiting := facts.get("waiting"):
         words = [f"{_many(waiting, 'capture')} {'waits' if waiting == 1 else 'wait'} for your decision: `memex review`"]
-        words += [f"{told['marked']:,} marked for promotion"] if told.get("marked") else []
-        words += [f"{told['problems']:,} can't be promoted as they are"] if told.get("problems") else []
+        words += [f"{facts['marked']:,} marked for promotion"] if facts.get("marked") else []
+        words += [f"{facts['problems']:,} can't be promoted as they are"] if facts.get("problems") else []
         yield "inbox", ", ".join(words)
 
 
 def _consolidation(now: Mapping[str, Any], at: int) -> Iterator[Row]:
     """When the inbox was last looked through, and what waits for an answer."""
-    told = now.get("consolidation") or {}
-    words = [f"consolidation ran {span(at - told['at'])} ago"] if told.get("at") else []
-    if waiting := told.get("waiting"):
-        where = f" in {line(str(told['report']), 200)}" if told.get("report") else ": `memex consolidate` lists them"
+    facts = now.get("consolidation") or {}
+    words = [f"consolidation ran {span(at - facts['at'])} ago"] if facts.get("at") else []
+    if waiting := facts.get("waiting"):
+        where = f" in {line(str(facts['report']), 200)}" if facts.get("report") else ": `memex consolidate` lists them"
         words.append(f"{_many(waiting, 'proposal')} {'waits' if waiting == 1 else 'wait'}{where}")
-    if told.get("accepted"):
+    if facts.get("accepted"):
         words.append(
-            f"{told['accepted']:,} accepted and not done yet"
-            + f": {line(str(told['problem']), 300)}" * bool(told.get("problem"))
+            f"{facts['accepted']:,} accepted and not done yet"
+            + f": {line(str(facts['problem']), 300)}" * bool(facts.get("problem"))
         )
     if words:
         yield "reports", ", ".join(words)
@@ -313,26 +313,28 @@ def _consolidation(now: Mapping[str, Any], at: int) -> Iterator[Row]:
 
 def _loose(now: Mapping[str, Any]) -> list[str]:
     """What in the graph is not as its writer may think, a line for each."""
-    told = now.get("graph", {})
+    facts = now.get("graph", {})
     twins = [
-        f"{line(other, 200)} is no node: {line(own, 200)} has its name"
-        for own, *others in told.get("twins", ())
+        f"{line(other, 200)} is no node: {line(node, 200)} has its name"
+        for node, *others in facts.get("twins", ())
         for other in others
     ]
     return twins + [
-        f"{line(one['path'], 200)} says {line(one['relation_type'], 100)} {line(one['target'], 200)!r}, which is no node"
-        for one in told.get("dangling", ())
+        f"{line(edge['path'], 200)} says {line(edge['relation_type'], 100)} {line(edge['target'], 200)!r}, which is no node"
+        for edge in facts.get("dangling", ())
     ]
 
 
-def _deep_check(told: Mapping[str, Any]) -> list[str]:
+def _deep_check(facts: Mapping[str, Any]) -> list[str]:
     return (
-        [f"{_many(told.get('checked', 0), 'file')} read", f"{told.get('mended', 0)} mended"] if told.get("at") else []
+        [f"{_many(facts.get('checked', 0), 'file')} read", f"{facts.get('mended', 0)} mended"]
+        if facts.get("at")
+        else []
     )
 
 
-def _audit(told: Mapping[str, Any]) -> list[str]:
-    return [_many(told["entries"], "entry"), f"head {told['head']}"] if told.get("entries") else []
+def _audit(facts: Mapping[str, Any]) -> list[str]:
+    return [_many(facts["entries"], "entry"), f"head {facts['head']}"] if facts.get("entries") else []
 
 
 _WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
@@ -351,36 +353,36 @@ _WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
 
 def _jobs(now: Mapping[str, Any], at: int) -> Iterator[Row]:
     label = "jobs"
-    for name, one in sorted(now.get("jobs", {}).items()):
-        if name in QUIET and not one.get("error"):
+    for name, job in sorted(now.get("jobs", {}).items()):
+        if name in QUIET and not job.get("error"):
             continue
-        if one.get("running"):
-            told = f"running for {_took(one.get('seconds') or 0)}"
-        elif one.get("started_at"):
-            did = f"failed ({line(one['error'], 120)})" if one.get("error") else "ran"
-            told = f"{did} {span(at - one['started_at'])} ago, took {_took(one.get('seconds') or 0)}"
+        if job.get("running"):
+            text = f"running for {_took(job.get('seconds') or 0)}"
+        elif job.get("started_at"):
+            did = f"failed ({line(job['error'], 120)})" if job.get("error") else "ran"
+            text = f"{did} {span(at - job['started_at'])} ago, took {_took(job.get('seconds') or 0)}"
         else:
-            told = "has not run yet"
-        if one.get("next_run_at"):
-            told += f"; next in {span(one['next_run_at'] - at)}" if one["next_run_at"] > at else "; next at once"
-        yield label, f"{name} {told}"
+            text = "has not run yet"
+        if job.get("next_run_at"):
+            text += f"; next in {span(job['next_run_at'] - at)}" if job["next_run_at"] > at else "; next at once"
+        yield label, f"{name} {text}"
         label = ""
 
 
 def _keys(now: Mapping[str, Any]) -> Iterator[Row]:
-    if told := now.get("keys"):
-        soon = ", ".join(line(str(name), 64) for name in told.get("expiring", ()))
+    if facts := now.get("keys"):
+        soon = ", ".join(line(str(name), 64) for name in facts.get("expiring", ()))
         yield (
             "keys",
-            str(told.get("problem") or f"{told.get('live', 0)} live" + (f"; ending soon: {soon}" if soon else "")),
+            str(facts.get("problem") or f"{facts.get('live', 0)} live" + (f"; ending soon: {soon}" if soon else "")),
         )
 
 
 def _progress(now: Mapping[str, Any]) -> str:
     covered = now.get("coverage", {}).values()
-    if not covered or any(one["of"] is None for one in covered):
+    if not covered or any(scope["of"] is None for scope in covered):
         return ""
-    return f", {sum(one['indexed'] for one in covered):,} of {sum(one['of'] for one in covered):,} so far"
+    return f", {sum(scope['indexed'] for scope in covered):,} of {sum(scope['of'] for scope in covered):,} so far"
 
 
 def span(ms: float) -> str:
@@ -396,6 +398,6 @@ def _took(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 60 else span(seconds * 1000)
 
 
-def _many(count: int, one: str) -> str:
-    plural = one[:-1] + "ies" if one.endswith("y") else one + "s"
-    return f"{count:,} {one if count == 1 else plural}"
+def _many(count: int, noun: str) -> str:
+    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{count:,} {noun if count == 1 else plural}"
