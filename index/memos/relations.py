@@ -124,8 +124,8 @@ class MemoRelations:
 
     def _by_id(self, ids: Collection[str]) -> dict[tuple[str, str], MemoEnd]:
         """The memos that have these ids, by workspace and id."""
-        found = [*self._ends("claimed", ids), *self._ends("key", ids)]
-        return {(memo.workspace, memo.id): memo for memo in found if memo.id in ids}
+        memos = [*self._ends("claimed", ids), *self._ends("key", ids)]
+        return {(memo.workspace, memo.id): memo for memo in memos if memo.id in ids}
 
     def _by_name(self, names: Collection[str]) -> dict[tuple[str, str], MemoEnd]:
         """The memos that links mean, by workspace and name: of several, the one with the best right to it."""
@@ -136,7 +136,7 @@ class MemoRelations:
         for memo in self._ends("key", [path_id(path) for path in paths]):
             alike.setdefault((memo.workspace, stem(memo.path)), []).append(memo)
         return {
-            key: next(memo for memo in memos if memo.path == owner(one.path for one in memos))
+            key: next(memo for memo in memos if memo.path == owner(candidate.path for candidate in memos))
             for key, memos in alike.items()
         }
 

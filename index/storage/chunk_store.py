@@ -128,8 +128,8 @@ class ChunkStore:
             with span("vector", pool=pool):
                 nearest = [] if point is None else seen.rows.nearest(point, filter, pool)
             with span("words", pool=pool):
-                found = self._searched(self._table.legs(seen, None, words, filter, pool, within=within))[1]
-        return nearest, arrow_rows.matches(found, filter, seen.rows)
+                answer = self._searched(self._table.legs(seen, None, words, filter, pool, within=within))[1]
+        return nearest, arrow_rows.matches(answer, filter, seen.rows)
 
     def near(self, asked: Sequence[tuple[np.ndarray, Filter]], pool: int) -> list[list[Match]]:
         """For each point the `pool` chunks nearest to it that its filter lets pass, best first, of one state of the store."""
@@ -168,8 +168,8 @@ class ChunkStore:
             rows = self._table.seen.rows
             if rows is not None:
                 return rows.vectors_of(doc_id)
-            found = [matrix for _, matrix in arrow_rows.owned(self._ask(self._table.owned([doc_id])))]
-        return np.concatenate(found) if found else np.empty((0, self._table.dimensions), np.float32)
+            matrices = [matrix for _, matrix in arrow_rows.owned(self._ask(self._table.owned([doc_id])))]
+        return np.concatenate(matrices) if matrices else np.empty((0, self._table.dimensions), np.float32)
 
     def similar(self, points: np.ndarray, doc_ids: Collection[str]) -> dict[str, float]:
         """The cosine similarity of each of these documents to the nearest of `points`, by the nearest of its chunks.
@@ -217,10 +217,10 @@ class ChunkStore:
 
     def dump(self, *, vectors: bool = False) -> list[tuple[Any, ...]]:
         """All that is stored, in an order that does not tell how it was written. `vectors`: with them, as tuples."""
-        found = self._read(self._table.select(arrow_rows.COLUMNS if vectors else arrow_rows.PLAIN))
+        table = self._read(self._table.select(arrow_rows.COLUMNS if vectors else arrow_rows.PLAIN))
         return sorted(
             tuple(tuple(value) if isinstance(value, list) else value for value in row.values())
-            for row in found.to_pylist()
+            for row in table.to_pylist()
         )
 
     def due(self, now: float | None = None) -> bool:

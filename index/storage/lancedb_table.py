@@ -270,9 +270,9 @@ class Table:
         """Make the vector index, if there are enough vectors and it is not there, of the wrong kind or in pieces."""
         table = await self._db.open_table(NAME)
         wanted = maintenance_policy.vector_index(await table.count_rows("vector IS NOT NULL"))
-        found = await table.index_stats(VECTOR_INDEX)
+        statistics = await table.index_stats(VECTOR_INDEX)
         if wanted != "none" and (
-            found is None or KINDS[found.index_type] != wanted or (found.num_indices or 0) > SEGMENTS
+            statistics is None or KINDS[statistics.index_type] != wanted or (statistics.num_indices or 0) > SEGMENTS
         ):
             await table.create_index("vector", config=VECTORS[wanted], replace=True)
 
@@ -291,10 +291,10 @@ class Table:
         torn = self.folder is not None and crash_repair.drop_torn(self.folder)
         try:
             table = await self._db.open_table(NAME)
-            found = await table.schema()
+            columns = await table.schema()
         except FAILURES as error:
             raise StoreDamaged("the search index can't be opened: it must be made anew") from error
-        if [(field.name, field.type) for field in found] != [(f.name, f.type) for f in schema(self.dimensions)]:
+        if [(field.name, field.type) for field in columns] != [(f.name, f.type) for f in schema(self.dimensions)]:
             raise StoreDamaged("the search index was made for other columns or another model: it must be made anew")
         local = self.folder is not None  # an object store writes a file whole or not at all
         back = local and not await _readable(table)

@@ -77,14 +77,14 @@ class Rows:
     @classmethod
     def of(cls, rows: Iterable[Row], count: int, dimensions: int) -> Rows:
         """These rows, `count` at most, in any order; of two that are the same passage, one."""
-        memory, found = SharedRowMemory.of(_room(count), dimensions), dict[str, dict[int, int]]()
+        memory, documents = SharedRowMemory.of(_room(count), dimensions), dict[str, dict[int, int]]()
         near = np.zeros(count, np.bool_)
         for at, row in enumerate(rows):
             near[at] = memory.put(at, row)
-            found.setdefault(row.doc_id, {})[row.ord] = at
-        places = {doc_id: tuple(at for _, at in sorted(own.items())) for doc_id, own in found.items()}
+            documents.setdefault(row.doc_id, {})[row.ord] = at
+        places = {doc_id: tuple(at for _, at in sorted(by_ord.items())) for doc_id, by_ord in documents.items()}
         live = np.zeros(count, np.bool_)
-        live[[at for own in places.values() for at in own]] = True
+        live[[at for document_places in places.values() for at in document_places]] = True
         return cls(dimensions, live, near & live, places, memory)
 
     def __len__(self) -> int:
@@ -182,7 +182,7 @@ class Rows:
             new.update(known)
         memory.tags.update(old.tags)
         moved = (np.cumsum(self.live) - 1).tolist()
-        places = {doc_id: tuple(moved[at] for at in own) for doc_id, own in self.places.items()}
+        places = {doc_id: tuple(moved[at] for at in document_places) for doc_id, document_places in self.places.items()}
         return Rows(self.dimensions, np.ones(count, np.bool_), self.near[kept], places, memory)
 
 
