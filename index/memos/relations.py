@@ -166,7 +166,7 @@ class WalkStep:
 
 
 def walk(
-    ties: MemoRelations,
+    relations: MemoRelations,
     start: MemoEnd,
     directions: Collection[Direction],
     *,
@@ -181,7 +181,7 @@ def walk(
     edge: dict[str, tuple[MemoEnd, tuple[str, ...]]] = {start.path: (start, (start.id,))}
     for level in range(1, depth + 1):
         further: dict[str, tuple[MemoEnd, tuple[str, ...]]] = {}
-        for tie, direction in _around(ties, [memo for memo, _ in edge.values()], directions):
+        for tie, direction in _around(relations, [memo for memo, _ in edge.values()], directions):
             if tie.key in met or tag not in (None, tie.relation.tag):
                 continue
             if len(steps) == most:
@@ -200,15 +200,15 @@ def walk(
 
 
 def _around(
-    ties: MemoRelations, memos: Collection[MemoEnd], directions: Collection[Direction]
+    relations: MemoRelations, memos: Collection[MemoEnd], directions: Collection[Direction]
 ) -> Iterable[tuple[MemoTie, Direction]]:
     """The relations of these memos, in the order in which they are reported."""
 
     def found() -> Iterator[tuple[MemoTie, Direction]]:
         if "forward" in directions:
-            yield from ((tie, "forward") for tie in ties.out_of(memos))
+            yield from ((tie, "forward") for tie in relations.out_of(memos))
         if "backward" in directions:
-            yield from ((tie, "backward") for tie in ties.into(memos))
+            yield from ((tie, "backward") for tie in relations.into(memos))
 
     return sorted(
         found(), key=lambda pair: (-pair[0].relation.weight, pair[0].created_at, pair[0].key, pair[1] == "backward")

@@ -46,12 +46,12 @@ def find(
     observations: Observations,
     catalog: Catalog,
     embedder: Embedder | None,
-    scale: SimilarityBaselines,
+    baselines: SimilarityBaselines,
 ) -> ObservationAnswer:
     """The observations that answer `query`, best first: of all nodes the best of each, of one node all of them.
 
     Raises Unavailable when the store can't be read."""
-    points, degraded = _points(query, perspectives, embedder, scale) if mode == "embedding" else ([], ())
+    points, degraded = _points(query, perspectives, embedder, baselines) if mode == "embedding" else ([], ())
     used: ObservationMode = "embedding" if points else "text"
     key = None if place.path is None else path_id(place.path)
     if points and key is not None:
@@ -64,14 +64,14 @@ def find(
 
 
 def _points(
-    query: str, perspectives: Sequence[Perspective], embedder: Embedder | None, scale: SimilarityBaselines
+    query: str, perspectives: Sequence[Perspective], embedder: Embedder | None, baselines: SimilarityBaselines
 ) -> tuple[list[Point], tuple[str, ...]]:
     """The query under each perspective, or why it is answered from words alone."""
     if embedder is None:
         return [], ("no encoder is ready for this index: answered from words alone",)
     try:
         with span("embed", texts=len(perspectives)):
-            return scale.points(query, perspectives, embedder), ()
+            return baselines.points(query, perspectives, embedder), ()
     except Unavailable as error:
         return [], (f"answered from words alone: {error.message}",)
 

@@ -200,7 +200,7 @@ class Reader:
                 observations=self._observations,
                 catalog=self._catalog,
                 embedder=self._fitting(),
-                scale=self._scale,
+                baselines=self._scale,
             )
             timed.note(observations=len(answer.hits))
         return answer

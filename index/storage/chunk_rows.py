@@ -110,15 +110,15 @@ def wanted(restriction: Filter) -> RowFilter:
 
 def where(restriction: Filter, quote: Callable[[Any], str]) -> str | None:
     """The condition of `restriction`, each value of it made by `quote`; None when it restricts nothing."""
-    asked = wanted(restriction)
-    parts = [f"{column} = {quote(value)}" for column, value in asked.equal.items()]
-    for function, tags in (("array_has_all", asked.tags), ("array_has_any", asked.any_tags)):
+    row_filter = wanted(restriction)
+    parts = [f"{column} = {quote(value)}" for column, value in row_filter.equal.items()]
+    for function, tags in (("array_has_all", row_filter.tags), ("array_has_any", row_filter.any_tags)):
         if tags is not None:
             parts.append(f"{function}(tags, {quote(sorted(tags))})" if tags else "false")
-    if asked.since is not None:
-        parts.append(f"created_at >= {quote(asked.since)}")
-    if asked.until is not None:
-        parts.append(f"created_at < {quote(asked.until)}")
+    if row_filter.since is not None:
+        parts.append(f"created_at >= {quote(row_filter.since)}")
+    if row_filter.until is not None:
+        parts.append(f"created_at < {quote(row_filter.until)}")
     return " AND ".join(parts) or None
 
 

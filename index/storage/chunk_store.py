@@ -118,29 +118,29 @@ class ChunkStore:
         encodable("the query", words or "")
         point = None if vector is None else arrow_rows.point(vector, self._table.dimensions)
         with self._gate.entered():
-            seen = self._table.seen
-            if seen.rows is None:
+            view = self._table.seen
+            if view.rows is None:
                 self._recall()
                 with span("vector+words", pool=pool):
-                    answers = self._searched(self._table.legs(seen, point, words, filter, pool, within=within))
+                    answers = self._searched(self._table.legs(view, point, words, filter, pool, within=within))
                 return arrow_rows.matches(answers[0], filter), arrow_rows.matches(answers[1], filter)
             # One after the other: side by side they would keep each other waiting for longer than they take.
             with span("vector", pool=pool):
-                nearest = [] if point is None else seen.rows.nearest(point, filter, pool)
+                nearest = [] if point is None else view.rows.nearest(point, filter, pool)
             with span("words", pool=pool):
-                answer = self._searched(self._table.legs(seen, None, words, filter, pool, within=within))[1]
-        return nearest, arrow_rows.matches(answer, filter, seen.rows)
+                answer = self._searched(self._table.legs(view, None, words, filter, pool, within=within))[1]
+        return nearest, arrow_rows.matches(answer, filter, view.rows)
 
     def near(self, asked: Sequence[tuple[np.ndarray, Filter]], pool: int) -> list[list[Match]]:
         """For each point the `pool` chunks nearest to it that its filter lets pass, best first, of one state of the store."""
         _bounded(pool)
         points = [(arrow_rows.point(vector, self._table.dimensions), filter) for vector, filter in asked]
         with self._gate.entered(), span("near", points=len(points), pool=pool):
-            seen = self._table.seen
-            if seen.rows is not None:
-                return [seen.rows.nearest(point, filter, pool) for point, filter in points]
+            view = self._table.seen
+            if view.rows is not None:
+                return [view.rows.nearest(point, filter, pool) for point, filter in points]
             self._recall()
-            answers = self._searched(self._table.near(seen, points, pool))
+            answers = self._searched(self._table.near(view, points, pool))
         return [arrow_rows.matches(answer, filter) for answer, (_, filter) in zip(answers, points, strict=True)]
 
     @property

@@ -156,7 +156,7 @@ class Table:
 
     async def legs(
         self,
-        seen: TableView,
+        view: TableView,
         point: np.ndarray | None,
         words: str | None,
         restriction: Filter,
@@ -167,10 +167,10 @@ class Table:
         """The rows nearest to `point` and those that hold `words`, side by side; their keys alone where rows are at hand.
 
         `within`: of this one document."""
-        reader, condition = seen.reader, where(restriction, value_to_sql)
+        reader, condition = view.reader, where(restriction, value_to_sql)
         if within is not None:
             condition = " AND ".join(filter(None, (condition, _is_in("doc_id", [within]))))
-        columns = SHOWN if seen.rows is None else KEY
+        columns = SHOWN if view.rows is None else KEY
         legs: dict[str, Any] = {}
         if point is not None:
             legs["_distance"] = self._nearest(reader, point, pool, NPROBES)
@@ -180,10 +180,10 @@ class Table:
         answers = dict(zip(legs, await asyncio.gather(*asked), strict=True))
         return answers.get("_distance"), answers.get("_score")
 
-    async def near(self, seen: TableView, asked: Sequence[tuple[np.ndarray, Filter]], pool: int) -> list[Any]:
+    async def near(self, view: TableView, asked: Sequence[tuple[np.ndarray, Filter]], pool: int) -> list[Any]:
         """The rows nearest to each of these points, which are points of one query, side by side and without their text."""
         legs = [
-            (self._nearest(seen.reader, point, pool, FEWER), where(restriction, value_to_sql))
+            (self._nearest(view.reader, point, pool, FEWER), where(restriction, value_to_sql))
             for point, restriction in asked
         ]
         return await asyncio.gather(

@@ -152,18 +152,18 @@ class Rows:
 
     def passing(self, restriction: Filter) -> NDArray[np.bool_]:
         """Which places hold a row that `restriction` lets pass."""
-        asked, memory, count = wanted(restriction), self._memory, len(self.live)
+        row_filter, memory, count = wanted(restriction), self._memory, len(self.live)
         passing = self.live.copy()
-        for name, value in asked.equal.items():
+        for name, value in row_filter.equal.items():
             number = EQUAL.index(name)
             passing &= memory.codes[number, :count] == memory.values[number].get(value, -1)
-        if asked.tags is not None or asked.any_tags is not None:
+        if row_filter.tags is not None or row_filter.any_tags is not None:
             known = list(memory.tags)  # in one step: a writer may be adding to it
-            passing &= np.array(list(map(asked.tagged, known)), np.bool_)[memory.codes[TAGS, :count]]
-        if asked.since is not None:
-            passing &= memory.created[:count] >= asked.since
-        if asked.until is not None:
-            passing &= memory.created[:count] < asked.until
+            passing &= np.array(list(map(row_filter.tagged, known)), np.bool_)[memory.codes[TAGS, :count]]
+        if row_filter.since is not None:
+            passing &= memory.created[:count] >= row_filter.since
+        if row_filter.until is not None:
+            passing &= memory.created[:count] < row_filter.until
         return passing
 
     def _match(self, at: int, value: float) -> Match:

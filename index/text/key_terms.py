@@ -33,23 +33,23 @@ class Reader:
 
     def terms(self, name: str, texts: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
         """The keys of what a node's name speaks of, and of what its name and texts do."""
-        text, spoken = self._read((name, *texts))
-        seen = self._seen.setdefault((spoken.language, spoken.japanese), {})
+        text, language = self._read((name, *texts))
+        seen = self._seen.setdefault((language.language, language.japanese), {})
         name_keys, text_keys = (
-            {token.key for piece in PIECE.findall(part) for token in self._said(piece, spoken, seen)}
+            {token.key for piece in PIECE.findall(part) for token in self._said(piece, language, seen)}
             for part in (name, text)
         )
         return frozenset(name_keys), frozenset(name_keys | text_keys)
 
     def phrases(self, texts: Sequence[str]) -> dict[tuple[str, str], str]:
         """Two terms that stand side by side, by their keys, as they are written."""
-        text, spoken = self._read(texts)
-        seen = self._seen.setdefault((spoken.language, spoken.japanese), {})
+        text, language = self._read(texts)
+        seen = self._seen.setdefault((language.language, language.japanese), {})
         phrases: dict[tuple[str, str], str] = {}
         before: Token | None = None
         end = 0
         for piece in PIECE.finditer(text):
-            terms = self._said(piece[0], spoken, seen)
+            terms = self._said(piece[0], language, seen)
             if text[end : piece.start()].strip(" "):
                 before = None  # a sign parts them
             for token in terms:
@@ -59,11 +59,11 @@ class Reader:
             before, end = before if terms else None, piece.end()
         return phrases
 
-    def _said(self, piece: str, spoken: TextLanguage, seen: dict[str, tuple[Token, ...]]) -> tuple[Token, ...]:
+    def _said(self, piece: str, language: TextLanguage, seen: dict[str, tuple[Token, ...]]) -> tuple[Token, ...]:
         """The terms of a word, or of a run without blanks."""
         terms = seen.get(piece)
         if terms is None:
-            terms = seen[piece] = tuple(token for token in tokens(piece, spoken) if token and token.worth >= WORTH)
+            terms = seen[piece] = tuple(token for token in tokens(piece, language) if token and token.worth >= WORTH)
             for token in terms:
                 self.shown.setdefault(token.key, Counter())[token.text] += 1
         return terms

@@ -81,14 +81,14 @@ def enrichment(
         bool(title) and line.startswith(title.rstrip("… ")) for line in (*content.headings, *content.sentences[:1])
     )
     headings = ((title, *content.headings) if titled else content.headings)[:12]
-    spoken = text_language(" ".join((*headings, *content.sentences)), places)
-    parted = [list(tokens(sentence, spoken)) for sentence in content.sentences]
-    headed = [list(tokens(heading, spoken)) for heading in headings]
-    marked = [list(tokens(words, spoken)) for words in content.marked]
+    language = text_language(" ".join((*headings, *content.sentences)), places)
+    parted = [list(tokens(sentence, language)) for sentence in content.sentences]
+    headed = [list(tokens(heading, language)) for heading in headings]
+    marked = [list(tokens(words, language)) for words in content.marked]
     terms = _terms(headed, parted, marked)
     return Enrichment(
         summary_of(content, parted, terms, headings),
-        tuple(_tags(terms, vocabulary, spoken, vectors)),
+        tuple(_tags(terms, vocabulary, language, vectors)),
     )
 
 
@@ -214,7 +214,7 @@ def _score(term: _Term, single: Mapping[str, _Term], places: int) -> float:
 
 
 def _tags(
-    terms: Mapping[str, _Term], vocabulary: Mapping[str, int], spoken: TextLanguage, vectors: Vectors | None
+    terms: Mapping[str, _Term], vocabulary: Mapping[str, int], language: TextLanguage, vectors: Vectors | None
 ) -> list[str]:
     known = {key_of(tag): tag for tag in sorted(vocabulary, key=lambda tag: (vocabulary[tag], tag))}
     scored = {key: term.score * (KNOWN if key in known else 1.0) for key, term in terms.items()}
@@ -233,7 +233,7 @@ def _tags(
         chosen.append(key)
         taken.append(terms[key].words)
     return settled(
-        [known.get(key, terms[key].tag) for key in chosen], vocabulary, language=spoken.language, vectors=vectors
+        [known.get(key, terms[key].tag) for key in chosen], vocabulary, language=language.language, vectors=vectors
     )
 
 
