@@ -330,5 +330,5 @@ class ObservationAnswer:
 
 def given_name(title: str, metadata: Mapping[str, Any]) -> str:
     """The name that the stored file of a document was given with: its title, unless that says something else."""
-    own = metadata.get(FILE_NAME)
-    return own if isinstance(own, str) else title
+    name = metadata.get(FILE_NAME)
+    return name if isinstance(name, str) else title

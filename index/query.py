@@ -56,15 +56,15 @@ def request(
     most = 10 if limit is None else limit
     if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= LIMIT:
         raise InvalidArgument(f"limit must be a whole number from 1 to {LIMIT}", field="limit")
-    found = replace(
+    query_filter = replace(
         restriction(collections=collections, **where),
         since=None if since is None else _time("since", since),
         until=None if until is None else _time("until", until),
     )
-    if found.since is not None and found.until is not None and found.since >= found.until:
+    if query_filter.since is not None and query_filter.until is not None and query_filter.since >= query_filter.until:
         raise InvalidArgument("since must be earlier than until", field="since")
     chosen: Mode = _one_of("mode", "hybrid" if mode is None else mode, MODES)
-    return Query(words, most, chosen, found)
+    return Query(words, most, chosen, query_filter)
 
 
 def restriction(
@@ -105,10 +105,10 @@ def collection_of(value: Any, known: Sequence[str]) -> str:
 
 def _collection(value: Any, tags: Sequence[str], known: Sequence[str]) -> str | None:
     named = [tag.removeprefix(COLLECTION_TAG) for tag in tags if tag.startswith(COLLECTION_TAG)]
-    found = {collection_of(name, known) for name in (*named, *([] if value is None else [value]))}
-    if len(found) > 1:
+    collections = {collection_of(name, known) for name in (*named, *([] if value is None else [value]))}
+    if len(collections) > 1:
         raise InvalidArgument("a note is in one collection, and several are asked for", field="collection")
-    return next(iter(found), None)
+    return next(iter(collections), None)
 
 
 def _text(field: str, value: Any, most: int) -> str:

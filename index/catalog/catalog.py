@@ -45,8 +45,8 @@ class Catalog:
             "select path, coalesce(claimed, key), digest, size, mtime_ns, ino, embedded from documents"
         )
         return {
-            path: Entry(path, own, digest, Stat(size, mtime_ns, unsigned(ino)), bool(embedded))
-            for path, own, digest, size, mtime_ns, ino, embedded in rows
+            path: Entry(path, id, digest, Stat(size, mtime_ns, unsigned(ino)), bool(embedded))
+            for path, id, digest, size, mtime_ns, ino, embedded in rows
         }
 
     def get(self, id: str, workspace: str | None = None) -> Record | None:
@@ -78,7 +78,10 @@ class Catalog:
 
     def records(self, keys: Collection[str]) -> dict[str, Record]:
         """The documents with these keys (`path_id` of their paths), by key."""
-        return {path_id(found.path): found for found in map(record, self._db.among(f"{RECORDS} where key in", keys))}
+        return {
+            path_id(document.path): document
+            for document in map(record, self._db.among(f"{RECORDS} where key in", keys))
+        }
 
     def captured(
         self, workspace: str, content_hash: str, collection: str | None = None, *, notes_of: str | None = None
@@ -103,14 +106,14 @@ class Catalog:
         type: str | None = None,
     ) -> list[Record]:
         """The newest documents by creation, made before `before`; of equal age, by path."""
-        given = {
+        conditions = {
             "workspace = ?": workspace,
             "created_at < ?": before,
             "namespace = ?": namespace,
             "collection = ?": collection,
             "type = ?": type,
         }
-        asked = {condition: value for condition, value in given.items() if value is not None}
+        asked = {condition: value for condition, value in conditions.items() if value is not None}
         condition = f"where {' and '.join(asked)}" if asked else ""
         query = f"{RECORDS} {condition} order by created_at desc, path limit ?"
         return [record(values) for values in self._db.rows(query, *asked.values(), limit)]
@@ -122,15 +125,15 @@ class Catalog:
     def defects(self, workspace: str | None = None) -> list[tuple[str, Defect]]:
         """What is wrong with which file, by path: in `workspace`, or everywhere."""
         rows = self._db.rows("select path, workspace, defects from documents where defects <> '[]'")
-        found = [
+        pairs = [
             (path, Defect(*defect))
             for path, where, defects in rows
             if workspace in (None, where)
             for defect in json.loads(defects)
         ]
         rows = self._db.rows("select path, workspace, reason from skipped")
-        found += [(path, Defect("not-indexed", reason)) for path, where, reason in rows if workspace in (None, where)]
-        return sorted(found, key=lambda pair: (pair[0], pair[1].name, pair[1].detail))
+        pairs += [(path, Defect("not-indexed", reason)) for path, where, reason in rows if workspace in (None, where)]
+        return sorted(pairs, key=lambda pair: (pair[0], pair[1].name, pair[1].detail))
 
     def vocabulary(self, workspace: str, limit: int) -> list[tuple[str, int]]:
         """The tags most used in `workspace`, as mostly written there, with the number of documents that have them."""
@@ -191,12 +194,15 @@ class Catalog:
 
     def observations(self, paths: Collection[str]) -> dict[str, tuple[Observation, ...]]:
         """The observations of the nodes at these paths, in order of their ordinals."""
-        found: dict[str, list[Observation]] = {path: [] for path in paths}
+        by_path: dict[str, list[Observation]] = {path: [] for path in paths}
         for path, ordinal, content in self._db.among(
             "select path, ordinal, content from observations where path in", paths
         ):
-            found[path].append(Observation(ordinal, content))
-        return {path: tuple(sorted(own, key=lambda one: one.ordinal)) for path, own in found.items()}
+            by_path[path].append(Observation(ordinal, content))
+        return {
+            path: tuple(sorted(observations, key=lambda observation: observation.ordinal))
+            for path, observations in by_path.items()
+        }
 
     def facets(self) -> dict[str, int]:
         """How many rows the observations of each node have, by key: what `Observations.documents` must say as well."""
@@ -208,13 +214,13 @@ class Catalog:
 
     def under(self, workspace: str, perspectives: str) -> list[str]:
         """The paths of the nodes of `workspace` that are stored under these perspectives."""
-        found = "select path from facets where workspace = ? and perspectives = ? order by path"
-        return [path for (path,) in self._db.rows(found, workspace, perspectives)]
+        query = "select path from facets where workspace = ? and perspectives = ? order by path"
+        return [path for (path,) in self._db.rows(query, workspace, perspectives)]
 
     def nodes(self, workspace: str) -> dict[str, str]:
         """The paths of the nodes of `workspace` that have observations, by key."""
-        found = "select key, path from facets join documents using (path) where facets.workspace = ?"
-        return dict(self._db.rows(found, workspace))
+        query = "select key, path from facets join documents using (path) where facets.workspace = ?"
+        return dict(self._db.rows(query, workspace))
 
     def whole(self, workspace: str, perspectives: str) -> bool:
         """Whether all observations of `workspace` are embedded under these perspectives; quick, however many there are."""
@@ -293,9 +299,9 @@ class Catalog:
                         writer.executemany(statement, values)
                 except UnicodeEncodeError as error:
                     raise InvalidArgument(f"{document.path!a}: a property holds half a character") from error
-                if own := facets.get(document.path):
+                if facet := facets.get(document.path):
                     assert document.node is not None, "facets of a note that is no node"
-                    perspectives, done, rows = own
+                    perspectives, done, rows = facet
                     stored = (
                         document.path,
                         document.workspace,

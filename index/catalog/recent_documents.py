@@ -24,9 +24,9 @@ _TAGGED: Final = (
 _CURSOR: Final = re.compile(r"(-?\d{1,18})\.([0-9a-f-]{36})")
 
 
-def changed_at(found: Record) -> int:
+def changed_at(document: Record) -> int:
     """When a document last changed, or was made."""
-    return found.created_at if found.updated_at is None else found.updated_at
+    return document.created_at if document.updated_at is None else document.updated_at
 
 
 def latest(
@@ -68,9 +68,9 @@ def _closed(last: Record) -> str:
 
 def _opened(cursor: str) -> tuple[int, str]:
     try:
-        found = _CURSOR.fullmatch(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode())
+        match = _CURSOR.fullmatch(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode())
     except (binascii.Error, ValueError):
-        found = None
-    if found is None:
+        match = None
+    if match is None:
         raise InvalidArgument("cursor must be the next_cursor of the page before", field="cursor")
-    return int(found[1]), found[2]
+    return int(match[1]), match[2]

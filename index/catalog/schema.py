@@ -117,16 +117,16 @@ def inserts(
     yield "insert into tags values (?, ?, ?, ?)", list(tags)
     if node := document.node:
         numbers = (len(node.observations), node.last_ordinal, node.unsettled, node.summary_updated_at, node.observed_at)
-        own = (path, node.name, node.entity_type, *numbers, _json(node.tags))
-        yield "insert into nodes values (?, ?, ?, ?, ?, ?, ?, ?, ?)", [own]
-        facts = [(path, one.ordinal, one.content) for one in node.observations]
+        node_row = (path, node.name, node.entity_type, *numbers, _json(node.tags))
+        yield "insert into nodes values (?, ?, ?, ?, ?, ?, ?, ?, ?)", [node_row]
+        facts = [(path, observation.ordinal, observation.content) for observation in node.observations]
         yield "insert into observations values (?, ?, ?)", facts
-        stated = [(path, n, one.type, one.target) for n, one in enumerate(node.relations)]
+        stated = [(path, n, relation.type, relation.target) for n, relation in enumerate(node.relations)]
         yield "insert into relations values (?, ?, ?, ?)", stated
     memo = [
-        (path, n, one.target, one.link, stem(one.link), one.tag, one.weight, one.reason, one.version, one.created_at,
-         one.updated_at)
-        for n, one in enumerate(document.memo_relations)
+        (path, n, relation.target, relation.link, stem(relation.link), relation.tag, relation.weight, relation.reason,
+         relation.version, relation.created_at, relation.updated_at)
+        for n, relation in enumerate(document.memo_relations)
     ]  # fmt: skip
     yield "insert into memo_relations values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", memo
     links = [
@@ -138,16 +138,16 @@ def inserts(
 
 def record(values: Sequence[Any]) -> Record:
     """What the view `records` says of a document."""
-    found = dict(zip(RECORD, values, strict=True))
-    decoded = {name: json.loads(found[name]) for name in ("tags", "aliases", "metadata", "defects")}
+    columns = dict(zip(RECORD, values, strict=True))
+    decoded = {name: json.loads(columns[name]) for name in ("tags", "aliases", "metadata", "defects")}
     return Record(
-        **found
+        **columns
         | {
             "tags": tuple(decoded["tags"]),
             "aliases": tuple(decoded["aliases"]),
             "metadata": decoded["metadata"],
             "defects": tuple(Defect(*defect) for defect in decoded["defects"]),
-            "writable": bool(found["writable"]),
+            "writable": bool(columns["writable"]),
         }
     )
 

@@ -28,6 +28,6 @@ def noted(catalog: Catalog, workspace: str) -> list[Noted]:
 def links(catalog: Catalog, but: Sequence[str] = ()) -> set[str]:
     """The names, as `stem` has them, to which notes link, but for links to themselves and notes below the folders `but`."""
     rows = catalog.rows("select distinct path, target from links where target <> ''")
-    own = catalog.rows("select distinct path, link from memo_relations where link <> ''")
+    memo_rows = catalog.rows("select distinct path, link from memo_relations where link <> ''")
     folders = tuple(f"{folder}/" for folder in but)
-    return {stem(to) for path, to in (*rows, *own) if stem(to) != stem(path) and not path.startswith(folders)}
+    return {stem(to) for path, to in (*rows, *memo_rows) if stem(to) != stem(path) and not path.startswith(folders)}

@@ -52,10 +52,10 @@ class RerankerModel:
     def scores(self, query: str, passages: Sequence[str]) -> list[float]:
         """How well each passage answers `query`, 0..1, by the model's sigmoid. Raises Unavailable."""
         try:
-            told = self._model.predict(
+            scores = self._model.predict(
                 [(query, passage) for passage in passages], batch_size=len(passages), show_progress_bar=False
             )
         except RuntimeError as error:  # torch's class for everything, a full GPU included
             log.warning("%s failed: %s", self.name, error)
             raise Unavailable(f"{self.name} failed ({type(error).__name__}, see the log)") from error
-        return [float(score) for score in told]
+        return [float(score) for score in scores]

@@ -167,11 +167,11 @@ class Embedder:
         """The vectors of queries, in order: float32 [n, dimensions], unit length."""
         batch = self._ready().batch
         with self._queue(len(texts)):
-            found = [
+            parts = [
                 self._encode([_clean(text) for text in texts[start : start + batch]], "query", urgent=True)
                 for start in range(0, len(texts), batch)
             ]
-        return np.concatenate(found)
+        return np.concatenate(parts)
 
     def documents(
         self, texts: Sequence[str], *, urgent: bool = False, progress: Callable[[int], None] | None = None

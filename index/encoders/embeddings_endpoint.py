@@ -74,10 +74,10 @@ class EndpointEncoder:
         prompt = self._prompts[kind]
         rows = [f"{prompt}{text}" or " " for text in texts]  # servers refuse an empty text
         size = self._settings.batch
-        patience = RetryPolicy(self._settings.retries, self._settings.timeout_s)
+        policy = RetryPolicy(self._settings.retries, self._settings.timeout_s)
         if urgent:
-            patience = RetryPolicy(min(1, patience.retries), min(URGENT_S, patience.timeout_s))
-        parts = [self._vectors(rows[n : n + size], patience) for n in range(0, len(rows), size)]
+            policy = RetryPolicy(min(1, policy.retries), min(URGENT_S, policy.timeout_s))
+        parts = [self._vectors(rows[n : n + size], policy) for n in range(0, len(rows), size)]
         for part in parts:
             self._check(part)
         return np.concatenate(parts)
@@ -96,10 +96,10 @@ class EndpointEncoder:
             message = f"{self.name} gives {vectors.shape[1]} dimensions, not {self.dimensions}; check `dimensions` and `model`"
             raise Unavailable(message, retryable=False)
 
-    def _vectors(self, texts: list[str], patience: RetryPolicy) -> np.ndarray:
-        response = self._post(texts, patience)
+    def _vectors(self, texts: list[str], policy: RetryPolicy) -> np.ndarray:
+        response = self._post(texts, policy)
         if response.status_code in REFUSED:
-            return self._refused(texts, response, patience)
+            return self._refused(texts, response, policy)
         if response.status_code in {401, 403}:
             raise Unavailable(f"{self.name} refuses the key; check `api_key_env` and the key in it", retryable=False)
         if response.status_code == httpx2.codes.NOT_FOUND:
@@ -108,24 +108,24 @@ class EndpointEncoder:
             raise Unavailable(f"{self.name} answers {response.status_code}: {_reason(response, texts)}")
         return self._parsed(response, len(texts))
 
-    def _refused(self, texts: list[str], response: httpx2.Response, patience: RetryPolicy) -> np.ndarray:
+    def _refused(self, texts: list[str], response: httpx2.Response, policy: RetryPolicy) -> np.ndarray:
         """One text may be longer than the model reads: try each alone, and a long one by its first half."""
         if len(texts) > 1:
-            return np.concatenate([self._vectors([text], patience) for text in texts])
+            return np.concatenate([self._vectors([text], policy) for text in texts])
         if len(texts[0]) <= SHORTEST:
             raise Unavailable(f"{self.name} answers {response.status_code}: {_reason(response, texts)}; check `model`")
-        return self._vectors([texts[0][: len(texts[0]) // 2]], patience)
+        return self._vectors([texts[0][: len(texts[0]) // 2]], policy)
 
-    def _post(self, texts: list[str], patience: RetryPolicy) -> httpx2.Response:
+    def _post(self, texts: list[str], policy: RetryPolicy) -> httpx2.Response:
         body: dict[str, Any] = {"model": self._settings.model, "input": texts, "encoding_format": "float"}
         if self._settings.dimensions is not None:
             body["dimensions"] = self._settings.dimensions
-        retries, pause = patience.retries, PAUSE_S
+        retries, pause = policy.retries, PAUSE_S
         while True:
             wait = pause
             try:
                 response = self._client.post(
-                    f"{self._settings.base_url.rstrip('/')}/embeddings", json=body, timeout=patience.timeout_s
+                    f"{self._settings.base_url.rstrip('/')}/embeddings", json=body, timeout=policy.timeout_s
                 )
             except httpx2.TransportError as error:
                 problem = f"{self.name} can't be reached ({str(error) or type(error).__name__}); start it, or check `base_url`"
@@ -191,5 +191,5 @@ def _after(response: httpx2.Response, pause: float) -> float:
 def _reason(response: httpx2.Response, texts: Sequence[str]) -> str:
     """What the server says is wrong, one line of it, unless it might quote a note: anybody may be told why encoders fail."""
     nobodys = all(any(probe.startswith(text) for probe in PROBES) for text in texts)
-    said = " ".join(response.text.split())[:200] if nobodys else ""
-    return said or response.reason_phrase
+    message = " ".join(response.text.split())[:200] if nobodys else ""
+    return message or response.reason_phrase

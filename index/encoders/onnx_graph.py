@@ -49,12 +49,12 @@ def tensors(file: Path) -> dict[str, np.ndarray]:
     data = np.memmap(file, np.uint8, "r")
     length = int(data[:8].view("<u8")[0])
     header = json.loads(bytes(data[8 : 8 + length]))
-    found = {}
+    arrays = {}
     for key, entry in header.items():
         if key != "__metadata__":
             first, last = (8 + length + offset for offset in entry["data_offsets"])
-            found[key.removeprefix("bert.")] = data[first:last].view(TENSORS[entry["dtype"]]).reshape(entry["shape"])
-    return found
+            arrays[key.removeprefix("bert.")] = data[first:last].view(TENSORS[entry["dtype"]]).reshape(entry["shape"])
+    return arrays
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,13 +54,13 @@ class Graph:
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, special tokens left out, never cut."""
-        found = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        return [len(encoding) for encoding in found]
+        encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [len(encoding) for encoding in encodings]
 
     def vectors(self, texts: Sequence[str], each: Each = map) -> np.ndarray:
         """One unit vector a text; `each` spreads the runs, longest first, over threads."""
         tokens = [self._cut(encoding.ids) for encoding in self._tokenizer.encode_batch_fast(list(texts))]
-        found = np.empty((len(texts), self.dimensions), np.float32)
+        vectors = np.empty((len(texts), self.dimensions), np.float32)
 
         def run(rows: list[int]) -> None:
             ids = np.zeros((len(rows), max(len(tokens[row]) for row in rows)), np.int64)
@@ -70,14 +70,14 @@ class Graph:
                 mask[place, : len(tokens[row])] = 1
             feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
             try:
-                found[rows] = self._session.run(["sentence_embedding"], feed)[0]
+                vectors[rows] = self._session.run(["sentence_embedding"], feed)[0]
             except FAILURES as error:
                 log.warning("running the graph failed: %s", error)
                 raise Unavailable("the bundled model failed (see the log); is memory left?") from error
 
         for _ in each(run, runs([len(ids) for ids in tokens])):
             pass
-        return found
+        return vectors
 
     def _cut(self, ids: list[int]) -> list[int]:
         return ids if len(ids) <= self._longest else [*ids[: self._longest - 1], ids[-1]]

@@ -78,7 +78,7 @@ class LocalEncoder:
         encode = model.encode_query if kind == "query" else model.encode_document
         try:
             with lock:
-                found: np.ndarray = encode(
+                vectors: np.ndarray = encode(
                     list(texts),
                     prompt=self._prompts[kind],
                     batch_size=self._run,
@@ -88,9 +88,9 @@ class LocalEncoder:
         except RuntimeError as error:  # torch's class for everything, a full GPU included
             log.warning("%s failed: %s", self.name, error)
             raise Unavailable(f"{self.name} failed ({type(error).__name__}, see the log); check `device`") from error
-        found = found.astype(np.float32)
-        found[~found.any(axis=1), 0] = 1  # a text without a known word: static models give it no length
-        return found
+        vectors = vectors.astype(np.float32)
+        vectors[~vectors.any(axis=1), 0] = 1  # a text without a known word: static models give it no length
+        return vectors
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, special tokens left out, never cut."""
@@ -99,11 +99,14 @@ class LocalEncoder:
         model, lock = self._lanes[True]
         with lock:
             if not callable(model.tokenizer):  # a bare tokenizer, as static embeddings have
-                return [len(found.ids) for found in model.tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+                return [
+                    len(encoding.ids)
+                    for encoding in model.tokenizer.encode_batch(list(texts), add_special_tokens=False)
+                ]
             ids = model.tokenizer(
                 list(texts), add_special_tokens=False, truncation=False, padding=False, verbose=False
             )["input_ids"]
-        return [len(found) for found in ids]
+        return [len(tokens) for tokens in ids]
 
     def close(self) -> None:
         """Nothing to stop: a run under way ends by itself."""

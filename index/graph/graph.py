@@ -29,9 +29,9 @@ class _Names:
         self.paths.setdefault(key, set()).add(path)
 
     def remove(self, key: str, path: str) -> None:
-        own = self.paths.get(key, set())
-        own.discard(path)
-        if not own:
+        paths = self.paths.get(key, set())
+        paths.discard(path)
+        if not paths:
             self.paths.pop(key, None)
 
     def get(self, key: str) -> set[str]:
@@ -52,18 +52,18 @@ class Graph:
 
     # Changing it
 
-    def put(self, one: Vertex) -> None:
+    def put(self, node: Vertex) -> None:
         """Take in the note of a node, in place of what its path held before."""
         with self._lock:
-            before = self._notes.get(one.path)
-            if before and (before.name, before.aliases) == (one.name, one.aliases):
-                self._restate(before, one)
+            before = self._notes.get(node.path)
+            if before and (before.name, before.aliases) == (node.name, node.aliases):
+                self._restate(before, node)
                 return
-            self._drop(one.path)
-            self._stir(one)  # as links led before, and as they lead now
-            self._notes[one.path] = one
-            self._known(one, _Names.add)
-            self._stir(one)
+            self._drop(node.path)
+            self._stir(node)  # as links led before, and as they lead now
+            self._notes[node.path] = node
+            self._known(node, _Names.add)
+            self._stir(node)
 
     def drop(self, path: str) -> None:
         """Forget the note at `path`."""
@@ -77,42 +77,42 @@ class Graph:
             del self._notes[path]
             self._stir(before)
 
-    def _known(self, one: Vertex, change: Callable[[_Names, str, str], None]) -> None:
-        change(self._named, name_key(one.name), one.path)
-        change(self._stems, target_key(one.path), one.path)
-        change(self._files, file_key(one), one.path)
-        for alias in {name_key(alias) for alias in one.aliases}:
-            change(self._aliases, alias, one.path)
-        for key in {target_key(stated.target) for stated in one.relations}:
-            change(self._pointing, key, one.path)
+    def _known(self, node: Vertex, change: Callable[[_Names, str, str], None]) -> None:
+        change(self._named, name_key(node.name), node.path)
+        change(self._stems, target_key(node.path), node.path)
+        change(self._files, file_key(node), node.path)
+        for alias in {name_key(alias) for alias in node.aliases}:
+            change(self._aliases, alias, node.path)
+        for key in {target_key(stated.target) for stated in node.relations}:
+            change(self._pointing, key, node.path)
 
-    def _stir(self, one: Vertex) -> None:
+    def _stir(self, node: Vertex) -> None:
         """Forget what stands near all whose relations may lead elsewhere with or without this note, or its twin."""
-        twins = self._named.get(name_key(one.name)) - {one.path}
-        for note in (one, *(self._notes[path] for path in twins)):
-            path, own = note.path, keys(note)
+        twins = self._named.get(name_key(node.name)) - {node.path}
+        for note in (node, *(self._notes[path] for path in twins)):
+            path, note_keys = note.path, keys(note)
             pointing = [
                 (source, stated)
-                for key in own
+                for key in note_keys
                 for source in self._pointing.get(key)
                 for stated in self._notes[source].relations
-                if target_key(stated.target) in own
+                if target_key(stated.target) in note_keys
             ]
             for source, stated in [*((path, stated) for stated in note.relations), *pointing, (path, None)]:
                 self._near.pop(source, None)
                 self._near.pop((stated and self._resolved(stated.target)) or "", None)
 
-    def _restate(self, before: Vertex, one: Vertex) -> None:
+    def _restate(self, before: Vertex, node: Vertex) -> None:
         """Nothing by which others know it has changed: only what it states may have."""
-        if before.relations != one.relations:
-            for stated in {*before.relations} ^ {*one.relations}:
+        if before.relations != node.relations:
+            for stated in {*before.relations} ^ {*node.relations}:
                 self._near.pop(self._resolved(stated.target) or "", None)
             for key in {target_key(stated.target) for stated in before.relations}:
-                self._pointing.remove(key, one.path)
-            for key in {target_key(stated.target) for stated in one.relations}:
-                self._pointing.add(key, one.path)
-            self._near.pop(one.path, None)
-        self._notes[one.path] = one
+                self._pointing.remove(key, node.path)
+            for key in {target_key(stated.target) for stated in node.relations}:
+                self._pointing.add(key, node.path)
+            self._near.pop(node.path, None)
+        self._notes[node.path] = node
 
     # Its nodes
 
@@ -134,8 +134,8 @@ class Graph:
     def vertices(self) -> list[Vertex]:
         """All nodes, by name."""
         with self._lock:
-            found = [self._notes[owner(paths)] for paths in self._named.paths.values()]
-        return sorted(found, key=lambda one: name_key(one.name))
+            nodes = [self._notes[owner(paths)] for paths in self._named.paths.values()]
+        return sorted(nodes, key=lambda node: name_key(node.name))
 
     def twins(self) -> list[list[str]]:
         """The notes that share a name, the one that is the node first."""
@@ -159,54 +159,56 @@ class Graph:
         with self._lock:
             if names is None:
                 called = {path: note.name for path, note in self._notes.items()}
-                found = {Edge(called[path], called[to], kind) for path, to, kind in self._all()}
+                edges = {Edge(called[path], called[to], kind) for path, to, kind in self._all()}
             else:
-                paths = {one.path for name in names if (one := self.get(name))}
-                found = {edge for path in paths for edge in self._edges(path)}
-        return sorted(found, key=order)
+                paths = {node.path for name in names if (node := self.get(name))}
+                edges = {edge for path in paths for edge in self._edges(path)}
+        return sorted(edges, key=order)
 
     def between(self, a: str, b: str) -> list[Edge]:
         """The relations from one of two nodes to the other, in both directions."""
         with self._lock:
-            one, other = self.get(a), self.get(b)
-            if one is None or other is None:
+            first, second = self.get(a), self.get(b)
+            if first is None or second is None:
                 return []
-            own, far = (
-                (one, other) if len(self._neighbours(one.path)) <= len(self._neighbours(other.path)) else (other, one)
+            near, far = (
+                (first, second)
+                if len(self._neighbours(first.path)) <= len(self._neighbours(second.path))
+                else (second, first)
             )
-            found = {edge for path, edge in self._outgoing(own.path) if path == far.path}
-        return sorted(found, key=order)
+            edges = {edge for path, edge in self._outgoing(near.path) if path == far.path}
+        return sorted(edges, key=order)
 
     def degree(self, name: str) -> int:
         """How many relations a node has; one to itself counts once."""
         with self._lock:
-            one = self.get(name)
-            return len({edge for _, edge in self._outgoing(one.path)}) if one else 0
+            node = self.get(name)
+            return len({edge for _, edge in self._outgoing(node.path)}) if node else 0
 
     def orphans(self) -> list[Vertex]:
         """The nodes without a relation, by name."""
         with self._lock:
             related = {end for path, to, _ in self._all() for end in (path, to)}
-            return [one for one in self.vertices() if one.path not in related]
+            return [node for node in self.vertices() if node.path not in related]
 
     def dangling(self) -> list[tuple[str, Statement]]:
         """What notes state about what is no node here, by path."""
         with self._lock:
-            found = [
+            statements = [
                 (path, stated)
-                for path, one in self._notes.items()
+                for path, node in self._notes.items()
                 if self._is_node(path)
-                for stated in one.relations
+                for stated in node.relations
                 if self._resolved(stated.target) is None
             ]
-        return sorted(found, key=lambda pair: (pair[0], pair[1].type, pair[1].target))
+        return sorted(statements, key=lambda pair: (pair[0], pair[1].type, pair[1].target))
 
     def sources(self, name: str) -> list[tuple[str, Statement]]:
         """The paths of the notes that point to a node, itself included, and how they say it."""
         with self._lock:
-            one = self.get(name)
-            found = [] if one is None else [(path, stated) for path, stated in self._pointers(one)]
-        return sorted(found, key=lambda pair: (pair[0], pair[1].type, pair[1].target))
+            node = self.get(name)
+            statements = [] if node is None else [(path, stated) for path, stated in self._pointers(node)]
+        return sorted(statements, key=lambda pair: (pair[0], pair[1].type, pair[1].target))
 
     def resolved(self, target: str) -> Vertex | None:
         """The node that a link with this path part leads to."""
@@ -221,22 +223,22 @@ class Graph:
             start = self.get(name)
             if start is None:
                 return None
-            found, frontier, truncated = {start.path: 0}, [start.path], False
+            hops, frontier, truncated = {start.path: 0}, [start.path], False
             for hop in range(1, depth + 1):
-                reached = {near for path in frontier for near, _, _ in self._neighbours(path)} - found.keys()
+                reached = {near for path in frontier for near, _, _ in self._neighbours(path)} - hops.keys()
                 frontier = sorted(reached, key=lambda path: self._notes[path].name)
-                truncated = truncated or len(found) + len(frontier) > limit
-                frontier = frontier[: limit - len(found)]
-                found.update(dict.fromkeys(frontier, hop))
+                truncated = truncated or len(hops) + len(frontier) > limit
+                frontier = frontier[: limit - len(hops)]
+                hops.update(dict.fromkeys(frontier, hop))
                 if not frontier or truncated:
                     break
             edges = {  # each once, from its source: of a thousand nodes most relations lead elsewhere
                 Edge(self._notes[path].name, self._notes[near].name, kind)
-                for path in found
+                for path in hops
                 for near, kind, outward in self._neighbours(path)
-                if outward and near in found
+                if outward and near in hops
             }
-            vertices = tuple(self._notes[path] for path in found)
+            vertices = tuple(self._notes[path] for path in hops)
         return Neighbourhood(vertices, tuple(sorted(edges, key=order)), truncated)
 
     def path(self, a: str, b: str) -> list[Edge] | None:
@@ -259,13 +261,13 @@ class Graph:
         waves = (deque([start]), deque([end]))
         while waves[0] and waves[1]:
             side = 0 if len(waves[0]) <= len(waves[1]) else 1
-            own, other, wave = sides[side], sides[1 - side], waves[side]
+            reached, other, wave = sides[side], sides[1 - side], waves[side]
             met = []
             for _ in range(len(wave)):
                 path = wave.popleft()
                 for near in sorted({near for near, _, _ in self._neighbours(path)}):
-                    if near not in own:
-                        own[near] = path
+                    if near not in reached:
+                        reached[near] = path
                         wave.append(near)
                         if near in other:
                             met.append(near)
@@ -294,9 +296,9 @@ class Graph:
             (path,) = stems
             if self._is_node(path):
                 return path
-        own = [path for path in stems if self._is_node(path) and lies(path, within)]
-        if own or within:
-            return owner(own) if own else None
+        paths = [path for path in stems if self._is_node(path) and lies(path, within)]
+        if paths or within:
+            return owner(paths) if paths else None
         named = self._named.get(key)
         return owner(named) if named else self._aliased(key)
 
@@ -306,29 +308,29 @@ class Graph:
             ends = {(stated.type, self._resolved(stated.target)) for stated in self._notes[path].relations}
             yield from ((path, to, kind) for kind, to in ends if to)
 
-    def _pointers(self, one: Vertex) -> Iterator[tuple[str, Statement]]:
-        own = keys(one)
-        for path in {path for key in own for path in self._pointing.get(key)}:
+    def _pointers(self, node: Vertex) -> Iterator[tuple[str, Statement]]:
+        node_keys = keys(node)
+        for path in {path for key in node_keys for path in self._pointing.get(key)}:
             if self._is_node(path):
                 for stated in self._notes[path].relations:
-                    if target_key(stated.target) in own and self._resolved(stated.target) == one.path:
+                    if target_key(stated.target) in node_keys and self._resolved(stated.target) == node.path:
                         yield path, stated
 
     def _neighbours(self, path: str) -> tuple[tuple[str, str, bool], ...]:
         """(path, type, whether it points there) of all that a node is related to."""
         if path not in self._near:
-            one = self._notes[path]
-            away = {(to, stated.type, True) for stated in one.relations if (to := self._resolved(stated.target))}
-            here = {(source, stated.type, False) for source, stated in self._pointers(one)}
+            node = self._notes[path]
+            away = {(to, stated.type, True) for stated in node.relations if (to := self._resolved(stated.target))}
+            here = {(source, stated.type, False) for source, stated in self._pointers(node)}
             self._near[path] = tuple(sorted(away | here))
         return self._near[path]
 
     def _outgoing(self, path: str) -> Iterator[tuple[str, Edge]]:
         """What a node is related to, and by which relation, either way."""
-        own = self._notes[path].name
+        name = self._notes[path].name
         for near, kind, outward in self._neighbours(path):
             far = self._notes[near].name
-            yield near, Edge(own, far, kind) if outward else Edge(far, own, kind)
+            yield near, Edge(name, far, kind) if outward else Edge(far, name, kind)
 
     def _edges(self, path: str) -> Iterator[Edge]:
         return (edge for _, edge in self._outgoing(path))
@@ -346,16 +348,16 @@ class Graphs:
         """The graph of a workspace; an empty one if it has no node."""
         return self._graphs.setdefault(workspace, Graph())
 
-    def put(self, workspace: str, one: Vertex | None, path: str) -> None:
+    def put(self, workspace: str, node: Vertex | None, path: str) -> None:
         """Take in what the note at `path` is now: a node, or (None) none."""
-        if one is None:
+        if node is None:
             self.drop(path)
             return
         if self._where.get(path, workspace) != workspace:
             self.drop(path)
         self._where[path] = workspace
-        (self.unsettled.add if one.unsettled else self.unsettled.discard)(path)
-        self.of(workspace).put(one)
+        (self.unsettled.add if node.unsettled else self.unsettled.discard)(path)
+        self.of(workspace).put(node)
 
     def drop(self, path: str) -> None:
         """Forget the note at `path`."""

@@ -105,7 +105,7 @@ class _Machine:
 
     def begin(self, words: Sequence[int]) -> list[int]:
         """By place: the longest name that begins there, or -1."""
-        steps, back, found = self.steps, self.back, self.found
+        steps, back, longest = self.steps, self.back, self.found
         state, names = 0, [-1] * len(words)
         for at in range(len(words) - 1, -1, -1):
             word = words[at]
@@ -115,7 +115,7 @@ class _Machine:
             while state and word not in steps[state]:
                 state = back[state]
             state = steps[state].get(word, 0)
-            names[at] = found[state]
+            names[at] = longest[state]
         return names
 
 
@@ -199,17 +199,17 @@ def _owners(
                 patterns.setdefault(tuple(words.learn(token) for token in tokens), {}).setdefault(number, owner)
     for pattern in patterns:
         machine.add(pattern)
-    return [_rightful(tuple(found.values())) for found in patterns.values()]
+    return [_rightful(tuple(owners.values())) for owners in patterns.values()]
 
 
-def _rightful(found: tuple[_Owner, ...]) -> tuple[_Owner, ...]:
+def _rightful(owners: tuple[_Owner, ...]) -> tuple[_Owner, ...]:
     """Who of those that share a pattern may have it: names before aliases; an alias that two have is nobody's."""
-    names = tuple(owner for owner in found if not owner.alias)
-    return names or (found if len(found) == 1 else ())
+    names = tuple(owner for owner in owners if not owner.alias)
+    return names or (owners if len(owners) == 1 else ())
 
 
 def _named(
-    content: str, own: int, words: _Words, machine: _Machine, owners: Sequence[tuple[_Owner, ...]]
+    content: str, node: int, words: _Words, machine: _Machine, owners: Sequence[tuple[_Owner, ...]]
 ) -> Iterator[int]:
     """The nodes that `content` names, one for each time."""
     text = unicodedata.normalize("NFC", content)
@@ -228,14 +228,14 @@ def _named(
             for owner in owners[name]:
                 if owner.need == "words" and len(owners[name]) == 1:
                     break
-                spans = spans or [found.span() for found in _token().finditer(parted)]
+                spans = spans or [match.span() for match in _token().finditer(parted)]
                 start, end = spans[at][0], spans[at + machine.lengths[name] - 1][1]
                 if _fits(text, start, end, owner, sole=len(owners[name]) == 1):
                     break
             else:
                 name = machine.shorter[name]
                 continue
-            if owner.node != own:
+            if owner.node != node:
                 yield owner.node
             taken = machine.lengths[name]
             break
@@ -279,8 +279,8 @@ def _need(tokens: Sequence[str], ordinary: Container[str]) -> _Need:
 
 def _trimmed(tokens: list[str]) -> list[str]:
     """Signs at the ends of a name are left out, unless it has nothing else."""
-    said = [n for n, token in enumerate(tokens) if any(c.isalnum() for c in token)]
-    return tokens[said[0] : said[-1] + 1] if said else tokens
+    places = [n for n, token in enumerate(tokens) if any(c.isalnum() for c in token)]
+    return tokens[places[0] : places[-1] + 1] if places else tokens
 
 
 @functools.cache

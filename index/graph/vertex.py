@@ -87,10 +87,10 @@ def vertex(document: Document) -> Vertex | None:
     )
 
 
-def file_key(one: Vertex) -> str:
+def file_key(node: Vertex) -> str:
     """What its file calls a node, without the number of a file whose name another note has: it tells of that note."""
-    called = target_key(one.path)
-    return called if called == name_key(one.name) else _NUMBERED.sub("", called)
+    called = target_key(node.path)
+    return called if called == name_key(node.name) else _NUMBERED.sub("", called)
 
 
 def order(edge: Edge) -> tuple[str, str, str]:
@@ -103,9 +103,9 @@ def target_key(target: str) -> str:
     return " ".join(stem(target).split())
 
 
-def keys(one: Vertex) -> set[str]:
+def keys(node: Vertex) -> set[str]:
     """By which a link may lead to it."""
-    return {target_key(one.path), name_key(one.name), *map(name_key, one.aliases)}
+    return {target_key(node.path), name_key(node.name), *map(name_key, node.aliases)}
 
 
 def lies(path: str, within: str) -> bool:

@@ -22,10 +22,10 @@ def holds(value: Any, wanted: Any) -> bool:
         if len(wanted) == 1 and isinstance(part, str) and not isinstance(value, Mapping):
             return _contains(value, fold(part))
         return isinstance(value, Mapping) and all(
-            key in value and holds(value[key], one) for key, one in wanted.items()
+            key in value and holds(value[key], expected) for key, expected in wanted.items()
         )
     if isinstance(wanted, list):
-        return isinstance(value, list) and all(any(holds(item, one) for item in value) for one in wanted)
+        return isinstance(value, list) and all(any(holds(item, expected) for item in value) for expected in wanted)
     same = isinstance(value, bool) == isinstance(wanted, bool)  # to Python, true is 1
     return same and not isinstance(value, Mapping | list) and bool(value == wanted)
 
@@ -34,12 +34,12 @@ def needles(wanted: Any) -> Iterator[str]:
     """Pieces of compact ASCII JSON without which nothing that is wanted can be there."""
     if isinstance(wanted, Mapping):
         if not (len(wanted) == 1 and isinstance(wanted.get("contains"), str)):
-            for key, one in wanted.items():
+            for key, expected in wanted.items():
                 yield json.dumps(key) + ":"
-                yield from needles(one)
+                yield from needles(expected)
     elif isinstance(wanted, list):
-        for one in wanted:
-            yield from needles(one)
+        for expected in wanted:
+            yield from needles(expected)
     elif isinstance(wanted, str):
         yield json.dumps(wanted)
 

@@ -44,10 +44,10 @@ class MemoRows:
 
     def matching(self, workspace: str, namespace: str, wanted: Mapping[str, Any]) -> list[str]:
         """The keys of the memos whose metadata, title and tags are what is wanted, those changed last first."""
-        own = {key: one for key, one in wanted.items() if key in ("title", "tags")}
-        said = {key: one for key, one in wanted.items() if key not in own}
-        pieces = list(needles(said))
-        columns = ("key", *(["metadata"] if said else []), *(["title", "tags"] if own else []))
+        properties = {key: value for key, value in wanted.items() if key in ("title", "tags")}
+        metadata = {key: value for key, value in wanted.items() if key not in properties}
+        pieces = list(needles(metadata))
+        columns = ("key", *(["metadata"] if metadata else []), *(["title", "tags"] if properties else []))
         rows = self._catalog.rows(
             f"""select {", ".join(columns)} from documents where workspace = ? and namespace = ? and type <> 'entity'
             {"and instr(metadata, ?) " * len(pieces)}order by coalesce(updated_at, created_at) desc, path""",  # noqa: S608 - no text of anybody's
@@ -55,10 +55,10 @@ class MemoRows:
             namespace,
             *pieces,
         )
-        if said:
-            rows = [row for row in rows if holds(json.loads(row[1]), said)]
-        if own:
-            rows = [row for row in rows if holds({"title": row[-2], "tags": json.loads(row[-1])}, own)]
+        if metadata:
+            rows = [row for row in rows if holds(json.loads(row[1]), metadata)]
+        if properties:
+            rows = [row for row in rows if holds({"title": row[-2], "tags": json.loads(row[-1])}, properties)]
         return [row[0] for row in rows]
 
     def records(self, keys: Collection[str]) -> dict[str, Record]:
@@ -87,24 +87,24 @@ class MemoRows:
         And how many of those that were compared have no vector yet. `within` holds all of them."""
         some = self._likely(points, frozenset(keys), within, most) if len(keys) > EXACT else None
         chosen = keys if some is None else some
-        found = {key: round(value, DIGITS) for key, value in self._store.similar(points, chosen).items()}
-        best = heapq.nsmallest(most, found.items(), key=lambda pair: (-pair[1], pair[0]))
-        return best, len(chosen) - len(found)
+        similarities = {key: round(value, DIGITS) for key, value in self._store.similar(points, chosen).items()}
+        best = heapq.nsmallest(most, similarities.items(), key=lambda pair: (-pair[1], pair[0]))
+        return best, len(chosen) - len(similarities)
 
     def _likely(self, points: NDArray[np.float32], keys: frozenset[str], within: Filter, most: int) -> list[str] | None:
         """Those of the memos among which the nearest are, as the vector index finds them; None when it finds too few."""
         if len(points) > POINTS:
             return None
-        found: set[str] = set()
+        likely: set[str] = set()
         for point in points:
-            pool, own = min(POOL, max(100, 4 * most)), frozenset[str]()
-            while len(own) < most:
+            pool, hits = min(POOL, max(100, 4 * most)), frozenset[str]()
+            while len(hits) < most:
                 near, _ = self._store.legs(vector=point, words=None, filter=within, pool=pool)
-                own = keys & {match.doc_id for match in near}
+                hits = keys & {match.doc_id for match in near}
                 if pool == POOL:
                     break
                 pool = min(POOL, 4 * pool)
-            if len(own) < most:
+            if len(hits) < most:
                 return None
-            found |= own
-        return sorted(found)
+            likely |= hits
+        return sorted(likely)

@@ -124,8 +124,8 @@ class MemoRelations:
 
     def _by_id(self, ids: Collection[str]) -> dict[tuple[str, str], MemoEnd]:
         """The memos that have these ids, by workspace and id."""
-        found = [*self._ends("claimed", ids), *self._ends("key", ids)]
-        return {(memo.workspace, memo.id): memo for memo in found if memo.id in ids}
+        memos = [*self._ends("claimed", ids), *self._ends("key", ids)]
+        return {(memo.workspace, memo.id): memo for memo in memos if memo.id in ids}
 
     def _by_name(self, names: Collection[str]) -> dict[tuple[str, str], MemoEnd]:
         """The memos that links mean, by workspace and name: of several, the one with the best right to it."""
@@ -136,7 +136,7 @@ class MemoRelations:
         for memo in self._ends("key", [path_id(path) for path in paths]):
             alike.setdefault((memo.workspace, stem(memo.path)), []).append(memo)
         return {
-            key: next(memo for memo in memos if memo.path == owner(one.path for one in memos))
+            key: next(memo for memo in memos if memo.path == owner(candidate.path for candidate in memos))
             for key, memos in alike.items()
         }
 
@@ -166,7 +166,7 @@ class WalkStep:
 
 
 def walk(
-    ties: MemoRelations,
+    relations: MemoRelations,
     start: MemoEnd,
     directions: Collection[Direction],
     *,
@@ -181,7 +181,7 @@ def walk(
     edge: dict[str, tuple[MemoEnd, tuple[str, ...]]] = {start.path: (start, (start.id,))}
     for level in range(1, depth + 1):
         further: dict[str, tuple[MemoEnd, tuple[str, ...]]] = {}
-        for tie, direction in _around(ties, [memo for memo, _ in edge.values()], directions):
+        for tie, direction in _around(relations, [memo for memo, _ in edge.values()], directions):
             if tie.key in met or tag not in (None, tie.relation.tag):
                 continue
             if len(steps) == most:
@@ -200,15 +200,15 @@ def walk(
 
 
 def _around(
-    ties: MemoRelations, memos: Collection[MemoEnd], directions: Collection[Direction]
+    relations: MemoRelations, memos: Collection[MemoEnd], directions: Collection[Direction]
 ) -> Iterable[tuple[MemoTie, Direction]]:
     """The relations of these memos, in the order in which they are reported."""
 
     def found() -> Iterator[tuple[MemoTie, Direction]]:
         if "forward" in directions:
-            yield from ((tie, "forward") for tie in ties.out_of(memos))
+            yield from ((tie, "forward") for tie in relations.out_of(memos))
         if "backward" in directions:
-            yield from ((tie, "backward") for tie in ties.into(memos))
+            yield from ((tie, "backward") for tie in relations.into(memos))
 
     return sorted(
         found(), key=lambda pair: (-pair[0].relation.weight, pair[0].created_at, pair[0].key, pair[1] == "backward")

@@ -57,21 +57,21 @@ def facets(document: Document, perspectives: Sequence[Perspective]) -> tuple[Fac
     """Every observation of the node that `document` is, under each of `perspectives`; none for any other note."""
     if document.node is None:
         return ()
-    found = []
+    facets = []
     for place, observation in enumerate(document.node.observations):
         for n, perspective in enumerate(perspectives):
             text = stated(perspective, document.node.name, observation.content)
             digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-            found.append(Facet(place * PLACES + n, observation.ordinal, perspective.name, text, digest))
-    return tuple(found)
+            facets.append(Facet(place * PLACES + n, observation.ordinal, perspective.name, text, digest))
+    return tuple(facets)
 
 
-def rows(document: Document, own: Sequence[Facet], vectors: Sequence[np.ndarray | None]) -> Iterator[Row]:
+def rows(document: Document, facets: Sequence[Facet], vectors: Sequence[np.ndarray | None]) -> Iterator[Row]:
     """The facets of a document as they are stored."""
     if document.node is None:
         return
     key = path_id(document.path)
-    for facet, vector in zip(own, vectors, strict=True):
+    for facet, vector in zip(facets, vectors, strict=True):
         lead = f"{document.node.name}\n" if facet.first else ""
         content = document.node.observations[facet.ord // PLACES].content if facet.first else ""
         yield Row(

@@ -46,32 +46,32 @@ def find(
     observations: Observations,
     catalog: Catalog,
     embedder: Embedder | None,
-    scale: SimilarityBaselines,
+    baselines: SimilarityBaselines,
 ) -> ObservationAnswer:
     """The observations that answer `query`, best first: of all nodes the best of each, of one node all of them.
 
     Raises Unavailable when the store can't be read."""
-    points, degraded = _points(query, perspectives, embedder, scale) if mode == "embedding" else ([], ())
+    points, degraded = _points(query, perspectives, embedder, baselines) if mode == "embedding" else ([], ())
     used: ObservationMode = "embedding" if points else "text"
     key = None if place.path is None else path_id(place.path)
     if points and key is not None:
         with span("within"):
-            found = _best(observations.within(key, place.workspace, points), by_node=False)
+            ranked = _best(observations.within(key, place.workspace, points), by_node=False)
     else:
-        found = _widely(query, place, limit, points, observations)
-    hits = _hits(found[:limit], place.workspace, catalog)
+        ranked = _widely(query, place, limit, points, observations)
+    hits = _hits(ranked[:limit], place.workspace, catalog)
     return ObservationAnswer(tuple(hits), used, degraded or (_lacking(place, perspectives, catalog) if points else ()))
 
 
 def _points(
-    query: str, perspectives: Sequence[Perspective], embedder: Embedder | None, scale: SimilarityBaselines
+    query: str, perspectives: Sequence[Perspective], embedder: Embedder | None, baselines: SimilarityBaselines
 ) -> tuple[list[Point], tuple[str, ...]]:
     """The query under each perspective, or why it is answered from words alone."""
     if embedder is None:
         return [], ("no encoder is ready for this index: answered from words alone",)
     try:
         with span("embed", texts=len(perspectives)):
-            return scale.points(query, perspectives, embedder), ()
+            return baselines.points(query, perspectives, embedder), ()
     except Unavailable as error:
         return [], (f"answered from words alone: {error.message}",)
 
@@ -91,11 +91,15 @@ def _widely(
         if points:
             legs = observations.near(place.workspace, points, pool)
             named = zip(legs, points, strict=True)
-            found = [seen(match, one.name, match.value - added) for leg, (one, _, added) in named for match in leg]
+            candidates = [
+                seen(match, perspective.name, match.value - added)
+                for leg, (perspective, _, added) in named
+                for match in leg
+            ]
         else:
             legs = [observations.worded(place.workspace, words, pool, key)]
-            found = [seen(match, None, match.value) for match in legs[0]]
-        best = _best(found, by_node=key is None)
+            candidates = [seen(match, None, match.value) for match in legs[0]]
+        best = _best(candidates, by_node=key is None)
         if len(best) >= limit or pool >= WIDEST or pool > max(map(len, legs), default=0):
             return best
         pool = min(WIDEST, 4 * pool)
@@ -107,15 +111,15 @@ def _apart(words: str, path: str) -> str:
     return " ".join(word for word in words.split() if fold(word) not in name) or words
 
 
-def _best(found: Iterable[FoundObservation], *, by_node: bool) -> list[FoundObservation]:
+def _best(observations: Iterable[FoundObservation], *, by_node: bool) -> list[FoundObservation]:
     """Each observation, or each node, once: where its score is the highest."""
     best: dict[tuple[str, int], FoundObservation] = {}
-    for one in found:
-        same = (one.key, -1 if by_node else one.place)
+    for observation in observations:
+        same = (observation.key, -1 if by_node else observation.place)
         before = best.get(same)
-        if before is None or (-one.score, one.place) < (-before.score, before.place):
-            best[same] = one
-    return sorted(best.values(), key=lambda one: (-one.score, one.key, one.place))
+        if before is None or (-observation.score, observation.place) < (-before.score, before.place):
+            best[same] = observation
+    return sorted(best.values(), key=lambda observation: (-observation.score, observation.key, observation.place))
 
 
 def _lacking(place: SearchPlace, perspectives: Sequence[Perspective], catalog: Catalog) -> tuple[str, ...]:
@@ -125,16 +129,19 @@ def _lacking(place: SearchPlace, perspectives: Sequence[Perspective], catalog: C
     return (f"{there - done:,} of {there:,} observations are not embedded under every perspective yet",)
 
 
-def _hits(found: Sequence[FoundObservation], workspace: str, catalog: Catalog) -> list[ObservationHit]:
-    records = catalog.records({one.key for one in found})
+def _hits(observations: Sequence[FoundObservation], workspace: str, catalog: Catalog) -> list[ObservationHit]:
+    records = catalog.records({observation.key for observation in observations})
     paths = {key: record.path for key, record in records.items() if record.workspace == workspace}
     contents = {
-        (path, one.ordinal): one.content
-        for path, own in catalog.observations(list(paths.values())).items()
-        for one in own
+        (path, observation.ordinal): observation.content
+        for path, stored in catalog.observations(list(paths.values())).items()
+        for observation in stored
     }
     return [
-        ObservationHit(paths[one.key], one.ordinal, content, one.perspective, max(0.0, one.score))
-        for one in found
-        if one.key in paths and (content := contents.get((paths[one.key], one.ordinal))) is not None
+        ObservationHit(
+            paths[observation.key], observation.ordinal, content, observation.perspective, max(0.0, observation.score)
+        )
+        for observation in observations
+        if observation.key in paths
+        and (content := contents.get((paths[observation.key], observation.ordinal))) is not None
     ]

@@ -86,12 +86,12 @@ class Observations:
         """All observations of one node, each under each perspective: compared one and all."""
         rows = [row for row in self._store.whole(key) if row.workspace == workspace] if self._store else []
         for perspective, point, added in points:
-            own = [row for row in rows if row.type == perspective.name and row.vector is not None]
-            if own:
-                matrix = np.array([row.vector for row in own], np.float32)
+            embedded = [row for row in rows if row.type == perspective.name and row.vector is not None]
+            if embedded:
+                matrix = np.array([row.vector for row in embedded], np.float32)
                 lengths = np.linalg.norm(matrix, axis=1) * np.linalg.norm(point)
                 similar = np.einsum("rd,d->r", matrix, point) / np.where(lengths > 0, lengths, 1.0)
-                for row, value in zip(own, similar.tolist(), strict=True):
+                for row, value in zip(embedded, similar.tolist(), strict=True):
                     yield seen(row, perspective.name, value - added)
 
     def pooled(self, workspace: str, perspective: str | None) -> dict[str, NDArray[np.float32]]:

@@ -48,8 +48,8 @@ def asked(perspective: Perspective, query: str) -> str:
 
 def mark(perspectives: Sequence[Perspective]) -> str:
     """What tells one table of perspectives from another: their names, prompts and order."""
-    told = json.dumps([(one.name, one.prompt) for one in perspectives])
-    return hashlib.sha256(told.encode()).hexdigest()[:16]
+    text = json.dumps([(perspective.name, perspective.prompt) for perspective in perspectives])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def checked(name: object, prompt: object) -> Perspective:

@@ -41,20 +41,29 @@ class SimilarityBaselines:
 
     def points(self, query: str, perspectives: Sequence[Perspective], embedder: Embedder) -> list[Point]:
         """The query under each perspective."""
-        texts = dict.fromkeys(asked(one, query) for one in (PLAIN, *perspectives))
+        texts = dict.fromkeys(asked(perspective, query) for perspective in (PLAIN, *perspectives))
         vectors = dict(zip(texts, embedder.queries(list(texts)), strict=True))
         centres = self._measured((PLAIN, *perspectives), embedder)
 
-        def near(one: Perspective) -> float:
-            return float(vectors[asked(one, query)] @ centres[one.prompt])
+        def near(perspective: Perspective) -> float:
+            return float(vectors[asked(perspective, query)] @ centres[perspective.prompt])
 
-        return [(one, vectors[asked(one, query)], near(one) - near(PLAIN)) for one in perspectives]
+        return [
+            (perspective, vectors[asked(perspective, query)], near(perspective) - near(PLAIN))
+            for perspective in perspectives
+        ]
 
     def _measured(self, perspectives: Sequence[Perspective], embedder: Embedder) -> Mapping[str, np.ndarray]:
         known, encoder = self._centres, embedder.identity
-        new = {one.prompt: one for one in perspectives if (encoder, one.prompt) not in known}
+        new = {
+            perspective.prompt: perspective
+            for perspective in perspectives
+            if (encoder, perspective.prompt) not in known
+        }
         if new:
-            made = embedder.documents([asked(one, text) for one in new.values() for text in SENTENCES], urgent=True)
+            made = embedder.documents(
+                [asked(perspective, text) for perspective in new.values() for text in SENTENCES], urgent=True
+            )
             means = made.reshape(len(new), len(SENTENCES), -1).mean(axis=1)
             known.update({(encoder, prompt): mean for prompt, mean in zip(new, means, strict=True)})
-        return {one.prompt: known[encoder, one.prompt] for one in perspectives}
+        return {perspective.prompt: known[encoder, perspective.prompt] for perspective in perspectives}

@@ -269,11 +269,11 @@ class Index(Reader):
     def examined(self) -> str:
         """How catalog and stores differ just now; "" = not at all."""
         with self.lock:
-            told = (
+            differences = (
                 differing(self._catalog.chunks(), self._store.documents()),
                 differing(self._catalog.facets(), self._observations.documents(), "observations"),
             )
-            return "; ".join(filter(None, told))
+            return "; ".join(filter(None, differences))
 
     def review(self, collections: Sequence[str] = COLLECTIONS) -> None:
         """Doubt the nodes that are stored under other perspectives than their workspace has now.
@@ -325,10 +325,10 @@ class Index(Reader):
         Without a folder among them it costs what they are, however many documents there are."""
         if under is None or "" in under:
             return self.manifest.copy()
-        found = {path: entry for path in under if (entry := self.manifest.get(path)) is not None}
+        entries = {path: entry for path in under if (entry := self.manifest.get(path)) is not None}
         if folders := tuple(f"{path}/" for path in under if path in self._folders):
-            found |= {path: entry for path, entry in self.manifest.copy().items() if path.startswith(folders)}
-        return found
+            entries |= {path: entry for path, entry in self.manifest.copy().items() if path.startswith(folders)}
+        return entries
 
     def graph(self, workspace: str) -> Graph:
         """The graph of a workspace, as it is now and will be."""

@@ -17,11 +17,11 @@ def examined(folder: Path, scope: str, *, uri: str, options: Mapping[str, str] |
     try:
         known, seen = catalog.examined(folder / f"{scope}.db")
         chunks, observations = stored(uri, scope)
-        told = _told(chunks, known, "chunks", options or {})
-        told += _told(observations, seen, "observations", options or {}) if seen else []
+        problems = _told(chunks, known, "chunks", options or {})
+        problems += _told(observations, seen, "observations", options or {}) if seen else []
     except MemexError as error:
         return error.message
-    return "; ".join(told)
+    return "; ".join(problems)
 
 
 def stored(uri: str, scope: str) -> tuple[str, str]:
@@ -41,6 +41,6 @@ def differing(known: Mapping[str, int], held: Mapping[str, int], what: str = "ch
     """How catalog (`known`) and store (`held`) differ in the rows of each document; "" = not at all."""
     fewer = sum(held.get(key, 0) != chunks for key, chunks in known.items())
     orphans = len(held.keys() - known.keys())
-    told = [f"{fewer:,} notes whose {what} are not those that the catalog counts"] if fewer else []
-    told += [f"{orphans:,} notes have {what} and no entry in the catalog"] if orphans else []
-    return "; ".join(told)
+    problems = [f"{fewer:,} notes whose {what} are not those that the catalog counts"] if fewer else []
+    problems += [f"{orphans:,} notes have {what} and no entry in the catalog"] if orphans else []
+    return "; ".join(problems)

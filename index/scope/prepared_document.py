@@ -88,30 +88,30 @@ def prepared(
         )
         for document, stat in documents
     ]
-    own = [facets(document, looks) for document, _, _, looks in cut]
+    node_facets = [facets(document, looks) for document, _, _, looks in cut]
     digests = [[chunk.digest for chunk in pieces] for _, _, pieces, _ in cut]
     texts: dict[str, str] = {}
-    for (_, _, pieces, _), row, seen in zip(cut, digests, own, strict=True):
+    for (_, _, pieces, _), row, seen in zip(cut, digests, node_facets, strict=True):
         texts.update((digest, chunk.embedded) for digest, chunk in zip(row, pieces, strict=True))
         texts.update((facet.digest, facet.embedded) for facet in seen)
-    found = vectors.of(texts, embedder, urgent=urgent, progress=progress)
+    lookup = vectors.of(texts, embedder, urgent=urgent, progress=progress)
     made = []
-    for (document, stat, pieces, looks), row, seen in zip(cut, digests, own, strict=True):
-        known = [found.vectors.get(digest) for digest in row]
-        views = tuple(found.vectors.get(facet.digest) for facet in seen)
+    for (document, stat, pieces, looks), row, seen in zip(cut, digests, node_facets, strict=True):
+        known = [lookup.vectors.get(digest) for digest in row]
+        views = tuple(lookup.vectors.get(facet.digest) for facet in seen)
         every = [*row, *(facet.digest for facet in seen)]
-        fresh = sum(digest in found.fresh for digest in every)
-        reused = sum(digest in found.vectors for digest in every) - fresh
+        fresh = sum(digest in lookup.fresh for digest in every)
+        reused = sum(digest in lookup.vectors for digest in every) - fresh
         whole = None if any(vector is None for vector in known) else np.array(known, np.float32)
         made.append(Prepared(document, stat, pieces, whole, fresh, reused, seen, views, mark(looks)))
     return made
 
 
-def rows_of(one: Prepared) -> Iterator[Row]:
+def rows_of(prepared: Prepared) -> Iterator[Row]:
     """The document's chunks as they are stored."""
-    document = one.document
+    document = prepared.document
     tags = tag_keys(document.tags)
-    for position, chunk in enumerate(one.chunks):
+    for position, chunk in enumerate(prepared.chunks):
         text = chunk.embedded
         yield Row(
             chunk_id=f"{path_id(document.path)}-{chunk.ord}",
@@ -128,5 +128,5 @@ def rows_of(one: Prepared) -> Iterator[Row]:
             heading=" > ".join(chunk.trail),
             cut=len(text) - len(chunk.text),
             text=text,
-            vector=None if one.vectors is None else one.vectors[position],
+            vector=None if prepared.vectors is None else prepared.vectors[position],
         )

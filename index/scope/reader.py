@@ -130,7 +130,7 @@ class Reader:
             "or (path > ?1 || ' ' and path < ?1 || '!')",
             stem,
         )
-        return [(path, given_name(title, json.loads(said or "{}")), kind) for path, title, kind, said in rows]
+        return [(path, given_name(title, json.loads(metadata or "{}")), kind) for path, title, kind, metadata in rows]
 
     def tally(self, workspace: str) -> list[tuple[str, str, int, int, int]]:
         """By type and collection: documents of `workspace`, their chunks, and how many of them have no vectors."""
@@ -200,7 +200,7 @@ class Reader:
                 observations=self._observations,
                 catalog=self._catalog,
                 embedder=self._fitting(),
-                scale=self._scale,
+                baselines=self._scale,
             )
             timed.note(observations=len(answer.hits))
         return answer

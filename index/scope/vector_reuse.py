@@ -70,9 +70,9 @@ class Vectors:
 
     def _remembered(self, digests: Collection[str]) -> dict[str, Vector]:
         with self._lock:
-            found = {digest: vector for digest in digests if (vector := self._latest.pop(digest, None)) is not None}
-            self._latest |= found  # the latest stand last
-            return found
+            vectors = {digest: vector for digest in digests if (vector := self._latest.pop(digest, None)) is not None}
+            self._latest |= vectors  # the latest stand last
+            return vectors
 
     def _remember(self, fresh: Mapping[str, Vector]) -> None:
         with self._lock:

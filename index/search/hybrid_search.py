@@ -34,15 +34,15 @@ def search(query: Query, *, store: ChunkStore, catalog: Catalog, embedder: Embed
     words = None if mode == "vector" else keywords(query.text)
     pool = max(POOL, 2 * query.limit)
     while True:
-        near, found = store.legs(vector=vector, words=words, filter=query.filter, pool=pool)
-        with span("fuse", found=len(near) + len(found)):
-            ranked = nearest(near) if mode == "vector" else fused(cued, near, found, weight)
-        if len(ranked) >= query.limit or pool >= WIDEST or pool > max(len(near), len(found)):
+        near, word_matches = store.legs(vector=vector, words=words, filter=query.filter, pool=pool)
+        with span("fuse", found=len(near) + len(word_matches)):
+            ranked = nearest(near) if mode == "vector" else fused(cued, near, word_matches, weight)
+        if len(ranked) >= query.limit or pool >= WIDEST or pool > max(len(near), len(word_matches)):
             break
         pool = min(WIDEST, 4 * pool)  # one long document filled the pool
     with span("hydrate", documents=min(len(ranked), query.limit + SPARE)):
-        records = catalog.records([one.doc_id for one in ranked[: query.limit + SPARE]])
-    hits = yielding([_hit(one, records[one.doc_id]) for one in ranked if one.doc_id in records])
+        records = catalog.records([document.doc_id for document in ranked[: query.limit + SPARE]])
+    hits = yielding([_hit(document, records[document.doc_id]) for document in ranked if document.doc_id in records])
     asked = query.filter.workspace
     kept = [hit for hit in hits if asked is None or hit.record.workspace == asked]  # a second line: the store filters
     return Answer(tuple(kept[: query.limit]), mode, degraded)
@@ -63,5 +63,5 @@ def _asked(query: Query, embedder: Embedder | None) -> tuple[Mode, np.ndarray | 
         return "text", None, 0.0, (f"answered from words alone: {error.message}",)
 
 
-def _hit(one: Ranked, record: Record) -> Hit:
-    return Hit(record, one.ord, one.heading, one.chunk, one.score)
+def _hit(document: Ranked, record: Record) -> Hit:
+    return Hit(record, document.ord, document.heading, document.chunk, document.score)

@@ -25,20 +25,20 @@ WORDS: Final = 120  # characters of words that are looked for: the time of full 
 def kin(points: NDArray[np.float32], words: str, *, store: ChunkStore, catalog: Catalog) -> list[SimilarDocument]:
     """The documents nearest to any of `points` (a row each) or that hold `words`, the nearest first."""
     near: dict[str, float] = {}
-    found: dict[str, float] = {}
+    word_scores: dict[str, float] = {}
     if len(points):
         for matches in store.near([(point, Filter()) for point in _some(points)], POOL):
             for match in matches:
                 near[match.doc_id] = max(match.value, near.get(match.doc_id, 0.0))
     if asked := words[:WORDS].strip():
         for match in store.legs(vector=None, words=asked, filter=Filter(), pool=POOL)[1]:
-            found[match.doc_id] = max(match.value / (match.value + HALF), found.get(match.doc_id, 0.0))
-    records = catalog.records(near.keys() | found.keys())
-    told = [
-        SimilarDocument(one, round(near.get(key, 0.0), 4), round(found.get(key, 0.0), 4))
-        for key, one in records.items()
+            word_scores[match.doc_id] = max(match.value / (match.value + HALF), word_scores.get(match.doc_id, 0.0))
+    records = catalog.records(near.keys() | word_scores.keys())
+    similar = [
+        SimilarDocument(record, round(near.get(key, 0.0), 4), round(word_scores.get(key, 0.0), 4))
+        for key, record in records.items()
     ]
-    return sorted(told, key=lambda one: (-one.near, -one.words, one.record.path))
+    return sorted(similar, key=lambda document: (-document.near, -document.words, document.record.path))
 
 
 def _some(points: NDArray[np.float32]) -> NDArray[np.float32]:

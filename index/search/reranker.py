@@ -109,10 +109,10 @@ class Reranker:
         if self._judge is None:
             answer = search(query)
             return replace(answer, degraded=(*answer.degraded, self._wish()))
-        found = search(replace(query, limit=max(query.limit, self.pool)))
-        with span("rerank", documents=min(self.pool, len(found.hits))):
-            hits, told = self._ordered(query.text, found.hits)
-        return replace(found, hits=hits[: query.limit], degraded=(*found.degraded, *told))
+        results = search(replace(query, limit=max(query.limit, self.pool)))
+        with span("rerank", documents=min(self.pool, len(results.hits))):
+            hits, degraded = self._ordered(query.text, results.hits)
+        return replace(results, hits=hits[: query.limit], degraded=(*results.degraded, *degraded))
 
     def _ordered(self, text: str, hits: tuple[Hit, ...]) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
         head, rest = hits[: self.pool], hits[self.pool :]

@@ -94,8 +94,8 @@ def close(neighbours: Neighbours, numbers: Sequence[int], least: float) -> Numbe
     best, scores = neighbours
     row, place = np.nonzero((best >= 0) & (scores >= least))
     called = np.asarray(numbers, np.int64)
-    found = np.stack([called[row], called[best[row, place]]], axis=1) if len(row) else np.empty((0, 2), np.int64)
-    return np.unique(np.sort(found, axis=1), axis=0)
+    pairs = np.stack([called[row], called[best[row, place]]], axis=1) if len(row) else np.empty((0, 2), np.int64)
+    return np.unique(np.sort(pairs, axis=1), axis=0)
 
 
 def clusters(
@@ -106,28 +106,28 @@ def clusters(
     Two rows that are among each other's nearest are joined, the most alike first, and with them their groups, as long
     as all pairs of the two groups have that cosine on average: no chain of likenesses joins what is not alike.
     `neighbours`: what `nearest` says of `MUTUAL` and `near` or less, if that is known."""
-    found, scores = neighbours or nearest(rows, MUTUAL, near, exact=exact)
-    row, place = np.nonzero((found >= 0) & (scores >= near))
-    other = found[row, place]
-    mutual = (row < other) & (found[other] == row[:, None]).any(axis=1)
+    best, scores = neighbours or nearest(rows, MUTUAL, near, exact=exact)
+    row, place = np.nonzero((best >= 0) & (scores >= near))
+    other = best[row, place]
+    mutual = (row < other) & (best[other] == row[:, None]).any(axis=1)
     row, other, likeness = row[mutual], other[mutual], np.round(scores[row, place][mutual].astype(np.float64), 5)
     order = np.lexsort((other, row, -likeness))
     group = list(range(len(rows)))
     members = [[a] for a in group]
     sums: dict[int, Matrix] = {}
     for a, b in zip(row[order].tolist(), other[order].tolist(), strict=True):
-        one, its = sorted((group[a], group[b]))
-        if one == its or len(members[one]) + len(members[its]) > most:
+        first, second = sorted((group[a], group[b]))
+        if first == second or len(members[first]) + len(members[second]) > most:
             continue
-        left, right = sums.get(one, rows[one]), sums.get(its, rows[its])
-        if float(left @ right) < near * len(members[one]) * len(members[its]) - 1e-5:
+        left, right = sums.get(first, rows[first]), sums.get(second, rows[second])
+        if float(left @ right) < near * len(members[first]) * len(members[second]) - 1e-5:
             continue
-        sums[one] = left + right
-        sums.pop(its, None)
-        for member in members[its]:
-            group[member] = one
-        members[one] += members[its]
-        members[its] = []
+        sums[first] = left + right
+        sums.pop(second, None)
+        for member in members[second]:
+            group[member] = first
+        members[first] += members[second]
+        members[second] = []
     return sorted((tuple(sorted(rows)) for rows in members if len(rows) > 1), key=lambda rows: (-len(rows), rows))
 
 

@@ -64,7 +64,7 @@ def matches(answer: pa.Table | None, restriction: Filter, rows: Rows | None = No
     """The rows of one leg, best first, each once, and only those of the workspace that was asked.
 
     With `rows`, the answer holds no more than `KEY`, and they fill in the rest; of `PLACED` alone no text comes back."""
-    found: dict[tuple[str, int], Match] = {}
+    by_key: dict[tuple[str, int], Match] = {}
     for values in answer.to_pylist() if answer is not None else ():
         score, distance = values.pop("_score", None), values.pop("_distance", None)
         value = max(-1.0, 1.0 - distance) if score is None else score
@@ -74,14 +74,14 @@ def matches(answer: pa.Table | None, restriction: Filter, rows: Rows | None = No
             else Match(**_TEXTLESS | values, value=value)
         )
         if restriction.workspace is None or match.workspace == restriction.workspace:
-            found.setdefault((match.doc_id, match.ord), match)
-    return sorted(found.values(), key=lambda match: (-match.value, match.doc_id, match.ord))
+            by_key.setdefault((match.doc_id, match.ord), match)
+    return sorted(by_key.values(), key=lambda match: (-match.value, match.doc_id, match.ord))
 
 
 def rows(table: pa.Table) -> list[Row]:
     """The rows that `Table.of` found, in order."""
-    found = [Row(**{**values, "tags": tuple(values["tags"])}, vector=None) for values in table.to_pylist()]
-    return sorted(found, key=lambda row: row.ord)
+    unordered = [Row(**{**values, "tags": tuple(values["tags"])}, vector=None) for values in table.to_pylist()]
+    return sorted(unordered, key=lambda row: row.ord)
 
 
 def whole(table: pa.Table) -> Iterator[Row]:
@@ -115,11 +115,11 @@ def vectors(table: pa.Table) -> Iterator[tuple[str, np.ndarray]]:
 
 def told(tables: Iterable[pa.Table]) -> dict[str, str]:
     """The text of each document that `Table.told` found, its passages in order."""
-    found: dict[str, list[tuple[int, str]]] = {}
+    passages: dict[str, list[tuple[int, str]]] = {}
     for table in tables:
         for values in table.to_pylist():
-            found.setdefault(values["doc_id"], []).append((values["ord"], values["text"][values["cut"] :]))
-    return {doc_id: "\n".join(text for _, text in sorted(parts)) for doc_id, parts in found.items()}
+            passages.setdefault(values["doc_id"], []).append((values["ord"], values["text"][values["cut"] :]))
+    return {doc_id: "\n".join(text for _, text in sorted(parts)) for doc_id, parts in passages.items()}
 
 
 def owned(tables: Iterable[pa.Table]) -> Iterator[tuple[list[str], np.ndarray]]:

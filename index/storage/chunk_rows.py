@@ -57,7 +57,9 @@ def checked(documents: Mapping[str, Sequence[Row]]) -> list[Row]:
     """All rows of `documents`, which are well formed: each under its own document, none twice."""
     rows = [row for chunks in documents.values() for row in chunks]
     assert all(ID.match(doc_id) for doc_id in documents), f"a malformed id among {sorted(documents)[:3]}"
-    assert all(row.doc_id == doc_id for doc_id, own in documents.items() for row in own), "a row of another document"
+    assert all(row.doc_id == doc_id for doc_id, chunks in documents.items() for row in chunks), (
+        "a row of another document"
+    )
     assert len({row.chunk_id for row in rows}) == len(rows), "two rows with one chunk id"
     for row in rows:
         encodable(row.doc_id, *(value for value in _texts(row) if value is not None))
@@ -92,14 +94,14 @@ class RowFilter:
 
 def wanted(restriction: Filter) -> RowFilter:
     """What a row must have to pass `restriction`."""
-    given = {
+    fields = {
         "workspace": restriction.workspace,
         "namespace": restriction.namespace,
         "collection": restriction.collection,
         "type": restriction.type,
         "source": restriction.source,
     }
-    equal = {name: value for name, value in given.items() if value is not None}
+    equal = {name: value for name, value in fields.items() if value is not None}
     tags, any_tags = _keys(restriction.tags), _keys(restriction.any_tags)
     encodable("the filter", *equal.values(), *sorted(tags or ()), *sorted(any_tags or ()))
     since, until = (None if time is None else _bounded(time) for time in (restriction.since, restriction.until))
@@ -108,15 +110,15 @@ def wanted(restriction: Filter) -> RowFilter:
 
 def where(restriction: Filter, quote: Callable[[Any], str]) -> str | None:
     """The condition of `restriction`, each value of it made by `quote`; None when it restricts nothing."""
-    asked = wanted(restriction)
-    parts = [f"{column} = {quote(value)}" for column, value in asked.equal.items()]
-    for function, tags in (("array_has_all", asked.tags), ("array_has_any", asked.any_tags)):
+    row_filter = wanted(restriction)
+    parts = [f"{column} = {quote(value)}" for column, value in row_filter.equal.items()]
+    for function, tags in (("array_has_all", row_filter.tags), ("array_has_any", row_filter.any_tags)):
         if tags is not None:
             parts.append(f"{function}(tags, {quote(sorted(tags))})" if tags else "false")
-    if asked.since is not None:
-        parts.append(f"created_at >= {quote(asked.since)}")
-    if asked.until is not None:
-        parts.append(f"created_at < {quote(asked.until)}")
+    if row_filter.since is not None:
+        parts.append(f"created_at >= {quote(row_filter.since)}")
+    if row_filter.until is not None:
+        parts.append(f"created_at < {quote(row_filter.until)}")
     return " AND ".join(parts) or None
 
 

@@ -118,29 +118,29 @@ class ChunkStore:
         encodable("the query", words or "")
         point = None if vector is None else arrow_rows.point(vector, self._table.dimensions)
         with self._gate.entered():
-            seen = self._table.seen
-            if seen.rows is None:
+            view = self._table.seen
+            if view.rows is None:
                 self._recall()
                 with span("vector+words", pool=pool):
-                    answers = self._searched(self._table.legs(seen, point, words, filter, pool, within=within))
+                    answers = self._searched(self._table.legs(view, point, words, filter, pool, within=within))
                 return arrow_rows.matches(answers[0], filter), arrow_rows.matches(answers[1], filter)
             # One after the other: side by side they would keep each other waiting for longer than they take.
             with span("vector", pool=pool):
-                nearest = [] if point is None else seen.rows.nearest(point, filter, pool)
+                nearest = [] if point is None else view.rows.nearest(point, filter, pool)
             with span("words", pool=pool):
-                found = self._searched(self._table.legs(seen, None, words, filter, pool, within=within))[1]
-        return nearest, arrow_rows.matches(found, filter, seen.rows)
+                answer = self._searched(self._table.legs(view, None, words, filter, pool, within=within))[1]
+        return nearest, arrow_rows.matches(answer, filter, view.rows)
 
     def near(self, asked: Sequence[tuple[np.ndarray, Filter]], pool: int) -> list[list[Match]]:
         """For each point the `pool` chunks nearest to it that its filter lets pass, best first, of one state of the store."""
         _bounded(pool)
         points = [(arrow_rows.point(vector, self._table.dimensions), filter) for vector, filter in asked]
         with self._gate.entered(), span("near", points=len(points), pool=pool):
-            seen = self._table.seen
-            if seen.rows is not None:
-                return [seen.rows.nearest(point, filter, pool) for point, filter in points]
+            view = self._table.seen
+            if view.rows is not None:
+                return [view.rows.nearest(point, filter, pool) for point, filter in points]
             self._recall()
-            answers = self._searched(self._table.near(seen, points, pool))
+            answers = self._searched(self._table.near(view, points, pool))
         return [arrow_rows.matches(answer, filter) for answer, (_, filter) in zip(answers, points, strict=True)]
 
     @property
@@ -168,8 +168,8 @@ class ChunkStore:
             rows = self._table.seen.rows
             if rows is not None:
                 return rows.vectors_of(doc_id)
-            found = [matrix for _, matrix in arrow_rows.owned(self._ask(self._table.owned([doc_id])))]
-        return np.concatenate(found) if found else np.empty((0, self._table.dimensions), np.float32)
+            matrices = [matrix for _, matrix in arrow_rows.owned(self._ask(self._table.owned([doc_id])))]
+        return np.concatenate(matrices) if matrices else np.empty((0, self._table.dimensions), np.float32)
 
     def similar(self, points: np.ndarray, doc_ids: Collection[str]) -> dict[str, float]:
         """The cosine similarity of each of these documents to the nearest of `points`, by the nearest of its chunks.
@@ -217,10 +217,10 @@ class ChunkStore:
 
     def dump(self, *, vectors: bool = False) -> list[tuple[Any, ...]]:
         """All that is stored, in an order that does not tell how it was written. `vectors`: with them, as tuples."""
-        found = self._read(self._table.select(arrow_rows.COLUMNS if vectors else arrow_rows.PLAIN))
+        table = self._read(self._table.select(arrow_rows.COLUMNS if vectors else arrow_rows.PLAIN))
         return sorted(
             tuple(tuple(value) if isinstance(value, list) else value for value in row.values())
-            for row in found.to_pylist()
+            for row in table.to_pylist()
         )
 
     def due(self, now: float | None = None) -> bool:

@@ -30,15 +30,15 @@ def folder(uri: str) -> Path | None:
 
 def settle(table: Path, known: Collection[str], *, tops: Collection[str] = ROWS) -> set[str]:
     """Sync the files and folders under `table` that are not `known` to be durable; return what is known now."""
-    found = {path for top in tops for path in _entries(str(table / top))}
-    fresh = found.difference(known)
+    paths = {path for top in tops for path in _entries(str(table / top))}
+    fresh = paths.difference(known)
     folders = {path.rpartition("/")[0] for path in fresh}
     for name in sorted(fresh) + sorted(folders - fresh):
         _sync(name)
     if not known:  # the first commit: the table's own name must survive as well
         for path in (table, table.parent, table.parent.parent):
             _sync(path)
-    return found
+    return paths
 
 
 def torn(table: Path) -> bool:

@@ -156,7 +156,7 @@ class Table:
 
     async def legs(
         self,
-        seen: TableView,
+        view: TableView,
         point: np.ndarray | None,
         words: str | None,
         restriction: Filter,
@@ -167,10 +167,10 @@ class Table:
         """The rows nearest to `point` and those that hold `words`, side by side; their keys alone where rows are at hand.
 
         `within`: of this one document."""
-        reader, condition = seen.reader, where(restriction, value_to_sql)
+        reader, condition = view.reader, where(restriction, value_to_sql)
         if within is not None:
             condition = " AND ".join(filter(None, (condition, _is_in("doc_id", [within]))))
-        columns = SHOWN if seen.rows is None else KEY
+        columns = SHOWN if view.rows is None else KEY
         legs: dict[str, Any] = {}
         if point is not None:
             legs["_distance"] = self._nearest(reader, point, pool, NPROBES)
@@ -180,10 +180,10 @@ class Table:
         answers = dict(zip(legs, await asyncio.gather(*asked), strict=True))
         return answers.get("_distance"), answers.get("_score")
 
-    async def near(self, seen: TableView, asked: Sequence[tuple[np.ndarray, Filter]], pool: int) -> list[Any]:
+    async def near(self, view: TableView, asked: Sequence[tuple[np.ndarray, Filter]], pool: int) -> list[Any]:
         """The rows nearest to each of these points, which are points of one query, side by side and without their text."""
         legs = [
-            (self._nearest(seen.reader, point, pool, FEWER), where(restriction, value_to_sql))
+            (self._nearest(view.reader, point, pool, FEWER), where(restriction, value_to_sql))
             for point, restriction in asked
         ]
         return await asyncio.gather(
@@ -270,9 +270,9 @@ class Table:
         """Make the vector index, if there are enough vectors and it is not there, of the wrong kind or in pieces."""
         table = await self._db.open_table(NAME)
         wanted = maintenance_policy.vector_index(await table.count_rows("vector IS NOT NULL"))
-        found = await table.index_stats(VECTOR_INDEX)
+        statistics = await table.index_stats(VECTOR_INDEX)
         if wanted != "none" and (
-            found is None or KINDS[found.index_type] != wanted or (found.num_indices or 0) > SEGMENTS
+            statistics is None or KINDS[statistics.index_type] != wanted or (statistics.num_indices or 0) > SEGMENTS
         ):
             await table.create_index("vector", config=VECTORS[wanted], replace=True)
 
@@ -291,10 +291,10 @@ class Table:
         torn = self.folder is not None and crash_repair.drop_torn(self.folder)
         try:
             table = await self._db.open_table(NAME)
-            found = await table.schema()
+            columns = await table.schema()
         except FAILURES as error:
             raise StoreDamaged("the search index can't be opened: it must be made anew") from error
-        if [(field.name, field.type) for field in found] != [(f.name, f.type) for f in schema(self.dimensions)]:
+        if [(field.name, field.type) for field in columns] != [(f.name, f.type) for f in schema(self.dimensions)]:
             raise StoreDamaged("the search index was made for other columns or another model: it must be made anew")
         local = self.folder is not None  # an object store writes a file whole or not at all
         back = local and not await _readable(table)

@@ -77,14 +77,14 @@ class Rows:
     @classmethod
     def of(cls, rows: Iterable[Row], count: int, dimensions: int) -> Rows:
         """These rows, `count` at most, in any order; of two that are the same passage, one."""
-        memory, found = SharedRowMemory.of(_room(count), dimensions), dict[str, dict[int, int]]()
+        memory, documents = SharedRowMemory.of(_room(count), dimensions), dict[str, dict[int, int]]()
         near = np.zeros(count, np.bool_)
         for at, row in enumerate(rows):
             near[at] = memory.put(at, row)
-            found.setdefault(row.doc_id, {})[row.ord] = at
-        places = {doc_id: tuple(at for _, at in sorted(own.items())) for doc_id, own in found.items()}
+            documents.setdefault(row.doc_id, {})[row.ord] = at
+        places = {doc_id: tuple(at for _, at in sorted(by_ord.items())) for doc_id, by_ord in documents.items()}
         live = np.zeros(count, np.bool_)
-        live[[at for own in places.values() for at in own]] = True
+        live[[at for document_places in places.values() for at in document_places]] = True
         return cls(dimensions, live, near & live, places, memory)
 
     def __len__(self) -> int:
@@ -152,18 +152,18 @@ class Rows:
 
     def passing(self, restriction: Filter) -> NDArray[np.bool_]:
         """Which places hold a row that `restriction` lets pass."""
-        asked, memory, count = wanted(restriction), self._memory, len(self.live)
+        row_filter, memory, count = wanted(restriction), self._memory, len(self.live)
         passing = self.live.copy()
-        for name, value in asked.equal.items():
+        for name, value in row_filter.equal.items():
             number = EQUAL.index(name)
             passing &= memory.codes[number, :count] == memory.values[number].get(value, -1)
-        if asked.tags is not None or asked.any_tags is not None:
+        if row_filter.tags is not None or row_filter.any_tags is not None:
             known = list(memory.tags)  # in one step: a writer may be adding to it
-            passing &= np.array(list(map(asked.tagged, known)), np.bool_)[memory.codes[TAGS, :count]]
-        if asked.since is not None:
-            passing &= memory.created[:count] >= asked.since
-        if asked.until is not None:
-            passing &= memory.created[:count] < asked.until
+            passing &= np.array(list(map(row_filter.tagged, known)), np.bool_)[memory.codes[TAGS, :count]]
+        if row_filter.since is not None:
+            passing &= memory.created[:count] >= row_filter.since
+        if row_filter.until is not None:
+            passing &= memory.created[:count] < row_filter.until
         return passing
 
     def _match(self, at: int, value: float) -> Match:
@@ -182,7 +182,7 @@ class Rows:
             new.update(known)
         memory.tags.update(old.tags)
         moved = (np.cumsum(self.live) - 1).tolist()
-        places = {doc_id: tuple(moved[at] for at in own) for doc_id, own in self.places.items()}
+        places = {doc_id: tuple(moved[at] for at in document_places) for doc_id, document_places in self.places.items()}
         return Rows(self.dimensions, np.ones(count, np.bool_), self.near[kept], places, memory)
 
 

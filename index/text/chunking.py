@@ -82,12 +82,12 @@ def chunks(document: Document, sizes: Sizes, count: Count) -> list[Chunk]:
     if not packs:
         context = short(_context(document, (), first=True))
         return [Chunk(0, "", (), context)] if context else []
-    found = []
+    passages = []
     for ord_, pack in enumerate(packs):
         trail = _trail(pack.pieces)
         context = short(_context(document, trail, first=ord_ == 0))
-        found.append(Chunk(ord_, document.text[pack.start : pack.end], trail, context))
-    return found
+        passages.append(Chunk(ord_, document.text[pack.start : pack.end], trail, context))
+    return passages
 
 
 def _passages(document: Document, sizes: Sizes, count: Count) -> tuple[list[_Pack], dict[str, int]]:
@@ -105,15 +105,15 @@ def _passages(document: Document, sizes: Sizes, count: Count) -> tuple[list[_Pac
 
 def _blocks(document: Document) -> list[_Piece]:
     """The document's blocks; whatever stands outside of them is a paragraph, so that nothing can be lost."""
-    found: list[_Piece] = []
+    pieces: list[_Piece] = []
     at: int = 0
     trail: tuple[str, ...] = ()
     for block in document.blocks:
-        found += _piece(document.text, "paragraph", at, block.start, trail)
-        found += _piece(document.text, block.kind, max(at, block.start), block.end, block.trail)
+        pieces += _piece(document.text, "paragraph", at, block.start, trail)
+        pieces += _piece(document.text, block.kind, max(at, block.start), block.end, block.trail)
         at, trail = max(at, block.end), block.trail
-    found += _piece(document.text, "paragraph", at, len(document.text), trail)
-    return found
+    pieces += _piece(document.text, "paragraph", at, len(document.text), trail)
+    return pieces
 
 
 def _piece(text: str, kind: str, start: int, end: int, trail: tuple[str, ...]) -> Iterator[_Piece]:
@@ -179,7 +179,7 @@ def _split(text: str, piece: _Piece, at: Iterable[int]) -> Iterator[_Piece]:
 
 
 def _ends(pattern: re.Pattern[str], text: str, piece: _Piece) -> list[int]:
-    return [found.end() for found in pattern.finditer(text, piece.start, piece.end)]
+    return [match.end() for match in pattern.finditer(text, piece.start, piece.end)]
 
 
 def _cuts(text: str, start: int, end: int, parts: int) -> list[int]:

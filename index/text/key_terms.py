@@ -33,40 +33,40 @@ class Reader:
 
     def terms(self, name: str, texts: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
         """The keys of what a node's name speaks of, and of what its name and texts do."""
-        text, spoken = self._read((name, *texts))
-        seen = self._seen.setdefault((spoken.language, spoken.japanese), {})
-        own, said = (
-            {token.key for piece in PIECE.findall(one) for token in self._said(piece, spoken, seen)}
-            for one in (name, text)
+        text, language = self._read((name, *texts))
+        seen = self._seen.setdefault((language.language, language.japanese), {})
+        name_keys, text_keys = (
+            {token.key for piece in PIECE.findall(part) for token in self._said(piece, language, seen)}
+            for part in (name, text)
         )
-        return frozenset(own), frozenset(own | said)
+        return frozenset(name_keys), frozenset(name_keys | text_keys)
 
     def phrases(self, texts: Sequence[str]) -> dict[tuple[str, str], str]:
         """Two terms that stand side by side, by their keys, as they are written."""
-        text, spoken = self._read(texts)
-        seen = self._seen.setdefault((spoken.language, spoken.japanese), {})
-        found: dict[tuple[str, str], str] = {}
+        text, language = self._read(texts)
+        seen = self._seen.setdefault((language.language, language.japanese), {})
+        phrases: dict[tuple[str, str], str] = {}
         before: Token | None = None
         end = 0
         for piece in PIECE.finditer(text):
-            said = self._said(piece[0], spoken, seen)
+            terms = self._said(piece[0], language, seen)
             if text[end : piece.start()].strip(" "):
                 before = None  # a sign parts them
-            for token in said:
+            for token in terms:
                 if before and token.thing:
-                    found.setdefault((before.key, token.key), f"{before.text}{token.glue and ' '}{token.text}")
+                    phrases.setdefault((before.key, token.key), f"{before.text}{token.glue and ' '}{token.text}")
                 before = token
-            before, end = before if said else None, piece.end()
-        return found
+            before, end = before if terms else None, piece.end()
+        return phrases
 
-    def _said(self, piece: str, spoken: TextLanguage, seen: dict[str, tuple[Token, ...]]) -> tuple[Token, ...]:
+    def _said(self, piece: str, language: TextLanguage, seen: dict[str, tuple[Token, ...]]) -> tuple[Token, ...]:
         """The terms of a word, or of a run without blanks."""
-        said = seen.get(piece)
-        if said is None:
-            said = seen[piece] = tuple(token for token in tokens(piece, spoken) if token and token.worth >= WORTH)
-            for token in said:
+        terms = seen.get(piece)
+        if terms is None:
+            terms = seen[piece] = tuple(token for token in tokens(piece, language) if token and token.worth >= WORTH)
+            for token in terms:
                 self.shown.setdefault(token.key, Counter())[token.text] += 1
-        return said
+        return terms
 
     def written(self, key: str) -> str:
         """A term as it is shown: in its most frequent form."""
@@ -103,13 +103,13 @@ def label(
     for key, count in counts.items():
         if count >= least:
             rated[(key,)] = (_distinct(count, size, len(spoken[key]), nodes), reader.written(key))
-    together = Counter(pair for found in phrases for pair in found)
+    together = Counter(pair for pairs in phrases for pair in pairs)
     for pair, count in together.items():
         if count >= least and all(counts[key] for key in pair):
             known = min(len(spoken[key]) for key in pair)
-            forms = Counter(found[pair] for found in phrases if pair in found)
+            forms = Counter(pairs[pair] for pairs in phrases if pair in pairs)
             rated[pair] = (1.25 * _distinct(count, size, known, nodes), min(forms, key=lambda f: (-forms[f], f)))
-    tagged = Counter(tag for own in tags for tag in dict.fromkeys(own))
+    tagged = Counter(tag for member_tags in tags for tag in dict.fromkeys(member_tags))
     for tag, count in tagged.items():
         if count >= least and (tag,) not in rated and count > size / 2:
             rated[(tag,)] = (0.9 * _distinct(count, size, count, nodes), tag)

@@ -70,31 +70,31 @@ def prose(document: Document, clean: Callable[[str], str] = str) -> Prose:
             if line := plain(_HEADING.sub("", text)):
                 headings.append(line)
         elif block.kind in SPOKEN:
-            marked += [next(filter(None, found.groups())) for found in _STRONG.finditer(text)]
+            marked += [next(filter(None, match.groups())) for match in _STRONG.finditer(text)]
             sentences += spoken(text)
         else:
             continue
         left -= len(text)
         if left <= 0:
             break
-    return Prose(tuple(headings), tuple(sentences), tuple(plain(one) for one in marked[:100]))
+    return Prose(tuple(headings), tuple(sentences), tuple(plain(phrase) for phrase in marked[:100]))
 
 
 def spoken(text: str) -> list[str]:
     """The sentences of a piece of Markdown; code between fences is none."""
-    return [one for line in _lines(text) for one in split(line)]
+    return [sentence for line in _lines(text) for sentence in split(line)]
 
 
 def plain(text: str) -> str:
     """`text` on one line without Markdown, addresses and characters that nobody sees."""
     text = _UNSEEN.sub("", text)
     text = _EMBED.sub(" ", text)
-    text = _WIKI.sub(lambda found: found[2] or _named(found[1]), text)
+    text = _WIKI.sub(lambda match: match[2] or _named(match[1]), text)
     text = _LINK.sub(r"\1", text)
     text = _ADDRESS.sub(" ", text)
     text = _TAGS.sub(" ", text)
     text = _FOOT.sub("", text)
-    text = _FIELD.sub(lambda found: found[1] or "", text)
+    text = _FIELD.sub(lambda match: match[1] or "", text)
     text = _EMPHASIS.sub("", text)
     text = _HASH.sub("", text)
     text = html.unescape(_ESCAPE.sub(r"\1", text))
@@ -149,15 +149,15 @@ def split(line: str) -> list[str]:
     if all(word.startswith("#") for word in line.split()):
         return []
     line = plain(line)
-    found, start = [], 0
+    sentences, start = [], 0
     for match in SENTENCE.finditer(line):
         end = match.end()
         behind = line[end:].lstrip()
         if match[0][0] == "." and (_ABBREVIATED.search(line, max(start, end - 12), end) or behind[:1].islower()):
             continue
-        found.append(line[start:end])
+        sentences.append(line[start:end])
         start = end
-    return [part.strip() for part in (*found, line[start:]) if any(c.isalnum() for c in part)]
+    return [part.strip() for part in (*sentences, line[start:]) if any(c.isalnum() for c in part)]
 
 
 def cut(line: str, most: int) -> str:
@@ -166,7 +166,7 @@ def cut(line: str, most: int) -> str:
     if len(line) <= most:
         return line
     room = most - len(ELLIPSIS)
-    clauses = [found.start() for found in _CLAUSE.finditer(line, 0, room + 1) if found.start() >= room * 3 // 5]
+    clauses = [match.start() for match in _CLAUSE.finditer(line, 0, room + 1) if match.start() >= room * 3 // 5]
     at = clauses[-1] if clauses else room
     if not clauses:
         white = line.rfind(" ", room // 2, room + 1)

@@ -53,21 +53,21 @@ def stem(word: str) -> str:
 
 def pieces(text: str) -> list[str]:
     """The words of a text, stemmed, in order; of scripts without blanks every two characters."""
-    found = []
+    stems = []
     for word in _WORD.findall(bare(text)):
         if word.isascii() or not _WIDE.search(word):
-            found.append(stem(word))
+            stems.append(stem(word))
             continue
         at = 0
         for wide in _WIDE.finditer(word):
             if wide.start() > at:
-                found.append(stem(word[at : wide.start()]))
+                stems.append(stem(word[at : wide.start()]))
             run = wide[0]
-            found += [run[n : n + 2] for n in range(max(1, len(run) - 1))]
+            stems += [run[n : n + 2] for n in range(max(1, len(run) - 1))]
             at = wide.end()
         if at < len(word):
-            found.append(stem(word[at:]))
-    return found
+            stems.append(stem(word[at:]))
+    return stems
 
 
 def sketch(text: str) -> Sketch:
@@ -103,9 +103,9 @@ def _mixed(values: Runs) -> Runs:
 
 def sharing_runs(sketches: Sequence[Sketch], least: float) -> Pairs:
     """The texts of which one has at least this part of the other's sampled runs."""
-    sizes = np.array([len(one.runs) for one in sketches], np.int64)
+    sizes = np.array([len(sketch.runs) for sketch in sketches], np.int64)
     owners = np.repeat(np.arange(len(sketches), dtype=np.int32), sizes)
-    values = np.concatenate([one.runs for one in sketches]) if sketches else np.empty(0, np.uint64)
+    values = np.concatenate([sketch.runs for sketch in sketches]) if sketches else np.empty(0, np.uint64)
     pairs, counts = _together(values, owners, CROWD, np.ones(CROWD + 1, np.float32))
     if not len(pairs):
         return pairs
@@ -115,8 +115,8 @@ def sharing_runs(sketches: Sequence[Sketch], least: float) -> Pairs:
 
 def sharing_words(sketches: Sequence[Sketch], least: float) -> Pairs:
     """The texts that share rare words; `least`: how many, one that only two texts have counting 1."""
-    owners = np.repeat(np.arange(len(sketches), dtype=np.int32), [len(one.words) for one in sketches])
-    values = np.concatenate([one.words for one in sketches]) if sketches else np.empty(0, np.uint32)
+    owners = np.repeat(np.arange(len(sketches), dtype=np.int32), [len(sketch.words) for sketch in sketches])
+    values = np.concatenate([sketch.words for sketch in sketches]) if sketches else np.empty(0, np.uint32)
     worth = 1 / np.log2(np.maximum(2, np.arange(RARE + 1)))
     pairs, weights = _together(values, owners, RARE, worth.astype(np.float32))
     return np.asarray(pairs[weights >= least])
@@ -134,24 +134,24 @@ class FrequentRuns:
         counts = [_count(self.words, np.uint32(zlib.crc32(piece.encode("utf-8", "replace")))) for piece in pieces(word)]
         return float((KNOWN / max(KNOWN, min(counts, default=0))) ** 0.5)
 
-    def form(self, one: str, other: str) -> bool:
+    def form(self, text: str, other: str) -> bool:
         """Whether most of the runs that two texts share are in several more: a form, of which each says something else."""
-        shared = np.intersect1d(sketch(one).runs, sketch(other).runs)
+        shared = np.intersect1d(sketch(text).runs, sketch(other).runs)
         often = sum(_count(self.runs, run) >= FORM for run in shared)
         return bool(len(shared)) and often >= len(shared) / 2
 
 
 def common(sketches: Sequence[Sketch]) -> FrequentRuns:
     """Counts what texts have in common."""
-    words = np.concatenate([np.empty(0, np.uint32), *(one.words for one in sketches)])
-    runs = np.concatenate([np.empty(0, np.uint64), *(one.runs for one in sketches)])
+    words = np.concatenate([np.empty(0, np.uint32), *(sketch.words for sketch in sketches)])
+    runs = np.concatenate([np.empty(0, np.uint64), *(sketch.runs for sketch in sketches)])
     return FrequentRuns(_often(words, KNOWN), _often(runs, FORM))
 
 
 def _often(values: AnyArray, least: int) -> tuple[AnyArray, NDArray[np.int64]]:
     """The values that occur so often, in order, and how often: nearly all are rare, and would fill the memory."""
-    found, counts = np.unique(values, return_counts=True)
-    return found[counts >= least], counts[counts >= least]
+    distinct, counts = np.unique(values, return_counts=True)
+    return distinct[counts >= least], counts[counts >= least]
 
 
 def _count(counted: tuple[Words | Runs, NDArray[np.int64]], value: np.uint32 | np.uint64) -> int:
@@ -163,15 +163,15 @@ def _count(counted: tuple[Words | Runs, NDArray[np.int64]], value: np.uint32 | n
 
 def overlap(sketches: Sequence[Sketch], pairs: Pairs) -> NDArray[np.float32]:
     """Which part of the words of the one with fewer the other has too, by pair."""
-    sizes = np.array([len(one.words) for one in sketches], np.int64)
-    found = np.zeros(len(pairs), np.float32)
+    sizes = np.array([len(sketch.words) for sketch in sketches], np.int64)
+    shares = np.zeros(len(pairs), np.float32)
     for n, (a, b) in enumerate(pairs.tolist()):
-        one, other = (a, b) if sizes[a] <= sizes[b] else (b, a)
-        if sizes[one]:
-            words, others = sketches[one].words, sketches[other].words
+        smaller, larger = (a, b) if sizes[a] <= sizes[b] else (b, a)
+        if sizes[smaller]:
+            words, others = sketches[smaller].words, sketches[larger].words
             at = np.minimum(np.searchsorted(others, words), len(others) - 1)
-            found[n] = np.count_nonzero(others[at] == words) / sizes[one]
-    return found
+            shares[n] = np.count_nonzero(others[at] == words) / sizes[smaller]
+    return shares
 
 
 def ranked(pairs: Pairs, share: NDArray[np.float32], least: float) -> Pairs:
@@ -210,6 +210,6 @@ def _together(
         left -= len(keys[-1])
     if not keys:
         return np.empty((0, 2), np.int64), np.empty(0, np.float32)
-    found, at = np.unique(np.concatenate(keys), return_inverse=True)
+    codes, at = np.unique(np.concatenate(keys), return_inverse=True)
     totals = np.bincount(at, np.concatenate(weights)).astype(np.float32)
-    return np.stack([found >> 32, found & 0xFFFFFFFF], axis=1), totals
+    return np.stack([codes >> 32, codes & 0xFFFFFFFF], axis=1), totals

@@ -75,20 +75,20 @@ def enrichment(
 
     `vocabulary`: the workspace's tags with their use; `places`: how common English words are; `clean` takes out of the
     text what must not be told."""
-    said = prose(document, clean)
+    content = prose(document, clean)
     title = "" if _UNNAMED.fullmatch(document.title) else plain(clean(document.title))
     titled = title and not any(
-        bool(title) and line.startswith(title.rstrip("… ")) for line in (*said.headings, *said.sentences[:1])
+        bool(title) and line.startswith(title.rstrip("… ")) for line in (*content.headings, *content.sentences[:1])
     )
-    headings = ((title, *said.headings) if titled else said.headings)[:12]
-    spoken = text_language(" ".join((*headings, *said.sentences)), places)
-    parted = [list(tokens(sentence, spoken)) for sentence in said.sentences]
-    headed = [list(tokens(heading, spoken)) for heading in headings]
-    marked = [list(tokens(words, spoken)) for words in said.marked]
+    headings = ((title, *content.headings) if titled else content.headings)[:12]
+    language = text_language(" ".join((*headings, *content.sentences)), places)
+    parted = [list(tokens(sentence, language)) for sentence in content.sentences]
+    headed = [list(tokens(heading, language)) for heading in headings]
+    marked = [list(tokens(words, language)) for words in content.marked]
     terms = _terms(headed, parted, marked)
     return Enrichment(
-        summary_of(said, parted, terms, headings),
-        tuple(_tags(terms, vocabulary, spoken, vectors)),
+        summary_of(content, parted, terms, headings),
+        tuple(_tags(terms, vocabulary, language, vectors)),
     )
 
 
@@ -115,12 +115,20 @@ def _terms(
     place = 0
     for group, weight in ((headed, HEADING), (parted, 1.0), (marked, MARKED)):
         for n, line in enumerate(group):
-            own = weight * (LEAD if group is parted and n == 0 else 1.0) / (1 + n * 0.3 if group is headed else 1)
+            line_weight = (
+                weight * (LEAD if group is parted and n == 0 else 1.0) / (1 + n * 0.3 if group is headed else 1)
+            )
             for run in _runs(line):
                 for phrase in _phrases(run):
                     titled = group is headed and n == 0
                     _count(
-                        terms, phrase, own, place, titled=titled, headed=group is headed, alone=len(phrase) == len(run)
+                        terms,
+                        phrase,
+                        line_weight,
+                        place,
+                        titled=titled,
+                        headed=group is headed,
+                        alone=len(phrase) == len(run),
                     )
                 place += len(run)
     single = {term.words[0]: term for term in terms.values() if len(term.words) == 1}
@@ -151,7 +159,7 @@ def _phrases(run: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
         yield (token,)
         for end in range(start + 2, min(len(run), start + PHRASE) + 1):
             phrase = tuple(run[start:end])
-            if phrase[-1].worth and phrase[-1].thing and sum(bool(one.worth) for one in phrase) <= 3:
+            if phrase[-1].worth and phrase[-1].thing and sum(bool(word.worth) for word in phrase) <= 3:
                 yield phrase
 
 
@@ -165,9 +173,9 @@ def _count(
     headed: bool,
     alone: bool,
 ) -> None:
-    text = phrase[0].text + "".join(one.glue + one.text for one in phrase[1:])
+    text = phrase[0].text + "".join(token.glue + token.text for token in phrase[1:])
     tag = tag_of(text)
-    words = tuple(one.key for one in phrase if one.worth)
+    words = tuple(token.key for token in phrase if token.worth)
     key = key_of(tag)
     if not tag or not key:
         return
@@ -176,11 +184,11 @@ def _count(
     term.count += 1
     term.headed |= headed
     term.titled |= titled
-    term.compound = (len(phrase) == 2 and not phrase[1].glue and all(one.thing for one in phrase)) or any(
-        one.join for one in phrase
+    term.compound = (len(phrase) == 2 and not phrase[1].glue and all(token.thing for token in phrase)) or any(
+        token.join for token in phrase
     )
     term.runs += alone
-    term.worth = max(term.worth, sum(one.worth for one in phrase) / len(words))
+    term.worth = max(term.worth, sum(token.worth for token in phrase) / len(words))
     term.forms[tag] = term.forms.get(tag, 0) + 1
 
 
@@ -206,7 +214,7 @@ def _score(term: _Term, single: Mapping[str, _Term], places: int) -> float:
 
 
 def _tags(
-    terms: Mapping[str, _Term], vocabulary: Mapping[str, int], spoken: TextLanguage, vectors: Vectors | None
+    terms: Mapping[str, _Term], vocabulary: Mapping[str, int], language: TextLanguage, vectors: Vectors | None
 ) -> list[str]:
     known = {key_of(tag): tag for tag in sorted(vocabulary, key=lambda tag: (vocabulary[tag], tag))}
     scored = {key: term.score * (KNOWN if key in known else 1.0) for key, term in terms.items()}
@@ -220,12 +228,12 @@ def _tags(
         new = bool(known) and key not in known
         if not worth or (len(chosen) >= FEWEST and worth < FLOOR * scored[chosen[0]]):
             break
-        if new and sum(one in known for one in chosen) >= FEWEST:
+        if new and sum(chosen_key in known for chosen_key in chosen) >= FEWEST:
             continue  # what is in use says enough
         chosen.append(key)
         taken.append(terms[key].words)
     return settled(
-        [known.get(key, terms[key].tag) for key in chosen], vocabulary, language=spoken.language, vectors=vectors
+        [known.get(key, terms[key].tag) for key in chosen], vocabulary, language=language.language, vectors=vectors
     )
 
 
@@ -251,18 +259,18 @@ def _novel(words: tuple[str, ...], taken: Sequence[tuple[str, ...]]) -> float:
 
 
 def summary_of(
-    said: Prose, parted: Sequence[Sequence[Token | None]], terms: Mapping[str, _Term], headings: Sequence[str]
+    content: Prose, parted: Sequence[Sequence[Token | None]], terms: Mapping[str, _Term], headings: Sequence[str]
 ) -> str | None:
     """The sentence that holds most of what the note is about; its beginning when it is long, a heading when there is none."""
-    if not said.sentences:
+    if not content.sentences:
         return cut(headings[0], SUMMARY) or None if headings else None
     worth = {term.words[0]: term.score for term in terms.values() if len(term.words) == 1}
     rated = [
         _rated(sentence, words, n, worth)
-        for n, (sentence, words) in enumerate(zip(said.sentences, parted, strict=True))
+        for n, (sentence, words) in enumerate(zip(content.sentences, parted, strict=True))
     ]
     best = max(range(len(rated)), key=lambda n: (rated[n], -n))
-    return cut(said.sentences[best], SUMMARY) or None
+    return cut(content.sentences[best], SUMMARY) or None
 
 
 def _rated(sentence: str, words: Sequence[Token | None], n: int, worth: Mapping[str, float]) -> float:

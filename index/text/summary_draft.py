@@ -32,56 +32,58 @@ def draft(
     """What a node is, in the words of its observations; None if they say nothing.
 
     `contents`: the observations in order; `places`: how common English words are; `clean` takes out what must not be told."""
-    said = _said(contents, clean)
-    if not said:
+    sentences = _said(contents, clean)
+    if not sentences:
         return None
-    language = text_language("\n".join(said), places)
-    parted = [[token for token in tokens(sentence, language) if token and token.worth] for sentence in said]
-    own = {token.key for token in tokens(name, language) if token}
+    language = text_language("\n".join(sentences), places)
+    parted = [[token for token in tokens(sentence, language) if token and token.worth] for sentence in sentences]
+    name_keys = {token.key for token in tokens(name, language) if token}
     counts = Counter(key for words in parted for key in {token.key for token in words})
     chosen: list[int] = []
-    told: set[str] = set()
+    covered: set[str] = set()
     left, best = LONGEST, 0.0
-    while len(chosen) < len(said):
-        rest = [n for n in range(len(said)) if n not in chosen]
-        rated = {n: _rated(said[n], parted[n], counts, own, told) * _lead(n) for n in rest}
+    while len(chosen) < len(sentences):
+        rest = [n for n in range(len(sentences)) if n not in chosen]
+        rated = {n: _rated(sentences[n], parted[n], counts, name_keys, covered) * _lead(n) for n in rest}
         n = max(rest, key=lambda n: (rated[n], -n))
         best = best or rated[n]
-        if chosen and (rated[n] < LEAST * best or left - len(_ended(said[n])) < 0):
-            fitting = [n for n in rest if rated[n] >= LEAST * best and len(_ended(said[n])) <= left]
+        if chosen and (rated[n] < LEAST * best or left - len(_ended(sentences[n])) < 0):
+            fitting = [n for n in rest if rated[n] >= LEAST * best and len(_ended(sentences[n])) <= left]
             if not fitting:
                 break
             n = max(fitting, key=lambda n: (rated[n], -n))
         chosen.append(n)
-        told |= {token.key for token in parted[n]}
-        left -= len(_ended(said[n])) + 1
+        covered |= {token.key for token in parted[n]}
+        left -= len(_ended(sentences[n])) + 1
         if left < SHORT:
             break
-    return cut(_joined([said[n] for n in sorted(chosen)]), LONGEST) or None
+    return cut(_joined([sentences[n] for n in sorted(chosen)]), LONGEST) or None
 
 
 def _said(contents: Sequence[str], clean: Callable[[str], str]) -> list[str]:
     """The sentences, each once, in order."""
-    said: dict[str, None] = {}
+    sentences: dict[str, None] = {}
     left = READ
     for content in contents:
-        if left <= 0 or len(said) >= SENTENCES:
+        if left <= 0 or len(sentences) >= SENTENCES:
             break
         text = clean(_BOX.sub("", content[:left], count=1))
         left -= len(text)
-        said.update(dict.fromkeys(sentence for sentence in spoken(text) if not sentence.startswith("|")))
-    return list(said)[:SENTENCES]
+        sentences.update(dict.fromkeys(sentence for sentence in spoken(text) if not sentence.startswith("|")))
+    return list(sentences)[:SENTENCES]
 
 
-def _rated(sentence: str, words: Sequence[Token], counts: Counter[str], own: set[str], told: set[str]) -> float:
+def _rated(
+    sentence: str, words: Sequence[Token], counts: Counter[str], name_keys: set[str], covered: set[str]
+) -> float:
     """How much a sentence says of the node that is not told yet."""
     weights = {
-        token.key: token.worth * (1 + math.log(counts[token.key])) * (OLD if token.key in told else 1.0)
+        token.key: token.worth * (1 + math.log(counts[token.key])) * (OLD if token.key in covered else 1.0)
         for token in words
-        if token.key not in own
+        if token.key not in name_keys
     }
     rating = sum(weights.values()) / math.pow(len(weights) + 3, 0.75)
-    rating *= 1.15 if own & {token.key for token in words} else 1.0
+    rating *= 1.15 if name_keys & {token.key for token in words} else 1.0
     rating *= 0.75 if _DATED.search(sentence) else 1.0  # what happened once
     rating *= 0.6 if sentence.endswith(("?", "？")) else 0.5 if sentence.endswith((":", "：")) else 1.0
     return rating * (0.85 if len(sentence) > LONGEST * 2 // 3 else 1.0)

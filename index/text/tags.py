@@ -88,18 +88,18 @@ def bare(word: str) -> str:
     return unicodedata.normalize("NFC", "".join(kept))
 
 
-def same(one: str, other: str, language: str = "en") -> bool:
+def same(tag: str, other: str, language: str = "en") -> bool:
     """Whether two tags are certainly one, by their letters."""
-    a, b = words_of(one), words_of(other)
+    a, b = words_of(tag), words_of(other)
     if "".join(a) == "".join(b) or (len(a) > 1 and sorted(a) == sorted(b)):
         return True
     if len(a) == len(b) and all(_inflected(x, y, language) for x, y in zip(a, b, strict=True)):
         return True
-    return _initials(one, other) or _initials(other, one) or _numeronym(one, other) or _numeronym(other, one)
+    return _initials(tag, other) or _initials(other, tag) or _numeronym(tag, other) or _numeronym(other, tag)
 
 
-def _inflected(one: str, other: str, language: str) -> bool:
-    short, long = sorted((one, other), key=len)
+def _inflected(word: str, other: str, language: str) -> bool:
+    short, long = sorted((word, other), key=len)
     if short == long:
         return True
     if language == "de":  # Umlaut: Garten, Gärten are one already, as accents don't count
@@ -115,17 +115,17 @@ def _initials(short: str, long: str) -> bool:
 
 def _numeronym(short: str, long: str) -> bool:
     """`k8s` is kubernetes: the first and last letter, and how many are between."""
-    found = re.fullmatch(r"([^\W\d_])(\d{1,2})([^\W\d_])", short)
-    return bool(found and len(long) == int(found[2]) + 2 and long[0] == found[1] and long[-1] == found[3])
+    match = re.fullmatch(r"([^\W\d_])(\d{1,2})([^\W\d_])", short)
+    return bool(match and len(long) == int(match[2]) + 2 and long[0] == match[1] and long[-1] == match[3])
 
 
-def related(one: str, other: str) -> bool:
+def related(tag: str, other: str) -> bool:
     """Whether two tags may be variants, so that their meaning is worth comparing: they share a word, or a beginning.
 
     Numbers must be the same: python-2 and python-3 are near in meaning and not one."""
-    if re.findall(r"\d+", one) != re.findall(r"\d+", other):
+    if re.findall(r"\d+", tag) != re.findall(r"\d+", other):
         return False
-    a, b = words_of(one), words_of(other)
+    a, b = words_of(tag), words_of(other)
     if abs(len(a) - len(b)) > 1:
         return False
     left, right = [w for w in a if w not in b], [w for w in b if w not in a]
@@ -161,12 +161,12 @@ def settled(
             for tag, near in asked.items():
                 score, best = max((_dot(at[tag], at[known]), known) for known in near)
                 chosen[tag] = best if score >= NEAR else ""
-    found: dict[str, str] = {}
+    spellings: dict[str, str] = {}
     for tag in wanted:
         spelt = chosen[tag] or tag
-        found.setdefault(key_of(spelt), spelt)
-    return list(found.values())
+        spellings.setdefault(key_of(spelt), spelt)
+    return list(spellings.values())
 
 
-def _dot(one: Sequence[float], other: Sequence[float]) -> float:
-    return float(sum(x * y for x, y in zip(one, other, strict=True)))
+def _dot(left: Sequence[float], right: Sequence[float]) -> float:
+    return float(sum(x * y for x, y in zip(left, right, strict=True)))

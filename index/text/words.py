@@ -62,8 +62,8 @@ class TextLanguage:
 def text_language(text: str, places: Mapping[str, int]) -> TextLanguage:
     """The language whose function words are most frequent in `text`; English when there are none."""
     hits = dict.fromkeys(stopwords.LANGUAGES, 0)
-    for found in _WORD.finditer(text[:6_000]):
-        for name in _votes().get(found[0].lower(), ()):
+    for match in _WORD.finditer(text[:6_000]):
+        for name in _votes().get(match[0].lower(), ()):
             hits[name] += 1
     best = max(hits, key=lambda name: (hits[name], name == "en"))
     wide = len(_WIDE.findall(text[:6_000]))
@@ -77,8 +77,8 @@ def _votes() -> dict[str, tuple[str, ...]]:
         **stopwords.LANGUAGES,
         "en": {word for word in stopwords.ENGLISH if len(word) > 3 or word in stopwords.SURE_ENGLISH},
     }
-    words = {word for own in known.values() for word in own}
-    return {word: tuple(name for name, own in known.items() if word in own) for word in words}
+    words = {word for function_words in known.values() for word in function_words}
+    return {word: tuple(name for name, function_words in known.items() if word in function_words) for word in words}
 
 
 def tokens(text: str, language: TextLanguage) -> Iterator[Token | None]:
@@ -225,10 +225,12 @@ def _japanese(text: str, *, counted: bool) -> Iterator[Token | None]:
         word = max(word[len(head) :].split("的"), key=len).strip("々")
         if (len(word) > 3 and word[-1] in "後前中時等第又") or (len(word) == 3 and word[:2] in stopwords.JAPANESE):
             word = word[:-1]
-        said = not (len(word) < 2 or word in stopwords.JAPANESE or _COUNT.fullmatch(word) or word.strip("ー") == "")
-        key = key_of(word) if said else word
+        meaningful = not (
+            len(word) < 2 or word in stopwords.JAPANESE or _COUNT.fullmatch(word) or word.strip("ー") == ""
+        )
+        key = key_of(word) if meaningful else word
         size = {2: 0.75, 3: 0.95}.get(len(word), 1.1) if len(word) <= 12 else 0.4
-        yield Token(bare(word), key, size if said else 0.0, glue="")
+        yield Token(bare(word), key, size if meaningful else 0.0, glue="")
 
 
 def _chinese(text: str) -> Iterator[Token | None]:

@@ -82,26 +82,28 @@ class Consolidation:
         with self._lock, authored(AUTHOR):
             carried = {} if dry else self.tick(stopping)
             names = [workspace] if workspace else list(self._workspaces())
-            found = self._scanned(names, progress)
-            offered = [list(offers(one, *self._asked(one))) for one in found]
-            every = [one.proposal for group in offered for one in group]
+            all_findings = self._scanned(names, progress)
+            offered = [list(offers(findings, *self._asked(findings))) for findings in all_findings]
+            every = [offer.proposal for group in offered for offer in group]
             keys = self._proposals.waiting(every) if dry else self._proposals.offer(every)
             if not dry:
-                self._withdraw(found, keys)
-            sheets = [self._sheet(one, group, set(keys)) for one, group in zip(found, offered, strict=True)]
-            told: dict[str, Any] = {
-                "workspaces": [_counted(one) for one in found],
+                self._withdraw(all_findings, keys)
+            reports = [
+                self._sheet(findings, group, set(keys)) for findings, group in zip(all_findings, offered, strict=True)
+            ]
+            answer: dict[str, Any] = {
+                "workspaces": [_counted(findings) for findings in all_findings],
                 "proposals": len(keys),
                 "new": len(set(keys) - self._standing() if again and not dry else self._proposals.unplaced(keys)),
                 "report": None,
-                "carried": [{"done": one.done, "said": one.said} for one in carried.values()],
+                "carried": [{"done": outcome.done, "said": outcome.said} for outcome in carried.values()],
             }
             if dry:
-                return told | {"text": report(_day(), sheets, waiting=self._waiting())}
-            if told["new"]:
-                told["report"] = self._written(sheets, keys)
+                return answer | {"text": report(_day(), reports, waiting=self._waiting())}
+            if answer["new"]:
+                answer["report"] = self._written(reports, keys)
             self._remember(self._facts() | {"at": time.time_ns() // 1_000_000})
-            return told
+            return answer
 
     def _scanned(self, names: Sequence[str], progress: Progress) -> list[Findings[Any]]:
         findings: list[Findings[Any]] = []
@@ -159,7 +161,7 @@ class Consolidation:
     def _changed(self, quiet_s: float) -> dict[str, tuple[bytes, object]]:
         """The reports that are not as they were when they were last read, and have been quiet so long; with their bytes."""
         vault = self._snapshot.vault
-        found: dict[str, tuple[bytes, object]] = {}
+        changed: dict[str, tuple[bytes, object]] = {}
         listed = vault.listing(self.folder).files
         self._seen = {path: stat for path, stat in self._seen.items() if path in listed}
         for path, stat in listed.items():
@@ -167,17 +169,17 @@ class Consolidation:
             if self._seen.get(path) == stat or 0 <= age_s < quiet_s:
                 continue
             with suppress(MemexError):  # gone, or being written: at the next look
-                found[path] = vault.read(path)
-                self._seen[path] = found[path][1]
-        return found
+                changed[path] = vault.read(path)
+                self._seen[path] = changed[path][1]
+        return changed
 
     def _standing(self) -> set[str]:
         """The proposals that a report asks just now."""
-        found: set[str] = set()
+        keys: set[str] = set()
         for path in self._snapshot.vault.listing(self.folder).files:
             with suppress(MemexError):  # gone, or being written
-                found |= {box.key for box in boxes(decode(self._snapshot.vault.read(path)[0]))}
-        return found
+                keys |= {box.key for box in boxes(decode(self._snapshot.vault.read(path)[0]))}
+        return keys
 
     def _settle(self, reports: Mapping[str, tuple[bytes, object]]) -> None:
         """Write into the reports what became of their proposals."""
@@ -193,8 +195,8 @@ class Consolidation:
 
     # The report
 
-    def _asked(self, found: Findings[Any]) -> tuple[Callable[[str], Vertex | None], Callable[[str], str | None]]:
-        index, name = self._snapshot.captures.index, found.workspace
+    def _asked(self, findings: Findings[Any]) -> tuple[Callable[[str], Vertex | None], Callable[[str], str | None]]:
+        index, name = self._snapshot.captures.index, findings.workspace
 
         def path(id: str) -> str | None:
             record = index.record(id, name)
@@ -202,16 +204,16 @@ class Consolidation:
 
         return lambda node: self._vertex(name, node), path
 
-    def _withdraw(self, found: Sequence[Findings[Any]], keys: Iterable[str]) -> None:
+    def _withdraw(self, all_findings: Sequence[Findings[Any]], keys: Iterable[str]) -> None:
         """What was looked for and is not there any more need not be answered."""
-        looked = {(one.workspace, kind) for one in found for kind in KINDS if whole(one, kind)}
+        looked = {(findings.workspace, kind) for findings in all_findings for kind in KINDS if whole(findings, kind)}
         open_ = self._proposals.open()
         kept = {key for key, (kind, about) in open_.items() if (about.get("workspace"), kind) not in looked}
         self._proposals.withdraw(KINDS, kept | set(keys))
 
-    def _sheet(self, found: Findings[Any], offered: Sequence[ShownProposal], keys: set[str]) -> WorkspaceReport:
-        shown = [self._whole(one.entry) for one in offered if one.proposal.key in keys]
-        return sheet(found, shown, *self._asked(found))
+    def _sheet(self, findings: Findings[Any], offered: Sequence[ShownProposal], keys: set[str]) -> WorkspaceReport:
+        shown = [self._whole(offer.entry) for offer in offered if offer.proposal.key in keys]
+        return sheet(findings, shown, *self._asked(findings))
 
     def _whole(self, entry: ReportEntry) -> ReportEntry:
         """The entry with the text that a note would be given."""
@@ -222,30 +224,30 @@ class Consolidation:
             return replace(entry, adds=added(kept, other))
         return entry
 
-    def _written(self, sheets: Sequence[WorkspaceReport], keys: Sequence[str]) -> str:
+    def _written(self, reports: Sequence[WorkspaceReport], keys: Sequence[str]) -> str:
         """Write the report, in place of that of the day if nobody has touched it; its path."""
-        vault, day, drawn = self._snapshot.vault, _day(), board(sheets)
+        vault, day, drawn = self._snapshot.vault, _day(), board(reports)
         known: dict[str, list[str]] = self._facts().get("files", {})
         for number in range(1, 1_000):
             more = f" {number}" if number > 1 else ""
             path, canvas = f"{self.folder}/{day} Consolidation{more}.md", f"{self.folder}/{day} Clusters{more}.canvas"
-            held = {one: self._held(one) for one in (path, canvas)}
-            if all(raw is None or sha256(raw) in known.get(one, ()) for one, raw in held.items()):
+            held = {file: self._held(file) for file in (path, canvas)}
+            if all(raw is None or sha256(raw) in known.get(file, ()) for file, raw in held.items()):
                 break
         table = f"{self._snapshot.inbox}/{TABLE}"
         text = report(
             day,
-            sheets,
+            reports,
             canvas=canvas if drawn else "",
             table=table if vault.stat(table) else "",
             waiting=self._waiting(),
         )
         wanted = {canvas: drawn.encode("utf-8", "replace") if drawn else None, path: text.encode("utf-8", "replace")}
         # Before they are written: whoever finds them after a crash knows whose they are.
-        files = {one: [sha256(raw) for raw in (held[one], new) if raw is not None] for one, new in wanted.items()}
+        files = {file: [sha256(raw) for raw in (held[file], new) if raw is not None] for file, new in wanted.items()}
         self._remember(self._facts() | {"files": files, "report": path})
-        for one, raw in wanted.items():
-            self._put(one, held[one], raw)
+        for file, raw in wanted.items():
+            self._put(file, held[file], raw)
         self._proposals.placed(keys, path)
         self._snapshot.sync.hint([path])
         return path
@@ -275,14 +277,14 @@ class Consolidation:
         named_values.write(self._ledger, {FACT: json.dumps(facts)})
 
 
-def _counted(found: Findings[Any]) -> dict[str, Any]:
-    graph = {key: found.graph.of[key] for key in ("stale_summaries", "orphaned_nodes")}
+def _counted(findings: Findings[Any]) -> dict[str, Any]:
+    graph = {key: findings.graph.of[key] for key in ("stale_summaries", "orphaned_nodes")}
     return {
-        "workspace": found.workspace,
-        "documents": found.documents,
-        **found.of,
+        "workspace": findings.workspace,
+        "documents": findings.documents,
+        **findings.of,
         **graph,
-        "degraded": list(found.degraded),
+        "degraded": list(findings.degraded),
     }
 
 

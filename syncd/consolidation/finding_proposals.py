@@ -41,65 +41,67 @@ class ShownProposal:
 
 
 def offers(
-    found: Findings[Any], vertex: Callable[[str], Vertex | None], path: Callable[[str], str | None]
+    findings: Findings[Any], vertex: Callable[[str], Vertex | None], path: Callable[[str], str | None]
 ) -> Iterator[ShownProposal]:
     """All that can be proposed, in the order in which it is shown. `vertex` by name, `path` of a document by id."""
-    for one in found.proposals:
-        wanted = OBJECTS.get(one.kind)
-        if wanted is None or all(id in found.named and found.named[id].type in wanted for id in one.ids):
-            paths = {id: where for id in one.ids if (where := path(id))}
-            if len(paths) == len(one.ids):
-                yield _offer(one, paths)
-    for stale in found.graph.stale:
+    for finding in findings.proposals:
+        wanted = OBJECTS.get(finding.kind)
+        if wanted is None or all(id in findings.named and findings.named[id].type in wanted for id in finding.ids):
+            paths = {id: where for id in finding.ids if (where := path(id))}
+            if len(paths) == len(finding.ids):
+                yield _offer(finding, paths)
+    for stale in findings.graph.stale:
         node = vertex(stale.name)
         if node is not None and stale.draft:
-            yield _summary(found.workspace, node, stale.draft)
+            yield _summary(findings.workspace, node, stale.draft)
 
 
 def sheet(
-    found: Findings[Any],
+    findings: Findings[Any],
     shown: Sequence[ReportEntry],
     vertex: Callable[[str], Vertex | None],
     path: Callable[[str], str | None],
 ) -> WorkspaceReport:
     """What the report says of a workspace, with these proposals."""
-    clusters = [(one.label or "alike", tuple(filter(None, map(path, one.ids)))) for one in found.clusters]
+    clusters = [(group.label or "alike", tuple(filter(None, map(path, group.ids)))) for group in findings.clusters]
     nodes = [
-        (one.label or "alike", tuple(node.path for name in one.names if (node := vertex(name))))
-        for one in found.graph.clusters
+        (cluster.label or "alike", tuple(node.path for name in cluster.names if (node := vertex(name))))
+        for cluster in findings.graph.clusters
     ]
     return WorkspaceReport(
-        workspace=found.workspace,
+        workspace=findings.workspace,
         entries=tuple(shown),
         clusters=tuple((label, paths) for label, paths in (*clusters, *nodes) if paths),
-        orphans=tuple(one.path for one in found.graph.orphans),
-        more={kind: left for kind in LISTS if (left := _left(found, kind)) > 0},
-        degraded=found.degraded,
+        orphans=tuple(orphan.path for orphan in findings.graph.orphans),
+        more={kind: left for kind in LISTS if (left := _left(findings, kind)) > 0},
+        degraded=findings.degraded,
     )
 
 
-def whole(found: Findings[Any], kind: str) -> bool:
+def whole(findings: Findings[Any], kind: str) -> bool:
     """Whether all that there is of a kind was found, so that what was not is no longer so."""
-    if found.degraded:
+    if findings.degraded:
         return False
     if kind == "summary":
-        return found.graph.of["stale_summaries"] <= len(found.graph.stale)
-    return _left(found, kind) <= 0
+        return findings.graph.of["stale_summaries"] <= len(findings.graph.stale)
+    return _left(findings, kind) <= 0
 
 
-def _left(found: Findings[Any], kind: str) -> int:
+def _left(findings: Findings[Any], kind: str) -> int:
     """How many there are that are not shown yet."""
-    return sum(found.of.get(name, 0) - len(getattr(found, name)) for name in LISTS[kind])
+    return sum(findings.of.get(name, 0) - len(getattr(findings, name)) for name in LISTS[kind])
 
 
-def _offer(one: Finding, paths: Mapping[str, str]) -> ShownProposal:
-    would = one.would or ((RELATED,) if one.kind == "relate" else ())
-    hashes = one.hashes if one.kind in OBJECTS else ()
-    about = {"workspace": one.workspace, "ids": list(one.ids), "would": list(would), "hashes": list(hashes)}
-    proposal = Proposal(one.kind, (one.key,), about)
-    quotes = tuple((paths[quote.id], quote.text) for quote in one.quotes if quote.id in paths)
-    where = tuple(paths[id] for id in one.ids)
-    return ShownProposal(proposal, ReportEntry(proposal.key, one.kind, one.workspace, where, would, one.reason, quotes))
+def _offer(finding: Finding, paths: Mapping[str, str]) -> ShownProposal:
+    would = finding.would or ((RELATED,) if finding.kind == "relate" else ())
+    hashes = finding.hashes if finding.kind in OBJECTS else ()
+    about = {"workspace": finding.workspace, "ids": list(finding.ids), "would": list(would), "hashes": list(hashes)}
+    proposal = Proposal(finding.kind, (finding.key,), about)
+    quotes = tuple((paths[quote.id], quote.text) for quote in finding.quotes if quote.id in paths)
+    where = tuple(paths[id] for id in finding.ids)
+    return ShownProposal(
+        proposal, ReportEntry(proposal.key, finding.kind, finding.workspace, where, would, finding.reason, quotes)
+    )
 
 
 def _summary(workspace: str, node: Vertex, draft: str) -> ShownProposal:

@@ -24,11 +24,11 @@ def added(kept: str, other: str) -> str:
     """The blocks of `other`'s body that `kept`'s body does not hold; of prose its words count, of code every sign."""
     mine = outline(split(kept)[1])
     signs, words = _said(True, mine.text), f" {_said(False, mine.text)} "
-    found = outline(split(other)[1])
+    theirs = outline(split(other)[1])
     new: list[str] = []
     heading = ""
-    for block in found.blocks:
-        text = found.text[block.start : block.end]
+    for block in theirs.blocks:
+        text = theirs.text[block.start : block.end]
         there = _said(True, text) in signs if block.kind in _EXACT else f" {_said(False, text)} " in words
         if block.kind == "heading":
             heading = "" if there else text  # it comes along with what is new below it
@@ -66,7 +66,7 @@ def merged(kept: str, other: str, documents: tuple[Document, Document]) -> str:
     if kept == before and not text:
         return before
     stamps: dict[str, PropertyValue] = {"version": max(a.version, b.version) + 1}
-    last = max(one.created_at if one.updated_at is None else one.updated_at for one in documents)
+    last = max(document.created_at if document.updated_at is None else document.updated_at for document in documents)
     if a.updated_at is None or a.updated_at < last:
         stamps["updated_at"] = iso(last)
     return rewritten(edit(kept, stamps), body)
@@ -85,10 +85,10 @@ def _said(exact: bool, text: str) -> str:
 def _lacking(name: str, mine: Any, theirs: Any) -> list[Any]:
     """The items of a list property that only the other note has."""
     if name == "tags":
-        own = {fold(tag) for tag in texts(mine)}
-        return [tag for tag in texts(theirs) if fold(tag) not in own and not names_one(tag)]
+        known = {fold(tag) for tag in texts(mine)}
+        return [tag for tag in texts(theirs) if fold(tag) not in known and not names_one(tag)]
     held = mine if isinstance(mine, list) else []
-    return [one for one in theirs if one not in held] if isinstance(theirs, list) else []
+    return [item for item in theirs if item not in held] if isinstance(theirs, list) else []
 
 
 def _with(text: str, name: str, more: list[Any]) -> str:

@@ -52,8 +52,8 @@ def merge(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:
     text = edited(kept, merged, decode(kept.raw), decode(copy.raw), (kept.document, copy.document))
     aside = edited(copy, superseded, decode(copy.raw), _link(snapshot, kept.path, copy.path))
     steps, place = _archived(snapshot, copy, {kept.path: text, copy.path: aside}, {kept.path: kept.raw})
-    said = f"{kept.name} stays, the other is at {place}"
-    return Plan(steps, said, f"Merge {copy.name} into {kept.name}", proposed["ids"])
+    message = f"{kept.name} stays, the other is at {place}"
+    return Plan(steps, message, f"Merge {copy.name} into {kept.name}", proposed["ids"])
 
 
 def archive(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:

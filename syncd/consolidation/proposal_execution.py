@@ -153,9 +153,9 @@ class ProposalExecution:
                     return str(json.loads(entry.about)["said"])
             plan = kind.plan(proposed)
             about = {"said": plan.said, "subject": plan.subject, "ids": list(plan.ids)}
-            way = MovePlan(kind.name, key, "", "", plan.steps, about)
+            move_plan = MovePlan(kind.name, key, "", "", plan.steps, about)
             self._owed = True  # until it has ended well
-            entry = self._journal.begin(way, by=self._owner(), at=_now())
+            entry = self._journal.begin(move_plan, by=self._owner(), at=_now())
             try:
                 self._journal.forward(plan.steps)
             except BaseException:

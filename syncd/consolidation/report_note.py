@@ -77,28 +77,28 @@ _ARROWS: Final[Mapping[str, str]] = {
 }
 
 
-def report(day: str, sheets: Sequence[WorkspaceReport], *, canvas: str = "", table: str = "", waiting: int = 0) -> str:
+def report(day: str, reports: Sequence[WorkspaceReport], *, canvas: str = "", table: str = "", waiting: int = 0) -> str:
     """The note. `canvas` and `table` are the paths of the canvas of clusters and of the table of waiting captures, if there are."""
-    entries = [entry for sheet in sheets for entry in sheet.entries]
+    entries = [entry for report in reports for entry in report.entries]
     lines = [f"# Consolidation {day}", "", *_head(entries, waiting, table)]
-    lines += _warned(sheets)
+    lines += _warned(reports)
     lines += _overview(entries)
-    several = len(sheets) > 1
+    several = len(reports) > 1
     for kind in [*_KINDS, *sorted({entry.kind for entry in entries} - _KINDS.keys())]:
-        lines += _section(kind, [entry for entry in entries if entry.kind == kind], sheets, several=several)
-    lines += _clusters(sheets, canvas, several=several)
-    lines += _orphans(sheets, several=several)
+        lines += _section(kind, [entry for entry in entries if entry.kind == kind], reports, several=several)
+    lines += _clusters(reports, canvas, several=several)
+    lines += _orphans(reports, several=several)
     return "\n".join(lines) + "\n"
 
 
-def board(sheets: Sequence[WorkspaceReport]) -> str | None:
+def board(reports: Sequence[WorkspaceReport]) -> str | None:
     """The canvas of clusters; None without a cluster."""
-    found = [
-        Board(f"{sheet.workspace}: {label}" if len(sheets) > 1 else label, paths[:CARDS])
-        for sheet in sheets
-        for label, paths in sheet.clusters[:CLUSTERS]
+    clusters = [
+        Board(f"{report.workspace}: {label}" if len(reports) > 1 else label, paths[:CARDS])
+        for report in reports
+        for label, paths in report.clusters[:CLUSTERS]
     ]
-    return boards(found) if found else None
+    return boards(clusters) if clusters else None
 
 
 def _head(entries: Sequence[ReportEntry], waiting: int, table: str) -> Iterator[str]:
@@ -112,11 +112,11 @@ def _head(entries: Sequence[ReportEntry], waiting: int, table: str) -> Iterator[
     yield ""
 
 
-def _warned(sheets: Iterable[WorkspaceReport]) -> Iterator[str]:
-    told = [f"{shown(sheet.workspace)}: {shown(one, 300)}" for sheet in sheets for one in sheet.degraded]
-    if told:
+def _warned(reports: Iterable[WorkspaceReport]) -> Iterator[str]:
+    warnings = [f"{shown(report.workspace)}: {shown(reason, 300)}" for report in reports for reason in report.degraded]
+    if warnings:
         yield "> [!warning] Not all could be looked at"
-        yield from (f"> - {one}" for one in told)
+        yield from (f"> - {warning}" for warning in warnings)
         yield ""
 
 
@@ -143,9 +143,9 @@ def _names(paths: Sequence[str]) -> dict[str, str]:
 
 
 def _section(
-    kind: str, entries: Sequence[ReportEntry], sheets: Sequence[WorkspaceReport], *, several: bool
+    kind: str, entries: Sequence[ReportEntry], reports: Sequence[WorkspaceReport], *, several: bool
 ) -> Iterator[str]:
-    more = sum((sheet.more or {}).get(kind, 0) for sheet in sheets)
+    more = sum((report.more or {}).get(kind, 0) for report in reports)
     if not entries and not more:
         return
     heading, does = _KINDS.get(kind, (shown(kind.replace("-", " ").capitalize()), ""))
@@ -168,8 +168,8 @@ def _section(
 def _says(entry: ReportEntry) -> str:
     """What a tick would do, in a sentence."""
     links = [link(path) for path in entry.paths]
-    told = [shown(text, 400) for text in entry.would]
-    match entry.kind, links, told:
+    texts = [shown(text, 400) for text in entry.would]
+    match entry.kind, links, texts:
         case "supersede", [newer, older], _:
             says = f"Mark {older} as superseded by {newer}"
         case "merge-duplicates", [kept, copy], _:
@@ -188,29 +188,29 @@ def _says(entry: ReportEntry) -> str:
     return says
 
 
-def _clusters(sheets: Sequence[WorkspaceReport], canvas: str, *, several: bool) -> Iterator[str]:
-    found = [(sheet, *cluster) for sheet in sheets for cluster in sheet.clusters[:CLUSTERS]]
-    if not found:
+def _clusters(reports: Sequence[WorkspaceReport], canvas: str, *, several: bool) -> Iterator[str]:
+    clusters = [(report, *cluster) for report in reports for cluster in report.clusters[:CLUSTERS]]
+    if not clusters:
         return
     yield from ("## Clusters", "")
     if canvas:
         yield from (f"Drawn on {link(canvas)}.", "")
-    for sheet, label, paths in found:
-        where = f"{shown(sheet.workspace)}: " if several else ""
+    for report, label, paths in clusters:
+        where = f"{shown(report.workspace)}: " if several else ""
         yield f"> [!example]- {where}{shown(label)} ({len(paths):,})"
         yield f"> {_linked(paths)}"
         yield ""
 
 
-def _orphans(sheets: Sequence[WorkspaceReport], *, several: bool) -> Iterator[str]:
-    found = [sheet for sheet in sheets if sheet.orphans]
-    if not found:
+def _orphans(reports: Sequence[WorkspaceReport], *, several: bool) -> Iterator[str]:
+    affected = [report for report in reports if report.orphans]
+    if not affected:
         return
     yield from ("## Nodes without a relation", "")
-    for sheet in found:
-        where = f" in {shown(sheet.workspace)}" if several else ""
-        yield f"> [!note]- {_many(len(sheet.orphans), 'node')}{where}"
-        yield f"> {_linked(sheet.orphans)}"
+    for report in affected:
+        where = f" in {shown(report.workspace)}" if several else ""
+        yield f"> [!note]- {_many(len(report.orphans), 'node')}{where}"
+        yield f"> {_linked(report.orphans)}"
         yield ""
 
 
@@ -219,5 +219,5 @@ def _linked(paths: Sequence[str]) -> str:
     return " · ".join(link(path) for path in paths[:LISTED]) + left
 
 
-def _many(count: int, one: str) -> str:
-    return f"{count:,} {one if count == 1 else one + 's'}"
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun if count == 1 else noun + 's'}"

@@ -44,35 +44,35 @@ def retagged(text: str, document: Document, old: str, new: str) -> str:
 
 
 def _in_text(body: str, renamed: Callable[[str], str]) -> str:
-    found = outline(body)
-    headings = {heading.line for heading in found.headings}
+    structure = outline(body)
+    headings = {heading.line for heading in structure.headings}
     ends = [end.end() for end in _LINE_END.finditer(body)]
     done: list[str] = []
     at = 0
-    for place, tag in sorted(zip(found.tag_places, found.tags, strict=True)):
+    for place, tag in sorted(zip(structure.tag_places, structure.tags, strict=True)):
         line = bisect_right(ends, place)
-        if place < at or line in headings or (own := renamed(tag)) == tag:
+        if place < at or line in headings or (new_tag := renamed(tag)) == tag:
             continue
-        done += [body[at : place + 1], own]
+        done += [body[at : place + 1], new_tag]
         at = place + 1 + len(tag)
     return "".join([*done, body[at:]])
 
 
 def _in_property(text: str, renamed: Callable[[str], str]) -> str:
     start, end, _ = fences(text)
-    found = scan(text[start:end]) if start else None
-    key = next((name for name in (found.keys or {} if found else {}) if name.casefold() == "tags"), None)
-    if found is None or key is None:
+    properties = scan(text[start:end]) if start else None
+    key = next((name for name in (properties.keys or {} if properties else {}) if name.casefold() == "tags"), None)
+    if properties is None or key is None:
         return text
-    value = found.values[key]
+    value = properties.values[key]
     wanted = _renamed(value, renamed)
     if wanted == value:
         return text
-    keys = found.keys or {}
+    keys = properties.keys or {}
     first = text.index(":", start + keys[key].end) + 1
-    behind = min((one.start for one in keys.values() if one.start > keys[key].start), default=end - start)
+    behind = min((entry.start for entry in keys.values() if entry.start > keys[key].start), default=end - start)
     written = text[:first] + _words(text[first : start + behind], renamed) + text[start + behind :]
-    if stated(written) != {**found.values, key: wanted}:
+    if stated(written) != {**properties.values, key: wanted}:
         written = edit(text, {key: wanted})
     return _once(written, key, wanted)
 
@@ -80,12 +80,12 @@ def _in_property(text: str, renamed: Callable[[str], str]) -> str:
 def _renamed(value: Any, renamed: Callable[[str], str]) -> Any:
     """The value of the property with its tags renamed, in the form that it has."""
     if isinstance(value, list):
-        return [_renamed(one, renamed) if isinstance(one, str) and len(texts(one)) == 1 else one for one in value]
+        return [_renamed(item, renamed) if isinstance(item, str) and len(texts(item)) == 1 else item for item in value]
     return _word_by_word(value, renamed) if isinstance(value, str) else value
 
 
 def _word_by_word(text: str, renamed: Callable[[str], str]) -> str:
-    return _WORD.sub(lambda found: found[1] + renamed(found[2]), text)
+    return _WORD.sub(lambda match: match[1] + renamed(match[2]), text)
 
 
 def _words(span: str, renamed: Callable[[str], str]) -> str:
@@ -98,10 +98,10 @@ def _once(text: str, key: str, values: Any) -> str:
     if not isinstance(values, list):
         return text
     seen: set[str] = set()
-    twice = [at for at, one in enumerate(values) if isinstance(one, str) and _again(one, seen)]
+    twice = [at for at, item in enumerate(values) if isinstance(item, str) and _again(item, seen)]
     if not twice:
         return text
-    kept = [one for at, one in enumerate(values) if at not in twice]
+    kept = [item for at, item in enumerate(values) if at not in twice]
     written = revised(text, key, dict.fromkeys(twice)) if _listed(text, key) else edit(text, {key: kept})
     return written if stated(written).get(key) == kept else edit(text, {key: kept})
 

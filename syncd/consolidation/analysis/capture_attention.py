@@ -67,10 +67,10 @@ def likely(sketches: Sequence[Sketch], rows: Sequence[int], neighbours: Neighbou
     go_on()
     words = similarity_sketch.sharing_words(sketches, RARE)
     go_on()
-    found = similarity_sketch.union((runs, words, vector_similarity.close(neighbours, rows, NEAR)))
+    pairs = similarity_sketch.union((runs, words, vector_similarity.close(neighbours, rows, NEAR)))
     go_on()
-    share = similarity_sketch.overlap(sketches, found)
-    return similarity_sketch.ranked(found, share, SHARED)
+    share = similarity_sketch.overlap(sketches, pairs)
+    return similarity_sketch.ranked(pairs, share, SHARED)
 
 
 def compared(
@@ -86,30 +86,30 @@ def compared(
 ) -> Compared:
     """What the sentences of these pairs say of each other. `captures`: in order of their ids; `common`: what many texts say."""
     looked = sorted(map(tuple, pairs[:looked_at].tolist()))
-    read = ReadTexts(captures, texts, Claims(places), functools.cache(common.telling))
+    reader = ReadTexts(captures, texts, Claims(places), functools.cache(common.telling))
     copies: list[tuple[int, int, Duplicate]] = []
-    against: list[tuple[int, int, tuple[OpposedClaims, ...]]] = []
+    opposed: list[tuple[int, int, tuple[OpposedClaims, ...]]] = []
     for start in range(0, len(looked), BATCH):
         go_on()
         some = looked[start : start + BATCH]
-        read.ahead({n for pair in some for n in pair})
+        reader.ahead({n for pair in some for n in pair})
         for a, b in some:
             older, newer = _in_order(a, b, captures)
-            one, other = read.said.get(older), read.said.get(newer)
-            if one is None or other is None:
+            older_note, newer_note = reader.said.get(older), reader.said.get(newer)
+            if older_note is None or newer_note is None:
                 continue
-            sentences = contrary(one[1], other[1])
-            copy = None if sentences else twin(one, other)
+            sentences = contrary(older_note[1], newer_note[1])
+            copy = None if sentences else twin(older_note, newer_note)
             if not sentences and not copy:
                 continue
-            if titles(one[1], other[1]) == "loose" and common.form(one[0], other[0]):
+            if titles(older_note[1], newer_note[1]) == "loose" and common.form(older_note[0], newer_note[0]):
                 continue  # a form that was filled in for two things
             if copy:
                 copies.append((older, newer, copy))
             elif _later(captures[older], captures[newer]):
-                against.append((older, newer, sentences))
+                opposed.append((older, newer, sentences))
     duplicates, near = _copies(workspace, captures, copies)
-    return Compared(duplicates, near, _superseded(workspace, captures, against), max(0, len(pairs) - looked_at))
+    return Compared(duplicates, near, _superseded(workspace, captures, opposed), max(0, len(pairs) - looked_at))
 
 
 @dataclass(slots=True)
@@ -125,15 +125,15 @@ class ReadTexts:
     def ahead(self, numbers: Collection[int]) -> None:
         """Have these at hand, and forget others if they are too many."""
         if len(self.said) > HELD:
-            self.said = {n: said for n, said in self.said.items() if n in numbers}
+            self.said = {n: note for n, note in self.said.items() if n in numbers}
         for n, text in sorted(self.texts(sorted(set(numbers) - self.said.keys())).items()):
             self.said[n] = (text, NoteClaims.of(*self.claims.of(self.captures[n].title, text), self.telling))
 
 
 def _in_order(a: int, b: int, captures: Sequence[Noted]) -> tuple[int, int]:
     """The older first."""
-    one, other = sorted((a, b), key=lambda n: (captures[n].created_at, captures[n].id))
-    return one, other
+    older, newer = sorted((a, b), key=lambda n: (captures[n].created_at, captures[n].id))
+    return older, newer
 
 
 def _later(older: Noted, newer: Noted) -> bool:
@@ -147,65 +147,65 @@ def _copies(
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
     """Each copy with the best of those that it could be merged into, none of them a copy itself."""
     kept_of: dict[int, tuple[float, int, Duplicate]] = {}
-    for older, newer, found in copies:
-        kept, copy = (older, newer) if found.kept == 0 else (newer, older)
+    for older, newer, duplicate in copies:
+        kept, copy = (older, newer) if duplicate.kept == 0 else (newer, older)
         known = kept_of.get(copy)
-        if known is None or (-found.score, kept) < (-known[0], known[1]):
-            kept_of[copy] = (found.score, kept, found)
+        if known is None or (-duplicate.score, kept) < (-known[0], known[1]):
+            kept_of[copy] = (duplicate.score, kept, duplicate)
     # Of a ring of copies, one stays: the one whose copies are surest is left.
     chosen: dict[int, tuple[float, int, Duplicate]] = {}
-    for copy, (score, kept, found) in sorted(kept_of.items(), key=lambda item: (-item[1][0], item[0])):
+    for copy, (score, kept, duplicate) in sorted(kept_of.items(), key=lambda item: (-item[1][0], item[0])):
         if kept not in chosen and all(copy != other for _, other, _ in chosen.values()):
-            chosen[copy] = (score, kept, found)
+            chosen[copy] = (score, kept, duplicate)
     whole: list[Finding] = []
     near: list[Finding] = []
-    for copy, (score, kept, found) in chosen.items():
+    for copy, (score, kept, duplicate) in chosen.items():
         how = {
             "equal": "they are word for word the same",
             "edited": "they are the same but for small edits",
             "part": "the first says all that the second says, and more",
             "words": "they say the same in other words",
-        }[found.how]
-        more = f"; only the second says “{quoted(found.lost[0])}”" if found.lost else ""
-        quotes = tuple(Quote(captures[copy].id, quoted(text, QUOTED)) for text in found.lost[:QUOTES])
+        }[duplicate.how]
+        more = f"; only the second says “{quoted(duplicate.lost[0])}”" if duplicate.lost else ""
+        quotes = tuple(Quote(captures[copy].id, quoted(text, QUOTED)) for text in duplicate.lost[:QUOTES])
         finding = _finding(
             workspace, "merge-duplicates", [captures[kept], captures[copy]], score, f"{how}{more}", quotes
         )
-        (whole if found.how == "equal" else near).append(finding)
+        (whole if duplicate.how == "equal" else near).append(finding)
     return _best(whole), _best(near)
 
 
 def _superseded(
-    workspace: str, captures: Sequence[Noted], against: Sequence[tuple[int, int, tuple[OpposedClaims, ...]]]
+    workspace: str, captures: Sequence[Noted], opposed: Sequence[tuple[int, int, tuple[OpposedClaims, ...]]]
 ) -> tuple[Finding, ...]:
     """Each older note with the newest that says otherwise, unless they are entries of a log."""
-    logs = _series([(older, newer) for older, newer, _ in against])
+    logs = _series([(older, newer) for older, newer, _ in opposed])
     newest: dict[int, tuple[int, tuple[OpposedClaims, ...]]] = {}
-    for older, newer, found in against:
-        if older in logs and not any(one.changed for one in found):
+    for older, newer, claims in opposed:
+        if older in logs and not any(claim.changed for claim in claims):
             continue
         known = newest.get(older)
         if known is None or (captures[newer].created_at, captures[newer].id) > (
             captures[known[0]].created_at,
             captures[known[0]].id,
         ):
-            newest[older] = (newer, found)
+            newest[older] = (newer, claims)
     findings = []
-    for older, (newer, found) in newest.items():
-        before, after = found[0].difference
+    for older, (newer, claims) in newest.items():
+        before, after = claims[0].difference
         reason = REASONS.get(
             (before, after), f"the newer says “{quoted(after, 60)}” where the older says “{quoted(before, 60)}”"
         )
         quotes = tuple(
             quote
-            for one in found
+            for claim in claims
             for quote in (
-                Quote(captures[newer].id, quoted(one.newer, QUOTED)),
-                Quote(captures[older].id, quoted(one.older, QUOTED)),
+                Quote(captures[newer].id, quoted(claim.newer, QUOTED)),
+                Quote(captures[older].id, quoted(claim.older, QUOTED)),
             )
         )
         both = [captures[newer], captures[older]]
-        findings.append(_finding(workspace, "supersede", both, found[0].score, reason, quotes))
+        findings.append(_finding(workspace, "supersede", both, claims[0].score, reason, quotes))
     return _best(findings)
 
 
@@ -218,13 +218,13 @@ def _series(pairs: Sequence[tuple[int, int]]) -> set[int]:
             n = group[n]
         return n
 
-    for one, other in pairs:
-        a, b = sorted((top(one), top(other)))
+    for older, newer in pairs:
+        a, b = sorted((top(older), top(newer)))
         group[b] = a
     members: dict[int, list[int]] = defaultdict(list)
     for n in list(group):
         members[top(n)].append(n)
-    return {n for own in members.values() if len(own) >= SERIES for n in own}
+    return {n for numbers in members.values() if len(numbers) >= SERIES for n in numbers}
 
 
 def unused(
@@ -232,45 +232,45 @@ def unused(
     captures: Sequence[Noted],
     *,
     linked: Collection[str],
-    found: Mapping[str, int],
+    found_at: Mapping[str, int],
     now: int,
     old_ms: int = OLD_MS,
 ) -> tuple[Finding, ...]:
     """Captures that are old, were never changed, and to which no note links; nor were they found since `now - old_ms`.
 
-    `linked`: the ids of those that a note links to; `found`: when a search last answered with each (epoch ms)."""
+    `linked`: the ids of those that a note links to; `found_at`: when a search last answered with each (epoch ms)."""
     findings = []
-    for one in captures:
-        age = now - one.created_at
-        if age < old_ms or one.updated_at is not None or one.id in linked or one.type != "note":
+    for capture in captures:
+        age = now - capture.created_at
+        if age < old_ms or capture.updated_at is not None or capture.id in linked or capture.type != "note":
             continue
-        if now - found.get(one.id, one.created_at) < old_ms:
+        if now - found_at.get(capture.id, capture.created_at) < old_ms:
             continue
         days = age // 86_400_000
         score = min(1.0, age / (4 * old_ms))
         reason = f"captured {days:,} days ago, and neither changed nor linked to since"
-        findings.append(_finding(workspace, "archive", [one], round(score, 3), reason))
+        findings.append(_finding(workspace, "archive", [capture], round(score, 3), reason))
     return _best(findings)
 
 
 def vocabulary(workspace: str, captures: Sequence[Noted], places: Mapping[str, int]) -> tuple[Finding, ...]:
     """The tags that are one."""
     uses: dict[str, list[int]] = defaultdict(list)
-    for n, one in enumerate(captures):
-        for tag in one.tags:
+    for n, capture in enumerate(captures):
+        for tag in capture.tags:
             uses[tag].append(n)
     return tuple(
         Finding(
             kind="tag-merge",
-            key=key_of(workspace, "tag-merge", (), (one.kept, one.merged)),
+            key=key_of(workspace, "tag-merge", (), (synonym.kept, synonym.merged)),
             workspace=workspace,
             ids=(),
-            would=(one.kept, one.merged),
+            would=(synonym.kept, synonym.merged),
             hashes=(),
-            score=one.score,
-            reason=one.reason,
+            score=synonym.score,
+            reason=synonym.reason,
         )
-        for one in synonyms(uses, places)
+        for synonym in synonyms(uses, places)
     )
 
 
@@ -289,10 +289,10 @@ def _finding(  # noqa: PLR0917 - a value is filled in
     quotes: tuple[Quote, ...] = (),
 ) -> Finding:
     """A finding about `captures`, in the order of its kind."""
-    ids = tuple(one.id for one in captures)
-    hashes = tuple(one.content_hash for one in captures)
+    ids = tuple(capture.id for capture in captures)
+    hashes = tuple(capture.content_hash for capture in captures)
     return Finding(kind, key_of(workspace, kind, ids, ()), workspace, ids, (), hashes, score, reason, quotes)
 
 
 def _best(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    return tuple(sorted(findings, key=lambda one: (-one.score, one.key)))
+    return tuple(sorted(findings, key=lambda finding: (-finding.score, finding.key)))

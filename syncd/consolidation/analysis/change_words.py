@@ -17,7 +17,7 @@ class CuePhrases:
     Those of English count in every text: its words stand in notes of all languages, and short notes are taken for it."""
 
     def __init__(self, *, any: str, wide: str, en: str, **languages: str) -> None:
-        self._of = {name: _pattern(f"{en} {any} {own}", wide) for name, own in languages.items()}
+        self._of = {name: _pattern(f"{en} {any} {words}", wide) for name, words in languages.items()}
         self._of[ENGLISH] = _pattern(f"{en} {any}", wide)
 
     def count(self, text: str, language: str) -> int:
@@ -26,7 +26,7 @@ class CuePhrases:
 
     def spans(self, text: str, language: str) -> list[tuple[int, int]]:
         """Where they are."""
-        return [found.span() for found in self._of.get(language, self._of[ENGLISH]).finditer(text)]
+        return [match.span() for match in self._of.get(language, self._of[ENGLISH]).finditer(text)]
 
 
 def _pattern(spaced: str, wide: str) -> re.Pattern[str]:
@@ -94,8 +94,8 @@ ONCE: Final = CuePhrases(
 )  # fmt: skip
 # Two states of which only one holds.
 OPPOSITES: Final = tuple(
-    (frozenset(one.split()), frozenset(other.split()))
-    for one, other in (
+    (frozenset(first.split()), frozenset(second.split()))
+    for first, second in (
         pair.split("/")
         for pair in (
             "enabled active aktiv activé activado aktiviert attivo 有効 启用/disabled inactive inaktiv désactivé desactivado deaktiviert disattivato 無効 禁用",
@@ -110,8 +110,8 @@ OPPOSITES: Final = tuple(
 )  # fmt: skip
 # Two sides, of which each is as it is: what is told of one is not told of the other.
 SIDES: Final = tuple(
-    (frozenset(one.split()), frozenset(other.split()))
-    for one, other in (
+    (frozenset(first.split()), frozenset(second.split()))
+    for first, second in (
         pair.split("/")
         for pair in (
             "old alt alte alten altem vieux ancien viejo antiguo velho vecchio oud/new neu neue neuen neuem nouveau nuevo novo nuovo nieuw",

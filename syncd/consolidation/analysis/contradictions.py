@@ -79,13 +79,13 @@ def contrary(older: NoteClaims, newer: NoteClaims) -> tuple[OpposedClaims, ...]:
     for claim, other in _facing(older, newer, same):
         if not other.over and (_rivalled(claim, other, newer.claims) or _rivalled(other, claim, older.claims)):
             continue
-        against = _against(claim, other, older, newer, title, anchored=anchored, loose=named == "loose")
-        if against and (against.older not in surest or surest[against.older].score < against.score):
-            surest[against.older] = against
-    often = Counter(against.newer for against in surest.values())
+        opposed = _against(claim, other, older, newer, title, anchored=anchored, loose=named == "loose")
+        if opposed and (opposed.older not in surest or surest[opposed.older].score < opposed.score):
+            surest[opposed.older] = opposed
+    often = Counter(opposed.newer for opposed in surest.values())
     # One sentence against several is a list's, or chance.
-    single = [against for against in surest.values() if often[against.newer] == 1]
-    return tuple(sorted(single, key=lambda against: (-against.score, against.older, against.newer))[: LIMITS.shown])
+    single = [opposed for opposed in surest.values() if often[opposed.newer] == 1]
+    return tuple(sorted(single, key=lambda opposed: (-opposed.score, opposed.older, opposed.newer))[: LIMITS.shown])
 
 
 def _facing(older: NoteClaims, newer: NoteClaims, same: set[str]) -> Iterator[tuple[Claim, Claim]]:
@@ -107,10 +107,10 @@ def _facing(older: NoteClaims, newer: NoteClaims, same: set[str]) -> Iterator[tu
                 yield claim, newer.claims[n]
 
 
-def _rivalled(one: Claim, other: Claim, claims: Sequence[Claim]) -> bool:
-    """Whether another of these `claims` has as much in common with `one` as `other`: which is meant is then not told."""
-    both = one.words.keys() & other.words.keys()
-    return any(claim is not other and both <= claim.words.keys() for claim in claims) if len(claims) > 1 else False
+def _rivalled(claim: Claim, other: Claim, claims: Sequence[Claim]) -> bool:
+    """Whether another of these `claims` shares as much with `claim` as `other` does: which is meant is then not told."""
+    both = claim.words.keys() & other.words.keys()
+    return any(rival is not other and both <= rival.words.keys() for rival in claims) if len(claims) > 1 else False
 
 
 def titles(older: NoteClaims, newer: NoteClaims) -> Literal["apart", "loose", ""]:
@@ -245,13 +245,13 @@ def _differing(claim: Claim, other: Claim) -> list[Differing]:
     return differing
 
 
-def _equal(one: Value, other: Value) -> bool:
-    if one.kind == "date":  # a year or a day that one of them leaves out
-        (a, _, year), (b, _, its_year) = one.value.partition(" "), other.value.partition(" ")
+def _equal(value: Value, other: Value) -> bool:
+    if value.kind == "date":  # a year or a day that one of them leaves out
+        (a, _, year), (b, _, its_year) = value.value.partition(" "), other.value.partition(" ")
         (month, _, day), (its_month, _, its_day) = a.partition("-"), b.partition("-")
         same = (month == its_month or "0" in (month, its_month)) and (day == its_day or "0" in (day, its_day))
         return same and (year == its_year or not year or not its_year)
-    return one.value == other.value
+    return value.value == other.value
 
 
 def _conflict(

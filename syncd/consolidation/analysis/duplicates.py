@@ -65,9 +65,9 @@ class _Note:
         return {tuple(normal(link).split()) for link in _LINK.findall(self.text)}
 
 
-def twin(one: tuple[str, NoteClaims], other: tuple[str, NoteClaims]) -> Duplicate | None:
+def twin(note: tuple[str, NoteClaims], other: tuple[str, NoteClaims]) -> Duplicate | None:
     """Whether two notes, the older first, say the same; each with its text."""
-    older, newer = _Note(*one), _Note(*other)
+    older, newer = _Note(*note), _Note(*other)
     ours, theirs = older.words, newer.words
     sizes = sum(ours.values()), sum(theirs.values())
     named = titles(older.said, newer.said)
@@ -137,8 +137,8 @@ def _slotted(title: list[str], other: list[str]) -> bool:
     return len(title) == len(other) > 1 and sum(a != b for a, b in zip(title, other, strict=True)) == 1
 
 
-def _changes(said: NoteClaims) -> bool:
-    return said.title.changed or any(claim.changed for claim in said.claims)
+def _changes(note: NoteClaims) -> bool:
+    return note.title.changed or any(claim.changed for claim in note.claims)
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:
@@ -153,8 +153,8 @@ def _holds(whole: NoteClaims, copy: NoteClaims) -> bool:
     return copied <= held
 
 
-def _parity(said: NoteClaims) -> bool:
-    return sum(claim.negated for claim in said.claims) % 2 == 1
+def _parity(note: NoteClaims) -> bool:
+    return sum(claim.negated for claim in note.claims) % 2 == 1
 
 
 def _new(claim: Claim, whole: NoteClaims) -> bool:

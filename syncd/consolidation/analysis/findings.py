@@ -81,5 +81,5 @@ class Findings(Generic[E]):
 
 def key_of(workspace: str, kind: Kind, ids: tuple[str, ...], would: tuple[str, ...]) -> str:
     """The stable key of a finding."""
-    said = "\0".join((workspace, kind, *ids, "", *would))
-    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:KEY]
+    text = "\0".join((workspace, kind, *ids, "", *would))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:KEY]

@@ -65,9 +65,9 @@ _LOOSE: Final = _set(
     es son el los las por para con desde hasta y o al del é são às os as no na ao da do em até dos das e il lo gli è sono per dal al alle
     van op met tot"""
 )
-_MONTH: Final = "|".join(sorted(map(re.escape, MONTHS), key=lambda one: (-len(one), one)))
-_DAY: Final = "|".join(sorted(map(re.escape, WEEKDAYS), key=lambda one: (-len(one), one)))
-_WORDED: Final = "|".join(sorted(map(re.escape, NUMBERS), key=lambda one: (-len(one), one)))
+_MONTH: Final = "|".join(sorted(map(re.escape, MONTHS), key=lambda name: (-len(name), name)))
+_DAY: Final = "|".join(sorted(map(re.escape, WEEKDAYS), key=lambda name: (-len(name), name)))
+_WORDED: Final = "|".join(sorted(map(re.escape, NUMBERS), key=lambda name: (-len(name), name)))
 _VALUE: Final = re.compile(
     rf"""(?P<iso>(?<!\d)\d{{4}}-\d\d-\d\d(?!\d))
     |(?P<dmy>(?<![\w.,])\d{{1,2}}(?:st|nd|rd|th|\.|º|er)?\s?(?:de\s|of\s)?(?:{_MONTH})(?!\w)\.?(?:\s(?:de\s)?\d{{4}})?)
@@ -155,47 +155,53 @@ class Claims:
     def of(self, title: str, text: str) -> tuple[Claim, tuple[Claim, ...]]:
         """What a note's title says, and what its text does."""
         text = text[:READ]
-        spoke = text_language(f"{title}\n{text}", self.places)
-        said = dict.fromkeys(sentences(text))
-        claims = [self._claim(part, spoke) for sentence in said for part in _CLAUSE.split(sentence) if part.strip()]
-        return self._claim(plain(title)[:LONGEST], spoke), tuple(claims[:MOST])
+        language = text_language(f"{title}\n{text}", self.places)
+        unique_sentences = dict.fromkeys(sentences(text))
+        claims = [
+            self._claim(part, language)
+            for sentence in unique_sentences
+            for part in _CLAUSE.split(sentence)
+            if part.strip()
+        ]
+        return self._claim(plain(title)[:LONGEST], language), tuple(claims[:MOST])
 
-    def _claim(self, text: str, spoke: TextLanguage) -> Claim:
+    def _claim(self, text: str, language: TextLanguage) -> Claim:
         text = text.strip()[:LONGEST]
         words: dict[str, float] = {}
         shown: dict[str, str] = {}
         values: list[Value] = []
         at, last = 0, ("", False)  # the word before, and whether it has a capital
         entry = False
-        for found in _VALUE.finditer(text):
-            last = self._read(text[at : found.start()], spoke, words, shown, values) or last
-            gap = text[at : found.start()]
+        for match in _VALUE.finditer(text):
+            last = self._read(text[at : match.start()], language, words, shown, values) or last
+            gap = text[at : match.start()]
             near = (
                 last
                 if gap.strip(" #№-:") and not gap.rstrip(" #№").endswith((",", ":", "=", "(", "（", "：", "，", "、"))
                 else ("", False)
             )
             known = len(values)
-            end = _valued(found, near, words, values)
-            values[known:] = [replace(one, shown=text[found.start() : end].strip()) for one in values[known:]]
-            entry = entry or (found.lastgroup in _DATED and bool(_LED.fullmatch(text[: found.start()])))
+            end = _valued(match, near, words, values)
+            values[known:] = [replace(value, shown=text[match.start() : end].strip()) for value in values[known:]]
+            entry = entry or (match.lastgroup in _DATED and bool(_LED.fullmatch(text[: match.start()])))
             at = end
-            if end < found.end() or found["unit"]:
+            if end < match.end() or match["unit"]:
                 last = ("", False)
-        self._read(text[at:], spoke, words, shown, values)
-        own = spoke.language
-        nots = NOT.spans(text, own)
+        self._read(text[at:], language, words, shown, values)
+        language_name = language.language
+        nots = NOT.spans(text, language_name)
         lower = {piece.lower() for piece in re.findall(r"[^\W_]+", text)} | set(_states(text))
         values += [*_opposed(lower, words), *_sided(lower)]
-        once = bool(ONCE.count(text, own))
-        changed = bool(CHANGE.count(text, own)) or (not once and bool(SINCE.count(text, own)))
+        once = bool(ONCE.count(text, language_name))
+        changed = bool(CHANGE.count(text, language_name)) or (not once and bool(SINCE.count(text, language_name)))
         return Claim(
-            text, words, tuple(dict.fromkeys(values)), len(nots) % 2 == 1, _denied(text, nots, words, shown), changed, bool(INSTEAD.count(text, own)),
-            bool(OVER.count(text, own)), once, bool(NEW.count(text, own)), entry, shown,
+            text, words, tuple(dict.fromkeys(values)), len(nots) % 2 == 1, _denied(text, nots, words, shown), changed,
+            bool(INSTEAD.count(text, language_name)), bool(OVER.count(text, language_name)), once,
+            bool(NEW.count(text, language_name)), entry, shown,
         )  # fmt: skip
 
     def _read(
-        self, text: str, spoke: TextLanguage, words: dict[str, float], shown: dict[str, str], values: list[Value]
+        self, text: str, language: TextLanguage, words: dict[str, float], shown: dict[str, str], values: list[Value]
     ) -> tuple[str, bool] | None:
         """Take in the words between two values; the last of them, if there is one."""
         last = None
@@ -205,11 +211,13 @@ class Claims:
                 shape = re.sub(r"\d+", "#", bare(piece))
                 values.append(Value("code", shape, bare(piece), True, len(words)))
                 continue
-            seen = (spoke.language, spoke.japanese, piece)
-            said = self._seen.get(seen)
-            if said is None:
-                said = self._seen[seen] = tuple(token for token in tokens(piece, spoke) if token and token.worth > 0)
-            for token in said:
+            seen = (language.language, language.japanese, piece)
+            terms = self._seen.get(seen)
+            if terms is None:
+                terms = self._seen[seen] = tuple(
+                    token for token in tokens(piece, language) if token and token.worth > 0
+                )
+            for token in terms:
                 key = stem(token.key)
                 words[key] = max(token.worth, words.get(key, 0.0))
                 shown.setdefault(key, token.text)
@@ -231,18 +239,18 @@ def _denied(
     text: str, nots: list[tuple[int, int]], words: Mapping[str, float], shown: Mapping[str, str]
 ) -> frozenset[str]:
     """The words behind each "not" or, at an end, before it."""
-    found: set[str] = set()
+    denied: set[str] = set()
     for start, end in nots:
         behind, before = (bare(part) for part in (text[end : end + DENIED], text[max(0, start - DENIED) : start]))
         near = {word for word in words if bare(shown[word])[:6] in behind}
-        found |= near or {word for word in words if bare(shown[word])[:6] in before}
-    return frozenset(found)
+        denied |= near or {word for word in words if bare(shown[word])[:6] in before}
+    return frozenset(denied)
 
 
 def _states(text: str) -> Iterator[str]:
     if WIDE.search(text):
-        for one, other in OPPOSITES:
-            yield from (word for word in one | other if not word.isascii() and word in text)
+        for state, opposite in OPPOSITES:
+            yield from (word for word in state | opposite if not word.isascii() and word in text)
 
 
 def _opposed(lower: set[str], words: dict[str, float]) -> list[Value]:
@@ -267,24 +275,24 @@ def _sided(lower: set[str]) -> list[Value]:
 
 
 def _valued(  # noqa: PLR0912 - one branch for each kind of value
-    found: re.Match[str], near: tuple[str, bool], words: dict[str, float], values: list[Value]
+    match: re.Match[str], near: tuple[str, bool], words: dict[str, float], values: list[Value]
 ) -> int:
     """Add the value that was found; where to go on reading."""
-    kind, text, count = found.lastgroup or "", bare(found[0]), len(words)
+    kind, text, count = match.lastgroup or "", bare(match[0]), len(words)
     if kind == "unit":
         kind = "number"
     match kind:
         case "iso" | "dmy" | "mdy" | "my" | "cjk" | "dotted":
             values.append(Value("date", "", _date(text), before=count))
         case "month":
-            if found[0][0].isupper() or (len(text) > 4 and text != "march"):
+            if match[0][0].isupper() or (len(text) > 4 and text != "march"):
                 values.append(Value("date", "", _date(text), before=count))
             else:
-                return found.start() + 1 if len(found[0]) == 1 else found.end()
+                return match.start() + 1 if len(match[0]) == 1 else match.end()
         case "ordinal":
             values.append(Value("part", f"第 {text[-1] if text[-1] in COUNTED_PARTS else ''}", text, True, count))
         case "day":
-            number = WEEKDAYS.get(found[0].lower()) or _weekday(found[0])
+            number = WEEKDAYS.get(match[0].lower()) or _weekday(match[0])
             values.append(Value("day", "", str(number), before=count))
         case "time":
             values.append(Value("time", "", _time(text), before=count))
@@ -294,52 +302,52 @@ def _valued(  # noqa: PLR0912 - one branch for each kind of value
             if near[0] and near[0] not in _LOOSE:
                 values.append(Value("code", f"{stem(bare(near[0]))} #", text, True, max(0, count - 1)))
         case "worded":
-            return _worded(found, values, count)
+            return _worded(match, values, count)
         case _:
-            return _figure(found, near, words, values)
-    return found.end()
+            return _figure(match, near, words, values)
+    return match.end()
 
 
-def _worded(found: re.Match[str], values: list[Value], count: int) -> int:
+def _worded(match: re.Match[str], values: list[Value], count: int) -> int:
     """A number in letters counts if what it counts stands behind it."""
     behind = re.match(
-        r"\s+(?:(?:an?|of|an?|una?|une|einen?|eine[rs]?|di|de)\s+)?([^\W\d_]{2,})", found.string[found.end() :]
+        r"\s+(?:(?:an?|of|an?|una?|une|einen?|eine[rs]?|di|de)\s+)?([^\W\d_]{2,})", match.string[match.end() :]
     )
     if behind and (word := behind[1].lower()) not in _LOOSE and (word in _UNIT_WORDS or word not in stopwords.ENGLISH):
-        values.append(Value("number", _unit(word), NUMBERS[found[0].lower()], before=count))
-    return found.end()
+        values.append(Value("number", _unit(word), NUMBERS[match[0].lower()], before=count))
+    return match.end()
 
 
-def _figure(found: re.Match[str], near: tuple[str, bool], words: dict[str, float], values: list[Value]) -> int:
-    number = re.sub(r"(?<=\d)[,'’ ](?=\d{3}(?!\d))", "", found["number"]).replace("−", "-").replace(",", ".").lower()
-    unit = found["unit"].strip().lower()
+def _figure(match: re.Match[str], near: tuple[str, bool], words: dict[str, float], values: list[Value]) -> int:
+    number = re.sub(r"(?<=\d)[,'’ ](?=\d{3}(?!\d))", "", match["number"]).replace("−", "-").replace(",", ".").lower()
+    unit = match["unit"].strip().lower()
     word, capital = near
     money = next((c for c in number if c in "$€£¥"), "")
     number = number.strip("$€£¥")
     if money or not unit or not unit[0].isalpha():
-        behind, end = _unit(money or unit), found.end() if unit else found.end("number")
+        behind, end = _unit(money or unit), match.end() if unit else match.end("number")
     elif WIDE.match(unit):
-        behind, end = _UNIT.match(unit)[0], found.end("number")  # type: ignore[index]
-    elif found["unit"][:1].isspace() and not _counts(unit):
-        behind, end = "", found.end("number")
+        behind, end = _UNIT.match(unit)[0], match.end("number")  # type: ignore[index]
+    elif match["unit"][:1].isspace() and not _counts(unit):
+        behind, end = "", match.end("number")
     else:
-        behind, end = _unit(unit), found.end()
+        behind, end = _unit(unit), match.end()
     stands = bool(word) and word not in _LOOSE
     if word in PARTS or unit[:1] in COUNTED_PARTS or (not behind and len(number) >= IDENTIFIES and number.isdigit()):
         values.append(Value("part", f"{stem(bare(word or unit))} #", number, True, len(words)))
         return end
-    if not behind and _CALLED.search(found.string[: found.start()]):
+    if not behind and _CALLED.search(match.string[: match.start()]):
         return end
-    if not behind and ("." in number or word in _RELEASE) and _OCCASION.search(found.string[: found.start()]):
+    if not behind and ("." in number or word in _RELEASE) and _OCCASION.search(match.string[: match.start()]):
         return end
     whole = number.lstrip("-").replace(".", "", 2).isdigit()
     if (
         stands
         and whole
-        and (not behind or (capital and unit not in _UNIT_WORDS and unit[:1].isalpha() and found["unit"][:1].isspace()))
+        and (not behind or (capital and unit not in _UNIT_WORDS and unit[:1].isalpha() and match["unit"][:1].isspace()))
     ):
         values.append(Value("number", f"{stem(bare(word))} #", number, True, max(0, len(words) - 1)))
-        return found.end("number")
+        return match.end("number")
     if not behind and re.fullmatch(r"(?:19|20)\d\d", number):
         values.append(Value("date", "", f"0-0 {number}", before=len(words)))
     else:

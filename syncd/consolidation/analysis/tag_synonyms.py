@@ -39,20 +39,22 @@ def synonyms(uses: Uses, places: Mapping[str, int]) -> list[Synonym]:
     """The tags that are one, the surest first. `places`: how common English words are."""
     rank = {tag: (-len(set(uses[tag])), -len(tag), tag) for tag in uses}
     best: dict[str, tuple[float, str, str]] = {}
-    for one, other, score, why in sorted(set(_pairs(uses, places))):
-        kept, merged = sorted((one, other), key=rank.__getitem__)
+    for tag, other, score, why in sorted(set(_pairs(uses, places))):
+        kept, merged = sorted((tag, other), key=rank.__getitem__)
         known = best.get(merged)
         if known is None or (-score, rank[kept]) < (-known[0], rank[known[1]]):
             best[merged] = (score, kept, why)
-    found = []
+    synonyms = []
     for merged, (score, near, why) in best.items():
         kept = near
         while kept in best:  # no tag becomes one that becomes another
             kept = best[kept][1]
-        found.append(
+        synonyms.append(
             Synonym(kept, merged, score, f"{why}; {_count(uses[kept])} {kept}, {_count(uses[merged])} {merged}")
         )
-    return sorted(found, key=lambda one: (-one.score, -len(uses[one.merged]), one.kept, one.merged))
+    return sorted(
+        synonyms, key=lambda synonym: (-synonym.score, -len(uses[synonym.merged]), synonym.kept, synonym.merged)
+    )
 
 
 def _count(documents: Sequence[int]) -> str:
@@ -79,7 +81,7 @@ def _alike(uses: Uses, key: Callable[[str], str], score: float, why: str) -> Ite
         first = min(group, key=lambda tag: (-len(set(uses[tag])), -len(tag), tag))
         for tag in group:
             if tag != first:
-                spelt = {part for one in (tag, first) for part in bare(one).split("-")}
+                spelt = {part for name in (tag, first) for part in bare(name).split("-")}
                 short = sorted(part for part in spelt if part in SHORT and SHORT[part] not in part)
                 yield first, tag, score, f"{short[0]} is short for {SHORT[short[0]]}" if short else why
 
@@ -149,9 +151,9 @@ def _words(tag: str) -> list[str]:
     return [word for part in bare(tag).split("/") for word in part.replace("_", "-").split("-")]
 
 
-def _near(one: str, other: str) -> bool:
+def _near(tag: str, other: str) -> bool:
     """Whether one change makes the one the other, and not at its end, where forms of words differ."""
-    short, long = sorted((one, other), key=len)
+    short, long = sorted((tag, other), key=len)
     at = next((n for n, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
     if len(short) < len(long):
         return at < len(short) and short[at:] == long[at + 1 :]
@@ -166,13 +168,13 @@ def _together(uses: Uses) -> Iterator[tuple[str, str, float, str]]:
         for document in set(uses[tag]):
             tagged[document].append(tag)
     counts = Counter(pair for tags in tagged.values() if len(tags) < MANY for pair in combinations(tags, 2))
-    for (one, other), both in counts.items():
-        sizes = len(set(uses[one])), len(set(uses[other]))
-        long, loose = sorted((one, other), key=lambda tag: -tag.count("/"))
+    for (first, second), both in counts.items():
+        sizes = len(set(uses[first])), len(set(uses[second]))
+        long, loose = sorted((first, second), key=lambda tag: -tag.count("/"))
         if "/" in long and _key(long.rpartition("/")[2]) == _key(loose) and "/" not in loose:
             if both >= TOGETHER[0] and both >= TOGETHER[1] * len(set(uses[loose])):
                 yield long, loose, 0.6, f"{loose} is given together with {long}, of which it is the end"
         elif min(sizes) >= EQUAL[0] and both >= EQUAL[1] * (sum(sizes) - both):
-            shared = set(words_of(one)) & set(words_of(other))
-            if shared and "/" not in one + other:
-                yield one, other, 0.55, f"they share a word, and {both} captures have both"
+            shared = set(words_of(first)) & set(words_of(second))
+            if shared and "/" not in first + second:
+                yield first, second, 0.55, f"they share a word, and {both} captures have both"

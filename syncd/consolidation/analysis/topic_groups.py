@@ -29,12 +29,12 @@ def groups(
     limit: int,
 ) -> tuple[list[Group], int]:
     """The `limit` largest groups, and how many there are. `part`: the captures by their numbers."""
-    found = [group for group in part.clusters(neighbours) if len(group) >= SMALLEST]
-    shown = [sorted(group) for group in found[:limit]]
+    clusters = [group for group in part.clusters(neighbours) if len(group) >= SMALLEST]
+    shown = [sorted(group) for group in clusters[:limit]]
     members = sorted({n for group in shown for n in group})
-    reader, told = Reader(places), texts(members)
-    said = {n: (captures[n].title, told.get(n, "")) for n in members}
-    terms = {n: reader.terms(*(said[n][0], said[n][1:]))[1] for n in members}
+    reader, contents = Reader(places), texts(members)
+    note_texts = {n: (captures[n].title, contents.get(n, "")) for n in members}
+    terms = {n: reader.terms(*(note_texts[n][0], note_texts[n][1:]))[1] for n in members}
     spoken: dict[str, list[int]] = defaultdict(list)
     for n in members:
         for key in terms[n]:
@@ -48,9 +48,9 @@ def groups(
                 spoken,
                 len(members),
                 tags=[captures[n].tags for n in group],
-                phrases=[reader.phrases(said[n]) for n in group],
+                phrases=[reader.phrases(note_texts[n]) for n in group],
                 reader=reader,
             ),
         )
         for number, group in enumerate(shown, 1)
-    ], len(found)
+    ], len(clusters)

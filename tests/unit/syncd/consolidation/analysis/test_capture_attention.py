@@ -216,9 +216,9 @@ def test_what_nobody_changed_linked_or_found_is_unused():
     captures[1] = replace(captures[1], updated_at=DAY)
     captures[4] = replace(captures[4], type="file")
     now = 400 * DAY
-    told = capture_attention.unused("default", captures, linked={"n002"}, found={"n003": 390 * DAY}, now=now)
+    told = capture_attention.unused("default", captures, linked={"n002"}, found_at={"n003": 390 * DAY}, now=now)
     assert [one.ids for one in told] == [("n000",)]
-    assert not capture_attention.unused("default", captures, linked=(), found={}, now=100 * DAY)
+    assert not capture_attention.unused("default", captures, linked=(), found_at={}, now=100 * DAY)
 
 
 def test_work_is_broken_off_between_batches():
