@@ -78,11 +78,11 @@ class RouteDescription(NamedTuple):
 
 
 def description(
-    served: Sequence[RouteDescription], public_url: str, *, collections: Sequence[str], version: str
+    routes: Sequence[RouteDescription], public_url: str, *, collections: Sequence[str], version: str
 ) -> dict[str, Any]:
     """All of it."""
     paths: dict[str, dict[str, Any]] = {}
-    for route in served:
+    for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _described(route, collections)
     return {
         "openapi": "3.1.0",

@@ -62,9 +62,9 @@ def routes(runner: OperationRunner, *, version: str) -> list[BaseRoute]:
     """All routes of REST."""
     settings = runner.settings
     known = settings.kb.known
-    served = [openapi.RouteDescription(*route, OPERATIONS[route.operation]) for route in ROUTES]
+    descriptions = [openapi.RouteDescription(*route, OPERATIONS[route.operation]) for route in ROUTES]
     description = json.dumps(
-        openapi.description(served, settings.server.public_url, collections=known, version=version)
+        openapi.description(descriptions, settings.server.public_url, collections=known, version=version)
     ).encode()
 
     async def openapi_json(_: Request) -> Response:
@@ -113,19 +113,19 @@ def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
     return endpoint
 
 
-def _endpoint(runner: OperationRunner, operation: Operation, served: RouteOperation) -> Endpoint:
+def _endpoint(runner: OperationRunner, operation: Operation, route: RouteOperation) -> Endpoint:
     lists = {name for name, of in schema(operation.given)["properties"].items() if of.get("type") == "array"}
 
     async def endpoint(request: Request) -> Response:
         arguments: Mapping[str, Any] | bytes
-        if served.place == "query":
+        if route.place == "query":
             arguments = _queried(request, lists)
         elif request.path_params:
             arguments = _merged(await request.body(), request.path_params)
         else:
             arguments = await request.body()
         _, text = payload(await runner.call(operation, request.scope["memex.caller"], arguments))
-        return _json(text.encode(), served.code)
+        return _json(text.encode(), route.code)
 
     return endpoint
 
