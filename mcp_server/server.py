@@ -173,16 +173,16 @@ def serve(
     """Serve until `stop` is set; blocks until all is put away. Without `stop`, the main thread serves until SIGTERM or SIGINT.
 
     `on_bound` is told the address once requests are answered. Unavailable when the address can't be had."""
-    own = settings.server
+    server_settings = settings.server
     signals = _signals if stop is None else contextlib.nullcontext
     stop = stop or threading.Event()
-    with contextlib.closing(_bound(own)) as listener:
+    with contextlib.closing(_bound(server_settings)) as listener:
         port = int(listener.getsockname()[1])
         metrics = Metrics(agent_access.samples, version=installed())
         guard = app(agent_access, settings, port=port, metrics=metrics, traces=traces, clock=clock)
         config = uvicorn.Config(
             observed(guard, metrics, traces),
-            http=timed(own.head_s),
+            http=timed(server_settings.head_s),
             ws="none",
             lifespan="on",
             log_config=None,
@@ -191,11 +191,11 @@ def serve(
             date_header=False,  # the guard writes it: uvicorn refreshes its own ten times a second
             proxy_headers=False,
             h11_max_incomplete_event_size=16_384,
-            limit_concurrency=own.connections,
+            limit_concurrency=server_settings.connections,
             timeout_keep_alive=30,
-            timeout_graceful_shutdown=max(1, round(own.grace_s)),
+            timeout_graceful_shutdown=max(1, round(server_settings.grace_s)),
         )
-        url = f"http://{bracketed(own.host)}:{port}"
+        url = f"http://{bracketed(server_settings.host)}:{port}"
         server = _Server(config, guard, stop, lambda: on_bound(url))
         with signals(stop):
             asyncio.run(server.serve(sockets=[listener]))

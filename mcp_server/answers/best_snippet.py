@@ -39,7 +39,7 @@ def _start(passage: str, query: str, size: int) -> int:
     text = passage.lower()
     if len(text) != len(passage):  # a few letters have two in lower case
         text = passage
-    places = sorted((found.start(), term) for term in _terms(query) for found in re.finditer(re.escape(term), text))
+    places = sorted((match.start(), term) for term in _terms(query) for match in re.finditer(re.escape(term), text))
     places = places[:_MOST]
     if not places:
         return 0
@@ -57,13 +57,13 @@ def _start(passage: str, query: str, size: int) -> int:
 
 def _terms(query: str) -> set[str]:
     """What is looked for: words, and pairs of letters in scripts without blanks."""
-    found: set[str] = set()
+    terms: set[str] = set()
     for word in _WORD.findall(keywords(query).lower()):
         if RUN.search(word):
-            found |= {word[at : at + 2] for at in range(max(1, len(word) - 1))}
+            terms |= {word[at : at + 2] for at in range(max(1, len(word) - 1))}
         elif len(word) > 1:
-            found.add(word)
-    return found
+            terms.add(word)
+    return terms
 
 
 def _snapped(text: str, end: int, least: int) -> int:

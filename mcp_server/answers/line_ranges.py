@@ -95,11 +95,13 @@ def section(text: TextLines, headings: Sequence[Heading], wanted: str) -> tuple[
         names = {_key(trail[-1]): trail[-1] for trail in trails}
         last = _key(wanted.rpartition(SEPARATOR)[2])
         near = [names[key] for key in get_close_matches(last, names, NEAR, 0.4)] or [*names.values()][:NEAR]
-        told = f"; near: {', '.join(repr(name[:80]) for name in near)}" if near else ", and there are none in it"
-        raise NotFound(f"no such heading in the document{told}", headings=near)
-    own = headings[at]
-    behind = next((text.number(one) for one in headings[at + 1 :] if one.level <= own.level), len(text.lines) + 1)
-    return text.number(own), behind - 1
+        hint = f"; near: {', '.join(repr(name[:80]) for name in near)}" if near else ", and there are none in it"
+        raise NotFound(f"no such heading in the document{hint}", headings=near)
+    chosen = headings[at]
+    behind = next(
+        (text.number(heading) for heading in headings[at + 1 :] if heading.level <= chosen.level), len(text.lines) + 1
+    )
+    return text.number(chosen), behind - 1
 
 
 def outlined(text: TextLines, headings: Sequence[Heading]) -> list[tuple[int, str]]:
@@ -113,11 +115,11 @@ def outlined(text: TextLines, headings: Sequence[Heading]) -> list[tuple[int, st
 
 def _trails(headings: Sequence[Heading]) -> list[tuple[str, ...]]:
     trail: list[Heading] = []
-    found = []
+    trails = []
     for heading in headings:
-        trail = [*(one for one in trail if one.level < heading.level), heading]
-        found.append(tuple(one.text for one in trail))
-    return found
+        trail = [*(entry for entry in trail if entry.level < heading.level), heading]
+        trails.append(tuple(entry.text for entry in trail))
+    return trails
 
 
 def _key(name: str) -> str:

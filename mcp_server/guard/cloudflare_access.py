@@ -106,7 +106,7 @@ class CloudflareAccess:
         """Put the published keys in place of those at hand, or say why they stay."""
         try:
             async with asyncio.timeout(FETCH_S):
-                found = _signing_keys(await _read(self._settings.certificates))
+                signing_keys = _signing_keys(await _read(self._settings.certificates))
         except TimeoutError:
             problem = f"no answer within {FETCH_S:g} s"
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
@@ -114,7 +114,7 @@ class CloudflareAccess:
         except ValueError as error:
             problem = str(error)
         else:
-            self._signing = found
+            self._signing = signing_keys
             return
         log.warning(
             "the signing keys of Cloudflare Access can't be fetched (%s); %s at hand", problem, len(self._signing)
@@ -141,22 +141,26 @@ def _signing_keys(body: bytes) -> dict[str, jwt.PyJWK]:
     """The public keys that may sign assertions, by id. ValueError when there is none."""
     try:
         listed = json.loads(body)["keys"]
-        given = [
-            one for one in listed[:JWKS_KEYS] if isinstance(one.get("kid"), str) and one.get("kty") in ("RSA", "EC")
+        candidates = [
+            entry
+            for entry in listed[:JWKS_KEYS]
+            if isinstance(entry.get("kid"), str) and entry.get("kty") in ("RSA", "EC")
         ]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise ValueError("the answer is no set of keys") from None
-    found = {}
-    for one in given:
+    keys = {}
+    for entry in candidates:
         try:
-            key = jwt.PyJWK({name: one[name] for name in one.keys() & {"kty", "kid", "alg", "n", "e", "crv", "x", "y"}})
+            key = jwt.PyJWK(
+                {name: entry[name] for name in entry.keys() & {"kty", "kid", "alg", "n", "e", "crv", "x", "y"}}
+            )
         except _BAD:
             continue
-        if key.algorithm_name in ALGORITHMS and (one["kty"] == "EC" or key.key.key_size >= RSA_BITS):
-            found[one["kid"]] = key
-    if not found:
+        if key.algorithm_name in ALGORITHMS and (entry["kty"] == "EC" or key.key.key_size >= RSA_BITS):
+            keys[entry["kid"]] = key
+    if not keys:
         raise ValueError("the answer has no key that signs assertions")
-    return found
+    return keys
 
 
 def _identity(claims: Mapping[str, Any]) -> str:

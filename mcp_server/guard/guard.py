@@ -238,14 +238,14 @@ class Guard:
 
     async def _caller(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[ApiKey | None, Refusal | None]:
         """The key behind the request; None only where none is needed. What is said wins over what a proxy says."""
-        path, given, key = scope["path"], headers.get(b"authorization"), None
-        if given is None and path in OPEN:
+        path, authorization, key = scope["path"], headers.get(b"authorization"), None
+        if authorization is None and path in OPEN:
             return None, None
         if path == git_webhook.PATH:  # no key opens it: only a signature does
             wait = self._rates.take(git_webhook.PATH, time.monotonic())
             return None, _too_fast(wait) if wait else git_webhook.refused(self._push_webhook, headers)
-        if given is not None:
-            kind, _, secret = given.decode("latin-1").partition(" ")
+        if authorization is not None:
+            kind, _, secret = authorization.decode("latin-1").partition(" ")
             key = self._keys.authenticate(secret.strip(), now=self._clock()) if kind.lower() == "bearer" else None
         elif self._access is not None and ASSERTION in headers:
             try:

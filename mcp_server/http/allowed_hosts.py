@@ -16,8 +16,8 @@ def hosts(settings: ServerSettings, port: int) -> frozenset[str]:
 
     Never patterns: a prefix match lets a name like `127.0.0.1:1.evil.example` in.
     """
-    own = {*_LOOPBACK} if _local(settings.host) else {bracketed(settings.host), *_LOOPBACK}
-    names = {f"{host}:{port}" for host in own} | ({*own} if port == HTTP else set())
+    addresses = {*_LOOPBACK} if _local(settings.host) else {bracketed(settings.host), *_LOOPBACK}
+    names = {f"{host}:{port}" for host in addresses} | ({*addresses} if port == HTTP else set())
     names.update(settings.allowed_hosts)
     if settings.public_url:
         names.add(urlsplit(settings.public_url).netloc)

@@ -25,27 +25,32 @@ class Metrics:
     """The counts of one server; safe to use from any thread."""
 
     def __init__(self, samples: Callable[[], Iterable[Sample]], *, version: str) -> None:
-        self._registry = own = CollectorRegistry()
-        ProcessCollector(registry=own)
-        own.register(_Samples(samples, version))
+        self._registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        registry.register(_Samples(samples, version))
         self._requests = Counter(
-            "memex_http_requests", "Requests answered.", ("method", "route", "status"), registry=own
+            "memex_http_requests", "Requests answered.", ("method", "route", "status"), registry=registry
         )
         self._refused = Counter(
-            "memex_http_refused", "Requests refused at the door, by status; 429 is too many.", ("status",), registry=own
+            "memex_http_refused",
+            "Requests refused at the door, by status; 429 is too many.",
+            ("status",),
+            registry=registry,
         )
         self._took = Histogram(
             "memex_http_request_seconds",
             "From a request's head to its answer.",
             ("method", "route"),
             buckets=SECONDS,
-            registry=own,
+            registry=registry,
         )
-        self._calls = Counter("memex_tool_calls", "Calls of a tool, by their outcome.", ("tool", "code"), registry=own)
+        self._calls = Counter(
+            "memex_tool_calls", "Calls of a tool, by their outcome.", ("tool", "code"), registry=registry
+        )
         self._call_took = Histogram(
-            "memex_tool_seconds", "How long a tool took.", ("tool",), buckets=SECONDS, registry=own
+            "memex_tool_seconds", "How long a tool took.", ("tool",), buckets=SECONDS, registry=registry
         )
-        self._degraded = Counter("memex_degraded_searches", "Searches that were not complete.", registry=own)
+        self._degraded = Counter("memex_degraded_searches", "Searches that were not complete.", registry=registry)
 
     def request(self, *, method: str, route: str, status: int, seconds: float, refused: bool) -> None:
         """One request was answered."""
@@ -84,9 +89,9 @@ class _Samples(Collector):
         build.add_metric(list(self._built.values()), 1)
         yield build
         families: dict[str, GaugeMetricFamily | CounterMetricFamily] = {}
-        for one in self._samples():
-            if one.name not in families:
-                of = GaugeMetricFamily if one.kind == "gauge" else CounterMetricFamily
-                families[one.name] = of(one.name, one.means, labels=tuple(one.labels))
-            families[one.name].add_metric(list(one.labels.values()), float(one.value))
+        for sample in self._samples():
+            if sample.name not in families:
+                of = GaugeMetricFamily if sample.kind == "gauge" else CounterMetricFamily
+                families[sample.name] = of(sample.name, sample.means, labels=tuple(sample.labels))
+            families[sample.name].add_metric(list(sample.labels.values()), float(sample.value))
         yield from families.values()

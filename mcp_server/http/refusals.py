@@ -38,8 +38,11 @@ def with_headers(send: Send) -> Send:
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            own = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"cache-control"]
-            message = {**message, "headers": [*own, *HEADERS, _date(), (b"cache-control", b"no-store, no-transform")]}
+            headers = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"cache-control"]
+            message = {
+                **message,
+                "headers": [*headers, *HEADERS, _date(), (b"cache-control", b"no-store, no-transform")],
+            }
         await send(message)
 
     return sending

@@ -49,13 +49,13 @@ def observed(app: ASGIApp, metrics: Metrics, traces: Traces | None = None) -> AS
                 message = {**message, "headers": [*message.get("headers", ()), (ID, known["request"].encode())]}
             await send(message)
 
-        with ExitStack() as told:
-            told.callback(_answered, scope, known, metrics, begun)
-            told.enter_context(bound(known))
+        with ExitStack() as stack:
+            stack.callback(_answered, scope, known, metrics, begun)
+            stack.enter_context(bound(known))
             reset = REQUEST.set(known)
-            told.callback(REQUEST.reset, reset)
+            stack.callback(REQUEST.reset, reset)
             if traces is not None:
-                told.enter_context(_traced(traces, scope, known))
+                stack.enter_context(_traced(traces, scope, known))
             await app(scope, receive, sending)
 
     return observing
@@ -71,8 +71,8 @@ def identified(error: MemexError) -> dict[str, Any]:
 
     What the caller got wrong is told in the same words each time, so that nothing can be read from a difference."""
     shown = error.as_dict()
-    if isinstance(error, Unavailable) and (own := request_id()):
-        shown["details"] = {**shown["details"], "request_id": own}
+    if isinstance(error, Unavailable) and (current_id := request_id()):
+        shown["details"] = {**shown["details"], "request_id": current_id}
     return shown
 
 

@@ -132,15 +132,15 @@ class OperationRunner:
         allow(caller, operation.scope)
         try:
             if isinstance(arguments, bytes):
-                given = operation.given.model_validate_json(arguments)
+                request = operation.given.model_validate_json(arguments)
             else:
-                given = operation.given.model_validate(arguments)
+                request = operation.given.model_validate(arguments)
         except ValidationError as problem:
             raise invalid(problem) from None
 
         def work() -> AnswerModel:
             workspace = workspace_of(self.agent_access, caller, named=operation.family in NAMED)
-            return operation.run(workspace.reporting(progress) if progress else workspace, given, self.settings)
+            return operation.run(workspace.reporting(progress) if progress else workspace, request, self.settings)
 
         return await self.run(operation.name, operation.scope, operation.seconds, work)
 

@@ -94,10 +94,10 @@ def body(error: MemexError) -> bytes:
 
 def invalid(problem: ValidationError) -> InvalidArgument:
     """A refusal that names each field and what is wrong with it, but never the value."""
-    told = problem.errors(include_url=False, include_input=False)
+    errors = problem.errors(include_url=False, include_input=False)
     fields = [
-        {"field": ".".join(_word(part) for part in found["loc"]) or "body", "problem": _problem(found)}
-        for found in [one for one in told if not _follows(one, told)][:10]
+        {"field": ".".join(_word(part) for part in error["loc"]) or "body", "problem": _problem(error)}
+        for error in [candidate for candidate in errors if not _follows(candidate, errors)][:10]
     ]
     return InvalidArgument("; ".join(f"{field['field']}: {field['problem']}" for field in fields), fields=fields)
 
@@ -128,11 +128,13 @@ def schema(model: type[BaseModel], *, output: bool = False, exact: bool = False)
 def choices(schema: dict[str, Any], collections: Sequence[str]) -> dict[str, Any]:
     """A schema of what is given, with the collections that are known wherever one is asked for."""
     properties = dict(schema["properties"])
-    if own := properties.get("collection"):
-        places = own.get("anyOf", [own])
-        named = [{"type": "string", "enum": list(collections)} if one["type"] == "string" else one for one in places]
-        told = {key: value for key, value in own.items() if key in ("description", "default")}
-        properties["collection"] = (named[0] if len(named) == 1 else {"anyOf": named}) | told
+    if collection := properties.get("collection"):
+        places = collection.get("anyOf", [collection])
+        named = [
+            {"type": "string", "enum": list(collections)} if place["type"] == "string" else place for place in places
+        ]
+        extras = {key: value for key, value in collection.items() if key in ("description", "default")}
+        properties["collection"] = (named[0] if len(named) == 1 else {"anyOf": named}) | extras
     return schema | {"properties": properties}
 
 
@@ -166,16 +168,16 @@ def _word(part: int | str) -> str:
     return text[:LONGEST_DETAIL]
 
 
-def _follows(found: Mapping[str, Any], told: Sequence[Mapping[str, Any]]) -> bool:
+def _follows(error: Mapping[str, Any], errors: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a list is called too short only because items of it are wrong, each of which is told."""
-    loc = found["loc"]
-    return found["type"] == "too_short" and any(one["loc"][: len(loc)] == loc != one["loc"] for one in told)
+    loc = error["loc"]
+    return error["type"] == "too_short" and any(other["loc"][: len(loc)] == loc != other["loc"] for other in errors)
 
 
-def _problem(found: Mapping[str, Any]) -> str:
-    if known := PROBLEMS.get(found["type"]):
-        return known.format(**found.get("ctx", {}))
-    return str(found["msg"]).removeprefix("Value error, ")
+def _problem(error: Mapping[str, Any]) -> str:
+    if known := PROBLEMS.get(error["type"]):
+        return known.format(**error.get("ctx", {}))
+    return str(error["msg"]).removeprefix("Value error, ")
 
 
 def plain(text: str) -> str:

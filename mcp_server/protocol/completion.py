@@ -31,14 +31,14 @@ def completed(agent_access: AgentAccess, caller: Caller, params: CompleteRequest
         raise InvalidArgument(f"no argument {argument[:64]!a} there; the list names them all")
     match argument:
         case "workspace":
-            found = _best(visible(agent_access, caller), typed)
+            values = _best(visible(agent_access, caller), typed)
         case "path":
-            found = _paths(agent_access, caller, named.get("workspace", ""), typed)
+            values = _paths(agent_access, caller, named.get("workspace", ""), typed)
         case "tags":
-            found = _tags(agent_access, caller, named.get("workspace", ""), typed)
+            values = _tags(agent_access, caller, named.get("workspace", ""), typed)
         case _:
-            found = []  # free text
-    return Completion(values=[plain(value) for value in found[:MOST]], has_more=len(found) > MOST)
+            values = []  # free text
+    return Completion(values=[plain(value) for value in values[:MOST]], has_more=len(values) > MOST)
 
 
 def _arguments(params: CompleteRequestParams) -> list[str]:

@@ -123,8 +123,8 @@ class VaultMCP(MCPServer[Any]):
 
     def _shown(self) -> frozenset[str]:
         """The families that are listed to the caller here."""
-        asked, own = CALLER.get().toolsets, frozenset(self._families)
-        return own & (asked if asked is not None else frozenset(self._runner.settings.mcp.toolsets) or own)
+        asked, served = CALLER.get().toolsets, frozenset(self._families)
+        return served & (asked if asked is not None else frozenset(self._runner.settings.mcp.toolsets) or served)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -175,8 +175,8 @@ class VaultMCP(MCPServer[Any]):
 
         def work() -> GetPromptResult:
             kind = prompts.kind_of(name)
-            given = prompts.checked(kind, arguments or {})
-            return prompts.made(runner, caller, kind, given, shown)
+            parsed = prompts.checked(kind, arguments or {})
+            return prompts.made(runner, caller, kind, parsed, shown)
 
         return await self._read("prompts/get", work)
 

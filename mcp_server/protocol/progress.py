@@ -30,8 +30,8 @@ async def alive(context: Context[Any, Any] | None) -> AsyncIterator[Callable[[in
         while True:
             await asyncio.sleep(BEAT_SECONDS)
             seconds = round(time.monotonic() - began, 1)
-            said = f"at work for {seconds:.0f} s" + (f"; {done} passages embedded" if done else "")
-            await context.report_progress(seconds, message=said)
+            message = f"at work for {seconds:.0f} s" + (f"; {done} passages embedded" if done else "")
+            await context.report_progress(seconds, message=message)
 
     task = asyncio.create_task(beat()) if context is not None and _asked(context) else None
     try:

@@ -81,20 +81,20 @@ class Consolidate(_Asked):
     topic: str = Field("", max_length=LONGEST_QUERY, description="What the notes are about; left out: the latest notes")
 
 
-def recall(workspace: Workspace, given: Recall, settings: Settings, families: frozenset[str]) -> str:
+def recall(workspace: Workspace, arguments: Recall, settings: Settings, families: frozenset[str]) -> str:
     """A question, with the passages that a first search finds."""
     answer = workspace.search(
         request(
-            given.question,
+            arguments.question,
             limit=PASSAGES,
             mode=settings.search.mode,
             workspace=workspace.name,
-            tags=given.every_tag or None,
+            tags=arguments.every_tag or None,
             collections=workspace.collections,
         )
     )
     sizes = shares([len(hit.chunk) for hit in answer.hits], settings.search.budget)
-    found = [
+    passages = [
         _shown(hit.record) | {"heading": hit.heading, "passage": hit.chunk[:size]}
         for hit, size in zip(answer.hits, sizes, strict=True)
     ]
@@ -106,20 +106,20 @@ If they don't answer it, search again with kb_search, {words}, and drop repeats 
 For what is known of a person, a project or a thing, ask the graph with search_nodes, {words}. open_nodes reads a node whole, get_neighborhood and get_path show what it is connected with.
 Answer first, in short. Name the title of the note, or the name of the node, behind each statement, and its date where that matters. Where they disagree, show both, the later first.
 If my notes don't say, say so. Keep what you know from elsewhere apart from what the notes say."""
-    return f"""Answer this from my notes: {given.question}
+    return f"""Answer this from my notes: {arguments.question}
 
 A first search found these passages, best first. {DATA}
 
-{_fenced(found)}
+{_fenced(passages)}
 {limits}
 {_steps(ways, families)}"""
 
 
-def capture_session(workspace: Workspace, given: CaptureSession, _: Settings, families: frozenset[str]) -> str:
+def capture_session(workspace: Workspace, arguments: CaptureSession, _: Settings, families: frozenset[str]) -> str:
     """What is worth keeping of a session, and how to keep it."""
-    focus = f" What matters most: {given.focus}" if given.focus else ""
-    own = json.dumps(given.every_tag, ensure_ascii=False)
-    tags = f" Give each of them these tags too: {own}." if given.tags else ""
+    focus = f" What matters most: {arguments.focus}" if arguments.focus else ""
+    tag_list = json.dumps(arguments.every_tag, ensure_ascii=False)
+    tags = f" Give each of them these tags too: {tag_list}." if arguments.tags else ""
     ways = f"""For each candidate, ask semantic_search first. If a note says it already, leave it. If a note is out of date, capture the new text and tell me which note it replaces; delete nothing without my word.
 For each candidate, ask kb_search first. If a document says it already, leave it. If a note is out of date, show me the new text, and put it in its place with kb_update_note once I agree.
 One subject a note, whole in itself: a first line that says the point, full names, dates in full, where it was found. No "as above", no "today".
@@ -144,20 +144,20 @@ def _named(record: Record) -> list[str]:
     return [*record.tags, f"{COLLECTION_TAG}{record.collection}"]
 
 
-def consolidate(workspace: Workspace, given: Consolidate, settings: Settings, families: frozenset[str]) -> str:
+def consolidate(workspace: Workspace, arguments: Consolidate, settings: Settings, families: frozenset[str]) -> str:
     """Notes that may want tidying, and how to do it without losing anything."""
-    if given.topic:
+    if arguments.topic:
         query = request(
-            given.topic,
+            arguments.topic,
             limit=TIDIED,
             mode=settings.search.mode,
             workspace=workspace.name,
-            tags=given.every_tag or None,
+            tags=arguments.every_tag or None,
             collections=workspace.collections,
         )
         records: Sequence[Record] = [hit.record for hit in workspace.search(query).hits]
     else:
-        wanted = {tag_key(tag) for tag in given.every_tag}
+        wanted = {tag_key(tag) for tag in arguments.every_tag}
         latest = workspace.recent(LOOKED_AT if wanted else TIDIED)
         records = [record for record in latest if wanted <= set(tag_keys(_named(record)))][:TIDIED]
     ways = """Look for: several notes that say the same; notes that contradict each other, or that a later one replaces; notes that belong together and want an overview; notes that can't be understood by themselves. Read a note whole with get_thought before you judge it, and use semantic_search for others like it.
@@ -254,17 +254,18 @@ def checked(kind: PromptKind, arguments: Mapping[str, str]) -> _Asked:
 
 
 def made(
-    runner: OperationRunner, caller: Caller, kind: PromptKind, given: _Asked, families: frozenset[str]
+    runner: OperationRunner, caller: Caller, kind: PromptKind, arguments: _Asked, families: frozenset[str]
 ) -> GetPromptResult:
     """The prompt as the host puts it before the model, for the families that it is shown. Raises NotFound as tools do."""
     agent_access = runner.agent_access
-    workspace = workspace_of(agent_access, about(caller, given.workspace))
-    text = kind.text(workspace, given, runner.settings, families if caller.workspace else families - NAMED)
-    if given.workspace and workspace.name != (own := _own(agent_access, caller)):
+    workspace = workspace_of(agent_access, about(caller, arguments.workspace))
+    text = kind.text(workspace, arguments, runner.settings, families if caller.workspace else families - NAMED)
+    if arguments.workspace and workspace.name != (current := _own(agent_access, caller)):
         text += (
             f"\n\nThese notes are of the workspace {json.dumps(workspace.name, ensure_ascii=False)}. The tools work in "
-            f"{json.dumps(own, ensure_ascii=False) if own else 'no workspace'} as this connection is set up (header "
-            "X-Memory-Workspace): they neither find nor change these notes, so tell me where they would be needed."
+            f"{json.dumps(current, ensure_ascii=False) if current else 'no workspace'} as this connection is set up "
+            "(header X-Memory-Workspace): they neither find nor change these notes, so tell me where they would be "
+            "needed."
         )
     message = PromptMessage(role="user", content=TextContent(type="text", text=plain(text)))
     return GetPromptResult(description=kind.description, messages=[message])
@@ -282,11 +283,11 @@ def _shown(record: Record) -> dict[str, Any]:
 
 
 def _fenced(objects: Iterable[Mapping[str, Any]]) -> str:
-    lines = [_line({name: value for name, value in one.items() if value not in (None, "", [])}) for one in objects]
+    lines = [_line({name: value for name, value in entry.items() if value not in (None, "", [])}) for entry in objects]
     return "\n".join(["```json", *(lines or ["[]"]), "```"])
 
 
-def _line(one: Mapping[str, Any]) -> str:
-    """`one` in a line that stays one line, whatever takes it for text: other line ends than a line feed are escaped too."""
-    text = json.dumps(one, ensure_ascii=False, separators=(",", ":"))
-    return _LINE_ENDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+def _line(entry: Mapping[str, Any]) -> str:
+    """`entry` in a line that stays one line, whatever takes it for text: other line ends than a line feed are escaped too."""
+    text = json.dumps(entry, ensure_ascii=False, separators=(",", ":"))
+    return _LINE_ENDS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

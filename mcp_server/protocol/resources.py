@@ -66,7 +66,7 @@ def spot(agent_access: AgentAccess, caller: Caller, named: str) -> ResourceNote:
 
 def spots(agent_access: AgentAccess, caller: Caller, named: Iterable[str]) -> dict[str, ResourceNote]:
     """The note of each URI. Raises NotFound when one of them names none."""
-    return {one: spot(agent_access, caller, one) for one in named}
+    return {note_uri: spot(agent_access, caller, note_uri) for note_uri in named}
 
 
 def read(agent_access: AgentAccess, caller: Caller, named: str) -> ReadResourceContents:

@@ -102,9 +102,9 @@ class Updates:
     def _publish(self) -> None:
         with self._noting:
             paths, self._due = sorted(self._due), frozenset()
-        told = [uri for path in paths for uri in self._watched.get(path, ())]
-        if told:
-            self._spawn(self._tell(told))
+        uris = [uri for path in paths for uri in self._watched.get(path, ())]
+        if uris:
+            self._spawn(self._tell(uris))
 
     async def _tell(self, uris: Iterable[str]) -> None:
         for uri in uris:
@@ -201,8 +201,8 @@ class Updates:
             raise _too_many()
         allow(caller, "read")
         agent_access = self._runner.agent_access
-        found = await self._runner.run("subscribe", "read", SECONDS, lambda: spots(agent_access, caller, uris))
-        return {uri: one.record.path for uri, one in found.items()}
+        notes = await self._runner.run("subscribe", "read", SECONDS, lambda: spots(agent_access, caller, uris))
+        return {uri: note.record.path for uri, note in notes.items()}
 
     @contextlib.contextmanager
     def _watching(self, paths: Mapping[str, str]) -> Iterator[None]:

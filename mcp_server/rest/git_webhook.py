@@ -47,16 +47,16 @@ def route(push_webhook: PushWebhook, clock: Callable[[], int]) -> Route:
     """The route."""
 
     async def delivered(request: Request) -> Response:
-        said, body = request.headers, await request.body()
-        signatures = [said[name].encode("latin-1") for name in SIGNATURES if name in said]
+        headers, body = request.headers, await request.body()
+        signatures = [headers[name].encode("latin-1") for name in SIGNATURES if name in headers]
         if not await anyio.to_thread.run_sync(push_webhook.signed, body, signatures):
             raise Unauthenticated(UNSIGNED)
-        event = next((said[name] for name in EVENTS if name in said), "")
+        event = next((headers[name] for name in EVENTS if name in headers), "")
         if event == "ping":
             return JSONResponse({"status": "pong"})
         if event != "push":
             return JSONResponse({"status": "ignored"}, 202)
-        delivery = next((said[name] for name in DELIVERIES if name in said), "")
+        delivery = next((headers[name] for name in DELIVERIES if name in headers), "")
         fresh = await anyio.to_thread.run_sync(lambda: push_webhook.push(delivery, now=clock()))
         return JSONResponse({"status": "looking"}, 202) if fresh else JSONResponse({"status": "known"})
 

@@ -78,12 +78,12 @@ class RouteDescription(NamedTuple):
 
 
 def description(
-    served: Sequence[RouteDescription], public_url: str, *, collections: Sequence[str], version: str
+    routes: Sequence[RouteDescription], public_url: str, *, collections: Sequence[str], version: str
 ) -> dict[str, Any]:
     """All of it."""
     paths: dict[str, dict[str, Any]] = {}
-    for one in served:
-        paths.setdefault(one.path, {})[one.method.lower()] = _described(one, collections)
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _described(route, collections)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -105,10 +105,10 @@ def description(
     }
 
 
-def _described(one: RouteDescription, collections: Sequence[str]) -> dict[str, Any]:
-    operation, in_body = one.operation, one.place == "body"
+def _described(route: RouteDescription, collections: Sequence[str]) -> dict[str, Any]:
+    operation, in_body = route.operation, route.place == "body"
     arguments = choices(schema(operation.given, exact=True), collections)
-    in_path = [name for name in arguments["properties"] if f"{{{name}}}" in one.path]
+    in_path = [name for name in arguments["properties"] if f"{{{name}}}" in route.path]
     parameters: list[Mapping[str, Any]] = [
         WORKSPACE,
         *(_in_path(name, arguments["properties"][name]) for name in in_path),
@@ -123,7 +123,7 @@ def _described(one: RouteDescription, collections: Sequence[str]) -> dict[str, A
         "description": operation.description,
         "parameters": parameters,
         **({"requestBody": _body(operation.name, arguments, in_path)} if in_body else {}),
-        "responses": {str(one.code): {"description": operation.title, "content": answer}, **_refusals(codes)},
+        "responses": {str(route.code): {"description": operation.title, "content": answer}, **_refusals(codes)},
     }
 
 
@@ -154,18 +154,23 @@ def _body(operation: str, arguments: Mapping[str, Any], in_path: Sequence[str]) 
     return {"required": True, "content": kinds}
 
 
-def _form(given: Mapping[str, Any]) -> dict[str, Any]:
+def _form(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """A file, and what is said of it as of a note."""
-    said = {name: _sent(of) for name, of in given["properties"].items() if name in upload_form.FIELDS}
+    fields = {name: _sent(of) for name, of in arguments["properties"].items() if name in upload_form.FIELDS}
     file = {"type": "string", "contentMediaType": "application/octet-stream", "description": "With its filename"}
-    return {"type": "object", "properties": {"file": file, **said}, "required": ["file"], "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": {"file": file, **fields},
+        "required": ["file"],
+        "additionalProperties": False,
+    }
 
 
 def _sent(of: Mapping[str, Any]) -> Any:
     """The schema of what is sent in a query, where null is no value."""
-    choices = [one for one in of.get("anyOf", ()) if one != {"type": "null"}]
-    told = {key: value for key, value in of.items() if key != "anyOf"}
-    return {**choices[0], **told} if len(choices) == 1 else dict(of)
+    choices = [choice for choice in of.get("anyOf", ()) if choice != {"type": "null"}]
+    rest = {key: value for key, value in of.items() if key != "anyOf"}
+    return {**choices[0], **rest} if len(choices) == 1 else dict(of)
 
 
 def _own() -> dict[str, Any]:
@@ -202,11 +207,11 @@ def _refused(why: str, code: int = 0) -> dict[str, Any]:
     if code:
         example = {"code": CODE[code], "message": why, "retryable": code in (408, 429, 503), "details": {}}
         content["example"] = {"error": example}
-    told: dict[str, Any] = {"description": why, "content": {"application/json": content}}
+    response: dict[str, Any] = {"description": why, "content": {"application/json": content}}
     if code in HEADERS:
         name, means = HEADERS[code]
-        told["headers"] = {name: {"description": means, "schema": {"type": "string"}}}
-    return told
+        response["headers"] = {name: {"description": means, "schema": {"type": "string"}}}
+    return response
 
 
 def _error() -> dict[str, Any]:

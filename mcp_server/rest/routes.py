@@ -62,9 +62,9 @@ def routes(runner: OperationRunner, *, version: str) -> list[BaseRoute]:
     """All routes of REST."""
     settings = runner.settings
     known = settings.kb.known
-    served = [openapi.RouteDescription(*one, OPERATIONS[one.operation]) for one in ROUTES]
+    descriptions = [openapi.RouteDescription(*route, OPERATIONS[route.operation]) for route in ROUTES]
     description = json.dumps(
-        openapi.description(served, settings.server.public_url, collections=known, version=version)
+        openapi.description(descriptions, settings.server.public_url, collections=known, version=version)
     ).encode()
 
     async def openapi_json(_: Request) -> Response:
@@ -83,8 +83,8 @@ def routes(runner: OperationRunner, *, version: str) -> list[BaseRoute]:
         return Response(page, media_type=CONTENT_TYPE)
 
     paths: dict[str, dict[str, Endpoint]] = {}
-    for one in ROUTES:
-        paths.setdefault(one.path, {})[one.method] = _endpoint(runner, OPERATIONS[one.operation], one)
+    for route in ROUTES:
+        paths.setdefault(route.path, {})[route.method] = _endpoint(runner, OPERATIONS[route.operation], route)
     jobs = paths[upload_form.PATH]
     jobs["POST"] = upload_form.either(runner, jobs["POST"])
     return [
@@ -98,8 +98,8 @@ def routes(runner: OperationRunner, *, version: str) -> list[BaseRoute]:
 
 def methods(routes: Collection[BaseRoute], path: str) -> Collection[str]:
     """The methods that may be asked of `path`; where nobody knows, any."""
-    found = next((one for one in routes if isinstance(one, Route) and one.path_regex.match(path)), None)
-    return ANY if found is None or not found.methods else found.methods
+    match = next((route for route in routes if isinstance(route, Route) and route.path_regex.match(path)), None)
+    return ANY if match is None or not match.methods else match.methods
 
 
 def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
@@ -113,19 +113,19 @@ def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
     return endpoint
 
 
-def _endpoint(runner: OperationRunner, operation: Operation, served: RouteOperation) -> Endpoint:
+def _endpoint(runner: OperationRunner, operation: Operation, route: RouteOperation) -> Endpoint:
     lists = {name for name, of in schema(operation.given)["properties"].items() if of.get("type") == "array"}
 
     async def endpoint(request: Request) -> Response:
         arguments: Mapping[str, Any] | bytes
-        if served.place == "query":
+        if route.place == "query":
             arguments = _queried(request, lists)
         elif request.path_params:
             arguments = _merged(await request.body(), request.path_params)
         else:
             arguments = await request.body()
         _, text = payload(await runner.call(operation, request.scope["memex.caller"], arguments))
-        return _json(text.encode(), served.code)
+        return _json(text.encode(), route.code)
 
     return endpoint
 
@@ -146,15 +146,15 @@ def _queried(request: Request, lists: Collection[str]) -> dict[str, Any]:
 def _merged(sent: bytes, named: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments in a body and in the path; none may be in both."""
     try:
-        given = from_json(sent, allow_inf_nan=False)
+        arguments = from_json(sent, allow_inf_nan=False)
     except ValueError:
         raise InvalidArgument("body: not valid JSON") from None
-    if not isinstance(given, dict):
+    if not isinstance(arguments, dict):
         raise InvalidArgument("body: must be an object")
     for name in named:
-        if name in given:
+        if name in arguments:
             raise InvalidArgument(f"{name}: unknown argument")
-    return {**given, **named}
+    return {**arguments, **named}
 
 
 def _json(data: bytes, code: int = 200) -> Response:

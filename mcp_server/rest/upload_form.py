@@ -82,11 +82,11 @@ async def taken(runner: OperationRunner, request: Request) -> Job:
                 if len(form.data) >= PIECE:
                     await anyio.to_thread.run_sync(arrival.write, form.drain())
             request.scope[READ] = True
-            said = form.said()
+            arguments = form.said()
 
             def queued() -> Job:
                 arrival.write(form.drain())
-                return arrival.queued(**said)
+                return arrival.queued(**arguments)
 
             return await runner.run(NAME, "write", QUEUE_S, queued)
 
@@ -171,16 +171,16 @@ class _Form:
             raise InvalidArgument("the body ends before its last boundary")
         if self.filename is None:
             raise InvalidArgument('the form has no file: send it as the part named "file", with a filename')
-        said: dict[str, Any] = {"filename": self.filename}
+        arguments: dict[str, Any] = {"filename": self.filename}
         for name, values in self.fields.items():
             texts = [_text(bytes(value), name) for value in values]
             if name == "tags":
-                said[name] = [tag for text in texts for tag in text.split(",")]
+                arguments[name] = [tag for text in texts for tag in text.split(",")]
             elif len(texts) > 1:
                 raise InvalidArgument(f"the field {name} is given more than once", field=name)
             else:
-                said[name] = texts[0] or None
-        return said
+                arguments[name] = texts[0] or None
+        return arguments
 
     def _callbacks(self) -> Mapping[str, Callable[..., None]]:
         return {

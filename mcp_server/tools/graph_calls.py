@@ -24,103 +24,111 @@ HIT: Final = 800  # bytes of JSON that one hit of a search takes at most: ten ar
 KEYS: Final = 180  # of them for its keys and numbers
 
 
-def create_entities(workspace: Workspace, given: shape.CreateEntities, _: Settings) -> answer.CreatedNodes:
+def create_entities(workspace: Workspace, arguments: shape.CreateEntities, _: Settings) -> answer.CreatedNodes:
     """All nodes, or none."""
     made = workspace.nodes.create(
-        [NewNode(one.name, one.entity_type, one.observations, one.summary, one.tags) for one in given.entities]
+        [
+            NewNode(entity.name, entity.entity_type, entity.observations, entity.summary, entity.tags)
+            for entity in arguments.entities
+        ]
     )
     return answer.CreatedNodes(
         results=[
-            answer.CreatedNode(name=one.name, entity_type=one.entity_type, created_at=iso(one.created_at))
-            for one in made
+            answer.CreatedNode(name=node.name, entity_type=node.entity_type, created_at=iso(node.created_at))
+            for node in made
         ]
     )
 
 
-def delete_entities(workspace: Workspace, given: shape.DeleteEntities, _: Settings) -> answer.DeletedNodes:
+def delete_entities(workspace: Workspace, arguments: shape.DeleteEntities, _: Settings) -> answer.DeletedNodes:
     """Nodes with all that belongs to them."""
-    deleted, missing = workspace.nodes.delete(given.entity_names)
+    deleted, missing = workspace.nodes.delete(arguments.entity_names)
     return answer.DeletedNodes(deleted=deleted, not_found=missing)
 
 
-def open_nodes(workspace: Workspace, given: shape.OpenNodes, _: Settings) -> answer.OpenedNodes:
+def open_nodes(workspace: Workspace, arguments: shape.OpenNodes, _: Settings) -> answer.OpenedNodes:
     """Nodes whole."""
-    opened = workspace.nodes.open(given.names)
+    opened = workspace.nodes.open(arguments.names)
     return answer.OpenedNodes(
         entities=[
             answer.WholeNode(
-                **_tagged(one),
+                **_tagged(node),
                 observations=_facts(facts),
-                created_at=iso(one.created_at),
-                updated_at=iso(one.changed_at),
-                version=one.version,
+                created_at=iso(node.created_at),
+                updated_at=iso(node.changed_at),
+                version=node.version,
             )
-            for one, facts in opened.nodes
+            for node, facts in opened.nodes
         ],
         relations=_relations(opened.edges),
         not_found=opened.not_found,
     )
 
 
-def get_nodes_by_type(workspace: Workspace, given: shape.NodesByType, _: Settings) -> answer.TaggedNodes:
+def get_nodes_by_type(workspace: Workspace, arguments: shape.NodesByType, _: Settings) -> answer.TaggedNodes:
     """All nodes of a type."""
-    found = workspace.nodes.by_type(given.entity_type)
+    nodes = workspace.nodes.by_type(arguments.entity_type)
     return answer.TaggedNodes(
-        results=[answer.Tagged(**_tagged(one), updated_at=iso(one.changed_at)) for one in found[: given.limit]],
-        truncated=len(found) > given.limit,
+        results=[answer.Tagged(**_tagged(node), updated_at=iso(node.changed_at)) for node in nodes[: arguments.limit]],
+        truncated=len(nodes) > arguments.limit,
     )
 
 
-def get_recently_modified(workspace: Workspace, given: shape.RecentlyModified, _: Settings) -> answer.ChangedNodes:
+def get_recently_modified(workspace: Workspace, arguments: shape.RecentlyModified, _: Settings) -> answer.ChangedNodes:
     """The latest first."""
-    return _changed(workspace.nodes.recent(given.days, given.limit + 1), given.limit)
+    return _changed(workspace.nodes.recent(arguments.days, arguments.limit + 1), arguments.limit)
 
 
-def set_summary(workspace: Workspace, given: shape.SetSummary, _: Settings) -> answer.SummarySet:
+def set_summary(workspace: Workspace, arguments: shape.SetSummary, _: Settings) -> answer.SummarySet:
     """One property."""
-    one = workspace.nodes.set_summary(given.name, given.summary, given.version)
+    node = workspace.nodes.set_summary(arguments.name, arguments.summary, arguments.version)
     return answer.SummarySet(
-        name=one.name, summary=one.summary or "", updated_at=iso(one.changed_at), version=one.version
+        name=node.name, summary=node.summary or "", updated_at=iso(node.changed_at), version=node.version
     )
 
 
-def set_tags(workspace: Workspace, given: shape.SetTags, _: Settings) -> answer.TagsSet:
+def set_tags(workspace: Workspace, arguments: shape.SetTags, _: Settings) -> answer.TagsSet:
     """One property."""
-    one = workspace.nodes.set_tags(given.name, given.tags, given.version)
-    return answer.TagsSet(name=one.name, tags=list(one.tags), version=one.version)
+    node = workspace.nodes.set_tags(arguments.name, arguments.tags, arguments.version)
+    return answer.TagsSet(name=node.name, tags=list(node.tags), version=node.version)
 
 
-def add_observations(workspace: Workspace, given: shape.AddObservations, _: Settings) -> answer.Additions:
+def add_observations(workspace: Workspace, arguments: shape.AddObservations, _: Settings) -> answer.Additions:
     """Facts for several nodes."""
-    told = workspace.nodes.add([(one.entity_name, one.contents) for one in given.observations])
+    outcomes = workspace.nodes.add([(addition.entity_name, addition.contents) for addition in arguments.observations])
     return answer.Additions(
         results=[
-            answer.Added(entity_name=name, added=_facts(added or ()), not_found=added is None) for name, added in told
+            answer.Added(entity_name=name, added=_facts(added or ()), not_found=added is None)
+            for name, added in outcomes
         ]
     )
 
 
-def replace_observation(workspace: Workspace, given: shape.ReplaceObservation, _: Settings) -> answer.Replaced:
+def replace_observation(workspace: Workspace, arguments: shape.ReplaceObservation, _: Settings) -> answer.Replaced:
     """One fact."""
-    name, old, new = workspace.nodes.replace(given.entity_name, given.ordinal, given.new_content, given.version)
-    return answer.Replaced(entity_name=name, ordinal=given.ordinal, old_content=old, new_content=new)
+    name, old, new = workspace.nodes.replace(
+        arguments.entity_name, arguments.ordinal, arguments.new_content, arguments.version
+    )
+    return answer.Replaced(entity_name=name, ordinal=arguments.ordinal, old_content=old, new_content=new)
 
 
-def delete_observations(workspace: Workspace, given: shape.DeleteObservations, _: Settings) -> answer.Deletions:
+def delete_observations(workspace: Workspace, arguments: shape.DeleteObservations, _: Settings) -> answer.Deletions:
     """Facts of several nodes."""
-    told = workspace.nodes.remove([(one.entity_name, one.ordinals) for one in given.deletions])
+    outcomes = workspace.nodes.remove([(deletion.entity_name, deletion.ordinals) for deletion in arguments.deletions])
     return answer.Deletions(
         results=[
             answer.Dropped(entity_name=name, deleted_ordinals=gone, not_found_ordinals=missing)
-            for name, gone, missing in told
+            for name, gone, missing in outcomes
         ]
     )
 
 
-def query_observations(workspace: Workspace, given: shape.QueryObservations, settings: Settings) -> answer.FoundFacts:
+def query_observations(
+    workspace: Workspace, arguments: shape.QueryObservations, settings: Settings
+) -> answer.FoundFacts:
     """Facts of one node, cut where all together are long."""
-    told = workspace.nodes.query(given.entity_name, given.query, given.mode, given.limit)
-    sizes = shares([len(hit.content) for hit in told.hits], settings.search.budget)
+    outcome = workspace.nodes.query(arguments.entity_name, arguments.query, arguments.mode, arguments.limit)
+    sizes = shares([len(hit.content) for hit in outcome.hits], settings.search.budget)
     return answer.FoundFacts(
         results=[
             answer.FoundFact(
@@ -129,157 +137,157 @@ def query_observations(workspace: Workspace, given: shape.QueryObservations, set
                 truncated=size < len(hit.content),
                 score=round(hit.score, 6),
             )
-            for hit, size in zip(told.hits, sizes, strict=True)
+            for hit, size in zip(outcome.hits, sizes, strict=True)
         ],
-        mode=told.mode,
-        degraded=list(told.degraded),
+        mode=outcome.mode,
+        degraded=list(outcome.degraded),
     )
 
 
-def create_relations(workspace: Workspace, given: shape.Relations, _: Settings) -> answer.CreatedRelations:
+def create_relations(workspace: Workspace, arguments: shape.Relations, _: Settings) -> answer.CreatedRelations:
     """Relations, each once."""
-    told = workspace.nodes.relate(_asked(given))
+    outcome = workspace.nodes.relate(_asked(arguments))
     return answer.CreatedRelations(
-        created=_relations(told.created), already_existed=_relations(told.existed), not_found=told.not_found
+        created=_relations(outcome.created), already_existed=_relations(outcome.existed), not_found=outcome.not_found
     )
 
 
-def delete_relations(workspace: Workspace, given: shape.Relations, _: Settings) -> answer.DeletedRelations:
+def delete_relations(workspace: Workspace, arguments: shape.Relations, _: Settings) -> answer.DeletedRelations:
     """Relations, counted."""
-    deleted, missing = workspace.nodes.unrelate(_asked(given))
+    deleted, missing = workspace.nodes.unrelate(_asked(arguments))
     return answer.DeletedRelations(deleted=deleted, not_found=missing)
 
 
-def update_relation_type(workspace: Workspace, given: shape.UpdateRelationType, _: Settings) -> answer.Retyped:
+def update_relation_type(workspace: Workspace, arguments: shape.UpdateRelationType, _: Settings) -> answer.Retyped:
     """One relation."""
-    now = workspace.nodes.retype(given.from_entity, given.to_entity, given.old_type, given.new_type)
-    return answer.Retyped(from_entity=now.source, to_entity=now.target, old_type=given.old_type, new_type=now.type)
+    now = workspace.nodes.retype(arguments.from_entity, arguments.to_entity, arguments.old_type, arguments.new_type)
+    return answer.Retyped(from_entity=now.source, to_entity=now.target, old_type=arguments.old_type, new_type=now.type)
 
 
-def get_relations_between(workspace: Workspace, given: shape.Pair, _: Settings) -> answer.RelationList:
+def get_relations_between(workspace: Workspace, arguments: shape.Pair, _: Settings) -> answer.RelationList:
     """Both directions."""
-    return answer.RelationList(results=_relations(workspace.nodes.between(given.entity_a, given.entity_b)))
+    return answer.RelationList(results=_relations(workspace.nodes.between(arguments.entity_a, arguments.entity_b)))
 
 
-def get_neighborhood(workspace: Workspace, given: shape.Neighborhood, _: Settings) -> answer.Surroundings:
+def get_neighborhood(workspace: Workspace, arguments: shape.Neighborhood, _: Settings) -> answer.Surroundings:
     """A subgraph."""
-    found = workspace.nodes.neighbourhood(given.name, given.depth, given.limit)
+    neighbourhood = workspace.nodes.neighbourhood(arguments.name, arguments.depth, arguments.limit)
     return answer.Surroundings(
-        nodes=[answer.Neighbor(**_tagged(one)) for one in found.vertices],
-        relations=_relations(found.edges),
-        truncated=found.truncated,
+        nodes=[answer.Neighbor(**_tagged(node)) for node in neighbourhood.vertices],
+        relations=_relations(neighbourhood.edges),
+        truncated=neighbourhood.truncated,
     )
 
 
-def get_path(workspace: Workspace, given: shape.Ends, _: Settings) -> answer.Route:
+def get_path(workspace: Workspace, arguments: shape.Ends, _: Settings) -> answer.Route:
     """The shortest path."""
     nodes = workspace.nodes
-    way = nodes.path(given.from_entity, given.to_entity)
-    names = [] if way is None else [nodes.get(given.from_entity).name]
+    way = nodes.path(arguments.from_entity, arguments.to_entity)
+    names = [] if way is None else [nodes.get(arguments.from_entity).name]
     for edge in way or ():
         names.append(edge.source if edge.target == names[-1] else edge.target)
     return answer.Route(found=way is not None, path=names, relations=_relations(way or ()))
 
 
-def get_orphans(workspace: Workspace, given: shape.Listing, _: Settings) -> answer.ChangedNodes:
+def get_orphans(workspace: Workspace, arguments: shape.Listing, _: Settings) -> answer.ChangedNodes:
     """Nodes without relations."""
-    return _changed(workspace.nodes.orphans(), given.limit)
+    return _changed(workspace.nodes.orphans(), arguments.limit)
 
 
-def get_relation_gaps(workspace: Workspace, given: shape.Listing, _: Settings) -> answer.RelationGaps:
+def get_relation_gaps(workspace: Workspace, arguments: shape.Listing, _: Settings) -> answer.RelationGaps:
     """Names in the observations of others."""
-    found = workspace.nodes.gaps(given.limit + 1)
+    gaps = workspace.nodes.gaps(arguments.limit + 1)
     return answer.RelationGaps(
         results=[
-            answer.RelationGap(node=one.node, referenced_name=one.referenced, reference_count=one.count)
-            for one in found[: given.limit]
+            answer.RelationGap(node=gap.node, referenced_name=gap.referenced, reference_count=gap.count)
+            for gap in gaps[: arguments.limit]
         ],
-        truncated=len(found) > given.limit,
+        truncated=len(gaps) > arguments.limit,
     )
 
 
-def find_similar_nodes(workspace: Workspace, given: shape.SimilarNodes, _: Settings) -> answer.SimilarPairs:
+def find_similar_nodes(workspace: Workspace, arguments: shape.SimilarNodes, _: Settings) -> answer.SimilarPairs:
     """Alike, but not related."""
     return answer.SimilarPairs(
         results=[
             answer.SimilarPair(
-                node_a=one.name,
+                node_a=node.name,
                 node_b=other.name,
                 similarity=round(score, 6),
-                node_a_type=one.entity_type,
+                node_a_type=node.entity_type,
                 node_b_type=other.entity_type,
             )
-            for one, other, score in workspace.nodes.similar(given.limit, given.min_score)
+            for node, other, score in workspace.nodes.similar(arguments.limit, arguments.min_score)
         ]
     )
 
 
-def search_nodes(workspace: Workspace, given: shape.SearchNodes, _: Settings) -> answer.FoundNodes:
+def search_nodes(workspace: Workspace, arguments: shape.SearchNodes, _: Settings) -> answer.FoundNodes:
     """Nodes by their best observation."""
     nodes = workspace.nodes
-    told = nodes.search(given.query, given.limit, given.mode)
+    outcome = nodes.search(arguments.query, arguments.limit, arguments.mode)
     graph = nodes.graph
     return answer.FoundNodes(
-        results=[_hit(one, hit) for hit in told.hits if (one := graph.at(hit.path))],
-        mode=told.mode,
-        degraded=list(told.degraded),
+        results=[_hit(node, hit) for hit in outcome.hits if (node := graph.at(hit.path))],
+        mode=outcome.mode,
+        degraded=list(outcome.degraded),
     )
 
 
 def get_consolidation_report(workspace: Workspace, _: shape.Nothing, __: Settings) -> answer.ConsolidationReport:
     """Everything that needs attention."""
-    found = workspace.nodes.report()
+    report = workspace.nodes.report()
     return answer.ConsolidationReport(
         stale_summaries=[
             answer.StaleSummary(
-                name=one.name,
-                entity_type=one.entity_type,
-                last_modified=iso(one.changed_at),
-                observation_count=one.observations,
-                draft_summary=one.draft,
+                name=node.name,
+                entity_type=node.entity_type,
+                last_modified=iso(node.changed_at),
+                observation_count=node.observations,
+                draft_summary=node.draft,
             )
-            for one in found.stale
+            for node in report.stale
         ],
         relation_candidates=[
             answer.RelationCandidate(
-                node_a=one.node_a, node_b=one.node_b, similarity_score=one.similarity, rationale=one.rationale
+                node_a=pair.node_a, node_b=pair.node_b, similarity_score=pair.similarity, rationale=pair.rationale
             )
-            for one in found.candidates
+            for pair in report.candidates
         ],
         orphaned_nodes=[
-            answer.Orphan(name=one.name, entity_type=one.entity_type, updated_at=iso(one.changed_at))
-            for one in found.orphans
+            answer.Orphan(name=node.name, entity_type=node.entity_type, updated_at=iso(node.changed_at))
+            for node in report.orphans
         ],
         cluster_summary=[
-            answer.Cluster(cluster_id=one.number, node_names=list(one.names), centroid_label=one.label)
-            for one in found.clusters
+            answer.Cluster(cluster_id=cluster.number, node_names=list(cluster.names), centroid_label=cluster.label)
+            for cluster in report.clusters
         ],
         event_summary=answer.EventSummary(
-            since=iso(found.events.since),
-            creates=found.events.creates,
-            updates=found.events.updates,
-            deletes=found.events.deletes,
+            since=iso(report.events.since),
+            creates=report.events.creates,
+            updates=report.events.updates,
+            deletes=report.events.deletes,
         ),
-        totals=dict(found.of),
-        degraded=list(found.degraded),
+        totals=dict(report.of),
+        degraded=list(report.degraded),
     )
 
 
 def get_pending_consolidation(workspace: Workspace, _: shape.Nothing, __: Settings) -> answer.PendingNodes:
     """What wants a summary."""
-    found = workspace.nodes.pending()
+    pending = workspace.nodes.pending()
     return answer.PendingNodes(
         results=[
             answer.PendingNode(
-                name=one.name,
-                entity_type=one.entity_type,
-                observation_count=one.observations,
-                last_observation_at=_time(one.observed_at),
-                summary_updated_at=_time(one.summary_updated_at),
+                name=node.name,
+                entity_type=node.entity_type,
+                observation_count=node.observations,
+                last_observation_at=_time(node.observed_at),
+                summary_updated_at=_time(node.summary_updated_at),
             )
-            for one in found[: shape.MOST]
+            for node in pending[: shape.MOST]
         ],
-        truncated=len(found) > shape.MOST,
+        truncated=len(pending) > shape.MOST,
     )
 
 
@@ -295,42 +303,42 @@ def get_stats(workspace: Workspace, _: shape.Nothing, __: Settings) -> answer.St
     )
 
 
-def _asked(given: shape.Relations) -> list[Edge]:
-    return [Edge(one.from_entity, one.to_entity, one.relation_type) for one in given.relations]
+def _asked(arguments: shape.Relations) -> list[Edge]:
+    return [Edge(relation.from_entity, relation.to_entity, relation.relation_type) for relation in arguments.relations]
 
 
 def _relations(edges: Sequence[Edge]) -> list[answer.Relation]:
-    return [answer.Relation(source=one.source, to=one.target, relation_type=one.type) for one in edges]
+    return [answer.Relation(source=edge.source, to=edge.target, relation_type=edge.type) for edge in edges]
 
 
 def _facts(facts: Sequence[Observation]) -> list[answer.KeptFact]:
-    return [answer.KeptFact(ordinal=one.ordinal, content=one.content) for one in facts]
+    return [answer.KeptFact(ordinal=fact.ordinal, content=fact.content) for fact in facts]
 
 
-def _tagged(one: Vertex) -> dict[str, Any]:
-    return {"name": one.name, "entity_type": one.entity_type, "summary": one.summary, "tags": list(one.tags)}
+def _tagged(node: Vertex) -> dict[str, Any]:
+    return {"name": node.name, "entity_type": node.entity_type, "summary": node.summary, "tags": list(node.tags)}
 
 
-def _changed(found: Sequence[Vertex], limit: int) -> answer.ChangedNodes:
+def _changed(nodes: Sequence[Vertex], limit: int) -> answer.ChangedNodes:
     return answer.ChangedNodes(
         results=[
             answer.Changed(
-                name=one.name, entity_type=one.entity_type, summary=one.summary, updated_at=iso(one.changed_at)
+                name=node.name, entity_type=node.entity_type, summary=node.summary, updated_at=iso(node.changed_at)
             )
-            for one in found[:limit]
+            for node in nodes[:limit]
         ],
-        truncated=len(found) > limit,
+        truncated=len(nodes) > limit,
     )
 
 
-def _hit(one: Vertex, hit: ObservationHit) -> answer.FoundNode:
+def _hit(node: Vertex, hit: ObservationHit) -> answer.FoundNode:
     """A hit of about `HIT` bytes: the summary gets a quarter of them at most, the observation what is left."""
-    summary = one.summary and _cut(one.summary, HIT // 4)
-    taken = sum(_bytes(part) for part in (one.name, one.entity_type, summary or ""))
+    summary = node.summary and _cut(node.summary, HIT // 4)
+    taken = sum(_bytes(part) for part in (node.name, node.entity_type, summary or ""))
     text = _cut(hit.content, HIT - KEYS - taken)
     return answer.FoundNode(
-        name=one.name,
-        entity_type=one.entity_type,
+        name=node.name,
+        entity_type=node.entity_type,
         summary=summary,
         matched_observation=text,
         ordinal=hit.ordinal,

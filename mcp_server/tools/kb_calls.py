@@ -35,19 +35,19 @@ TAGS: Final = 8  # in a hit
 URL: Final = str.maketrans("-_", "+/")  # the alphabet of base64 for addresses
 
 
-def search(workspace: Workspace, given: shape.Search, settings: Settings) -> shape.Found:
+def search(workspace: Workspace, arguments: shape.Search, settings: Settings) -> shape.Found:
     """The best passage of each document, cut so that the answer stays within its tokens."""
-    asked = given.tags or []
-    some = [tag for tag in asked if given.tags_match == "any" and not names_one(tag)]
+    asked = arguments.tags or []
+    some = [tag for tag in asked if arguments.tags_match == "any" and not names_one(tag)]
     every = [tag for tag in asked if tag not in some]  # one that names a collection is no choice
     answer = workspace.search(
         request(
-            given.query,
-            limit=given.top_n,
-            mode=given.mode or settings.search.mode,
+            arguments.query,
+            limit=arguments.top_n,
+            mode=arguments.mode or settings.search.mode,
             workspace=workspace.name,
-            type=given.doc_type,
-            collection=given.collection,
+            type=arguments.doc_type,
+            collection=arguments.collection,
             tags=every,
             any_tags=some,
             collections=workspace.collections,
@@ -56,11 +56,11 @@ def search(workspace: Workspace, given: shape.Search, settings: Settings) -> sha
     where = _addresses(workspace, [hit.record for hit in answer.hits])
     bare = [_passage(workspace, hit, where[hit.record.id], "") for hit in answer.hits if hit.record.id in where]
     texts = [hit.chunk for hit in answer.hits if hit.record.id in where]
-    spare = HIT * len(bare) - sum(tokens(one.model_dump_json()) for one in bare)
+    spare = HIT * len(bare) - sum(tokens(passage.model_dump_json()) for passage in bare)
     costs = [tokens(json.dumps(text, ensure_ascii=False)) for text in texts]
     results = [
-        one.model_copy(update={"snippet": snippet(text, given.query, _size(text, cost, share))})
-        for one, text, cost, share in zip(bare, texts, costs, shares(costs, spare), strict=True)
+        passage.model_copy(update={"snippet": snippet(text, arguments.query, _size(text, cost, share))})
+        for passage, text, cost, share in zip(bare, texts, costs, shares(costs, spare), strict=True)
     ]
     return shape.Found(results=results, mode=answer.mode, degraded=list(answer.degraded))
 
@@ -70,86 +70,86 @@ def _size(text: str, cost: int, share: int) -> int:
     return len(text) * max(share, LEAST) // max(cost, 1)
 
 
-def add_note(workspace: Workspace, given: shape.AddNote, _: Settings) -> shape.Queued:
+def add_note(workspace: Workspace, arguments: shape.AddNote, _: Settings) -> shape.Queued:
     """Queue a note."""
     job = workspace.add_note(
-        given.text, key=_key(), title=given.title, tags=given.tags or (), collection=given.collection
+        arguments.text, key=_key(), title=arguments.title, tags=arguments.tags or (), collection=arguments.collection
     )
     return shape.Queued(job_id=job.id, status=job.status)
 
 
-def upload_start(workspace: Workspace, given: shape.StartUpload, _: Settings) -> shape.Upload:
+def upload_start(workspace: Workspace, arguments: shape.StartUpload, _: Settings) -> shape.Upload:
     """Begin an upload."""
     upload = workspace.uploads.start(
         _key(),
         workspace.name,
-        filename=given.filename,
-        total_size=given.total_size,
-        tags=given.tags or (),
-        collection=given.collection,
-        title=given.title,
-        sha256=given.sha256,
+        filename=arguments.filename,
+        total_size=arguments.total_size,
+        tags=arguments.tags or (),
+        collection=arguments.collection,
+        title=arguments.title,
+        sha256=arguments.sha256,
     )
     return shape.Upload(upload_id=upload.upload_id, chunk_bytes=upload.chunk_bytes, expires_at=iso(upload.expires_at))
 
 
-def upload_chunk(workspace: Workspace, given: shape.UploadChunk, _: Settings) -> shape.Received:
+def upload_chunk(workspace: Workspace, arguments: shape.UploadChunk, _: Settings) -> shape.Received:
     """Take a chunk; the same one may come again."""
     upload = workspace.uploads.chunk(
-        _key(), workspace.name, given.upload_id, given.chunk_index, decoded(_standard(given.data))
+        _key(), workspace.name, arguments.upload_id, arguments.chunk_index, decoded(_standard(arguments.data))
     )
     return shape.Received(
-        upload_id=given.upload_id,
+        upload_id=arguments.upload_id,
         received_bytes=upload.received_bytes,
         total_size=upload.total_size,
         chunks=upload.chunks,
     )
 
 
-def upload_finish(workspace: Workspace, given: shape.FinishUpload, _: Settings) -> shape.Queued:
+def upload_finish(workspace: Workspace, arguments: shape.FinishUpload, _: Settings) -> shape.Queued:
     """Queue the file that was uploaded."""
-    job = workspace.uploads.finish(_key(), workspace.name, given.upload_id)
+    job = workspace.uploads.finish(_key(), workspace.name, arguments.upload_id)
     return shape.Queued(job_id=job.id, status=job.status)
 
 
-def update_note(workspace: Workspace, given: shape.UpdateNote, _: Settings) -> shape.ChangedDocument:
+def update_note(workspace: Workspace, arguments: shape.UpdateNote, _: Settings) -> shape.ChangedDocument:
     """Another text in the same note."""
     record, changed = workspace.update_note(
-        given.id,
-        given.text,
-        title=given.title,
-        tags=given.tags,
-        collection=given.collection,
-        version=given.version,
+        arguments.id,
+        arguments.text,
+        title=arguments.title,
+        tags=arguments.tags,
+        collection=arguments.collection,
+        version=arguments.version,
     )
     return _changed(workspace, record, changed=changed)
 
 
-def set_tags(workspace: Workspace, given: shape.SetTags, _: Settings) -> shape.ChangedDocument:
+def set_tags(workspace: Workspace, arguments: shape.SetTags, _: Settings) -> shape.ChangedDocument:
     """Other tags on the same document."""
-    before = workspace.get(given.id).record
-    record = workspace.set_tags(given.id, given.tags, version=given.version)
+    before = workspace.get(arguments.id).record
+    record = workspace.set_tags(arguments.id, arguments.tags, version=arguments.version)
     return _changed(workspace, record, changed=record.version != before.version)
 
 
-def get(workspace: Workspace, given: shape.GetDocument | shape.OneDocument, _: Settings) -> shape.WholeDocument:
+def get(workspace: Workspace, arguments: shape.GetDocument | shape.OneDocument, _: Settings) -> shape.WholeDocument:
     """A document, or the part of it that was asked for and fits."""
-    path = given.source_path if isinstance(given, shape.GetDocument) else None
-    record = workspace.record(given.id) if given.id is not None else workspace.at(path or "")
+    path = arguments.source_path if isinstance(arguments, shape.GetDocument) else None
+    record = workspace.record(arguments.id) if arguments.id is not None else workspace.at(path or "")
     content = workspace.content(record)
     text = TextLines.of(content)
     first, last = 1, max(1, len(text.lines))
     headings = None
-    if given.heading is not None:
+    if arguments.heading is not None:
         headings = outline(content).headings
-        first, last = section(text, headings, given.heading)
-    start = max(first, given.start_line)
-    end = max(last, start) if given.end_line is None else min(last, given.end_line)
-    found = part(text, start, end if end >= first else start, given.max_tokens)
-    cut = found.next is not None or found.end < found.total
-    if cut and found.start == first:  # whoever goes on has seen it
+        first, last = section(text, headings, arguments.heading)
+    start = max(first, arguments.start_line)
+    end = max(last, start) if arguments.end_line is None else min(last, arguments.end_line)
+    lines = part(text, start, end if end >= first else start, arguments.max_tokens)
+    cut = lines.next is not None or lines.end < lines.total
+    if cut and lines.start == first:  # whoever goes on has seen it
         headings = outline(content).headings if headings is None else headings
-    shown = outlined(text, headings) if cut and headings and found.start == first else []
+    shown = outlined(text, headings) if cut and headings and lines.start == first else []
     return shape.WholeDocument(
         **_document(workspace, record, workspace.addresses([record]).get(record.id, "")),
         namespace=record.namespace,
@@ -157,32 +157,32 @@ def get(workspace: Workspace, given: shape.GetDocument | shape.OneDocument, _: S
         summary=record.summary,
         metadata=dict(record.metadata),
         version=record.version,
-        content=found.text,
-        start_line=found.start,
-        end_line=found.end,
-        total_lines=found.total,
-        next_line=found.next,
+        content=lines.text,
+        start_line=lines.start,
+        end_line=lines.end,
+        total_lines=lines.total,
+        next_line=lines.next,
         outline=[shape.Heading(line=line, heading=words) for line, words in shown],
     )
 
 
-def documents(workspace: Workspace, given: shape.ListDocuments, _: Settings) -> shape.DocumentList:
+def documents(workspace: Workspace, arguments: shape.ListDocuments, _: Settings) -> shape.DocumentList:
     """A batch of the documents, those changed last first."""
     records, cursor = workspace.documents(
-        limit=given.limit,
-        cursor=given.cursor,
-        type=given.type,
-        collection=given.collection,
-        tags=given.tags or (),
+        limit=arguments.limit,
+        cursor=arguments.cursor,
+        type=arguments.type,
+        collection=arguments.collection,
+        tags=arguments.tags or (),
     )
     where = _addresses(workspace, records)
-    told = [
+    entries = [
         shape.Document(**_document(workspace, record, where[record.id])) for record in records if record.id in where
     ]
-    return shape.DocumentList(documents=told, next_cursor=cursor)
+    return shape.DocumentList(documents=entries, next_cursor=cursor)
 
 
-def status(workspace: Workspace, _given: shape.Nothing, _: Settings) -> shape.State:
+def status(workspace: Workspace, _arguments: shape.Nothing, _: Settings) -> shape.State:
     """How much there is in this workspace, and whether it can be found."""
     held = workspace.held()
     total, by_type, by_collection = 0, dict.fromkeys(("note", "file", "entity"), 0), dict[str, int]()
@@ -203,24 +203,28 @@ def status(workspace: Workspace, _given: shape.Nothing, _: Settings) -> shape.St
     )
 
 
-def jobs(workspace: Workspace, given: shape.Jobs | shape.ListJobs, _: Settings) -> shape.JobList:
+def jobs(workspace: Workspace, arguments: shape.Jobs | shape.ListJobs, _: Settings) -> shape.JobList:
     """The key's own jobs, or one of them."""
-    if isinstance(given, shape.Jobs) and given.job_id is not None:
-        found = [workspace.job(_key(), given.job_id)]
-        return shape.JobList(jobs=[_job(one) for one in found if given.status in (None, one.status)], next_cursor=None)
-    if given.cursor is not None:
+    if isinstance(arguments, shape.Jobs) and arguments.job_id is not None:
+        matches = [workspace.job(_key(), arguments.job_id)]
+        return shape.JobList(
+            jobs=[_job(job) for job in matches if arguments.status in (None, job.status)], next_cursor=None
+        )
+    if arguments.cursor is not None:
         try:
-            workspace.job(_key(), given.cursor)
+            workspace.job(_key(), arguments.cursor)
         except NotFound:
             raise InvalidArgument("cursor must be the next_cursor of the page before", field="cursor") from None
-    found = workspace.jobs(_key(), status=given.status, limit=given.limit + 1, before=given.cursor)
-    told = found[: given.limit]
-    return shape.JobList(jobs=[_job(one) for one in told], next_cursor=told[-1].id if len(found) > len(told) else None)
+    matches = workspace.jobs(_key(), status=arguments.status, limit=arguments.limit + 1, before=arguments.cursor)
+    page = matches[: arguments.limit]
+    return shape.JobList(
+        jobs=[_job(job) for job in page], next_cursor=page[-1].id if len(matches) > len(page) else None
+    )
 
 
-def job(workspace: Workspace, given: shape.OneJob, _: Settings) -> shape.Job:
+def job(workspace: Workspace, arguments: shape.OneJob, _: Settings) -> shape.Job:
     """One of the key's own jobs."""
-    return _job(workspace.job(_key(), given.id))
+    return _job(workspace.job(_key(), arguments.id))
 
 
 def _standard(data: str) -> str:

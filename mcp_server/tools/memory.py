@@ -23,37 +23,37 @@ if TYPE_CHECKING:
 LONGEST: Final = 100_000  # characters of all memos of an answer together: some 25,000 tokens
 
 
-def save(workspace: Workspace, given: shape.SaveMemo, _: Settings) -> shape.SavedMemo:
+def save(workspace: Workspace, arguments: shape.SaveMemo, _: Settings) -> shape.SavedMemo:
     """Make or change a memo."""
     saved = workspace.memos.save(
-        given.content,
-        namespace=given.namespace,
-        memo_id=given.memo_id,
-        title=given.title,
-        metadata=given.metadata,
-        replace=given.metadata_mode == "replace",
-        version=given.version,
+        arguments.content,
+        namespace=arguments.namespace,
+        memo_id=arguments.memo_id,
+        title=arguments.title,
+        metadata=arguments.metadata,
+        replace=arguments.metadata_mode == "replace",
+        version=arguments.version,
     )
     warnings = [str(defect) for defect in saved.record.defects if defect.name == DEFECT]
     return shape.SavedMemo(**_memo(workspace, saved.record), created=saved.created, warnings=warnings)
 
 
-def search(workspace: Workspace, given: shape.SearchMemos, _: Settings) -> shape.FoundMemos:
+def search(workspace: Workspace, arguments: shape.SearchMemos, _: Settings) -> shape.FoundMemos:
     """Memos with their text, which is cut where all together are very long."""
-    found = workspace.memos.search(
-        namespace=given.namespace,
-        query=given.query,
-        pivot=given.pivot_memo_id,
-        wanted=given.metadata_filter,
-        k=given.k,
-        minimum=given.minimum_similarity,
-        metric=given.distance_metric,
-        exclude_pivot=given.exclude_pivot,
+    matches = workspace.memos.search(
+        namespace=arguments.namespace,
+        query=arguments.query,
+        pivot=arguments.pivot_memo_id,
+        wanted=arguments.metadata_filter,
+        k=arguments.k,
+        minimum=arguments.minimum_similarity,
+        metric=arguments.distance_metric,
+        exclude_pivot=arguments.exclude_pivot,
     )
-    texts, unread = contents(workspace, [item.record for item in found.items])
-    items = [(item, texts[item.record.id]) for item in found.items if item.record.id in texts]
+    texts, unread = contents(workspace, [item.record for item in matches.items])
+    items = [(item, texts[item.record.id]) for item in matches.items if item.record.id in texts]
     sizes = shares([len(text) for _, text in items], LONGEST)
-    told = [f"vault: {unread} of the memos found can't be read just now, and are left out"] if unread else []
+    problems = [f"vault: {unread} of the memos found can't be read just now, and are left out"] if unread else []
     return shape.FoundMemos(
         items=[
             shape.FoundMemo(
@@ -64,51 +64,62 @@ def search(workspace: Workspace, given: shape.SearchMemos, _: Settings) -> shape
             )
             for (item, text), size in zip(items, sizes, strict=True)
         ],
-        degraded=[*found.degraded, *told],
+        degraded=[*matches.degraded, *problems],
     )
 
 
-def delete(workspace: Workspace, given: shape.DeleteMemo, _: Settings) -> shape.DeletedMemo:
+def delete(workspace: Workspace, arguments: shape.DeleteMemo, _: Settings) -> shape.DeletedMemo:
     """Remove a memo."""
-    gone, relations = workspace.memos.delete(given.memo_id, namespace=given.namespace, version=given.version)
+    gone, relations = workspace.memos.delete(
+        arguments.memo_id, namespace=arguments.namespace, version=arguments.version
+    )
     return shape.DeletedMemo(memo_id=gone.id, namespace=gone.namespace, deleted=True, relations_deleted=relations)
 
 
-def relation_save(workspace: Workspace, given: shape.SaveRelation, _: Settings) -> shape.Relation:
+def relation_save(workspace: Workspace, arguments: shape.SaveRelation, _: Settings) -> shape.Relation:
     """Make or change a relation."""
     tie = workspace.memo_graph.save(
-        given.source, given.target, given.tag, namespace=given.namespace, weight=given.weight, reason=given.reason
+        arguments.source,
+        arguments.target,
+        arguments.tag,
+        namespace=arguments.namespace,
+        weight=arguments.weight,
+        reason=arguments.reason,
     )
     return shape.Relation(**_relation(tie))
 
 
-def relation_delete(workspace: Workspace, given: shape.DeleteRelation, _: Settings) -> shape.DeletedRelation:
+def relation_delete(workspace: Workspace, arguments: shape.DeleteRelation, _: Settings) -> shape.DeletedRelation:
     """Remove a relation."""
-    tie = workspace.memo_graph.delete(given.source, given.target, given.tag, namespace=given.namespace)
+    tie = workspace.memo_graph.delete(arguments.source, arguments.target, arguments.tag, namespace=arguments.namespace)
     return shape.DeletedRelation(deleted=True, relation=shape.Relation(**_relation(tie)))
 
 
-def relation_list(workspace: Workspace, given: shape.ListRelations, _: Settings) -> shape.RelationList:
+def relation_list(workspace: Workspace, arguments: shape.ListRelations, _: Settings) -> shape.RelationList:
     """Relations of a namespace."""
-    found = workspace.memo_graph.list(
-        namespace=given.namespace, source=given.source, target=given.target, tag=given.tag, limit=given.limit
+    relations = workspace.memo_graph.list(
+        namespace=arguments.namespace,
+        source=arguments.source,
+        target=arguments.target,
+        tag=arguments.tag,
+        limit=arguments.limit,
     )
     return shape.RelationList(
-        edges=[shape.Relation(**_relation(tie)) for tie in found.ties],
-        nodes=[shape.Memo(**_memo(workspace, memo)) for memo in found.memos],
-        truncated=found.truncated,
+        edges=[shape.Relation(**_relation(tie)) for tie in relations.ties],
+        nodes=[shape.Memo(**_memo(workspace, memo)) for memo in relations.memos],
+        truncated=relations.truncated,
     )
 
 
-def relation_graph(workspace: Workspace, given: shape.WalkRelations, _: Settings) -> shape.RelationGraph:
+def relation_graph(workspace: Workspace, arguments: shape.WalkRelations, _: Settings) -> shape.RelationGraph:
     """Relations around a memo."""
-    found = workspace.memo_graph.graph(
-        given.start,
-        namespace=given.namespace,
-        way=given.direction,
-        depth=given.depth,
-        tag=given.tag,
-        limit=given.limit,
+    graph = workspace.memo_graph.graph(
+        arguments.start,
+        namespace=arguments.namespace,
+        way=arguments.direction,
+        depth=arguments.depth,
+        tag=arguments.tag,
+        limit=arguments.limit,
     )
     return shape.RelationGraph(
         edges=[
@@ -119,10 +130,10 @@ def relation_graph(workspace: Workspace, given: shape.WalkRelations, _: Settings
                 path=list(step.path),
                 loop=step.loop,
             )
-            for step in found.steps
+            for step in graph.steps
         ],
-        nodes=[shape.Memo(**_memo(workspace, memo)) for memo in found.memos],
-        truncated=found.truncated,
+        nodes=[shape.Memo(**_memo(workspace, memo)) for memo in graph.memos],
+        truncated=graph.truncated,
     )
 
 

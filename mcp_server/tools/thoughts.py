@@ -37,9 +37,11 @@ if TYPE_CHECKING:
     from syncd.workspaces.workspace import Workspace
 
 
-def capture_thought(workspace: Workspace, given: CaptureThought, _: Settings) -> Captured:
+def capture_thought(workspace: Workspace, arguments: CaptureThought, _: Settings) -> Captured:
     """Write a note, or find the one that has the same content."""
-    captured = workspace.capture(given.content, source=given.source, metadata=given.metadata, namespace=given.namespace)
+    captured = workspace.capture(
+        arguments.content, source=arguments.source, metadata=arguments.metadata, namespace=arguments.namespace
+    )
     record = captured.record
     return Captured(
         id=record.id,
@@ -55,34 +57,34 @@ def capture_thought(workspace: Workspace, given: CaptureThought, _: Settings) ->
     )
 
 
-def semantic_search(workspace: Workspace, given: SemanticSearch, settings: Settings) -> Found:
+def semantic_search(workspace: Workspace, arguments: SemanticSearch, settings: Settings) -> Found:
     """Search, and cut what is long around its passage."""
     answer = workspace.search(
         request(
-            given.query,
-            limit=given.top_k,
-            mode=given.mode or settings.search.mode,
+            arguments.query,
+            limit=arguments.top_k,
+            mode=arguments.mode or settings.search.mode,
             workspace=workspace.name,
-            namespace=given.namespace,
-            collection=given.collection,
-            tags=given.tags,
-            source=given.source,
-            since=given.since,
-            until=given.until,
+            namespace=arguments.namespace,
+            collection=arguments.collection,
+            tags=arguments.tags,
+            source=arguments.source,
+            since=arguments.since,
+            until=arguments.until,
             collections=workspace.collections,
         )
     )
     texts, unread = contents(workspace, [hit.record for hit in answer.hits])
     hits = [(hit, texts[hit.record.id]) for hit in answer.hits if hit.record.id in texts]
-    sizes = _sizes([text for _, text in hits], given.detail, settings)
+    sizes = _sizes([text for _, text in hits], arguments.detail, settings)
     results = [_found(workspace, hit, text, size) for (hit, text), size in zip(hits, sizes, strict=True)]
-    told = [f"vault: {unread} of the notes found can't be read just now, and are left out"] if unread else []
-    return Found(results=results, mode=answer.mode, degraded=[*answer.degraded, *told])
+    problems = [f"vault: {unread} of the notes found can't be read just now, and are left out"] if unread else []
+    return Found(results=results, mode=answer.mode, degraded=[*answer.degraded, *problems])
 
 
-def get_thought(workspace: Workspace, given: OneThought, _: Settings) -> WholeThought:
+def get_thought(workspace: Workspace, arguments: OneThought, _: Settings) -> WholeThought:
     """The whole note."""
-    kept = workspace.get(given.id)
+    kept = workspace.get(arguments.id)
     made, changed = workspace.writers(kept.record)
     return WholeThought(
         **_thought(workspace, kept.record),
@@ -102,18 +104,18 @@ def _wrote(writer: Writer | None) -> Wrote | None:
     )
 
 
-def delete_thought(workspace: Workspace, given: OneThought, _: Settings) -> Deleted:
+def delete_thought(workspace: Workspace, arguments: OneThought, _: Settings) -> Deleted:
     """Remove the file and everything derived from it."""
-    gone = workspace.delete(given.id)
+    gone = workspace.delete(arguments.id)
     return Deleted(id=gone.id, deleted=True, title=gone.title)
 
 
-def list_recent(workspace: Workspace, given: ListRecent, settings: Settings) -> Recent:
+def list_recent(workspace: Workspace, arguments: ListRecent, settings: Settings) -> Recent:
     """A batch of the notes, the latest first."""
-    batch, more = _batch(workspace, given.limit, given.before)
+    batch, more = _batch(workspace, arguments.limit, arguments.before)
     texts, _ = contents(workspace, batch)
     notes = [(record, texts[record.id]) for record in batch if record.id in texts]
-    sizes = _sizes([text for _, text in notes], given.detail, settings)
+    sizes = _sizes([text for _, text in notes], arguments.detail, settings)
     results = [
         RecentThought(
             **_thought(workspace, record),

@@ -57,7 +57,7 @@ class DestinationConflicts:
                 continue
             keys = self._proposals.offer(offered)
             kept += keys
-            if note := self._placed([one for one in offered if one.key in keys], record, target):
+            if note := self._placed([proposal for proposal in offered if proposal.key in keys], record, target):
                 asked[record.path] = note
         if whole:
             self._proposals.withdraw([KIND], kept)
@@ -74,7 +74,7 @@ class DestinationConflicts:
     def _placed(self, offered: Sequence[Proposal], record: Record, target: str) -> str:
         """The name of the note that asks, which is made unless it is there; "" = none could be."""
         snapshot = self._snapshot
-        keys = [one.key for one in offered]
+        keys = [proposal.key for proposal in offered]
         if not keys:
             return ""
         here = {self._proposals.where(key) for key in keys}
@@ -91,20 +91,20 @@ class DestinationConflicts:
 
     def _carried(self, about: Mapping[str, Any]) -> str:
         """Do what was ticked, after which the other boxes are no question any more."""
-        said = self._answered(about)
+        outcome = self._answered(about)
         same = (about["id"], about["target"])
         others = self._proposals.open().items()
         self._proposals.decided(
-            key for key, (kind, one) in others if kind == KIND and (one["id"], one["target"]) == same
+            key for key, (kind, other) in others if kind == KIND and (other["id"], other["target"]) == same
         )
-        return said
+        return outcome
 
     def _answered(self, about: Mapping[str, Any]) -> str:
         """Do what was ticked. Raises Conflict or NotFound when one of the two is not what was shown."""
         snapshot, target = self._snapshot, about["target"]
         self._promotions.tend()  # a crash may have left this very one half done
-        if said := self._done(about):
-            return said
+        if outcome := self._done(about):
+            return outcome
         record = snapshot.capture(about["id"])
         if about["choice"] != "leave":
             if record.content_hash != about["content"]:
@@ -147,12 +147,15 @@ class DestinationConflicts:
 
 def question(offered: Iterable[Proposal], source: str, target: str, capture: str, note: str) -> str:
     """The note that asks."""
-    said = {
+    labels = {
         "rename": "Promote the capture as “{name}”",
         "append": "Append the capture's text to the note that is there; links to the capture lead to it then",
         "leave": "Leave the capture in the inbox, and take its mark off",
     }
-    boxes = [item(said[one.about["choice"]].format(name=shown(one.about.get("name", ""))), one.key) for one in offered]
+    boxes = [
+        item(labels[proposal.about["choice"]].format(name=shown(proposal.about.get("name", ""))), proposal.key)
+        for proposal in offered
+    ]
     old, new = (redacted(split(text)[1]).splitlines() for text in (note, capture))
     lines = list(difflib.unified_diff(old, new, shown(target), shown(source), lineterm="", n=3))
     more = [f"… and {len(lines) - MOST:,} lines more"] if len(lines) > MOST else []

@@ -98,8 +98,8 @@ class MoveSeries:
         self._always: set[str] = set()  # files that any step may concern
         self._led: dict[str, set[str]] = {}  # how a name begins → the files that may link to one
         for path in files:
-            for one in self._concerns(path, leads, names):
-                self._led.setdefault(one, set()).add(path) if one else self._always.add(path)
+            for beginning in self._concerns(path, leads, names):
+                self._led.setdefault(beginning, set()).add(path) if beginning else self._always.add(path)
 
     def _concerns(self, path: str, leads: set[str], names: Names) -> Collection[str]:
         """How the names begin of those that move to which a file may link; "" = it may link to any, or name one."""
@@ -161,7 +161,7 @@ def _relinking(vault: Vault, files: Iterable[str], move: Move, look: _Look) -> L
         old = look.came.get(path, path)
         new = look.going.get(path, path)
         text = decode(raw)
-        mentions += ((path, said) for said in mentioned(path, text, names))
+        mentions += ((path, mention) for mention in mentioned(path, text, names))
         if path.endswith(".base") or not (old != new or path.endswith(".canvas") or may_lead(text, leads)):
             continue
         if path.endswith(".canvas"):
@@ -191,8 +191,8 @@ class _Look:
     going: Mapping[str, str]  # of what lies at its old place still: where it is to be
 
     def read(self, path: str) -> bytes:
-        given = self.texts.get(self.came.get(path, path))
-        return self.vault.read(path)[0] if given is None else given
+        text = self.texts.get(self.came.get(path, path))
+        return self.vault.read(path)[0] if text is None else text
 
 
 def _linking(path: str) -> bool:

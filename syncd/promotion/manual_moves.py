@@ -62,9 +62,9 @@ class ManualMoves:
         with authored(AUTHOR):
             try:
                 moved_notes = self._moved_notes.look()
-                if moved_notes and not self._busy() and all(self._quiet(stray) for stray in moved_notes):
+                if moved_notes and not self._busy() and all(self._quiet(note) for note in moved_notes):
                     # together, as they may lead to each other
-                    self._finish([drag for stray in moved_notes if (drag := self._drag(stray))])
+                    self._finish([move for note in moved_notes if (move := self._drag(note))])
             except MemexError as error:
                 log.info("a drag waits: %s", error.message)
 
@@ -74,104 +74,108 @@ class ManualMoves:
         busy = self._repo.busy()
         return bool(busy) and not busy.endswith(".lock")
 
-    def _quiet(self, stray: MovedNote) -> bool:
+    def _quiet(self, note: MovedNote) -> bool:
         """Whether nobody is at work on it: it was moved a while ago, as Obsidian may still ask whether to mend links."""
-        aged = time.time() - stray.since / 1000 >= self._snapshot.settings.sync.adopt_s
-        return aged and self._rested(stray.new)
+        aged = time.time() - note.since / 1000 >= self._snapshot.settings.sync.adopt_s
+        return aged and self._rested(note.new)
 
     def _rested(self, path: str) -> bool:
         stat = self._snapshot.vault.stat(path)
         return stat is not None and not 0 <= time.time() - stat.mtime_ns / 1e9 < self._snapshot.settings.sync.adopt_s
 
-    def _drag(self, stray: MovedNote) -> ManualMove | None:
+    def _drag(self, note: MovedNote) -> ManualMove | None:
         """What is to become of a note. None when nothing is, or nothing can be just now."""
         snapshot = self._snapshot
-        raw, stat = snapshot.vault.read(stray.new)
-        document = snapshot.parsed(raw, stray.old, stat)
-        if document.claimed_id != stray.id or any(defect.name in TORN for defect in document.defects):
+        raw, stat = snapshot.vault.read(note.new)
+        document = snapshot.parsed(raw, note.old, stat)
+        if document.claimed_id != note.id or any(defect.name in TORN for defect in document.defects):
             return None
-        was, is_ = (place(path, snapshot.inbox).scope == "captures" for path in (stray.old, stray.new))
-        out = was and not inside(stray.new, snapshot.inbox)
+        was, is_ = (place(path, snapshot.inbox).scope == "captures" for path in (note.old, note.new))
+        out = was and not inside(note.new, snapshot.inbox)
         try:
-            text = self._edited(decode(raw), stray, out=out, back=is_ and not was)
+            text = self._edited(decode(raw), note, out=out, back=is_ and not was)
         except FrontmatterError as error:
             log.info("the properties of a dragged note are left as they are: %s", error)
             text, out = raw, False
-        stored, followed = self._file(document, stray) if out else (None, None)
-        return ManualMove(stray, document, raw, text, out, stored, followed)
+        stored, followed = self._file(document, note) if out else (None, None)
+        return ManualMove(note, document, raw, text, out, stored, followed)
 
-    def _edited(self, text: str, stray: MovedNote, *, out: bool, back: bool) -> bytes:
-        said = {key.casefold() for key in properties(split(text)[0])}
-        if out and (PROMOTED_AT not in said or said & set(INBOX_ONLY)):
-            return encode(promoted(text, written_at(self._snapshot, self._repo, stray.new)))
-        if back and PROMOTED_AT in said:
+    def _edited(self, text: str, note: MovedNote, *, out: bool, back: bool) -> bytes:
+        keys = {key.casefold() for key in properties(split(text)[0])}
+        if out and (PROMOTED_AT not in keys or keys & set(INBOX_ONLY)):
+            return encode(promoted(text, written_at(self._snapshot, self._repo, note.new)))
+        if back and PROMOTED_AT in keys:
             return encode(edit(text, {PROMOTED_AT: None}))
         return encode(text)
 
-    def _file(self, document: Document, stray: MovedNote) -> tuple[StoredFile | None, dict[str, str] | None]:
+    def _file(self, document: Document, note: MovedNote) -> tuple[StoredFile | None, dict[str, str] | None]:
         """The stored file of a note: to go along if it stayed behind, or where it was dragged to."""
         snapshot = self._snapshot
         if document.file is None:
             return None, None
         if snapshot.vault.stat(document.file) is not None:
-            folder = there_of(snapshot, snapshot.settings.promote.attachments or stray.new.rpartition("/")[0], {})
+            folder = there_of(snapshot, snapshot.settings.promote.attachments or note.new.rpartition("/")[0], {})
             return stored_of(snapshot, document, folder, {}), None
         name, digest = document.file.rpartition("/")[2], document.metadata.get("file_sha256")
-        found = [path for path in snapshot.vault.beside() if path.rpartition("/")[2] == name]
-        same = [path for path in found if snapshot.vault.measured(path).digest == digest]
+        candidates = [path for path in snapshot.vault.beside() if path.rpartition("/")[2] == name]
+        same = [path for path in candidates if snapshot.vault.measured(path).digest == digest]
         return None, {document.file: same[0]} if len(same) == 1 else None
 
     # How it is done
 
-    def _finish(self, drags: Sequence[ManualMove]) -> None:
-        done = {drag.stray.old: drag.stray.new for drag in drags}
-        for drag in drags:
-            done |= drag.followed or {}
-        along = {drag.stored.old: drag.stored.new for drag in drags if drag.stored}
-        texts = {drag.stray.old: drag.text for drag in drags}
-        found = relinking(self._snapshot.vault, done, texts=texts, inbox=self._snapshot.inbox, moved=True, along=along)
-        own = {drag.stray.new for drag in drags}
-        others = {path: pair for path, pair in found.changes.items() if path not in own}
+    def _finish(self, moves: Sequence[ManualMove]) -> None:
+        done = {move.stray.old: move.stray.new for move in moves}
+        for move in moves:
+            done |= move.followed or {}
+        along = {move.stored.old: move.stored.new for move in moves if move.stored}
+        texts = {move.stray.old: move.text for move in moves}
+        updates = relinking(
+            self._snapshot.vault, done, texts=texts, inbox=self._snapshot.inbox, moved=True, along=along
+        )
+        moved_paths = {move.stray.new for move in moves}
+        others = {path: pair for path, pair in updates.changes.items() if path not in moved_paths}
         if not all(self._rested(path) for path in others):
             return  # somebody is at work on a note that is to be mended
-        for drag in sorted(drags, key=lambda drag: not drag.out):
-            text = found.changes.get(drag.stray.new, (b"", drag.text))[1]
-            if drag.out and (text != drag.raw or drag.stored or others):
-                self._promotions.settle(_way(drag, text, others, found), by=self._by(drag))
+        for move in sorted(moves, key=lambda move: not move.out):
+            text = updates.changes.get(move.stray.new, (b"", move.text))[1]
+            if move.out and (text != move.raw or move.stored or others):
+                self._promotions.settle(_way(move, text, others, updates), by=self._by(move))
                 others = {}
-            elif text != drag.raw:
-                self._write(drag.stray.new, drag.raw, text)
-            self._moved_notes.settled([drag.stray.id])
+            elif text != move.raw:
+                self._write(move.stray.new, move.raw, text)
+            self._moved_notes.settled([move.stray.id])
         for path, (before, after) in others.items():
             self._write(path, before, after)
 
-    def _by(self, drag: ManualMove) -> str:
+    def _by(self, move: ManualMove) -> str:
         """Who dragged it, if Git brought it; "" = whoever owns this vault."""
-        path, at = drag.stray.new, self._snapshot.vault.stat(drag.stray.new)
-        if at is None or not head_moves.brought(self._repo, path, drag.raw, at.mtime_ns // 1_000_000_000):
+        path, at = move.stray.new, self._snapshot.vault.stat(move.stray.new)
+        if at is None or not head_moves.brought(self._repo, path, move.raw, at.mtime_ns // 1_000_000_000):
             return ""
-        told = self._repo.answer("log", "--max-count=1", "--format=%an <%ae>", "HEAD", "--stdin", given=f"--\n{path}\n")
-        return (told or "").strip()
+        author = self._repo.answer(
+            "log", "--max-count=1", "--format=%an <%ae>", "HEAD", "--stdin", given=f"--\n{path}\n"
+        )
+        return (author or "").strip()
 
     def _write(self, path: str, before: bytes, after: bytes) -> None:
         self._snapshot.vault.replace(path, after, digest=sha256(before))
         self._snapshot.sync.hint([path])
 
 
-def _way(drag: ManualMove, text: bytes, others: Mapping[str, tuple[bytes, bytes]], found: LinkUpdates) -> MovePlan:
+def _way(move: ManualMove, text: bytes, others: Mapping[str, tuple[bytes, bytes]], updates: LinkUpdates) -> MovePlan:
     """What is left to do of a promotion whose note lies at its place already."""
-    stray, document = drag.stray, drag.document
+    note, document = move.stray, move.document
     # The journal keeps what the capture said: its file has gone, and nothing that fails brings it back.
-    steps = [written(stray.new, drag.raw, text), FileChange(stray.old, "", "", before=drag.raw)]
+    steps = [written(note.new, move.raw, text), FileChange(note.old, "", "", before=move.raw)]
     steps[1:1] = [written(path, *pair) for path, pair in sorted(others.items())]
-    if drag.stored:
-        copied, gone = moved(drag.stored.old, drag.stored.new, drag.stored.digest)
+    if move.stored:
+        copied, gone = moved(move.stored.old, move.stored.new, move.stored.digest)
         steps = [copied, *steps, gone]
     about: dict[str, Any] = {
         "title": document.title,
         "origin": document.source or "",
         "tool": "drag",
         "chosen": "you",
-        **told(found, sorted(others)),
+        **told(updates, sorted(others)),
     }
-    return MovePlan("promote", stray.id, stray.old, stray.new, steps, about)
+    return MovePlan("promote", note.id, note.old, note.new, steps, about)

@@ -101,28 +101,28 @@ class MarkedCaptures:
         snapshot: VaultSnapshot,
         promotions: Promotions,
         waiting: WaitingCaptures,
-        merging: DestinationConflicts,
+        conflicts: DestinationConflicts,
         *,
         repo: Repository,
         stopping: Callable[[], threading.Event],
     ) -> None:
         self._snapshot, self._promotions, self._waiting = snapshot, promotions, waiting
-        self._merging, self._repo, self._stopping = merging, repo, stopping
+        self._merging, self._repo, self._stopping = conflicts, repo, stopping
         self._look = LastLook()
 
     def run(self) -> None:
         """Look, if anything has changed since the last time."""
         with authored(AUTHOR):
-            look, snapshot = self._look, self._snapshot
+            last_look, snapshot = self._look, self._snapshot
             if not snapshot.vault.present():
                 return
             self._promotions.tend()
             if not snapshot.settings.promote.marks or not snapshot.sync.ready.is_set():
                 return
-            moment = self._waiting.moment, snapshot.notes.index.generation if look.problems else None
-            if moment == look.moment and not look.again:
+            moment = self._waiting.moment, snapshot.notes.index.generation if last_look.problems else None
+            if moment == last_look.moment and not last_look.again:
                 return
-            look.moment, look.again = moment, False
+            last_look.moment, last_look.again = moment, False
             self._done()
 
     def facts(self) -> dict[str, Any]:
@@ -132,18 +132,18 @@ class MarkedCaptures:
 
     def _done(self) -> None:
         """Plan what marks ask for, carry it out, and write down what can't be."""
-        batch, look = _Batch(), self._look
+        batch, last_look = _Batch(), self._look
         try:
             for record, asked in self._waiting.look(_concerned):
                 batch.add(record, self._result(record, asked, batch.spoken))
         finally:
-            look.again |= batch.again  # also where reading the marks fails midway
+            last_look.again |= batch.again  # also where reading the marks fails midway
         problems = batch.problems
-        look.again |= self._carried(batch.plans, problems)
+        last_look.again |= self._carried(batch.plans, problems)
         for path, note in self._merging.ask(batch.taken, whole=not batch.unsure).items():
             problems[path] += f"; see [[{note}]]"
         self._tell(problems)
-        look.problems = problems
+        last_look.problems = problems
 
     def _result(self, record: Record, asked: OwnerMarks, spoken: Mapping[str, str]) -> Result | None:
         """What is to become of one capture; None = nothing, and nothing is wrong. `spoken`: paths that other plans make."""
@@ -205,9 +205,9 @@ class MarkedCaptures:
             log.exception("why a capture is not promoted can't be written into it")
 
 
-def _concerned(said: OwnerMarks) -> bool:
+def _concerned(marks: OwnerMarks) -> bool:
     """Whether there is something to do, or to say, about a capture with these marks."""
-    return said.meant or said.promote_problem is not None
+    return marks.meant or marks.promote_problem is not None
 
 
 def written_at(snapshot: VaultSnapshot, repo: Repository, path: str) -> int:
@@ -215,7 +215,7 @@ def written_at(snapshot: VaultSnapshot, repo: Repository, path: str) -> int:
     raw, stat = snapshot.vault.read(path)
     written = stat.mtime_ns // 1_000_000_000
     if head_moves.brought(repo, path, raw, written):
-        told = repo.answer("rev-list", "--max-count=1", "--timestamp", "HEAD", "--stdin", given=f"--\n{path}\n")
-        first = (told or "").partition(" ")[0]
+        output = repo.answer("rev-list", "--max-count=1", "--timestamp", "HEAD", "--stdin", given=f"--\n{path}\n")
+        first = (output or "").partition(" ")[0]
         written = int(first) if first.isdigit() else written
     return min(max(written, 0) * 1000, LATEST_MS - 1000)

@@ -184,7 +184,7 @@ class MovedNotes:
     def _made(self, id: str, path: str) -> bool:
         """Whether an agent has made the note at `path` with that id, so that nobody has moved it there."""
         entries = self._audit.of(path=path)
-        return any(one.kind == "create" and one.surface in AGENTS and one.id == id for one in entries)
+        return any(entry.kind == "create" and entry.surface in AGENTS and entry.id == id for entry in entries)
 
     def _recall(self) -> None:
         """Notes of the vault proper that the audit log knows as captures: the index may have been made anew meanwhile."""
@@ -203,16 +203,16 @@ class MovedNotes:
 
     def _same(self, id: str, note: str) -> bool:
         """Whether a note may be the capture that an agent made with that id: it says that it was made then."""
-        made = [one.at for one in self._audit.of(id=id) if one.kind == "create" and one.surface in AGENTS]
+        made = [entry.at for entry in self._audit.of(id=id) if entry.kind == "create" and entry.surface in AGENTS]
         with suppress(MemexError, FrontmatterError):
-            said = properties(split(decode(self._snapshot.vault.read(note)[0]))[0])
-            at = as_time(next((value for key, value in said.items() if key.casefold() == "created_at"), None))
-            return not made or (at is not None and any(0 <= one - at <= MADE_MS for one in made))
+            values = properties(split(decode(self._snapshot.vault.read(note)[0]))[0])
+            at = as_time(next((value for key, value in values.items() if key.casefold() == "created_at"), None))
+            return not made or (at is not None and any(0 <= moment - at <= MADE_MS for moment in made))
         return not made
 
-    def _keep(self, found: Iterable[tuple[str, str, list[str]]]) -> None:
+    def _keep(self, gone: Iterable[tuple[str, str, list[str]]]) -> None:
         now = time.time_ns() // 1_000_000
-        kept = {id: (path, now, others) for id, path, others in found}
+        kept = {id: (path, now, others) for id, path, others in gone}
         if kept:
             self._left |= kept
             named_values.write(self._ledger, {_NAME + id: json.dumps(value) for id, value in kept.items()})

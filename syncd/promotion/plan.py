@@ -71,11 +71,11 @@ class Plan:
         along = {self.stored.old: self.stored.new} if self.stored else {}
         return {self.source: self.target, **along}
 
-    def steps(self, found: LinkUpdates) -> list[FileChange]:
+    def steps(self, updates: LinkUpdates) -> list[FileChange]:
         """What becomes of each file, in order: what is made, then what leads to it, and what goes at the end."""
-        text = found.changes[self.source][1] if self.source in found.changes else self.text
+        text = updates.changes[self.source][1] if self.source in updates.changes else self.text
         steps = [written(self.target, None, text)]
-        steps += [written(path, *raws) for path, raws in sorted(found.changes.items()) if path != self.source]
+        steps += [written(path, *raws) for path, raws in sorted(updates.changes.items()) if path != self.source]
         steps.append(written(self.source, self.raw, None))
         if self.stored:
             copied, gone = moved(self.stored.old, self.stored.new, self.stored.digest)
@@ -118,12 +118,14 @@ def planned(
 
     `spoken` for is what `speak` has noted. Raises Problem, Taken, or Conflict when it has just changed."""
     document, raw = fit(snapshot, record)
-    said, spoken = marks(decode(raw)), spoken or {}
-    own, name = snapshot.settings.promote, record.path.rpartition("/")[2][:-3]
-    where = goal(document, said, own.rules, folder=own.folder, name=own.name, inbox=snapshot.inbox, to=to)
+    owner_marks, spoken = marks(decode(raw)), spoken or {}
+    settings, name = snapshot.settings.promote, record.path.rpartition("/")[2][:-3]
+    where = goal(
+        document, owner_marks, settings.rules, folder=settings.folder, name=settings.name, inbox=snapshot.inbox, to=to
+    )
     folder = there_of(snapshot, where.folder, spoken)
     target = join(folder, f"{_named(snapshot, folder, called or where.stem, name, spoken)}.md")
-    stored = stored_of(snapshot, document, there_of(snapshot, own.attachments or folder, spoken), spoken)
+    stored = stored_of(snapshot, document, there_of(snapshot, settings.attachments or folder, spoken), spoken)
     for path in (target, stored.new if stored else target):
         if wrong := objection(path, new=True):
             raise Problem(f"the path {path!r} {wrong}")
@@ -135,11 +137,11 @@ def planned(
     return Plan(document, raw, target, text, at, tool, where.by, id, stored)
 
 
-def own_id(snapshot: VaultSnapshot, document: Document, raw: bytes, given: Collection[str] = ()) -> str:
-    """The id of a capture in the vault proper: another one than its own if a note there has that, or it was just `given`."""
+def own_id(snapshot: VaultSnapshot, document: Document, raw: bytes, used: Collection[str] = ()) -> str:
+    """The id of a capture in the vault proper: another one than its own if a note there has that, or it was just `used`."""
     assert document.claimed_id is not None, "it is fit"
     there = (path for path in snapshot.notes.index.claiming(document.claimed_id) if not snapshot.archived(path))
-    taken = document.claimed_id in given or any(there)
+    taken = document.claimed_id in used or any(there)
     return another(document.claimed_id, raw) if taken else document.claimed_id
 
 
@@ -207,15 +209,15 @@ def there_of(snapshot: VaultSnapshot, folder: str, spoken: Mapping[str, str]) ->
     return done
 
 
-def _named(snapshot: VaultSnapshot, folder: str, wanted: str, own: str, spoken: Mapping[str, str]) -> str:
+def _named(snapshot: VaultSnapshot, folder: str, wanted: str, current: str, spoken: Mapping[str, str]) -> str:
     """The base name of the note: one that no other note of the vault has. Raises Taken when the destination has it."""
     there = {fold(name): name for name in snapshot.vault.names(folder)}
-    for name in names(wanted, own):
+    for name in names(wanted, current):
         file = fold(f"{name}.md")
         if file in there or fold(join(folder, f"{name}.md")) in spoken:
             if name == wanted:
                 raise TakenDestination(join(folder, there.get(file, f"{name}.md")))
-        elif fold(name) == fold(own) or not snapshot.sync.taken(fold(name)):
+        elif fold(name) == fold(current) or not snapshot.sync.taken(fold(name)):
             return name
     raise AssertionError
 
@@ -223,19 +225,19 @@ def _named(snapshot: VaultSnapshot, folder: str, wanted: str, own: str, spoken: 
 def stored_of(snapshot: VaultSnapshot, document: Document, folder: str, spoken: Mapping[str, str]) -> StoredFile | None:
     """The file that goes along with the note of its text, unless another note holds its text too."""
     old = document.file
-    if old is None or {one.path for one in snapshot.captures.index.of_file(old)} - {document.path}:
+    if old is None or {record.path for record in snapshot.captures.index.of_file(old)} - {document.path}:
         return None
     try:
         digest = snapshot.vault.measured(old).digest
     except NotFound:
         return None
-    own = old.rpartition("/")[2]
+    current = old.rpartition("/")[2]
     there = {fold(name) for name in snapshot.vault.names(folder)}
-    for name in numbered(own, ending(own, KNOWN)):
+    for name in numbered(current, ending(current, KNOWN)):
         new = join(folder, name)
         if fold(name) in there or fold(new) in spoken:
             continue
-        if name == own or not snapshot.sync.taken(fold(name)):
+        if name == current or not snapshot.sync.taken(fold(name)):
             return StoredFile(old, new, digest)
     raise AssertionError
 
@@ -243,9 +245,9 @@ def stored_of(snapshot: VaultSnapshot, document: Document, folder: str, spoken: 
 def other_name(snapshot: VaultSnapshot, target: str) -> str:
     """A base name for a note in the place of `target`, that no note of the vault has."""
     folder, _, name = target.rpartition("/")
-    there = {fold(one) for one in snapshot.vault.names(folder)}
+    there = {fold(existing) for existing in snapshot.vault.names(folder)}
     made = names(name[:-3], name[:-3])
-    return next(one for one in made if fold(f"{one}.md") not in there and not snapshot.sync.taken(fold(one)))
+    return next(stem for stem in made if fold(f"{stem}.md") not in there and not snapshot.sync.taken(fold(stem)))
 
 
 def merged(snapshot: VaultSnapshot, record: Record, target: str) -> MovePlan:
@@ -256,11 +258,11 @@ def merged(snapshot: VaultSnapshot, record: Record, target: str) -> MovePlan:
         raise Problem("it holds the text of a stored file, which can't be appended: promote it under another name")
     there, _ = snapshot.vault.read(target)
     body = split(decode(raw))[1]
-    found = relinking(snapshot.vault, {record.path: target}, texts={record.path: encode(body)}, inbox=snapshot.inbox)
-    if record.path in found.changes:
-        body = decode(found.changes[record.path][1])
-    changed = {path: pair for path, pair in found.changes.items() if path not in (record.path, target)}
-    text = decode(found.changes[target][1] if target in found.changes else there)
+    updates = relinking(snapshot.vault, {record.path: target}, texts={record.path: encode(body)}, inbox=snapshot.inbox)
+    if record.path in updates.changes:
+        body = decode(updates.changes[record.path][1])
+    changed = {path: pair for path, pair in updates.changes.items() if path not in (record.path, target)}
+    text = decode(updates.changes[target][1] if target in updates.changes else there)
     end = "\r\n" if "\r\n" in text else "\n"
     gap = "" if not text or text.endswith(end * 2) else end if text.endswith(end) else end * 2
     if body and open_ended(split(text)[1]):
@@ -268,12 +270,17 @@ def merged(snapshot: VaultSnapshot, record: Record, target: str) -> MovePlan:
     steps = [written(target, there, encode(f"{text}{gap}{body}"))]
     steps += [written(path, *pair) for path, pair in sorted(changed.items())]
     steps.append(written(record.path, raw, None))
-    about = {"title": document.title, "origin": document.source or "", "tool": "merge", **told(found, sorted(changed))}
+    about = {
+        "title": document.title,
+        "origin": document.source or "",
+        "tool": "merge",
+        **told(updates, sorted(changed)),
+    }
     return MovePlan("merge", document.claimed_id, record.path, target, steps, about)
 
 
-def told(found: LinkUpdates, changed: Sequence[str]) -> dict[str, Any]:
+def told(updates: LinkUpdates, changed: Sequence[str]) -> dict[str, Any]:
     """What is to be told of links, as JSON values; `changed` are the notes that were given other ones."""
-    pairs = {"lost": found.lost, "mentions": found.mentions}
-    lists = {name: [list(one) for one in given] for name, given in pairs.items()}
-    return {"relinked": list(changed), **lists, "unread": list(found.unread)}
+    pairs = {"lost": updates.lost, "mentions": updates.mentions}
+    lists = {name: [list(pair) for pair in values] for name, values in pairs.items()}
+    return {"relinked": list(changed), **lists, "unread": list(updates.unread)}

@@ -81,11 +81,11 @@ class PromotionRule:
     def fits(self, document: Document) -> bool:
         """Whether this capture is one of these. Letter case does not count; a tag stands for those below it too."""
         tag = fold(self.tag.lstrip("#"))
-        own = [fold(one) for one in document.tags]
-        said = ((self.source, document.source), (self.collection, document.collection))
+        tags = [fold(name) for name in document.tags]
+        pairs = ((self.source, document.source), (self.collection, document.collection))
         return (
-            (not tag or any(one == tag or one.startswith(f"{tag}/") for one in own))
-            and all(not wanted or fold(wanted) == fold(is_ or "") for wanted, is_ in said)
+            (not tag or any(name == tag or name.startswith(f"{tag}/") for name in tags))
+            and all(not wanted or fold(wanted) == fold(is_ or "") for wanted, is_ in pairs)
             and self.workspace in ("", document.workspace)
         )
 
@@ -103,9 +103,9 @@ def refusal(document: Document, marks: OwnerMarks) -> str:
     """Why this capture can't be promoted at all; "" = it can."""
     if document.type == "entity":
         return "it is a node of the graph, which stays in the inbox; drag it out yourself if it is to be a plain note"
-    found = {defect.name for defect in document.defects}
+    defects = {defect.name for defect in document.defects}
     for name, advice in HINDERING.items():
-        if name in found:
+        if name in defects:
             return advice
     if not document.writable:
         return HINDERING["bad-frontmatter"]
@@ -127,14 +127,14 @@ def goal(
     """Where this capture goes. `to` is what a command says, before all others. Raises Problem for a folder that can't be."""
     if to is None and "promote_to" in marks.unclear:
         raise Problem("its `promote_to` is no folder: write the path of one, such as Projects/Ideas")
-    rule = next((one for one in rules if one.fits(document)), None)
+    rule = next((candidate for candidate in rules if candidate.fits(document)), None)
     chosen = (
         (to, "you"),
         (marks.promote_to, "you"),
         (rule.folder if rule else None, "rule"),
         (marks.suggested_folder, "suggestion"),
     )
-    where, by = next(((one, by) for one, by in chosen if one is not None), (folder, "setting"))
+    where, by = next(((path, by) for path, by in chosen if path is not None), (folder, "setting"))
     template = rule.name if rule and rule.name and by == "rule" else name
     return Destination(checked_folder(where, inbox), stem(document, template), by)
 
@@ -162,37 +162,41 @@ def inside(path: str, folder: str) -> bool:
 
 def spelled(folder: str, there: Iterable[str]) -> str:
     """The folder of this name that is `there` already, however its letters are written; else `folder`."""
-    found = sorted(there)
-    return folder if folder in found else next((one for one in found if fold(one) == fold(folder)), folder)
+    folders = sorted(there)
+    return folder if folder in folders else next((name for name in folders if fold(name) == fold(folder)), folder)
 
 
 def stem(document: Document, template: str) -> str:
     """The base name that a template gives a capture; its own where the template says nothing."""
-    own = document.path.rpartition("/")[2][:-3]
-    said = {
+    current = document.path.rpartition("/")[2][:-3]
+    values = {
         "title": called(document),
         "date": datetime.fromtimestamp(document.created_at // 1000, UTC).strftime("%Y-%m-%d"),
         "source": document.source or "",
         "id": document.claimed_id or "",
     }
-    name = HOLE.sub(lambda hole: said.get(hole[1], ""), template)
-    return own if name == own and not objection(f"{own}.md", new=True) else file_name(name) or file_name(own) or "Note"
+    name = HOLE.sub(lambda hole: values.get(hole[1], ""), template)
+    return (
+        current
+        if name == current and not objection(f"{current}.md", new=True)
+        else file_name(name) or file_name(current) or "Note"
+    )
 
 
 def called(document: Document) -> str:
     """A capture's title; once somebody has given its file another name than that, this name."""
-    own = document.path.rpartition("/")[2][:-3]
+    current = document.path.rpartition("/")[2][:-3]
     if document.type == "file" and document.file:
-        return own  # `report.pdf`: it is called after its file
+        return current  # `report.pdf`: it is called after its file
     made = re.escape(file_name(document.title))
-    return document.title if re.fullmatch(rf"{made}(?: \d+)?", own) else own
+    return document.title if re.fullmatch(rf"{made}(?: \d+)?", current) else current
 
 
-def names(wanted: str, own: str) -> Iterator[str]:
+def names(wanted: str, current: str) -> Iterator[str]:
     """The base names to try in turn: the one that is wanted, the capture's own, then numbered ones."""
     yield wanted
-    if own != wanted:
-        yield own
+    if current != wanted:
+        yield current
     number = 2
     while True:
         yield f"{wanted} {number}"
@@ -222,8 +226,8 @@ def another(id: str, raw: bytes) -> str:
 
 def unmarked(text: str) -> str:
     """The text of a capture without its person's wish that it be promoted. Raises FrontmatterError."""
-    said = properties(split(text)[0])
-    return edit(text, {key: False for key, value in said.items() if key.casefold() == "promote" and value is True})
+    values = properties(split(text)[0])
+    return edit(text, {key: False for key, value in values.items() if key.casefold() == "promote" and value is True})
 
 
 def returned(now: str, before: str, after: str) -> str:
@@ -236,8 +240,8 @@ def returned(now: str, before: str, after: str) -> str:
     was = properties(split(back)[0])
     lost = {key: value for key, value in was.items() if key.casefold() in INBOX_ONLY}
     stamp = next((value for key, value in was.items() if key.casefold() == PROMOTED_AT), None)
-    if (own := _id(back)) and own != _id(after) == _id(now):
-        now = identified(now, own)
+    if (old_id := _id(back)) and old_id != _id(after) == _id(now):
+        now = identified(now, old_id)
     there = {key.casefold() for key in properties(split(now)[0])}
     missing = {key: value for key, value in lost.items() if key.casefold() not in there}
     return _edited(now, {**missing, **({PROMOTED_AT: stamp} if stamp is not None else {})}, without=(PROMOTED_AT,))
@@ -249,10 +253,10 @@ def _id(text: str) -> str | None:
 
 def _edited(text: str, wanted: Mapping[str, PropertyValue], *, without: Iterable[str]) -> str:
     """`text` with these properties, and `without` those in any spelling."""
-    said: Mapping[str, Any] = properties(split(text)[0])
+    values: Mapping[str, Any] = properties(split(text)[0])
     gone = set(without)
     named = {key.casefold() for key in wanted}
     changes: dict[str, PropertyValue] = {
-        key: None for key in said if key.casefold() in gone and key.casefold() not in named
+        key: None for key in values if key.casefold() in gone and key.casefold() not in named
     }
     return edit(text, changes | dict(wanted))

@@ -62,13 +62,13 @@ class Promotions:
 
     # What the owner asks for
 
-    def planned(self, record: Record, *, tool: str = "promote", at: int | None = None, **given: Any) -> Plan:
+    def planned(self, record: Record, *, tool: str = "promote", at: int | None = None, **options: Any) -> Plan:
         """What is to become of a capture. Raises Problem for one that can't be promoted as it is."""
-        return planned(self._snapshot, record, tool=tool, at=_now() // 1000 * 1000 if at is None else at, **given)
+        return planned(self._snapshot, record, tool=tool, at=_now() // 1000 * 1000 if at is None else at, **options)
 
-    def merge(self, given: str, target: str) -> dict[str, Any]:
+    def merge(self, reference: str, target: str) -> dict[str, Any]:
         """Append the text of a capture to a note of the vault, to which all links lead from then on; what came of it."""
-        return self.go(lambda: merged(self._snapshot, self._snapshot.capture(given), target))
+        return self.go(lambda: merged(self._snapshot, self._snapshot.capture(reference), target))
 
     def carry(
         self,
@@ -83,13 +83,13 @@ class Promotions:
         earlier = _Earlier()
         with self.lock, ExitStack() as ending:
             self.tend()
-            walk, indexed_at = self._walk(plans), time.monotonic()
+            series, indexed_at = self._walk(plans), time.monotonic()
             ending.callback(lambda: self._known(earlier.steps))
             for plan in plans:
                 if stopping is not None and stopping.is_set():
                     done.append(Unavailable("the daemon is stopping; the rest is done later"))
                     continue
-                done.append(self._outcome(plan, by, walk, earlier))
+                done.append(self._outcome(plan, by, series, earlier))
                 if earlier.steps and time.monotonic() - indexed_at > KNOWN_S:
                     self._known(earlier.steps)
                     earlier.steps.clear()
@@ -98,12 +98,14 @@ class Promotions:
                     progress(len(done), len(plans), "promoting")
         return done
 
-    def _outcome(self, plan: Plan, by: str, walk: MoveSeries | None, earlier: _Earlier) -> dict[str, Any] | MemexError:
+    def _outcome(
+        self, plan: Plan, by: str, series: MoveSeries | None, earlier: _Earlier
+    ) -> dict[str, Any] | MemexError:
         """Carry out one plan after those before it in the same call; what came of it, or what kept it from that."""
         try:
             again = plan.source in earlier.relinked or plan.id in earlier.ids
-            way = self.way(self._renewed(plan, earlier.ids) if again else plan, walk)
-            outcome = self._gone(way, by, known=walk is None)
+            move_plan = self.way(self._renewed(plan, earlier.ids) if again else plan, series)
+            outcome = self._gone(move_plan, by, known=series is None)
         except MemexError as error:
             return error
         except Exception:  # a mistake of ours in one must not keep the others from being promoted
@@ -111,9 +113,9 @@ class Promotions:
             return Problem(DEFECT)
         earlier.relinked.update(outcome["relinked"])
         earlier.ids.add(outcome["id"])
-        if walk is not None:
-            walk.made(plan.moves)
-            earlier.steps += way.steps
+        if series is not None:
+            series.made(plan.moves)
+            earlier.steps += move_plan.steps
         return outcome
 
     def _renewed(self, plan: Plan, ids: Collection[str]) -> Plan:
@@ -129,9 +131,9 @@ class Promotions:
         moves = {old: new for plan in plans for old, new in plan.moves.items()}
         return MoveSeries(self._snapshot.vault, moves, inbox=self._snapshot.inbox)
 
-    def unpromote(self, given: str) -> dict[str, Any]:
+    def unpromote(self, reference: str) -> dict[str, Any]:
         """Bring a promoted note back into the inbox, as it was; what came of it. Raises what keeps it from that."""
-        return self.go(lambda: return_of(self._snapshot, self._journal, given))
+        return self.go(lambda: return_of(self._snapshot, self._journal, reference))
 
     def go(self, decide: Callable[[], MovePlan], *, by: str | None = None) -> dict[str, Any]:
         """Carry out the way that `decide` finds, which is asked again when a file changed meanwhile; what came of it.
@@ -144,11 +146,11 @@ class Promotions:
                     return self._gone(decide(), self.owner() if by is None else by)
         raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
 
-    def settle(self, way: MovePlan, *, by: str = "") -> dict[str, Any]:
+    def settle(self, move_plan: MovePlan, *, by: str = "") -> dict[str, Any]:
         """Carry out what somebody else has planned, the rest of what a person did by hand say; what came of it."""
         with self.lock:
             self.tend()
-            return self._gone(way, by or self.owner())
+            return self._gone(move_plan, by or self.owner())
 
     def owner(self) -> str:
         """Who says so: the person whom Git knows, or the user of the system."""
@@ -188,58 +190,58 @@ class Promotions:
 
     def became(self, id: str) -> tuple[str, str, str]:
         """What was done last with a capture, where it was, and where it went; "" = nothing."""
-        last = next((one for one in reversed(self._journal.of(id)) if one.state == "done"), None)
+        last = next((entry for entry in reversed(self._journal.of(id)) if entry.state == "done"), None)
         return (last.kind, last.source, last.target) if last else ("", "", "")
 
     def latest(self, limit: int) -> list[dict[str, Any]]:
         """What was promoted last and not taken back, the newest first."""
         over: set[str] = set()
-        found = []
-        for one in reversed(self._journal.latest(2 * limit)):
-            if one.state == "done" and one.kind in STANDING and one.document_id not in over:
-                over.add(one.document_id)
-                if one.kind == "promote":
-                    told = {"id": one.document_id, "source": one.source, "target": one.target, "by": one.by}
-                    found.append({**told, "at": one.at, "commit": one.commit_id.removeprefix(NOTHING)})
-        return found[:limit]
+        rows = []
+        for entry in reversed(self._journal.latest(2 * limit)):
+            if entry.state == "done" and entry.kind in STANDING and entry.document_id not in over:
+                over.add(entry.document_id)
+                if entry.kind == "promote":
+                    row = {"id": entry.document_id, "source": entry.source, "target": entry.target, "by": entry.by}
+                    rows.append({**row, "at": entry.at, "commit": entry.commit_id.removeprefix(NOTHING)})
+        return rows[:limit]
 
     def facts(self) -> dict[str, Any]:
         """What is left of promotions that somebody came in between."""
         recent = self._journal.latest(200)
         return {
             "torn": [
-                {"path": one.target, "left": json.loads(one.about).get("left", [])}
-                for one in recent
-                if one.state == "torn"
+                {"path": entry.target, "left": json.loads(entry.about).get("left", [])}
+                for entry in recent
+                if entry.state == "torn"
             ],
-            "begun": sum(one.state == "begun" for one in recent),
-            "uncommitted": sum(one.state == "done" and not one.commit_id for one in recent),
+            "begun": sum(entry.state == "begun" for entry in recent),
+            "uncommitted": sum(entry.state == "done" and not entry.commit_id for entry in recent),
         }
 
     # How
 
-    def way(self, plan: Plan, walk: MoveSeries | None = None) -> MovePlan:
+    def way(self, plan: Plan, series: MoveSeries | None = None) -> MovePlan:
         """What is to become of all files that a promotion touches."""
         snapshot, document = self._snapshot, plan.document
         texts = {plan.source: plan.text}
-        if walk is not None:
-            found = walk.step(plan.moves, texts)
+        if series is not None:
+            updates = series.step(plan.moves, texts)
         else:
-            found = relinking(snapshot.vault, plan.moves, texts=texts, inbox=snapshot.inbox)
-        steps = plan.steps(found)
+            updates = relinking(snapshot.vault, plan.moves, texts=texts, inbox=snapshot.inbox)
+        steps = plan.steps(updates)
         about = {
             "title": document.title,
             "origin": document.source or "",
             "tool": plan.tool,
             "chosen": plan.chosen,
-            **told(found, [path for path in found.changes if path != plan.source]),
+            **told(updates, [path for path in updates.changes if path != plan.source]),
         }
         return MovePlan("promote", plan.id, plan.source, plan.target, steps, about)
 
-    def _gone(self, way: MovePlan, by: str, *, known: bool = True) -> dict[str, Any]:
+    def _gone(self, move_plan: MovePlan, by: str, *, known: bool = True) -> dict[str, Any]:
         """Go this way, and make it known, unless whoever asks does so."""
-        self._owed, steps = True, way.steps  # until it has ended well
-        entry = self._journal.begin(way, by=by, at=_now())
+        self._owed, steps = True, move_plan.steps  # until it has ended well
+        entry = self._journal.begin(move_plan, by=by, at=_now())
         try:
             self._journal.forward(steps)
         except (Conflict, NotFound) as error:
@@ -249,13 +251,13 @@ class Promotions:
             self._taken_back(entry, steps)
             raise
         self._journal.note(entry.seq, "done")
-        log.info("%s: one more note", way.kind)
+        log.info("%s: one more note", move_plan.kind)
         if known:
             self._known(steps)
         commit, left_out = self._commit(entry, steps)
-        links = {key: way.about[key] for key in ("relinked", "lost", "mentions", "unread")}
-        own = {"id": way.document_id, "source": way.source, "target": way.target}
-        return {**own, "by": by, "commit": commit, "left_out": left_out, **links}
+        links = {key: move_plan.about[key] for key in ("relinked", "lost", "mentions", "unread")}
+        move = {"id": move_plan.document_id, "source": move_plan.source, "target": move_plan.target}
+        return {**move, "by": by, "commit": commit, "left_out": left_out, **links}
 
     def _taken_back(self, entry: Entry, steps: Sequence[FileChange], why: str = "") -> None:
         """Have nothing of it; what can't be taken back just now is so later."""
@@ -297,14 +299,14 @@ class Promotions:
         """Whether the file at the destination is the note in question, edited since."""
         with suppress(MemexError, FrontmatterError):
             raw, _ = self._snapshot.vault.read(entry.target)
-            said = properties(split(decode(raw))[0])
-            return any(key.casefold() == "id" and value == entry.document_id for key, value in said.items())
+            values = properties(split(decode(raw))[0])
+            return any(key.casefold() == "id" and value == entry.document_id for key, value in values.items())
         return False
 
     def _mend(self, moves: dict[str, str]) -> None:
         """Mend the links of notes that were edited while their promotion was broken off."""
-        found = relinking(self._snapshot.vault, moves, inbox=self._snapshot.inbox, moved=True)
-        for path, (before, after) in found.changes.items():
+        updates = relinking(self._snapshot.vault, moves, inbox=self._snapshot.inbox, moved=True)
+        for path, (before, after) in updates.changes.items():
             with suppress(Conflict, NotFound):  # they are being edited again
                 self._snapshot.vault.replace(path, after, digest=sha256(before))
 
@@ -355,8 +357,8 @@ class Promotions:
                     raise
         if entry.source not in changes:
             return None
-        own = {entry.source, entry.target, *(step.path for step in steps if step.twin)}
-        return DueCommit(changes, _message(entry, json.loads(entry.about)), own)
+        approved = {entry.source, entry.target, *(step.path for step in steps if step.twin)}
+        return DueCommit(changes, _message(entry, json.loads(entry.about)), approved)
 
     def _bytes(self, step: FileChange) -> bytes | None:
         if not step.now or not step.twin:

@@ -60,33 +60,33 @@ class Proposals:
         """Have proposals of this kind carried out so."""
         self._carriers[kind] = carrier
 
-    def offer(self, found: Iterable[Proposal]) -> list[str]:
+    def offer(self, proposals: Iterable[Proposal]) -> list[str]:
         """Note what was found; the keys of those that wait for an answer, in their order."""
         with self._ledger.writing():
-            waiting = self._waiting(found)
-            for key, (one, state) in waiting.items():
+            waiting = self._waiting(proposals)
+            for key, (proposal, state) in waiting.items():
                 if state not in OPEN:
                     self._ledger.run(
                         "INSERT OR REPLACE INTO proposals VALUES (?, ?, ?, ?, 'open', '', '', ?)",
-                        (key, one.kind, _json(one.subject), _json(dict(one.about)), self._now()),
+                        (key, proposal.kind, _json(proposal.subject), _json(dict(proposal.about)), self._now()),
                     )
         return list(waiting)
 
-    def waiting(self, found: Iterable[Proposal]) -> list[str]:
+    def waiting(self, proposals: Iterable[Proposal]) -> list[str]:
         """The keys that `offer` would answer; nothing is noted."""
-        return list(self._waiting(found))
+        return list(self._waiting(proposals))
 
-    def _waiting(self, found: Iterable[Proposal]) -> dict[str, tuple[Proposal, str]]:
+    def _waiting(self, proposals: Iterable[Proposal]) -> dict[str, tuple[Proposal, str]]:
         """Those that are neither done nor dismissed, each with its state, "" = unknown so far."""
         waiting: dict[str, tuple[Proposal, str]] = {}
-        for one in found:
-            key = one.key
+        for proposal in proposals:
+            key = proposal.key
             before = self._ledger.rows(
                 "SELECT key, state FROM proposals WHERE key = ? OR (kind = ? AND subject = ? AND state = 'dismissed')",
-                (key, one.kind, _json(one.subject)),
+                (key, proposal.kind, _json(proposal.subject)),
             )
             if not {state for _, state in before} & {"carried", "dismissed"}:
-                waiting[key] = one, next((state for _, state in before), "")
+                waiting[key] = proposal, next((state for _, state in before), "")
         return waiting
 
     def withdraw(self, kinds: Collection[str], kept: Collection[str]) -> None:
@@ -147,8 +147,8 @@ class Proposals:
         """What became of all that are over and were not dismissed, by key."""
         rows = self._ledger.rows("SELECT key, state, said FROM proposals WHERE state IN ('carried', 'stale')")
         return {
-            key: ProposalOutcome(state == "carried", said, state == "stale" and said == OTHER)
-            for key, state, said in rows
+            key: ProposalOutcome(state == "carried", message, state == "stale" and message == OTHER)
+            for key, state, message in rows
         }
 
     def open(self) -> dict[str, tuple[str, dict[str, Any]]]:

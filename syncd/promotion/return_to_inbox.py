@@ -24,9 +24,9 @@ from syncd.vault.path_rules import join
 STANDING: Final = ("promote", "unpromote")  # kinds in the journal, of which the last one tells where a note belongs
 
 
-def return_of(snapshot: VaultSnapshot, journal: ChangeJournal, given: str) -> MovePlan:
+def return_of(snapshot: VaultSnapshot, journal: ChangeJournal, reference: str) -> MovePlan:
     """The way back of the promoted note of this id, or at this path. Raises NotFound, Problem or Conflict."""
-    entry, path = _promoted(snapshot, journal, given)
+    entry, path = _promoted(snapshot, journal, reference)
     raw, _ = snapshot.vault.read(path)
     steps = {step.path: step for step in journal.steps(entry.seq)}
     was, made = steps[entry.source].before, steps[entry.target].after
@@ -40,10 +40,10 @@ def return_of(snapshot: VaultSnapshot, journal: ChangeJournal, given: str) -> Mo
     exact = raw == made and path == entry.target and target == entry.source
     files = _files(snapshot, list(steps.values()))
     moves = {path: target} | {step.path: step.twin for step in files}
-    found = relinking(snapshot.vault, moves, texts={path: text}, inbox=snapshot.inbox)
-    if not exact and path in found.changes:
-        text = found.changes[path][1]
-    changed = {other: pair for other, pair in found.changes.items() if other != path}
+    updates = relinking(snapshot.vault, moves, texts={path: text}, inbox=snapshot.inbox)
+    if not exact and path in updates.changes:
+        text = updates.changes[path][1]
+    changed = {other: pair for other, pair in updates.changes.items() if other != path}
     if exact:
         changed |= _as_before(snapshot, steps.values(), {entry.source, entry.target})
     changed = freed(snapshot, text, target, changed)
@@ -56,23 +56,23 @@ def return_of(snapshot: VaultSnapshot, journal: ChangeJournal, given: str) -> Mo
     about = {
         "title": target.rpartition("/")[2][:-3],
         "tool": "unpromote",
-        **told(found, sorted(changed)),
+        **told(updates, sorted(changed)),
     }
     return MovePlan("unpromote", entry.document_id, path, target, order, about)
 
 
-def _promoted(snapshot: VaultSnapshot, journal: ChangeJournal, given: str) -> tuple[Entry, str]:
+def _promoted(snapshot: VaultSnapshot, journal: ChangeJournal, reference: str) -> tuple[Entry, str]:
     """The promotion that is to be taken back, and where the note is now."""
     index = snapshot.notes.index
 
     def fits(record: Record) -> bool:
         return not snapshot.archived(record.path) and _standing(journal, index.manifest[record.path].id) is not None
 
-    one = chosen(given, candidates([index], given, fits))
-    id = index.manifest[one.path].id if one else given
+    candidate = chosen(reference, candidates([index], reference, fits))
+    id = index.manifest[candidate.path].id if candidate else reference
     last = _standing(journal, id)
     if last is None:
-        raise NotFound(f"{given[:200]!r} is no note that was promoted here; memex log tells what became of a note")
+        raise NotFound(f"{reference[:200]!r} is no note that was promoted here; memex log tells what became of a note")
     paths = [path for path in index.claiming(id) if not snapshot.archived(path)]
     if len(paths) > 1 and last.target not in paths:
         raise Problem(f"{len(paths)} notes have the `id` {id}: take it out of all but one", paths=paths[:10])
@@ -84,8 +84,10 @@ def _promoted(snapshot: VaultSnapshot, journal: ChangeJournal, given: str) -> tu
 
 def _standing(journal: ChangeJournal, id: str) -> Entry | None:
     """The promotion of that id that was not taken back; what another note of that id went through is none."""
-    found = (one for one in reversed(journal.of(id)) if one.state in ("done", "torn") and one.kind in STANDING)
-    last = next(found, None)
+    entries = (
+        entry for entry in reversed(journal.of(id)) if entry.state in ("done", "torn") and entry.kind in STANDING
+    )
+    last = next(entries, None)
     return last if last is not None and last.kind == "promote" else None
 
 
@@ -95,7 +97,7 @@ def _home(snapshot: VaultSnapshot, entry: Entry, path: str) -> str:
     workspace = folder.removeprefix(f"{snapshot.inbox}/").partition("/")[0]
     if workspace not in snapshot.vault.folders(snapshot.inbox):
         raise Conflict(f"the workspace {workspace!r} is no longer there: memex workspace create {workspace}")
-    there = {fold(one) for one in snapshot.vault.names(folder)}
+    there = {fold(existing) for existing in snapshot.vault.names(folder)}
     here = fold(path.rpartition("/")[2])
     for stem in names(name[:-3], name[:-3]):
         file = fold(f"{stem}.md")
@@ -113,14 +115,14 @@ def _files(snapshot: VaultSnapshot, steps: Sequence[FileChange]) -> list[FileCha
     ]
 
 
-def _as_before(snapshot: VaultSnapshot, steps: Any, own: set[str]) -> dict[str, tuple[bytes, bytes]]:
+def _as_before(snapshot: VaultSnapshot, steps: Any, excluded: set[str]) -> dict[str, tuple[bytes, bytes]]:
     """The notes that were rewritten and that nobody has touched since: what they hold, and what they held."""
-    found = {}
+    changes = {}
     for step in steps:
-        if step.twin or step.path in own or step.before is None or step.after is None:
+        if step.twin or step.path in excluded or step.before is None or step.after is None:
             continue
         with suppress(NotFound):
             raw, _ = snapshot.vault.read(step.path)
             if sha256(raw) == step.now:
-                found[step.path] = step.after, step.before
-    return found
+                changes[step.path] = step.after, step.before
+    return changes

@@ -43,9 +43,9 @@ class VaultSnapshot:
         """Whether a path is that of a capture that was set aside."""
         return path.startswith(f"{self.inbox}/{ARCHIVE}/")
 
-    def capture(self, given: str) -> Record:
+    def capture(self, reference: str) -> Record:
         """The capture that is meant by that. Raises NotFound, or InvalidArgument where it may be one of several."""
-        record = note_lookup.found_note([self.captures.index], given)
+        record = note_lookup.found_note([self.captures.index], reference)
         if record is None:
-            raise NotFound(f"no capture {given[:200]!r}; memex recent lists them")
+            raise NotFound(f"no capture {reference[:200]!r}; memex recent lists them")
         return record

@@ -44,9 +44,9 @@ class WaitingCaptures:
         """The captures whose marks `only` wants, nodes among them, by path; what can't be read just now is left out."""
         with self._looking:
             self._refresh()
-            wanted = sorted(path for path, (_, found) in self._known.items() if only(found))
-            told = [(self._captures.index.at(path), *self._known[path]) for path in wanted]
-        return [(record, found) for record, digest, found in told if record is not None and record.digest == digest]
+            wanted = sorted(path for path, (_, marks) in self._known.items() if only(marks))
+            rows = [(self._captures.index.at(path), *self._known[path]) for path in wanted]
+        return [(record, marks) for record, digest, marks in rows if record is not None and record.digest == digest]
 
     def at(self, path: str) -> OwnerMarks:
         """The marks of one capture; none where there is no such capture."""

@@ -64,20 +64,23 @@ class Archive:
 
     # What the owner asks for
 
-    def dismiss(self, given: str) -> dict[str, Any]:
+    def dismiss(self, reference: str) -> dict[str, Any]:
         """Set the capture of this id, or at this path, aside; what came of it. Raises what keeps it from that."""
-        return self._aside(self._snapshot.capture(given), DISMISSED)
+        return self._aside(self._snapshot.capture(reference), DISMISSED)
 
-    def bring_back(self, given: str) -> dict[str, Any]:
+    def bring_back(self, reference: str) -> dict[str, Any]:
         """Bring a capture back that was set aside; what came of it. Raises what keeps it from that."""
-        return self._promotions.go(lambda: self._way_back(given))
+        return self._promotions.go(lambda: self._way_back(reference))
 
     def latest(self, limit: int) -> list[dict[str, Any]]:
         """What was set aside, by path."""
         index, folder = self._snapshot.notes.index, f"{self._snapshot.inbox}/{ARCHIVE}/"
         paths = sorted(path for path in list(index.manifest) if path.startswith(folder))
-        found = [record for path in paths[:limit] if (record := index.at(path))]
-        return [{"id": one.id, "path": one.path, "title": one.title, "created_at": one.created_at} for one in found]
+        records = [record for path in paths[:limit] if (record := index.at(path))]
+        return [
+            {"id": record.id, "path": record.path, "title": record.title, "created_at": record.created_at}
+            for record in records
+        ]
 
     # The job
 
@@ -89,7 +92,9 @@ class Archive:
         moment = self._waiting.moment, now // (EVERY_S * 1000)
         if moment == self._moment:
             return 0
-        due = [(record, why) for record, said in self._waiting.look(self._may) if (why := self._due(record, said, now))]
+        due = [
+            (record, why) for record, marks in self._waiting.look(self._may) if (why := self._due(record, marks, now))
+        ]
         left = False
         for record, why in due:
             if (stopping and stopping.is_set()) or time.monotonic() - begun > RUN_S:
@@ -110,19 +115,19 @@ class Archive:
         self._moment = None if left or done else moment
         return done
 
-    def _may(self, said: OwnerMarks) -> bool:
+    def _may(self, marks: OwnerMarks) -> bool:
         days = self._snapshot.settings.review.expire_days
-        return said.review == DISMISSED or said.expires is not None or days > 0
+        return marks.review == DISMISSED or marks.expires is not None or days > 0
 
-    def _due(self, record: Record, said: OwnerMarks, now: int) -> str:
-        if record.type == "entity" or said.twice:
+    def _due(self, record: Record, marks: OwnerMarks, now: int) -> str:
+        if record.type == "entity" or marks.twice:
             return ""
         days, since = self._snapshot.settings.review.expire_days, None
         if days > 0:
             last = self._audit.last(record.path)
             ours = last is not None and last.after == record.digest  # else a person has changed it, or put it there
             since = (record.updated_at or record.created_at) if ours else None
-        return reason(said, now=now, untouched_since=since, expire_days=days)
+        return reason(marks, now=now, untouched_since=since, expire_days=days)
 
     # How
 
@@ -143,8 +148,8 @@ class Archive:
             raise Problem("its properties can't be read: mend them")
         if any(defect.name == "conflict-copy" for defect in document.defects):
             raise Problem(HINDERING["conflict-copy"])
-        said = marks(decode(raw))
-        if why != DISMISSED and not self._due(record, said, time.time_ns() // 1_000_000):
+        owner_marks = marks(decode(raw))
+        if why != DISMISSED and not self._due(record, owner_marks, time.time_ns() // 1_000_000):
             raise Conflict("its owner has just said something of the capture")
         try:
             text = encode(set_aside(decode(raw), why))
@@ -159,24 +164,24 @@ class Archive:
         old = document.file
         if old is None or self._snapshot.vault.stat(old) is None:
             return {}
-        if {one.path for one in self._snapshot.captures.index.of_file(old)} - {document.path}:
+        if {record.path for record in self._snapshot.captures.index.of_file(old)} - {document.path}:
             return {}
         return {old: self._free(away(old, self._snapshot.inbox))}
 
-    def _way_back(self, given: str) -> MovePlan:
+    def _way_back(self, reference: str) -> MovePlan:
         """The way of a capture out of the archive. Raises NotFound, Problem or Conflict."""
         snapshot, index = self._snapshot, self._snapshot.notes.index
         folder = f"{snapshot.inbox}/{ARCHIVE}/"
-        record = note_lookup.found_note([index], given, lambda one: one.path.startswith(folder))
+        record = note_lookup.found_note([index], reference, lambda note: note.path.startswith(folder))
         if record is None:
-            raise NotFound(f"{given[:200]!r} is no capture that was set aside; memex unarchive --list names them")
+            raise NotFound(f"{reference[:200]!r} is no capture that was set aside; memex unarchive --list names them")
         raw, stat = snapshot.vault.read(record.path)
         document = snapshot.parsed(raw, record.path, stat)
         if document.claimed_id is None:
             raise Problem("it has no `id`: drag it back into its workspace yourself")
         try:
-            own = self._unsaid(decode(raw), document.claimed_id)
-            text = encode(brought_back(own, time.time_ns() // 1_000_000))
+            original = self._unsaid(decode(raw), document.claimed_id)
+            text = encode(brought_back(original, time.time_ns() // 1_000_000))
         except FrontmatterError as error:
             raise Problem(f"its properties can't be changed line by line: {error}") from error
         target = home(record.path, snapshot.inbox)
@@ -188,20 +193,20 @@ class Archive:
 
     def _unsaid(self, text: str, id: str) -> str:
         """`text` as it was before consolidation said in it which duplicate takes its place, unless that was changed since."""
-        entry = next((one for one in reversed(self._united.about(id)) if one.state == "done"), None)
+        entry = next((candidate for candidate in reversed(self._united.about(id)) if candidate.state == "done"), None)
         if entry is None or json.loads(entry.about)["ids"][-1] != id:
             return text
-        after = [one.after for one in self._united.steps(entry.seq) if not one.was]
-        said = marks(text).superseded_by
-        if said is None or said not in [marks(decode(raw)).superseded_by for raw in after if raw]:
+        after = [step.after for step in self._united.steps(entry.seq) if not step.was]
+        successor = marks(text).superseded_by
+        if successor is None or successor not in [marks(decode(raw)).superseded_by for raw in after if raw]:
             return text
         return edit(text, {key: None for key in properties(split(text)[0]) if key.casefold() == "superseded_by"})
 
     def _beside(self, raw: bytes, path: str) -> dict[str, str]:
         """Where the stored file goes back to that a note of the archive holds the text of."""
         snapshot = self._snapshot
-        said = {key.casefold(): value for key, value in properties(split(decode(raw))[0]).items()}
-        link = next((one.target for one in wikilinks(as_text(said.get("file")) or "")), "")
+        values = {key.casefold(): value for key, value in properties(split(decode(raw))[0]).items()}
+        link = next((wikilink.target for wikilink in wikilinks(as_text(values.get("file")) or "")), "")
         old = link if "/" in link else join(path.rpartition("/")[0], link)
         if not link or not old.startswith(f"{snapshot.inbox}/{ARCHIVE}/") or snapshot.vault.stat(old) is None:
             return {}
@@ -210,10 +215,12 @@ class Archive:
     def _free(self, path: str) -> str:
         """`path`, or one beside it, where nothing is yet."""
         folder, _, name = path.rpartition("/")
-        there = {fold(one) for one in self._snapshot.vault.names(folder)}
+        there = {fold(existing) for existing in self._snapshot.vault.names(folder)}
         stem, dot, ending = name.rpartition(".")
         return next(
-            join(folder, f"{one}{dot}{ending}") for one in names(stem, stem) if fold(f"{one}{dot}{ending}") not in there
+            join(folder, f"{candidate}{dot}{ending}")
+            for candidate in names(stem, stem)
+            if fold(f"{candidate}{dot}{ending}") not in there
         )
 
     def _carried(self, document: Document, raw: bytes, text: bytes, moves: Mapping[str, str], why: str) -> MovePlan:
@@ -221,9 +228,9 @@ class Archive:
         snapshot, path = self._snapshot, document.path
         kind = "dismiss" if why == DISMISSED else "expire" if why else "unarchive"
         target = moves[path]
-        found = relinking(snapshot.vault, moves, texts={path: text}, inbox=snapshot.inbox)
-        made = found.changes[path][1] if path in found.changes else text
-        changed = {other: pair for other, pair in found.changes.items() if other != path}
+        updates = relinking(snapshot.vault, moves, texts={path: text}, inbox=snapshot.inbox)
+        made = updates.changes[path][1] if path in updates.changes else text
+        changed = {other: pair for other, pair in updates.changes.items() if other != path}
         if not why:
             changed = freed(snapshot, made, target, changed)
         steps: list[FileChange] = [written(target, None, made)]
@@ -234,6 +241,6 @@ class Archive:
                 continue
             copied, gone = moved(old, new, snapshot.vault.measured(old).digest)
             steps = [copied, *steps, gone]
-        own = {"title": document.title, "origin": document.source or "", "tool": kind, "why": why}
+        about = {"title": document.title, "origin": document.source or "", "tool": kind, "why": why}
         assert document.claimed_id is not None, "what has none is not set aside"
-        return MovePlan(kind, document.claimed_id, path, target, steps, own | told(found, sorted(changed)))
+        return MovePlan(kind, document.claimed_id, path, target, steps, about | told(updates, sorted(changed)))

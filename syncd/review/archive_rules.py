@@ -57,10 +57,10 @@ def set_aside(text: str, why: str) -> str:
 
 def brought_back(text: str, now: int) -> str:
     """The text of a capture that is brought back: it is not set aside again for the same reason. Raises FrontmatterError."""
-    said = properties(split(text)[0])
+    values = properties(split(text)[0])
     changes: dict[str, PropertyValue] = {
         key: None
-        for key, value in said.items()
+        for key, value in values.items()
         if key.casefold() == "review" and isinstance(value, str) and value.strip().casefold() == DISMISSED
     }
     back = edit(text, changes)

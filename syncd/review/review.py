@@ -96,20 +96,20 @@ class Review:
 
     def waiting(self) -> list[tuple[Record, OwnerMarks]]:
         """The captures that wait for a decision, those that are marked for promotion too, the oldest first."""
-        found = [(record, marks) for record, marks in self._waiting.look(undecided) if record.type != "entity"]
-        return sorted(found, key=lambda pair: (pair[0].created_at, pair[0].path))
+        captures = [(record, marks) for record, marks in self._waiting.look(undecided) if record.type != "entity"]
+        return sorted(captures, key=lambda pair: (pair[0].created_at, pair[0].path))
 
     def summary(self) -> dict[str, int]:
         """How many captures wait, how many of them are marked for promotion, and how many can't be promoted as they are."""
         moment = self._waiting.moment
         if self._counted[0] != moment:
-            found = [marks for _, marks in self.waiting()]
-            told = {
-                "waiting": len(found),
-                "marked": sum(marks.promote for marks in found),
-                "problems": sum(marks.promote_problem is not None for marks in found),
+            waiting = [marks for _, marks in self.waiting()]
+            counts = {
+                "waiting": len(waiting),
+                "marked": sum(marks.promote for marks in waiting),
+                "problems": sum(marks.promote_problem is not None for marks in waiting),
             }
-            self._counted = moment, told
+            self._counted = moment, counts
         return dict(self._counted[1])
 
     def suggestions(self, record: Record) -> Suggestions:
@@ -201,10 +201,10 @@ class Review:
         if not steady(before):
             return self._seen(record, learnt)
         text = decode(raw)
-        own = {key.casefold(): value for key, value in properties_of(split(text)[0]).items()}
-        found = self._suggested(record, before, learnt)
-        changes: dict[str, PropertyValue] = properties(found, own, self._links(found, record))
-        if "promote" not in own:
+        values = {key.casefold(): value for key, value in properties_of(split(text)[0]).items()}
+        suggestions = self._suggested(record, before, learnt)
+        changes: dict[str, PropertyValue] = properties(suggestions, values, self._links(suggestions, record))
+        if "promote" not in values:
             changes = {"promote": False} | changes
         after = self._edited(text, changes, before, stat)
         if after is not None and encode(after) != raw and not self._written(record, before, encode(after), stat):
@@ -244,34 +244,38 @@ class Review:
     # What may be suggested
 
     def _suggested(self, record: Record, document: Document, learnt: LearntVault) -> Suggestions:
-        spoken = "\n\n".join(document.text[one.start : one.end] for one in document.blocks if one.kind not in UNSPOKEN)
+        spoken = "\n\n".join(
+            document.text[block.start : block.end] for block in document.blocks if block.kind not in UNSPOKEN
+        )
         spoken = CODE.sub(" ", spoken)
         words = " ".join([document.title, *document.tags[:FIRST_TAGS]])
-        kin = self._proper.index.kin(self._captures.index.vectors_of(record), words)
-        kin = [one for one in kin if not one.record.path.startswith(f"{self._inbox}/")]
+        similar = self._proper.index.kin(self._captures.index.vectors_of(record), words)
+        similar = [hit for hit in similar if not hit.record.path.startswith(f"{self._inbox}/")]
         linked = {
             path
             for link in document.links
             if link.line >= 0 and (path := learnt.paths.resolve(link.target, document.path))
         }
         mine, shares = shingles(document.content), {}
-        for one in [one for one in kin if one.near >= LEAST_NEAR or _called(one.record, document.title)][:COMPARED]:
+        for hit in [hit for hit in similar if hit.near >= LEAST_NEAR or _called(hit.record, document.title)][:COMPARED]:
             with suppress(MemexError):  # it went a moment ago
-                body = split(decode(self._vault.read(one.record.path)[0]))[1]
-                shares[one.record.path] = shared(mine, shingles(body))
-        return suggested(SuggestionSubject(document.title, document.tags, spoken, linked), kin, learnt.habits, shares)
+                body = split(decode(self._vault.read(hit.record.path)[0]))[1]
+                shares[hit.record.path] = shared(mine, shingles(body))
+        return suggested(
+            SuggestionSubject(document.title, document.tags, spoken, linked), similar, learnt.habits, shares
+        )
 
-    def _links(self, found: Suggestions, record: Record) -> dict[str, str]:
+    def _links(self, suggestions: Suggestions, record: Record) -> dict[str, str]:
         """How each note that was found is written in a link: by its name where no other has it."""
-        paths = {*(one.what for one in found.links), *(one.path for one in found.similar)}
+        paths = {*(link.what for link in suggestions.links), *(note.path for note in suggestions.similar)}
         captures, proper = self._captures.index.names, self._proper.index.names
-        told = {}
+        targets = {}
         for path in paths - {record.path}:
             name = path.rpartition("/")[2][:-3]
             target = name if captures[stem(path)] + proper[stem(path)] == 1 else path[:-3]
             if not UNLINKABLE & set(target) and path in self._proper.index.manifest:
-                told[path] = target
-        return told
+                targets[path] = target
+        return targets
 
     def _habits(self) -> LearntVault:
         """The vault's habits; what was learnt serves for a while, however the vault changes."""
@@ -280,20 +284,20 @@ class Review:
             known = self._learnt
             if known is None or (known.generation != index.generation and now - known.at > RELEARN_S):
                 generation = index.generation
-                told = habits(index.known(), inbox=self._inbox, aside=self._aside(), ordinary=places())
+                vault_habits = habits(index.known(), inbox=self._inbox, aside=self._aside(), ordinary=places())
                 files = [*index.manifest.copy(), *self._captures.index.manifest.copy()]
-                known = self._learnt = LearntVault(told, Paths(files), generation, now)
+                known = self._learnt = LearntVault(vault_habits, Paths(files), generation, now)
             return known
 
     def _aside(self) -> list[str]:
         """The folders that the vault's own settings keep for daily notes and templates."""
-        found = []
+        folders = []
         for path, key in _SETTINGS:
             with suppress(MemexError, ValueError, RecursionError):  # not there, or no JSON
                 value = json.loads(self._vault.read(path)[0])
                 folder = value.get(key) if isinstance(value, dict) else None
-                found += [folder] if isinstance(folder, str) else []
-        return found
+                folders += [folder] if isinstance(folder, str) else []
+        return folders
 
 
 def undecided(marks: OwnerMarks) -> bool:

@@ -114,9 +114,9 @@ def habits(
     """The habits of the vault proper. `aside`: folders that its settings name for daily notes or templates.
 
     `ordinary`: words, in lower case, that are not names in themselves."""
-    own = [one for one in notes if not one[0].startswith(f"{inbox}/")]
-    out = _apart(own, aside)
-    kept = sorted((one for one in own if folder_of(one[0]) not in out), key=lambda one: one[0])
+    proper = [note for note in notes if not note[0].startswith(f"{inbox}/")]
+    out = _apart(proper, aside)
+    kept = sorted((note for note in proper if folder_of(note[0]) not in out), key=lambda note: note[0])
     folders: Counter[str] = Counter()
     tags: dict[str, Counter[str]] = defaultdict(Counter)
     titled: dict[str, Counter[str]] = defaultdict(Counter)
@@ -135,7 +135,7 @@ def habits(
         tags=tags,
         titled=titled,
         spelt={key: min(forms, key=lambda tag: (-forms[tag], tag)) for key, forms in spelt.items()},
-        linkable=[one[0] for one in kept],
+        linkable=[note[0] for note in kept],
         names=Names([(title, aliases) for _, title, _, aliases, _ in kept], ordinary=ordinary),
     )
 
@@ -143,17 +143,17 @@ def habits(
 def _apart(notes: Sequence[Told], aside: Collection[str]) -> set[str]:
     """The folders from which nothing is proposed: by their names, by what the settings say, by what lies in them."""
     inside: dict[str, list[Told]] = defaultdict(list)
-    for one in notes:
-        inside[folder_of(one[0])].append(one)
-    named = tuple(f"{fold(one.strip('/'))}/" for one in aside if one.strip("/"))
-    found = set()
-    for folder, own in inside.items():
-        days = sum(_DAY.fullmatch(one[0].rpartition("/")[2][:-3]) is not None for one in own)
-        daily = len(own) > 1 and days >= DAILY * len(own)
-        templates = 2 * sum(one[4] for one in own) >= len(own)
+    for note in notes:
+        inside[folder_of(note[0])].append(note)
+    named = tuple(f"{fold(name.strip('/'))}/" for name in aside if name.strip("/"))
+    apart = set()
+    for folder, members in inside.items():
+        days = sum(_DAY.fullmatch(note[0].rpartition("/")[2][:-3]) is not None for note in members)
+        daily = len(members) > 1 and days >= DAILY * len(members)
+        templates = 2 * sum(note[4] for note in members) >= len(members)
         if folder and (_ASIDE.search(folder) or daily or templates or f"{fold(folder)}/".startswith(named)):
-            found.add(folder)
-    return found
+            apart.add(folder)
+    return apart
 
 
 def units(text: str) -> set[str]:
@@ -165,33 +165,33 @@ def units(text: str) -> set[str]:
 
 def suggested(
     subject: SuggestionSubject,
-    kin: Sequence[SimilarDocument],
+    similar: Sequence[SimilarDocument],
     known: VaultHabits,
     shares: Mapping[str, tuple[float, float]],
 ) -> Suggestions:
     """What may be suggested for a capture.
 
-    `kin`: notes of the vault proper, the nearest first; `shares`: of some of them, how much of the capture's text stands
+    `similar`: notes of the vault proper, the nearest first; `shares`: of some of them, how much of the capture's text stands
     in the note, and how much of the note's in the capture."""
-    own = set(known.linkable)
-    weights = {one.record.path: _weight(one) for one in kin if one.record.path in own}
+    linkable = set(known.linkable)
+    weights = {note.record.path: _weight(note) for note in similar if note.record.path in linkable}
     near = sorted(weights, key=lambda path: (-weights[path], path))[:NEAREST]
     whole = sum(weights[path] for path in near)
     named = [(known.linkable[n], count) for n, count in known.names.named(subject.text).items()]
     return Suggestions(
         folders=_folders(subject, known, {path: weights[path] / whole for path in near} if whole else {}),
-        tags=_tags(subject, known, [(one, weights[one.record.path]) for one in kin if one.record.path in near]),
+        tags=_tags(subject, known, [(note, weights[note.record.path]) for note in similar if note.record.path in near]),
         links=tuple(
             Scored(path, float(count), "it names the note")
-            for path, count in sorted(named, key=lambda one: (-one[1], one[0]))
+            for path, count in sorted(named, key=lambda pair: (-pair[1], pair[0]))
             if path not in subject.linked
         )[:MOST_LINKS],
-        similar=_similar(subject, kin, own, shares),
+        similar=_similar(subject, similar, linkable, shares),
     )
 
 
-def _weight(one: SimilarDocument) -> float:
-    return NEAR * max(0.0, one.near) ** STEEP + WORDED * one.words**2
+def _weight(note: SimilarDocument) -> float:
+    return NEAR * max(0.0, note.near) ** STEEP + WORDED * note.words**2
 
 
 def _folders(subject: SuggestionSubject, known: VaultHabits, near: Mapping[str, float]) -> tuple[Scored, ...]:
@@ -207,27 +207,27 @@ def _folders(subject: SuggestionSubject, known: VaultHabits, near: Mapping[str, 
         score[folder] += TAGGED * value
     for folder, value in titled.items():
         score[folder] += TITLED * value
-    said = units(subject.title) | {word for tag in subject.tags for word in units(tag)}
+    words = units(subject.title) | {word for tag in subject.tags for word in units(tag)}
     for folder in known.folders:
-        if said & units(folder.rpartition("/")[2]):
+        if words & units(folder.rpartition("/")[2]):
             score[folder] += NAMED
-    told = [
+    scored = [
         Scored(folder, round(value, 4), _why(beside[folder], len(near), tagged.get(folder, 0), titled.get(folder, 0)))
         for folder, value in score.items()
         if folder in known.folders and value > 0
     ]
-    return tuple(sorted(told, key=lambda one: (-one.score, one.what)))
+    return tuple(sorted(scored, key=lambda suggestion: (-suggestion.score, suggestion.what)))
 
 
-def _affinity(said: Collection[str], table: Mapping[str, Mapping[str, int]]) -> dict[str, float]:
+def _affinity(terms: Collection[str], table: Mapping[str, Mapping[str, int]]) -> dict[str, float]:
     """0..1 by folder: the part of the notes with each of these tags or words that lies there, on the average."""
-    found: dict[str, float] = defaultdict(float)
-    known = [table[one] for one in sorted(said) if one in table]
+    affinities: dict[str, float] = defaultdict(float)
+    known = [table[term] for term in sorted(terms) if term in table]
     for folders in known:
         whole = sum(folders.values()) + 1  # one note alone says little
         for folder, count in folders.items():
-            found[folder] += count / whole / len(known)
-    return found
+            affinities[folder] += count / whole / len(known)
+    return affinities
 
 
 def _why(beside: int, near: int, tagged: float, titled: float) -> str:
@@ -244,55 +244,55 @@ def _tags(
     has = {key_of(tag) for tag in subject.tags}
     used, whole = known.used, sum(weight for _, weight in near)
     share: dict[str, float] = defaultdict(float)
-    for one, weight in near:
-        for key in {key_of(tag) for tag in one.record.tags}:
+    for note, weight in near:
+        for key in {key_of(tag) for tag in note.record.tags}:
             share[key] += weight / whole if whole else 0
-    said = units(subject.title) | {word for tag in subject.tags for word in units(tag)}
+    words = units(subject.title) | {word for tag in subject.tags for word in units(tag)}
     for key, tag in known.spelt.items():
-        own = units(tag.rpartition("/")[2])
-        if own and own <= said:
+        tag_words = units(tag.rpartition("/")[2])
+        if tag_words and tag_words <= words:
             share[key] += TAG
-    told = [
+    scored = [
         Scored(known.spelt[key], round(value, 4), "the nearest notes have it")
         for key, value in share.items()
         if key in known.spelt and key not in has and used[key] > 1 and value >= KEPT_TAG
     ]
-    return tuple(sorted(told, key=lambda one: (-one.score, one.what)))
+    return tuple(sorted(scored, key=lambda suggestion: (-suggestion.score, suggestion.what)))
 
 
 def _similar(
     subject: SuggestionSubject,
-    kin: Sequence[SimilarDocument],
-    own: Collection[str],
+    similar: Sequence[SimilarDocument],
+    linkable: Collection[str],
     shares: Mapping[str, tuple[float, float]],
 ) -> tuple[Similar, ...]:
-    found = []
-    for one in kin:
-        path = one.record.path
-        if path in own and (kind := resemblance(subject, one, *shares.get(path, (0.0, 0.0)))):
-            found.append(Similar(path, kind, round(max(one.near, *shares.get(path, (0.0, 0.0))), 4)))
+    matches = []
+    for note in similar:
+        path = note.record.path
+        if path in linkable and (kind := resemblance(subject, note, *shares.get(path, (0.0, 0.0)))):
+            matches.append(Similar(path, kind, round(max(note.near, *shares.get(path, (0.0, 0.0))), 4)))
     order: tuple[Resemblance, ...] = ("duplicate", "supersedes", "extends", "similar")
-    return tuple(sorted(found, key=lambda one: (order.index(one.kind), -one.score, one.path)))
+    return tuple(sorted(matches, key=lambda match: (order.index(match.kind), -match.score, match.path)))
 
 
-def resemblance(subject: SuggestionSubject, one: SimilarDocument, here: float, there: float) -> Resemblance | None:
+def resemblance(subject: SuggestionSubject, note: SimilarDocument, here: float, there: float) -> Resemblance | None:
     """What a capture is to a note in which the part `here` of its text stands, and which stands in it by the part `there`."""
-    titled = fold(subject.title) in {fold(name) for name in (one.record.title, *one.record.aliases)}
+    titled = fold(subject.title) in {fold(name) for name in (note.record.title, *note.record.aliases)}
     if here >= SAME:
         return "duplicate"
     if there >= PART:
         return "supersedes"
-    if here >= SOME or there >= SOME or (titled and (one.near >= SOME or one.words)):
+    if here >= SOME or there >= SOME or (titled and (note.near >= SOME or note.words)):
         return "extends"
-    return "similar" if one.near >= KEPT_ALIKE else None
+    return "similar" if note.near >= KEPT_ALIKE else None
 
 
 def shingles(text: str) -> frozenset[str]:
     """What a text is compared by: each three words, or characters of scripts without blanks, that follow one another."""
-    found = [unit.casefold() for unit in _UNIT.findall(text)]
-    if len(found) < 3:
-        return frozenset([" ".join(found)] if found else ())
-    return frozenset(" ".join(found[n : n + 3]) for n in range(len(found) - 2))
+    words = [unit.casefold() for unit in _UNIT.findall(text)]
+    if len(words) < 3:
+        return frozenset([" ".join(words)] if words else ())
+    return frozenset(" ".join(words[n : n + 3]) for n in range(len(words) - 2))
 
 
 def shared(capture: Collection[str], note: Collection[str]) -> tuple[float, float]:
@@ -304,39 +304,39 @@ def shared(capture: Collection[str], note: Collection[str]) -> tuple[float, floa
 # What is written
 
 
-def properties(found: Suggestions, before: Mapping[str, Any], link: Mapping[str, str]) -> dict[str, Any]:
-    """The person's properties that say `found`, where the note says `before`; a key that is None leaves.
+def properties(suggestions: Suggestions, before: Mapping[str, Any], link: Mapping[str, str]) -> dict[str, Any]:
+    """The person's properties for these `suggestions`, where the note says `before`; a key that is None leaves.
 
     `link`: by path, how a note's path is written in a link of a property; one that is not there can't be linked."""
-    links = [(one.score, _link(link[one.what], "")) for one in found.links if one.what in link]
+    links = [(scored.score, _link(link[scored.what], "")) for scored in suggestions.links if scored.what in link]
     similar = [
-        (one.score if one.kind == "similar" else 1.0, _link(link[one.path], one.kind))
-        for one in found.similar
-        if one.path in link
+        (note.score if note.kind == "similar" else 1.0, _link(link[note.path], note.kind))
+        for note in suggestions.similar
+        if note.path in link
     ]
-    tags = [(one.score, one.what) for one in found.tags]
+    tags = [(tag.score, tag.what) for tag in suggestions.tags]
     return {
-        "suggested_folder": _folder(found.folders, before.get("suggested_folder")),
+        "suggested_folder": _folder(suggestions.folders, before.get("suggested_folder")),
         "suggested_tags": _list(tags, before.get("suggested_tags"), TAG, MOST_TAGS),
         "suggested_links": _list(links, before.get("suggested_links"), 0.0, MOST_LINKS),
         "suggested_similar": _list(similar, before.get("suggested_similar"), ALIKE, MOST_SIMILAR),
     }
 
 
-def _folder(found: Sequence[Scored], before: Any) -> str | None:
-    best = found[0] if found and found[0].score >= SURE else None
-    stood = next((one for one in found if one.what == before), None)
+def _folder(folders: Sequence[Scored], before: Any) -> str | None:
+    best = folders[0] if folders and folders[0].score >= SURE else None
+    stood = next((folder for folder in folders if folder.what == before), None)
     if best is None:
         return stood.what if stood and stood.score >= STAYS * SURE else None
     return stood.what if stood and stood.score >= STAYS * best.score else best.what
 
 
-def _list(found: Sequence[tuple[float, str]], before: Any, enough: float, most: int) -> list[str] | None:
+def _list(scored: Sequence[tuple[float, str]], before: Any, enough: float, most: int) -> list[str] | None:
     """What was given and still may be, in its order, then what is new and good enough."""
-    given = [one for one in before if isinstance(one, str)] if isinstance(before, list) else []
-    may = {text for _, text in found}
-    stays = [one for one in dict.fromkeys(given) if one in may]
-    new = [text for score, text in found if score >= enough and text not in stays]
+    previous = [text for text in before if isinstance(text, str)] if isinstance(before, list) else []
+    may = {text for _, text in scored}
+    stays = [text for text in dict.fromkeys(previous) if text in may]
+    new = [text for score, text in scored if score >= enough and text not in stays]
     return (stays + new)[:most] or None
 
 
