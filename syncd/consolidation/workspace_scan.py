@@ -141,7 +141,7 @@ def _relations(scan: _Scan) -> tuple[Finding, ...]:
 def _unused(scan: _Scan) -> tuple[Finding, ...]:
     captures = scan.captured.captures
     linked = {capture.id for capture in captures if stem(capture.path) in scan.linked}
-    return capture_attention.unused(scan.captured.workspace, captures, linked=linked, found_at={}, now=scan.now)
+    return capture_attention.unused(scan.captured.workspace, captures, linked=linked, now=scan.now)
 
 
 def _synonyms(scan: _Scan) -> tuple[Finding, ...]:

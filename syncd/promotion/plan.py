@@ -116,7 +116,7 @@ def planned(
 ) -> Plan:
     """What is to become of this capture, in the folder `to` and `called` so, if that is said.
 
-    `spoken` for is what `speak` has noted. Raises Problem, Taken, or Conflict when it has just changed."""
+    `spoken` for is what `speak` has noted. Raises Problem, TakenDestination, or Conflict when it has just changed."""
     document, raw = fit(snapshot, record)
     owner_marks, spoken = marks(decode(raw)), spoken or {}
     settings, name = snapshot.settings.promote, record.path.rpartition("/")[2][:-3]
@@ -210,7 +210,7 @@ def there_of(snapshot: VaultSnapshot, folder: str, spoken: Mapping[str, str]) ->
 
 
 def _named(snapshot: VaultSnapshot, folder: str, wanted: str, current: str, spoken: Mapping[str, str]) -> str:
-    """The base name of the note: one that no other note of the vault has. Raises Taken when the destination has it."""
+    """The base name of the note: one that no other note of the vault has. Raises TakenDestination when the destination has it."""
     there = {fold(name): name for name in snapshot.vault.names(folder)}
     for name in names(wanted, current):
         file = fold(f"{name}.md")

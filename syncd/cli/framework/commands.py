@@ -51,7 +51,7 @@ GRAPH = ("node.", "relation.", "graph.")  # operations on nodes
 FLAGS, JSON = "memex.flags", "memex.json"
 Event = Mapping[str, Any]
 
-said = logging.getLogger("memex")
+logger = logging.getLogger("memex")
 
 
 def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
@@ -187,7 +187,7 @@ def _encodes(text: str) -> bool:
 def talk(text: str) -> None:
     """Something said on the way, on stderr; where nobody sits at a terminal, a record of the log."""
     if log.talking():
-        said.info("%s", text.removeprefix("memex: "))
+        logger.info("%s", text.removeprefix("memex: "))
     else:
         click.echo(text, err=True)
 

@@ -62,16 +62,16 @@ def graph(name: str | None, depth: int, form: str | None, output: str | None, fo
     if drawn in DRAWINGS:
         if view.title is None:
             raise InvalidArgument("that is a list and no picture: take --format table or json")
-        text = _drawn(drawn, view.title, view.found)
+        text = _drawn(drawn, view.title, view.result)
     else:
-        text = json.dumps(view.found, ensure_ascii=False, indent=2) if drawn == "json" else view.text
-    if isinstance(view.found, dict) and view.found.get("truncated"):
-        talk(f"memex: there are more nodes than these {len(view.found['nodes'])}; --limit says how many are shown")
+        text = json.dumps(view.result, ensure_ascii=False, indent=2) if drawn == "json" else view.text
+    if isinstance(view.result, dict) and view.result.get("truncated"):
+        talk(f"memex: there are more nodes than these {len(view.result['nodes'])}; --limit says how many are shown")
     if output:
         file = kept(Path(output), f"{text.rstrip()}\n", force=force)
         answer({"file": str(file)}, lambda: str(file))
     elif as_json() and form is None:
-        answer(view.found, str)
+        answer(view.result, str)
     else:
         out(text.rstrip("\n"))
 
@@ -80,7 +80,7 @@ def graph(name: str | None, depth: int, form: str | None, output: str | None, fo
 class GraphView:
     """What is shown: for a script, for a person, and under which title it is drawn (None: it is a list)."""
 
-    found: Any
+    result: Any
     text: str
     title: str | None = None
 

@@ -68,7 +68,7 @@ class AddedFiles:
     """What has become of each file so far, in the order in which they were met."""
 
     ask: Ask
-    said: Mapping[str, Any]
+    fields: Mapping[str, Any]
     show: Callable[[Event], None]
     largest: int
     dry: bool
@@ -89,7 +89,7 @@ class AddedFiles:
                 self._failed(file.path, file.error)
             else:
                 self._put(file.path, "skipped", file.why)
-        if self.said.get("title") and len(local_files) > 1:
+        if self.fields.get("title") and len(local_files) > 1:
             raise InvalidArgument(f"--title is for one file, and there are {len(local_files):,}")
         total, before = sum(file.size for file in local_files), 0
         for number, file in enumerate(local_files):
@@ -168,7 +168,7 @@ class AddedFiles:
                 self._put(path, "same", f"the same file as {same}")
                 return
             if job is None:
-                job = self.ask("file.add", {**self.said, "staged": copy.name, "name": name, "sha256": copy.digest})
+                job = self.ask("file.add", {**self.fields, "staged": copy.name, "name": name, "sha256": copy.digest})
         self._known[copy.digest] = str(path)
         self._jobs[job["id"]] = self._put(path, "queued", job_id=job["id"])
 
@@ -176,7 +176,7 @@ class AddedFiles:
         """The file that has these very bytes, of those that were added now or before ("" if none has); or the job that waits to."""
         if first := self._known.get(copy.digest):
             return first, None
-        result = self.ask("file.check", {**self.said, "sha256": copy.digest, "size": copy.size})
+        result = self.ask("file.check", {**self.fields, "sha256": copy.digest, "size": copy.size})
         known = result["document"]
         return (f"{known['path']} ({known['id']})", None) if known else ("", result.get("job"))
 

@@ -95,7 +95,7 @@ def compared(
         reader.ahead({n for pair in some for n in pair})
         for a, b in some:
             older, newer = _in_order(a, b, captures)
-            older_note, newer_note = reader.said.get(older), reader.said.get(newer)
+            older_note, newer_note = reader.read.get(older), reader.read.get(newer)
             if older_note is None or newer_note is None:
                 continue
             sentences = contrary(older_note[1], newer_note[1])
@@ -120,14 +120,14 @@ class ReadTexts:
     texts: Texts
     claims: Claims
     telling: Telling
-    said: dict[int, tuple[str, NoteClaims]] = field(default_factory=dict)
+    read: dict[int, tuple[str, NoteClaims]] = field(default_factory=dict)
 
     def ahead(self, numbers: Collection[int]) -> None:
         """Have these at hand, and forget others if they are too many."""
-        if len(self.said) > HELD:
-            self.said = {n: note for n, note in self.said.items() if n in numbers}
-        for n, text in sorted(self.texts(sorted(set(numbers) - self.said.keys())).items()):
-            self.said[n] = (text, NoteClaims.of(*self.claims.of(self.captures[n].title, text), self.telling))
+        if len(self.read) > HELD:
+            self.read = {n: note for n, note in self.read.items() if n in numbers}
+        for n, text in sorted(self.texts(sorted(set(numbers) - self.read.keys())).items()):
+            self.read[n] = (text, NoteClaims.of(*self.claims.of(self.captures[n].title, text), self.telling))
 
 
 def _in_order(a: int, b: int, captures: Sequence[Noted]) -> tuple[int, int]:
@@ -232,19 +232,16 @@ def unused(
     captures: Sequence[Noted],
     *,
     linked: Collection[str],
-    found_at: Mapping[str, int],
     now: int,
     old_ms: int = OLD_MS,
 ) -> tuple[Finding, ...]:
-    """Captures that are old, were never changed, and to which no note links; nor were they found since `now - old_ms`.
+    """Captures that are older than `old_ms`, were never changed, and to which no note links.
 
-    `linked`: the ids of those that a note links to; `found_at`: when a search last answered with each (epoch ms)."""
+    `linked`: the ids of those that a note links to."""
     findings = []
     for capture in captures:
         age = now - capture.created_at
         if age < old_ms or capture.updated_at is not None or capture.id in linked or capture.type != "note":
-            continue
-        if now - found_at.get(capture.id, capture.created_at) < old_ms:
             continue
         days = age // 86_400_000
         score = min(1.0, age / (4 * old_ms))

@@ -211,14 +211,14 @@ def test_no_secret_is_quoted():
     assert "staging gateway" in told
 
 
-def test_what_nobody_changed_linked_or_found_is_unused():
+def test_what_nobody_changed_or_linked_is_unused():
     captures = [noted(n, f"Note {n}", "x", at=0) for n in range(5)]
     captures[1] = replace(captures[1], updated_at=DAY)
     captures[4] = replace(captures[4], type="file")
     now = 400 * DAY
-    told = capture_attention.unused("default", captures, linked={"n002"}, found_at={"n003": 390 * DAY}, now=now)
-    assert [one.ids for one in told] == [("n000",)]
-    assert not capture_attention.unused("default", captures, linked=(), found_at={}, now=100 * DAY)
+    told = capture_attention.unused("default", captures, linked={"n002"}, now=now)
+    assert [one.ids for one in told] == [("n000",), ("n003",)]
+    assert not capture_attention.unused("default", captures, linked=(), now=100 * DAY)
 
 
 def test_work_is_broken_off_between_batches():
