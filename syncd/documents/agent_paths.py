@@ -56,12 +56,12 @@ def addresses(records: Iterable[Record], root: str) -> dict[str, Record]:
     """The notes by address; `records` must hold all of the workspace of one `base`. `root` is its folder, with "/".
 
     Of several notes with one title in one folder the oldest has the plain address, the others add a part of their id."""
-    found: dict[str, Record] = {}
+    by_address: dict[str, Record] = {}
     for record in sorted(records, key=lambda record: (record.created_at, record.id)):
         plain = unnumbered(record.path.removeprefix(root), called(record), record.type)
         names = (plain, *(f"{plain[:-3]} ({part}){plain[-3:]}" for part in (record.id[:8], record.id)))
-        found[next((name for name in names if name not in found), plain)] = record
-    return found
+        by_address[next((name for name in names if name not in by_address), plain)] = record
+    return by_address
 
 
 def called(record: Record) -> str:
@@ -79,7 +79,7 @@ def unnumbered(path: str, title: str, type: str) -> str:
 def numbers(page: Page) -> list[tuple[int, int]]:
     """Where in the body of a node's note its relations tell such numbers of other nodes: start and end."""
     starts = [0, *accumulate(map(len, page.lines))]
-    found = []
+    ranges = []
     for at, field in page.fields:
         for target in field.targets:
             link = page.lines[at][target.start + 2 : target.end - 2]
@@ -88,8 +88,8 @@ def numbers(page: Page) -> list[tuple[int, int]]:
             # `[[Ada 2|Ada]]` is `[[Ada]]` then, as it would be had the file its name.
             cut = (0, len(stem) + 1) if bar and plain == shown else (len(plain), len(stem))
             begin = starts[at] + target.start + 2
-            found += [(begin + cut[0], begin + cut[1])] if cut[0] < cut[1] else []
-    return found
+            ranges += [(begin + cut[0], begin + cut[1])] if cut[0] < cut[1] else []
+    return ranges
 
 
 def told(body: str) -> str:

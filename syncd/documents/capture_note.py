@@ -40,22 +40,22 @@ def properties_of(
     tags: tuple[str, ...] = (),
 ) -> dict[str, Any]:
     """The properties of a new capture, in the order in which they are written."""
-    own: dict[str, Any] = {"id": id, "created_at": iso(created_at)}
+    values: dict[str, Any] = {"id": id, "created_at": iso(created_at)}
     if source:
-        own["source"] = source
-    own["collection"] = collection
+        values["source"] = source
+    values["collection"] = collection
     if title:
-        own["title"] = title
+        values["title"] = title
     if tags:
-        own["tags"] = list(tags)
-    return own | dict(metadata)
+        values["tags"] = list(tags)
+    return values | dict(metadata)
 
 
-def metadata_of(given: Mapping[str, Any]) -> tuple[dict[str, Any], str | None, tuple[str, ...]]:
-    """`given` metadata without the two fields that may come in it: the rest, the title, the tags.
+def metadata_of(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], str | None, tuple[str, ...]]:
+    """The `metadata` without the two fields that may come in it: the rest, the title, the tags.
 
     Raises InvalidArgument for a key that Memex owns, in whatever spelling Obsidian would take for it."""
-    rest = dict(given)
+    rest = dict(metadata)
     title, tags = rest.pop("title", None), rest.pop("tags", None)
     if title is not None and not isinstance(title, str):
         raise InvalidArgument("metadata.title must be text")
@@ -99,12 +99,12 @@ def checked_source(source: str | None) -> None:
         raise InvalidArgument(f"source must be one line of at most {MAX_SOURCE} characters")
 
 
-def composed(own: dict[str, Any], content: str) -> str:
+def composed(values: dict[str, Any], content: str) -> str:
     """The note's text. What is written must read back as what was given, or it is refused."""
     try:
-        text = compose(own, content)
+        text = compose(values, content)
         front, body = split(text)
-        if body == content and properties(front) == own:
+        if body == content and properties(front) == values:
             return text
     except (FrontmatterError, ValueError, TypeError, RecursionError) as error:
         raise InvalidArgument(f"metadata can't be written as properties: {error}") from error

@@ -52,25 +52,25 @@ class CollectionName:
 def texts(value: Any) -> list[str]:
     """The tags that a property's value holds, without "#": of a list, or of a text with commas or blanks between them."""
     parts = _BETWEEN.split(value)[::2] if isinstance(value, str) else value if isinstance(value, list) else [value]
-    found = (text for part in parts if (text := as_text(part)) is not None)
-    return [tag for text in found if (tag := text.strip().removeprefix("#"))]
+    raw_tags = (text for part in parts if (text := as_text(part)) is not None)
+    return [tag for text in raw_tags if (tag := text.strip().removeprefix("#"))]
 
 
 def naming(values: Mapping[str, Any], tags: Sequence[str]) -> list[CollectionName]:
     """The collections that properties name, as they are written, in the order of the text; `tags` are all of the note's."""
     by_tag = [CollectionName(tag[len(COLLECTION_TAG) :], tag=True) for tag in tags if names_one(tag)]
-    given = values.get(_spelled("collection", values))
-    parts = given if isinstance(given, list) else [given]
-    own = [CollectionName(text, tag=False) for part in parts if (text := as_text(part)) is not None]
+    value = values.get(_spelled("collection", values))
+    parts = value if isinstance(value, list) else [value]
+    by_property = [CollectionName(text, tag=False) for part in parts if (text := as_text(part)) is not None]
     keys = [key.casefold() for key in values]
-    before = own and "tags" in keys and keys.index("collection") < keys.index("tags")
-    return [*own, *by_tag] if before else [*by_tag, *own]
+    before = by_property and "tags" in keys and keys.index("collection") < keys.index("tags")
+    return [*by_property, *by_tag] if before else [*by_tag, *by_property]
 
 
 def among(named: Iterable[CollectionName], known: Sequence[str]) -> list[CollectionName]:
     """Those of these that name a `known` collection, by the name that it has."""
-    folded = (replace(one, name=fold(one.name.strip())) for one in named)
-    return [one for one in folded if one.name in known]
+    folded = (replace(mention, name=fold(mention.name.strip())) for mention in named)
+    return [mention for mention in folded if mention.name in known]
 
 
 # What a note is to say
@@ -82,12 +82,12 @@ def retagged(front: str, tags: Sequence[str], collection: str | None) -> dict[st
     Raises FrontmatterError."""
     values = properties(front)
     held = texts(values.get(_spelled("tags", values)))
-    own, names = [tag for tag in held if not names_one(tag)], [tag for tag in held if names_one(tag)]
-    said = [fold(one.name.strip()) for one in naming(values, held)] or [COLLECTIONS[0]]
+    plain_tags, names = [tag for tag in held if not names_one(tag)], [tag for tag in held if names_one(tag)]
+    stated = [fold(mention.name.strip()) for mention in naming(values, held)] or [COLLECTIONS[0]]
     changes: dict[str, PropertyValue] = {}
-    if own != list(tags) or (names and collection is not None):
+    if plain_tags != list(tags) or (names and collection is not None):
         changes["tags"] = [*tags, *(names if collection is None else ())] or None
-    if collection is not None and (names or said != [collection]):
+    if collection is not None and (names or stated != [collection]):
         changes["collection"] = collection
     return changes
 
@@ -110,23 +110,25 @@ def written(text: str, collection: str, known: Sequence[str]) -> str:
             word + after for word, after in zip_longest(parts[::2], parts[1::2], fillvalue="") if not gone(word)
         )
         text = edit(text, {key: kept.rstrip(", \t\r\n") or None}) if kept != tags else text
-    own = values.get(_spelled("collection", values))
-    return text if isinstance(own, str) and fold(own.strip()) == collection else edit(text, {"collection": collection})
+    name = values.get(_spelled("collection", values))
+    return (
+        text if isinstance(name, str) and fold(name.strip()) == collection else edit(text, {"collection": collection})
+    )
 
 
 def _without(text: str, key: str, places: Sequence[int]) -> str:
     """`text` without these items of a list; one that is written as `[a, b]` stays so."""
     start, end, cut = fences(text)
-    found = scan(text[start:end])
-    span = (found.keys or {})[key].value
-    if span and not found.repeated and not found.flow and len(places) < len(found.values[key]):
+    scanned = scan(text[start:end])
+    span = (scanned.keys or {})[key].value
+    if span and not scanned.repeated and not scanned.flow and len(places) < len(scanned.values[key]):
         first, last = start + span[0], start + span[1]
         parts = text[first + 1 : last - 1].split(",")
         kept = ",".join(part for at, part in enumerate(parts) if at not in places)
         made = f"{text[: first + 1]}{kept.lstrip() if 0 in places else kept}{text[last - 1 :]}"
-        values = [value for at, value in enumerate(found.values[key]) if at not in places]
+        values = [value for at, value in enumerate(scanned.values[key]) if at not in places]
         try:
-            verify(made[: cut - len(text) + len(made)], {**found.values, key: values})
+            verify(made[: cut - len(text) + len(made)], {**scanned.values, key: values})
         except FrontmatterError:  # a comma stands within an item
             pass
         else:
@@ -162,9 +164,9 @@ class NamedCollections:
 
 def latest(mentions: Sequence[CollectionName], before: NamedCollections | None) -> NamedCollections:
     """Which of the collections that a note names was set last: by what it did not say before; else that of before, else the last."""
-    names = [one.name for one in mentions]
+    names = [mention.name for mention in mentions]
     kept = [before.chosen] if before and before.chosen in names else []
-    fresh = [one.name for one in mentions if before and one not in before.mentions]
+    fresh = [mention.name for mention in mentions if before and mention not in before.mentions]
     return NamedCollections(frozenset(mentions), (*names, *kept, *fresh)[-1])
 
 

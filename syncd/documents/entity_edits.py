@@ -57,7 +57,7 @@ UNKNOWN: Final = frozenset({"observed_at", "summary_updated_at"})  # None = of a
 
 
 def compose(
-    own: Mapping[str, PropertyValue],
+    values: Mapping[str, PropertyValue],
     observations: Sequence[str],
     relations: Sequence[tuple[str, str]] = (),
     ordinals: Sequence[int] = (),
@@ -67,13 +67,15 @@ def compose(
     The ordinals rise, one for each observation; () = from 1 on."""
     numbers = ordinals or range(1, len(observations) + 1)
     facts = [Observation(at, checked_content(text)) for at, text in zip(numbers, observations, strict=True)]
-    lines = ["## Observations", *(line for one in facts for line in written("-", one.content, one.ordinal))]
+    lines = ["## Observations", *(line for fact in facts for line in written("-", fact.content, fact.ordinal))]
     if relations:
         lines += ["", "## Relations", *(_relation(type, to)[0] for type, to in relations)]
-    front = {key: value for key, value in own.items() if value is not None or key not in UNKNOWN}
+    front = {key: value for key, value in values.items() if value is not None or key not in UNKNOWN}
     if facts:
-        front["last_ordinal"] = max([facts[-1].ordinal, *(n for n in [own.get("last_ordinal")] if isinstance(n, int))])
-        front |= {"observed_at": own["created_at"]} if "created_at" in own and "observed_at" not in own else {}
+        front["last_ordinal"] = max(
+            [facts[-1].ordinal, *(n for n in [values.get("last_ordinal")] if isinstance(n, int))]
+        )
+        front |= {"observed_at": values["created_at"]} if "created_at" in values and "observed_at" not in values else {}
     text = composed(front, "".join(f"{line}\n" for line in lines))
     _check(text, tuple(facts), dict.fromkeys(_relation(type, to)[1] for type, to in relations))
     return text
@@ -86,7 +88,7 @@ def add(text: str, contents: Sequence[str], *, now: int) -> tuple[str, list[Obse
     new = [Observation(at, checked_content(content)) for at, content in enumerate(contents, first)]
     if not new:
         return text, []
-    lines = [line for one in new for line in written(draft.lead(), one.content, one.ordinal)]
+    lines = [line for observation in new for line in written(draft.lead(), observation.content, observation.ordinal)]
     draft.under("observations", lines)
     draft.found.highest += len(new)
     return draft.done(now, {"observed_at": iso(now)}, says=(*draft.found.observations, *new)), new
@@ -104,7 +106,8 @@ def replace(text: str, ordinal: int, content: str, *, now: int) -> tuple[str, st
     draft.splice(item.first, item.behind, written(item.lead, content, ordinal, item.anchor))
     draft.found.given.pop(ordinal, None)
     says = tuple(
-        Observation(one.ordinal, content if one.ordinal == ordinal else one.content) for one in draft.found.observations
+        Observation(observation.ordinal, content if observation.ordinal == ordinal else observation.content)
+        for observation in draft.found.observations
     )
     return draft.done(now, {"observed_at": iso(now)}, says=says), item.content
 
@@ -119,7 +122,7 @@ def remove(text: str, ordinals: Collection[int], *, now: int) -> tuple[str, list
     for ordinal in gone:
         draft.splice(draft.found.items[ordinal].first, draft.found.items[ordinal].behind, [])
         draft.found.given.pop(ordinal, None)
-    says = tuple(one for one in draft.found.observations if one.ordinal not in gone)
+    says = tuple(observation for observation in draft.found.observations if observation.ordinal not in gone)
     return draft.done(now, {}, says=says), list(gone)
 
 
@@ -160,7 +163,7 @@ def retype(text: str, which: Callable[[Statement], bool], new: str, *, now: int)
     draft = _Draft(text)
     type = checked_type(new)
     before = statements(draft.found.page)
-    states = dict.fromkeys(Statement(type, one.target) if which(one) else one for one in before)
+    states = dict.fromkeys(Statement(type, statement.target) if which(statement) else statement for statement in before)
     if tuple(states) == before:
         return text
     for at in dict.fromkeys(at for at, _ in draft.found.page.fields):
@@ -168,12 +171,12 @@ def retype(text: str, which: Callable[[Statement], bool], new: str, *, now: int)
         left = retyped(line, which, type)
         moved = [
             f"{prefix(line)}- {type}:: {left[target.start : target.end]}"
-            for found in fields(left)
-            for target in found.targets
+            for field in fields(left)
+            for target in field.targets
             if which(target.says) and target.says.type != type
         ]
         if moved:
-            rest = without(left, lambda one: which(one) and one.type != type, keep=True) or ""
+            rest = without(left, lambda statement: which(statement) and statement.type != type, keep=True) or ""
             draft.splice(at, at + 1, [*moved, rest] if listed(line) else [rest, *moved])  # what is below stays with it
         elif left != line:
             draft.splice(at, at + 1, [left])
@@ -198,7 +201,7 @@ def _relation(type: str, link: str) -> tuple[str, Statement]:
     """The line of a relation, and what it states."""
     line = f"- {checked_type(type)}:: [[{link}]]"
     targets = [target for field in fields(line) for target in field.targets] if ONE_LINE.fullmatch(link) else []
-    if [(one.end, one.says.target) for one in targets] != [(len(line), link.partition("|")[0].strip())]:
+    if [(target.end, target.says.target) for target in targets] != [(len(line), link.partition("|")[0].strip())]:
         raise InvalidArgument(f"{link[:100]!r} can't be linked to: rename its file, without any of # ^ [ ] |")
     return line, targets[0].says
 
@@ -299,17 +302,17 @@ class _Draft:
         version: bool = True,
     ) -> str:
         """The text after the change. Raises Conflict when it would not say what it should."""
-        found = self.found
-        says = found.observations if says is None else says
-        states = statements(found.page) if states is None else states
-        if found.highest > LARGEST:
+        numbered = self.found
+        says = numbered.observations if says is None else says
+        states = statements(numbered.page) if states is None else states
+        if numbered.highest > LARGEST:
             raise Conflict(f"the note has no ordinals left: its ids or its `last_ordinal` are near {LARGEST:,}")
-        self.splices[:0] = [self._stating(item, ordinal) for ordinal, item in found.given.items()]
+        self.splices[:0] = [self._stating(item, ordinal) for ordinal, item in numbered.given.items()]
         changes = {"updated_at": iso(now), **changes}
         if version:
             changes["version"] = self._version() + 1
-        if found.highest > self.stated:
-            changes["last_ordinal"] = found.highest
+        if numbered.highest > self.stated:
+            changes["last_ordinal"] = numbered.highest
         if self.unseen:
             changes["observed_at"] = iso(now)
         text = self._spliced(split(edit(self.text, changes))[0])
@@ -350,8 +353,8 @@ class _Draft:
 
 def _check(text: str, says: Sequence[Observation], states: Collection[Statement]) -> None:
     """Refuse to return what would be read as something else."""
-    found = NumberedObservations(read(split(text)[1]), 0)
-    if found.given or found.observations != tuple(says) or set(statements(found.page)) != set(states):
+    numbered = NumberedObservations(read(split(text)[1]), 0)
+    if numbered.given or numbered.observations != tuple(says) or set(statements(numbered.page)) != set(states):
         raise Conflict(
             "the note can't be changed here: a code block or comment in it is not closed, or its lists are not plain ones"
         )

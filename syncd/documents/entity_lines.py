@@ -70,8 +70,8 @@ def read(body: str) -> Page:
 def ids(page: Page) -> list[tuple[int, int]]:
     """Where in the body the block ids of observations stand, the blank before each included: start and end."""
     starts = [0, *accumulate(map(len, page.lines))]
-    found = (id for item in page.items for id in (item.mark, item.anchor) if id)
-    return [(starts[id.line] + id.start - 1, starts[id.line] + id.end) for id in found]
+    block_ids = (id for item in page.items for id in (item.mark, item.anchor) if id)
+    return [(starts[id.line] + id.start - 1, starts[id.line] + id.end) for id in block_ids]
 
 
 def underline(line: str) -> bool:
@@ -157,15 +157,15 @@ class _Reader:
             self._heading(level, name, at, inner)
             self.fresh = True
             return inner
-        item = _ITEM.match(text) if top else None
-        if item and self.section and (found := _item(self.page.lines, at, text, item)):
-            self.page.items.append(found)
-            return found.behind
-        if item and not _RULE.match(text):
+        match = _ITEM.match(text) if top else None
+        if match and self.section and (item := _item(self.page.lines, at, text, match)):
+            self.page.items.append(item)
+            return item.behind
+        if match and not _RULE.match(text):
             self.column = indent + 2
         self.code = indent > 3 and not self.column and (fresh or self.code)
         if not self.code and not self._hides(bare, quoted=quoted) and not self.section:
-            self.page.fields += [(at, found) for found in fields(text)]
+            self.page.fields += [(at, inline_field) for inline_field in fields(text)]
         return at + 1
 
     def _covered(self, bare: str, indent: int, quoted: bool) -> bool:
@@ -235,14 +235,14 @@ def _heading(lines: list[str], at: int, text: str, fresh: bool) -> tuple[int, st
     return (1 if line[1][0] == "=" else 2, text.strip().casefold(), at + 2) if line else None
 
 
-def _item(lines: list[str], first: int, text: str, found: re.Match[str]) -> Item | None:
+def _item(lines: list[str], first: int, text: str, match: re.Match[str]) -> Item | None:
     """The item that begins in line `first`; None for a rule across the page, which begins like one."""
-    lead, blanks = found.groups()
+    lead, blanks = match.groups()
     width = len((lead + blanks).expandtabs(4)) - len(lead)
-    column = len(lead) + (width if found.end() < len(text) and 1 <= width <= 4 else 1)
+    column = len(lead) + (width if match.end() < len(text) and 1 <= width <= 4 else 1)
     deep = inside(lead)
     behind = at = first + 1
-    inner = [text[found.end() :]]
+    inner = [text[match.end() :]]
     while at < len(lines):
         line = lines[at].rstrip("\r\n")
         at += 1

@@ -83,29 +83,29 @@ def node(front_values: Mapping[str, Any], body: str, path: str) -> tuple[Node, l
 def node_of(front_values: Mapping[str, Any], page: Page, path: str) -> tuple[Node, list[Defect]]:
     """The same of a body that has been read."""
     defects: list[Defect] = []
-    own = NodeProperties(front_values, defects)
-    found = NumberedObservations(page, own.last_ordinal())
-    if found.repeated:
-        named = ", ".join(f"^o{ordinal}" for ordinal in found.repeated)
+    properties = NodeProperties(front_values, defects)
+    numbered = NumberedObservations(page, properties.last_ordinal())
+    if numbered.repeated:
+        named = ", ".join(f"^o{ordinal}" for ordinal in numbered.repeated)
         defects.append(Defect("repeated-ordinal", f"more than one observation is marked {named}; the first keeps it"))
     if "observations" not in page.sections and (stray := [at for at in map(_STRAY.match, page.lines) if at]):
         named = ", ".join(at[1] for at in stray[:5])
         defects.append(
             Defect("stray-ordinals", f"{named} stand under no heading `Observations`: they count for nothing")
         )
-    if found.highest > LARGEST:
+    if numbered.highest > LARGEST:
         defects.append(Defect("ordinals-spent", f"the ordinals end at {LARGEST:,}: lower `last_ordinal` or the ids"))
-    said = Node(
-        name=own.name(path),
-        entity_type=(own.text("entity_type") or "").strip(),
-        observations=found.observations,
-        relations=statements(found.page),
-        last_ordinal=found.highest,
-        unsettled=found.unsettled,
-        summary_updated_at=own.time("summary_updated_at"),
-        observed_at=own.time("observed_at"),
+    entity = Node(
+        name=properties.name(path),
+        entity_type=(properties.text("entity_type") or "").strip(),
+        observations=numbered.observations,
+        relations=statements(numbered.page),
+        last_ordinal=numbered.highest,
+        unsettled=numbered.unsettled,
+        summary_updated_at=properties.time("summary_updated_at"),
+        observed_at=properties.time("observed_at"),
     )
-    return said, defects
+    return entity, defects
 
 
 class NodeProperties:
@@ -178,4 +178,4 @@ class NumberedObservations:
 
 def statements(page: Page) -> tuple[Statement, ...]:
     """The relations that a page states, without repeats."""
-    return tuple(dict.fromkeys(target.says for _, found in page.fields for target in found.targets))
+    return tuple(dict.fromkeys(target.says for _, field in page.fields for target in field.targets))

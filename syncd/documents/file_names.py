@@ -41,9 +41,9 @@ CONFLICT_COPY = re.compile(
 )
 
 
-def last_name(given: str) -> str:
+def last_name(path: str) -> str:
     """The last name of a path of any system, in a line: what the file was called where it came from."""
-    name = re.split(r"[\\/]", given.rstrip("\\/ "))[-1]
+    name = re.split(r"[\\/]", path.rstrip("\\/ "))[-1]
     return " ".join(_UNSAID.sub(" ", name).split())[:TITLE_LENGTH]
 
 
@@ -53,9 +53,9 @@ def ending(name: str, known: Collection[str]) -> str:
     return f".{last}" if head.strip(". ") and dot and f".{last.casefold()}" in known else ""
 
 
-def stored_name(given: str, media_type: str, known: Collection[str]) -> str:
+def stored_name(raw_name: str, media_type: str, known: Collection[str]) -> str:
     """The name under which a file is stored; `known` are the endings (".pdf") that need no other behind them."""
-    name = last_name(given)
+    name = last_name(raw_name)
     end = ending(name, known)
     stem = name.removesuffix(end) if end else name
     if not end or end.casefold() in _NOTES:
@@ -63,9 +63,9 @@ def stored_name(given: str, media_type: str, known: Collection[str]) -> str:
     return (_safe(stem, "") or "File") + end
 
 
-def note_name(given: str) -> str:
+def note_name(raw_name: str) -> str:
     """The base name, without ".md", of an uploaded note."""
-    name = last_name(given)
+    name = last_name(raw_name)
     end = ending(name, _NOTES)
     return _safe(name.removesuffix(end) if end else name, r"(?i)(?:\.md)+\Z") or "Note"
 
@@ -100,8 +100,8 @@ def home(path: str, inbox: str = INBOX) -> str:
 def linked(path: str) -> str | None:
     """The link to a file from the vault's root; None when its path holds what no link can."""
     link = f"[[{path}]]"
-    found = list(wikilinks(link))
-    whole = len(found) == 1 and (found[0].target, found[0].subpath, found[0].display) == (path, "", None)
+    links = list(wikilinks(link))
+    whole = len(links) == 1 and (links[0].target, links[0].subpath, links[0].display) == (path, "", None)
     return link if whole else None
 
 

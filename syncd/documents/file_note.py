@@ -55,21 +55,21 @@ def about(facts: FileFacts, path: str | None, name: str | None = None) -> dict[s
     """The properties that say it; `path` is where the file lies, None when the note is all that is kept of it.
 
     `name` is what it would be called if that name were free; None: it is called that."""
-    said: dict[str, PropertyValue] = {"file": linked(path)} if path else {}
+    values: dict[str, PropertyValue] = {"file": linked(path)} if path else {}
     if name:
-        said["file_name"] = name
-    said |= {"file_type": facts.media_type, "file_size": facts.size}
+        values["file_name"] = name
+    values |= {"file_type": facts.media_type, "file_size": facts.size}
     if path:
-        said["file_sha256"] = facts.digest
+        values["file_sha256"] = facts.digest
     if facts.pages is not None:
-        said["pages"] = facts.pages
+        values["pages"] = facts.pages
     if facts.cut:
-        said["text_cut"] = True
+        values["text_cut"] = True
     if facts.warnings:
-        said["file_warnings"] = list(facts.warnings)
+        values["file_warnings"] = list(facts.warnings)
     if path:
-        said["text_sha256"] = sha256(facts.text)
-    return said
+        values["text_sha256"] = sha256(facts.text)
+    return values
 
 
 def sha256(text: str) -> str:
@@ -89,15 +89,15 @@ def taken_in(text: str) -> tuple[dict[str, Any], str | None, tuple[str, ...], st
     Properties that Memex owns, or writes of files, are left out; those that can't be read stay text."""
     front, body = split(text)
     try:
-        said = properties(front)
+        values = properties(front)
     except FrontmatterError:
         return {}, None, (), text
-    named = {comparable_key(key): value for key, value in said.items()}
+    named = {comparable_key(key): value for key, value in values.items()}
     title, tags = named.get("title"), named.get("tags")
     listed = tags.split(",") if isinstance(tags, str) else tags if isinstance(tags, list) else ()
     rest = {
         key: value
-        for key, value in said.items()
+        for key, value in values.items()
         if comparable_key(key) not in OWNED and comparable_key(key) not in ABOUT
     }
     return rest, title if isinstance(title, str) else None, tuple(tag for tag in listed if isinstance(tag, str)), body
@@ -105,8 +105,8 @@ def taken_in(text: str) -> tuple[dict[str, Any], str | None, tuple[str, ...], st
 
 def digest_of(raw: bytes) -> str | None:
     """The digest that the note of a file says of it."""
-    found = stated(decode(raw)).get("file_sha256")
-    return found if isinstance(found, str) else None
+    digest = stated(decode(raw)).get("file_sha256")
+    return digest if isinstance(digest, str) else None
 
 
 def untouched(raw: bytes) -> bool:

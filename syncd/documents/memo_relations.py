@@ -31,21 +31,21 @@ def relations(value: Any) -> tuple[tuple[MemoRelation, ...], list[Defect]]:
         return (), []
     if not isinstance(value, list):
         return (), [Defect(DEFECT, "`relations` is not a list")]
-    found: dict[tuple[str, str], MemoRelation] = {}
+    by_key: dict[tuple[str, str], MemoRelation] = {}
     defects = []
     for number, entry in enumerate(value, 1):
-        one = _entry(entry)
-        if isinstance(one, str):
-            defects.append(Defect(DEFECT, f"entry {number} of `relations` counts for nothing: {one}"))
-        elif found.setdefault((one.target or f"[[{one.link}]]", one.tag), one) is not one:
+        parsed = _entry(entry)
+        if isinstance(parsed, str):
+            defects.append(Defect(DEFECT, f"entry {number} of `relations` counts for nothing: {parsed}"))
+        elif by_key.setdefault((parsed.target or f"[[{parsed.link}]]", parsed.tag), parsed) is not parsed:
             defects.append(Defect(DEFECT, f"entry {number} of `relations` repeats one before it, which counts"))
-    return tuple(found.values()), defects
+    return tuple(by_key.values()), defects
 
 
 def saved(text: str, relation: MemoRelation, same: Callable[[MemoRelation], bool]) -> str:
     """The note with this relation, in the place of the first that is the `same`. Raises FrontmatterError."""
     entries = _entries(text)
-    at = next((at for at, one in entries.items() if same(one)), None)
+    at = next((at for at, entry in entries.items() if same(entry)), None)
     written = _written(relation)
     if at is None:
         return revised(text, PROPERTY, {}, [{key: part for key, part in written.items() if part is not None}])
@@ -56,7 +56,7 @@ def saved(text: str, relation: MemoRelation, same: Callable[[MemoRelation], bool
 
 def dropped(text: str, gone: Callable[[MemoRelation], bool]) -> str:
     """The note without the relations that are `gone`. Raises FrontmatterError."""
-    leaving = {at: None for at, one in _entries(text).items() if gone(one)}
+    leaving = {at: None for at, relation in _entries(text).items() if gone(relation)}
     return revised(text, PROPERTY, leaving) if leaving else text
 
 
@@ -78,7 +78,7 @@ def _entries(text: str) -> dict[int, MemoRelation]:
     values = read(split(text)[0]).values
     value = next((value for key, value in values.items() if key.casefold() == PROPERTY), None)
     entries = enumerate(value) if isinstance(value, list) else ()
-    return {at: one for at, entry in entries if isinstance(one := _entry(entry), MemoRelation)}
+    return {at: relation for at, entry in entries if isinstance(relation := _entry(entry), MemoRelation)}
 
 
 def _written(relation: MemoRelation) -> dict[str, PropertyValue]:

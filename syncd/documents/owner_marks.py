@@ -49,13 +49,15 @@ def marks(text: str) -> OwnerMarks:
     if not any(word in lower for word in _WORDS) or unclosed(text):
         return OwnerMarks()
     try:
-        found = read(front)
+        properties = read(front)
     except FrontmatterError:
         return OwnerMarks()
-    said = of(found.values)
-    if not found.repeated:
-        return said
-    wished = said.promote or said.unclear or any(key.casefold() == "promote" for key in found.repeated)
+    owner_marks = of(properties.values)
+    if not properties.repeated:
+        return owner_marks
+    wished = (
+        owner_marks.promote or owner_marks.unclear or any(key.casefold() == "promote" for key in properties.repeated)
+    )
     return OwnerMarks(unclear=("promote",) if wished else ())
 
 
@@ -81,7 +83,7 @@ def of(values: Mapping[str, Any]) -> OwnerMarks:
         promoted_at=as_time(one("promoted_at")),
         suggested_folder=words("suggested_folder"),
         superseded_by=words("superseded_by"),
-        twice=tuple(name for name, given in named.items() if len(given) > 1 and name in {*PERSONS, "expires"}),
+        twice=tuple(name for name, entries in named.items() if len(entries) > 1 and name in {*PERSONS, "expires"}),
         unclear=tuple(_unclear(named)),
     )
 
@@ -96,11 +98,11 @@ def _unclear(named: Mapping[str, list[Any]]) -> Iterator[str]:
 
 def persons(front: str) -> dict[str, list[Any]]:
     """The person's keys of a front matter, in every spelling that some program may take for one. Raises FrontmatterError."""
-    found: dict[str, list[Any]] = {}
+    by_name: dict[str, list[Any]] = {}
     for key, value in read(front).values.items():
         if (name := comparable_key(key)) in PERSONS:
-            found.setdefault(name, []).append(value)
-    return found
+            by_name.setdefault(name, []).append(value)
+    return by_name
 
 
 LEAST_FILLED: Final = 4_000  # bytes, in which nothing is too much

@@ -52,16 +52,16 @@ def filing(inbox: Inbox, sync: Sync, queue: Queue, handled: ImportedFiles, setti
     parts = inbox, handled, sync.beside, converter, sync.noted
     files = UploadedFiles(*parts, free=settings.kb.free)
     inplace = InboxFiles(*parts, scratch=staged, free=settings.kb.free)
-    dropped = InboxFileScanner(
+    scanner = InboxFileScanner(
         inbox.vault,
         inbox.captures,
         handled,
-        lambda workspace, given: queue.add_file(OWNER, workspace, given, None),
+        lambda workspace, arguments: queue.add_file(OWNER, workspace, arguments, None),
         calm=_calm(sync),
         inbox=inbox.folder,
         quiet_s=inbox.quiet_s,
     )
-    sync.on_listing(dropped.seen)
+    sync.on_listing(scanner.seen)
 
     def handler(work: RunningJob) -> str:
         job = work.job
@@ -69,7 +69,7 @@ def filing(inbox: Inbox, sync: Sync, queue: Queue, handled: ImportedFiles, setti
         lies = job.key == OWNER and work.staged is None and "path" in job.given
         return inplace.read(order) if lies else files.store(order)
 
-    return FileImport(handler, dropped)
+    return FileImport(handler, scanner)
 
 
 def _calm(sync: Sync) -> Callable[[], bool]:

@@ -97,25 +97,25 @@ def done(inbox: Inbox, order: FileOrder, folder: str) -> bool:
     return False
 
 
-def facts(converter: Converter, order: FileOrder, source: Path, name: str, found: FileDigest) -> FileFacts:
+def facts(converter: Converter, order: FileOrder, source: Path, name: str, file_digest: FileDigest) -> FileFacts:
     """What the file says. InvalidArgument or ResourceExhausted when it can't be read, Unavailable when nothing could."""
     order.progress(0, 1, "reading")
     with source.open("rb") as file:
         head = file.read(HEAD)
     read = converter.read(source, converter.kind(name, head), order.stopping)
-    size, text = found.stat.size, clean(read.text)
-    return FileFacts(read.media_type, size, found.digest, text, read.pages, read.cut, read.warnings)
+    size, text = file_digest.stat.size, clean(read.text)
+    return FileFacts(read.media_type, size, file_digest.digest, text, read.pages, read.cut, read.warnings)
 
 
-def noted(inbox: Inbox, taken: Noted, wish: PlannedNote, path: str | None, note: str) -> Record | None:
+def noted(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | None, note: str) -> Record | None:
     """Write the note of the file at `path` (None: the note is all of it) and make it findable.
 
     None when its name went to another note meanwhile."""
-    now, order = inbox.now(), wish.order
-    text, document = _composed(inbox, wish, path, note, now)
-    brief = replace(wish, facts=replace(wish.facts, text=wish.facts.text[:SAMPLE]))
+    now, order = inbox.now(), planned.order
+    text, document = _composed(inbox, planned, path, note, now)
+    brief = replace(planned, facts=replace(planned.facts, text=planned.facts.text[:SAMPLE]))
     finding = inbox.enricher.begin(_composed(inbox, brief, path, note, now)[1])
-    total = len(wish.facts.text) // PASSAGE + 1
+    total = len(planned.facts.text) // PASSAGE + 1
 
     def embedded(count: int) -> None:
         if order.stopping.is_set():
@@ -137,32 +137,35 @@ def noted(inbox: Inbox, taken: Noted, wish: PlannedNote, path: str | None, note:
     raise Unavailable("the index was being switched all the while; the file is gone on with later", retryable=True)
 
 
-def _composed(inbox: Inbox, wish: PlannedNote, path: str | None, note: str, now: int) -> tuple[str, Document]:
+def _composed(inbox: Inbox, planned: PlannedNote, path: str | None, note: str, now: int) -> tuple[str, Document]:
     """The note's text, and the document that it is."""
-    order, given = wish.order, wish.order.given
-    collection, tags = filed(given.get("collection"), given.get("tags") or (), inbox.collections)
-    own = partial(
+    order, arguments = planned.order, planned.order.given
+    collection, tags = filed(arguments.get("collection"), arguments.get("tags") or (), inbox.collections)
+    note_properties = partial(
         properties_of,
         id=order.planned,
         created_at=now,
-        source=given.get("source"),
+        source=arguments.get("source"),
         collection=collection or inbox.collections[0],
     )
-    other = wish.name if wish.name != note.rpartition("/")[2][:-3] else None
-    said: dict[str, PropertyValue] = {"type": "file", **about(wish.facts, path, other)}
+    other = planned.name if planned.name != note.rpartition("/")[2][:-3] else None
+    metadata: dict[str, PropertyValue] = {"type": "file", **about(planned.facts, path, other)}
     text = ""
     if path is None:
-        more, title, tagged, body = taken_in(wish.facts.text)
+        more, title, tagged, body = taken_in(planned.facts.text)
         with suppress(InvalidArgument):  # what it brought along can't be written so, and stays text
-            title = given.get("title") or title or order.name
-            text = composed(own(title=title, tags=_tags((*tags, *tagged)), metadata={**said, **more}), body)
+            title = arguments.get("title") or title or order.name
+            text = composed(
+                note_properties(title=title, tags=_tags((*tags, *tagged)), metadata={**metadata, **more}), body
+            )
     text = text or composed(
-        own(title=given.get("title") or order.name, tags=_tags(tags), metadata=said), wish.facts.text
+        note_properties(title=arguments.get("title") or order.name, tags=_tags(tags), metadata=metadata),
+        planned.facts.text,
     )
     return text, inbox.parsed(encode(text), note, mtime_ms=now)
 
 
-def _tags(given: Collection[str]) -> tuple[str, ...]:
+def _tags(raw_tags: Collection[str]) -> tuple[str, ...]:
     """As tags that Obsidian accepts; an uploaded note can't choose its collection."""
-    tags = (tag_of(tag) for tag in given)
+    tags = (tag_of(tag) for tag in raw_tags)
     return tuple(dict.fromkeys(tag for tag in tags if tag and not names_one(tag)))

@@ -38,10 +38,10 @@ def stored_file(inbox: Inbox, note: str, raw: bytes) -> tuple[str, FileDigest] |
         with unnamed(path):
             if inbox.vault.stat(path) is None:  # gone, or no file
                 return None
-            found = inbox.vault.measured(path)
+            file_digest = inbox.vault.measured(path)
     except NotFound:
         return None
-    return (path, found) if found.digest == digest_of(raw) else None
+    return (path, file_digest) if file_digest.digest == digest_of(raw) else None
 
 
 def deleted(inbox: Inbox, find: Callable[[], Record]) -> Record:
@@ -68,6 +68,6 @@ def without(inbox: Inbox, stored: tuple[str, FileDigest] | None) -> Iterator[Non
     if stored is None:
         yield
         return
-    path, found = stored
-    with unnamed(path), inbox.vault.without(path, found):
+    path, file_digest = stored
+    with unnamed(path), inbox.vault.without(path, file_digest):
         yield

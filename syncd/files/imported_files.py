@@ -33,16 +33,16 @@ class ImportedFiles:
         with self._lock:
             return list(self._known)
 
-    def put(self, path: str, found: FileDigest, document_id: str) -> None:
+    def put(self, path: str, file_digest: FileDigest, document_id: str) -> None:
         """The file at `path` was read, or is about to be, for this document."""
-        stat = found.stat
+        stat = file_digest.stat
         with self._ledger.writing():
             self._ledger.run(
                 "INSERT OR REPLACE INTO handled VALUES (?, ?, ?, ?, ?)",
-                (path, found.digest, stat.size, stat.mtime_ns, document_id),
+                (path, file_digest.digest, stat.size, stat.mtime_ns, document_id),
             )
         with self._lock:
-            self._known[path] = FileDigest(found.digest, Stat(stat.size, stat.mtime_ns, 0))
+            self._known[path] = FileDigest(file_digest.digest, Stat(stat.size, stat.mtime_ns, 0))
 
     def forget(self, paths: Iterable[str]) -> None:
         """These files are gone."""
@@ -63,6 +63,6 @@ def documents_of(ledger: Ledger, digest: str) -> list[tuple[str, str]]:
     return [(path, id) for path, id in rows]
 
 
-def same(one: Stat, other: Stat) -> bool:
+def same(stat: Stat, other: Stat) -> bool:
     """Whether two looks at a file tell of no change between them, as far as size and time tell."""
-    return (one.size, one.mtime_ns) == (other.size, other.mtime_ns)
+    return (stat.size, stat.mtime_ns) == (other.size, other.mtime_ns)

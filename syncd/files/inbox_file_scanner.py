@@ -113,25 +113,25 @@ class InboxFileScanner:
 
     def _settle(self, path: str, stat: Stat) -> None:
         """Queue a file, unless these bytes of it were read already."""
-        found = self._vault.measured(path)
-        if not same(found.stat, stat):
+        file_digest = self._vault.measured(path)
+        if not same(file_digest.stat, stat):
             raise Conflict("it has changed just now")
-        known, id = self._handled.get(path), self._read(path, found)
-        if (known is None or known.digest != found.digest) and id is None:
+        known, id = self._handled.get(path), self._read(path, file_digest)
+        if (known is None or known.digest != file_digest.digest) and id is None:
             name = path.rpartition("/")[2]
-            given = {"name": name, "path": path, "size": stat.size, "source": SOURCE}
-            self._add(place(path, self._inbox).workspace, given)
+            arguments = {"name": name, "path": path, "size": stat.size, "source": SOURCE}
+            self._add(place(path, self._inbox).workspace, arguments)
             log.info("a file of the inbox is queued: %a", name)
-        self._handled.put(path, found, id or "")
+        self._handled.put(path, file_digest, id or "")
         with self._lock:
             self._forget(path)
 
-    def _read(self, path: str, found: FileDigest) -> str | None:
+    def _read(self, path: str, file_digest: FileDigest) -> str | None:
         """The document that holds the text of these bytes: one that another machine made, say."""
         for record in self._captures.index.of_file(path):
             with suppress(NotFound):
                 raw, _ = self._vault.read(record.path)
-                if digest_of(raw) == found.digest:
+                if digest_of(raw) == file_digest.digest:
                     return record.id
         return None
 

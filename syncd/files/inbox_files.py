@@ -38,14 +38,14 @@ class InboxFiles:
         self,
         inbox: Inbox,
         handled: ImportedFiles,
-        beside: OtherFileNames,
+        other_files: OtherFileNames,
         converter: Converter,
         taken: Noted,
         *,
         scratch: Path,
         free: int,
     ) -> None:
-        self._inbox, self._handled, self._beside, self._converter = inbox, handled, beside, converter
+        self._inbox, self._handled, self._beside, self._converter = inbox, handled, other_files, converter
         self._taken, self._scratch, self._free = taken, scratch, free
 
     def read(self, order: FileOrder) -> str:
@@ -58,45 +58,45 @@ class InboxFiles:
         with self._beside.reserved(path) as ours:
             if not ours:
                 raise Unavailable("the file is being read already; it is looked at again", retryable=True)
-            with self._copied(order, path) as (copy, found):
-                id = self._document(order, folder, path, copy, found)
-                self._handled.put(path, found, id)
+            with self._copied(order, path) as (copy, file_digest):
+                id = self._document(order, folder, path, copy, file_digest)
+                self._handled.put(path, file_digest, id)
                 return id
 
-    def _document(self, order: FileOrder, folder: str, path: str, copy: Path, found: FileDigest) -> str:
+    def _document(self, order: FileOrder, folder: str, path: str, copy: Path, file_digest: FileDigest) -> str:
         if records := self._inbox.captures.index.of_file(path):
-            return self._revise(records[0], path, order, copy, found)
-        if moved := self._moved(path, order.workspace, found.digest):
+            return self._revise(records[0], path, order, copy, file_digest)
+        if moved := self._moved(path, order.workspace, file_digest.digest):
             return moved.id
         if done(self._inbox, order, folder):
             return order.planned
         name = path.rpartition("/")[2]
-        wish = PlannedNote(order, folder, name, facts(self._converter, order, copy, name, found))
+        planned = PlannedNote(order, folder, name, facts(self._converter, order, copy, name, file_digest))
         for candidate in numbered(name, ending(name, self._converter.known)):
             folded = fold(candidate)
             with self._beside.reserved(folded) as ours:
                 if not ours or self._taken(folded) or self._beside.paths(folded) - {path}:
                     continue
-                if record := noted(self._inbox, self._taken, wish, path, f"{folder}/{candidate}.md"):
+                if record := noted(self._inbox, self._taken, planned, path, f"{folder}/{candidate}.md"):
                     return record.id
         raise AssertionError
 
     # The note that the file has already
 
-    def _revise(self, record: Record, path: str, order: FileOrder, copy: Path, found: FileDigest) -> str:
+    def _revise(self, record: Record, path: str, order: FileOrder, copy: Path, file_digest: FileDigest) -> str:
         """Put the file's new text in place of the old one."""
         with unnamed(record.path):
             raw, _ = self._inbox.vault.read(record.path)
-        if digest_of(raw) != found.digest:
-            said = facts(self._converter, order, copy, order.name, found)
+        if digest_of(raw) != file_digest.digest:
+            file_facts = facts(self._converter, order, copy, order.name, file_digest)
             with alone(self._inbox, order.workspace):
-                carried_out(self._inbox, partial(self._revision, record.path, path, said))
+                carried_out(self._inbox, partial(self._revision, record.path, path, file_facts))
         return record.id
 
-    def _revision(self, note: str, path: str, said: FileFacts, _: object) -> tuple[list[Change], None]:
+    def _revision(self, note: str, path: str, file_facts: FileFacts, _: object) -> tuple[list[Change], None]:
         drafts = NoteDrafts(self._inbox.vault)
         raw = encode(drafts.text(note))
-        if digest_of(raw) == said.digest:
+        if digest_of(raw) == file_facts.digest:
             return [], None
         if not untouched(raw):
             raise Conflict(
@@ -105,7 +105,7 @@ class InboxFiles:
             )
         now, version = iso(self._inbox.now()), drafts.version(note) + 1
         try:
-            drafts.put(note, revised(raw, said, path, updated_at=now, version=version))
+            drafts.put(note, revised(raw, file_facts, path, updated_at=now, version=version))
         except FrontmatterError as error:
             raise Conflict(f"the note's properties can't be changed: {error}") from error
         return drafts.changes(), None

@@ -38,13 +38,13 @@ class UploadedFiles:
         self,
         inbox: Inbox,
         handled: ImportedFiles,
-        beside: OtherFileNames,
+        other_files: OtherFileNames,
         converter: Converter,
         taken: Noted,
         *,
         free: int,
     ) -> None:
-        self._inbox, self._handled, self._beside, self._converter = inbox, handled, beside, converter
+        self._inbox, self._handled, self._beside, self._converter = inbox, handled, other_files, converter
         self._taken, self._free = taken, free
 
     def store(self, order: FileOrder) -> str:
@@ -55,68 +55,68 @@ class UploadedFiles:
         source = order.staged
         if source is None:
             raise NotFound("the uploaded file is no longer there; upload it again")
-        found = _measured(source)
+        file_digest = _measured(source)
         try:
-            said = facts(self._converter, order, source, order.name, found)
+            file_facts = facts(self._converter, order, source, order.name, file_digest)
         except (InvalidArgument, ResourceExhausted):
             if ending(order.name, self._converter.known):
-                self._kept(order, folder, source, found)
+                self._kept(order, folder, source, file_digest)
             raise
-        if said.media_type == MARKDOWN and not said.cut:
-            return self._note(PlannedNote(order, folder, note_name(order.name), said))
-        name = stored_name(order.name, said.media_type, self._converter.known)
-        return self._pair(PlannedNote(order, folder, name, said), source, found)
+        if file_facts.media_type == MARKDOWN and not file_facts.cut:
+            return self._note(PlannedNote(order, folder, note_name(order.name), file_facts))
+        name = stored_name(order.name, file_facts.media_type, self._converter.known)
+        return self._pair(PlannedNote(order, folder, name, file_facts), source, file_digest)
 
-    def _pair(self, wish: PlannedNote, source: Path, found: FileDigest) -> str:
+    def _pair(self, planned: PlannedNote, source: Path, file_digest: FileDigest) -> str:
         """The file, and the note beside it."""
         inbox = self._inbox
-        with closing(self._homes(wish.folder, wish.name, found)) as homes:
+        with closing(self._homes(planned.folder, planned.name, file_digest)) as homes:
             for path, there in homes:
                 if not there:
-                    self._put(path, wish.order, source, found)
-                if record := noted(inbox, self._taken, wish, path, f"{path}.md"):
+                    self._put(path, planned.order, source, file_digest)
+                if record := noted(inbox, self._taken, planned, path, f"{path}.md"):
                     return record.id
                 with unnamed(path), inbox.vault.without(path, inbox.vault.measured(path)):
                     pass  # a person has just given a note its name
                 self._handled.forget([path])
         raise AssertionError
 
-    def _kept(self, order: FileOrder, folder: str, source: Path, found: FileDigest) -> None:
+    def _kept(self, order: FileOrder, folder: str, source: Path, file_digest: FileDigest) -> None:
         """The file without a note; the next try finds it there."""
         name = stored_name(order.name, "", self._converter.known)
-        with closing(self._homes(folder, name, found)) as homes:
+        with closing(self._homes(folder, name, file_digest)) as homes:
             path, there = next(homes)
             if not there:
-                self._put(path, order, source, found)
+                self._put(path, order, source, file_digest)
 
-    def _note(self, wish: PlannedNote) -> str:
+    def _note(self, planned: PlannedNote) -> str:
         """An uploaded note becomes a note: nothing lies beside it."""
-        for name in numbered(wish.name, ""):
+        for name in numbered(planned.name, ""):
             with self._beside.reserved(fold(name)) as ours:
                 if not ours or self._inbox.taken(fold(name)):
                     continue
-                if record := noted(self._inbox, self._taken, wish, None, f"{wish.folder}/{name}.md"):
+                if record := noted(self._inbox, self._taken, planned, None, f"{planned.folder}/{name}.md"):
                     return record.id
         raise AssertionError
 
-    def _put(self, path: str, order: FileOrder, source: Path, found: FileDigest) -> None:
+    def _put(self, path: str, order: FileOrder, source: Path, file_digest: FileDigest) -> None:
         """Store the file; whoever looks for files to read knows of it before it is there."""
         with suppress(OSError):  # the vault is away, and says so itself
-            if not spare(self._inbox.vault.root, found.stat.size, free=self._free):
+            if not spare(self._inbox.vault.root, file_digest.stat.size, free=self._free):
                 raise Unavailable(
                     "the vault's disk is almost full; the file is stored once there is room", retryable=True
                 )
-        self._handled.put(path, found, order.planned)
+        self._handled.put(path, file_digest, order.planned)
         try:
             with unnamed(path):
-                stat = self._inbox.vault.put_file(path, source, found.digest)
+                stat = self._inbox.vault.put_file(path, source, file_digest.digest)
         except Conflict as error:
             self._handled.forget([path])
             raise Unavailable("the file's name was taken just now; another is looked for", retryable=True) from error
         self._beside.put(path)
-        self._handled.put(path, FileDigest(found.digest, stat), order.planned)
+        self._handled.put(path, FileDigest(file_digest.digest, stat), order.planned)
 
-    def _homes(self, folder: str, name: str, found: FileDigest) -> Generator[tuple[str, bool]]:
+    def _homes(self, folder: str, name: str, file_digest: FileDigest) -> Generator[tuple[str, bool]]:
         """Where the file may go, and whether it lies there since a run before this one; each is nobody else's meanwhile."""
         for candidate in numbered(name, ending(name, self._converter.known)):
             path, folded = f"{folder}/{candidate}", fold(candidate)
@@ -124,19 +124,19 @@ class UploadedFiles:
                 if not ours or self._taken(folded):
                     continue
                 others = self._beside.paths(folded)
-                if path in others and self._left(path, found):
+                if path in others and self._left(path, file_digest):
                     yield path, True
                 elif not others:
                     yield path, False
 
-    def _left(self, path: str, found: FileDigest) -> bool:
+    def _left(self, path: str, file_digest: FileDigest) -> bool:
         """Whether this very file lies at `path`, and no note speaks of it."""
         if self._inbox.captures.index.of_file(path):
             return False
         with suppress(MemexError):  # what can't be read is none of ours
             stat = self._inbox.vault.stat(path)
-            if stat is not None and stat.size == found.stat.size:
-                return self._inbox.vault.measured(path).digest == found.digest
+            if stat is not None and stat.size == file_digest.stat.size:
+                return self._inbox.vault.measured(path).digest == file_digest.digest
         return False
 
 

@@ -76,18 +76,18 @@ class Report(Generic[E]):
 
 def pending(vertices: Sequence[Vertex]) -> list[UnsummarizedNode]:
     """The nodes whose summary is owed: most observations first, then the latest."""
-    found = [
+    nodes = [
         UnsummarizedNode(
-            one.name,
-            one.entity_type,
-            one.observations,
-            _observed(one) if one.observations else None,
-            one.summary_updated_at if one.summary else None,
+            node.name,
+            node.entity_type,
+            node.observations,
+            _observed(node) if node.observations else None,
+            node.summary_updated_at if node.summary else None,
         )
-        for one in vertices
-        if _owed(one)
+        for node in vertices
+        if _owed(node)
     ]
-    return sorted(found, key=lambda one: (-one.observations, -(one.observed_at or 0), name_key(one.name)))
+    return sorted(nodes, key=lambda node: (-node.observations, -(node.observed_at or 0), name_key(node.name)))
 
 
 def gaps(
@@ -99,7 +99,9 @@ def gaps(
 ) -> list[UnlinkedName]:
     """The nodes that are named in others' observations without a relation. `observations`: by path, in order."""
     related = {(edge.source, edge.target) for edge in edges}
-    nodes = [(one.name, (*one.aliases, file_key(one)), observations.get(one.path, ())) for one in vertices]
+    nodes = [
+        (vertex.name, (*vertex.aliases, file_key(vertex)), observations.get(vertex.path, ())) for vertex in vertices
+    ]
     return find(nodes, lambda a, b: (a, b) in related or (b, a) in related, ordinary=places)
 
 
@@ -187,42 +189,44 @@ def _evidence(
     )
 
 
-def _owed(one: Vertex) -> bool:
-    if not one.summary:
+def _owed(vertex: Vertex) -> bool:
+    if not vertex.summary:
         return True
-    since = one.created_at if one.summary_updated_at is None else one.summary_updated_at
-    return bool(one.observations) and _observed(one) > since
+    since = vertex.created_at if vertex.summary_updated_at is None else vertex.summary_updated_at
+    return bool(vertex.observations) and _observed(vertex) > since
 
 
-def _observed(one: Vertex) -> int:
-    return one.created_at if one.observed_at is None else one.observed_at
+def _observed(vertex: Vertex) -> int:
+    return vertex.created_at if vertex.observed_at is None else vertex.observed_at
 
 
 def _stale(
-    one: Vertex, observations: Mapping[str, Sequence[str]], places: Mapping[str, int], drafter: Drafter | None
+    vertex: Vertex, observations: Mapping[str, Sequence[str]], places: Mapping[str, int], drafter: Drafter | None
 ) -> StaleSummary:
-    contents = observations.get(one.path, ())
-    text = (drafter(one, contents) if drafter else None) or draft(one.name, contents, places, redacted)
-    return StaleSummary(one.name, one.entity_type, one.changed_at, one.observations, text)
+    contents = observations.get(vertex.path, ())
+    text = (drafter(vertex, contents) if drafter else None) or draft(vertex.name, contents, places, redacted)
+    return StaleSummary(vertex.name, vertex.entity_type, vertex.changed_at, vertex.observations, text)
 
 
 def _candidates(
     evidence: Evidence, compared: Sequence[ComparedNodes], pooled: Cosine, perspectives: Mapping[str, Cosine]
 ) -> list[Candidate]:
     """Best first."""
-    found = []
+    proposals = []
     near = [pair for part in compared for pair in part.pairs(evidence.near, LOOKED_AT)]
     highest = max(part.typical for part in compared)
     for a, b in pairs(evidence, near, LOOKED_AT):
-        each = {name: value for name, own in perspectives.items() if (value := own(a, b)) is not None}
+        each = {name: value for name, cosine in perspectives.items() if (value := cosine(a, b)) is not None}
         typical = next((part.typical for part in compared if a in part.row and b in part.row), highest)
-        if one := candidate(a, b, evidence, MeaningSimilarity(pooled(a, b) or 0.0, typical, each)):
-            found.append(one)
-    return sorted(found, key=lambda one: (-one.score, name_key(one.node_a), name_key(one.node_b)))
+        if proposal := candidate(a, b, evidence, MeaningSimilarity(pooled(a, b) or 0.0, typical, each)):
+            proposals.append(proposal)
+    return sorted(
+        proposals, key=lambda proposal: (-proposal.score, name_key(proposal.node_a), name_key(proposal.node_b))
+    )
 
 
 def _cluster(
-    group: Sequence[int], vertices: Sequence[Vertex], evidence: Evidence, reader: Reader, said: Texts
+    group: Sequence[int], vertices: Sequence[Vertex], evidence: Evidence, reader: Reader, texts: Texts
 ) -> tuple[tuple[str, ...], str | None]:
     """The names of a group of nodes, and its label."""
     words = label(
@@ -230,7 +234,7 @@ def _cluster(
         evidence.spoken,
         len(vertices),
         tags=[vertices[n].tags for n in group],
-        phrases=[reader.phrases(said[n]) for n in group],
+        phrases=[reader.phrases(texts[n]) for n in group],
         reader=reader,
     )
     types = {vertices[n].entity_type for n in group}

@@ -90,7 +90,7 @@ def mermaid(picture: Picture) -> str:
 def _label(text: str) -> str:
     """`text` as Mermaid takes it between quotation marks, shown as it is written."""
     shown = text if len(text) <= LABEL else text[: LABEL - 1].rstrip() + "…"
-    return _NOT_PLAIN.sub(lambda found: _entities(found[0]), shown)
+    return _NOT_PLAIN.sub(lambda match: _entities(match[0]), shown)
 
 
 def _entities(text: str) -> str:
@@ -124,11 +124,12 @@ def canvas(picture: Picture) -> str:
     cards = []
     for number, card in enumerate(picture.cards):
         x, y = places[card.name]
-        one = {"id": _id("node", card.path), "type": "file", "file": unicodedata.normalize("NFC", card.path)}
+        node = {"id": _id("node", card.path), "type": "file", "file": unicodedata.normalize("NFC", card.path)}
         cards.append(
-            one | {"x": x, "y": y, "width": WIDTH, "height": HEIGHT, "color": "4" if not number else colours[card.name]}
+            node
+            | {"x": x, "y": y, "width": WIDTH, "height": HEIGHT, "color": "4" if not number else colours[card.name]}
         )
-    ids = {card.name: one["id"] for card, one in zip(picture.cards, cards, strict=True)}
+    ids = {card.name: node["id"] for card, node in zip(picture.cards, cards, strict=True)}
     arrows = []
     for arrow in picture.inner:
         out, into = _sides(places[arrow.source], places[arrow.target])
@@ -147,8 +148,8 @@ def boards(groups: Sequence[Board]) -> str:
         for at, path in enumerate(group.paths):
             x, y = at % across * (WIDTH + DOWN), top + at // across * (HEIGHT + DOWN)
             places.append((x, y))
-            one = {"id": _id("card", number, path), "type": "file", "file": unicodedata.normalize("NFC", path)}
-            cards.append(one | {"x": x, "y": y, "width": WIDTH, "height": HEIGHT})
+            node = {"id": _id("card", number, path), "type": "file", "file": unicodedata.normalize("NFC", path)}
+            cards.append(node | {"x": x, "y": y, "width": WIDTH, "height": HEIGHT})
         frames.append(
             _group(group.label, places) | {"id": _id("board", number, group.label), "color": COLOURS[number % 5]}
         )
@@ -245,10 +246,10 @@ def _columns(hops: Sequence[Sequence[str]], near: Mapping[str, Sequence[str]]) -
     for side in (1, -1):
         at = 0
         for hop in hops[1:]:
-            own = [name for name in hop if sides[name] == side]
-            for first in range(0, len(own), ROWS):
+            names = [name for name in hop if sides[name] == side]
+            for first in range(0, len(names), ROWS):
                 at += side
-                columns[at] = own[first : first + ROWS]
+                columns[at] = names[first : first + ROWS]
     return columns
 
 
@@ -276,7 +277,7 @@ def graphml(picture: Picture) -> str:
     graph = ET.SubElement(root, "graph", {"id": "memex", "edgedefault": "directed"})
     ids = {card.name: f"n{number}" for number, card in enumerate(picture.cards)}
     for card in picture.cards:
-        told = {
+        values = {
             "name": card.name,
             "entity_type": card.entity_type,
             "summary": card.summary or "",
@@ -284,7 +285,7 @@ def graphml(picture: Picture) -> str:
             "path": card.path,
             "observations": str(card.observations),
         }
-        _data(ET.SubElement(graph, "node", {"id": ids[card.name]}), told)
+        _data(ET.SubElement(graph, "node", {"id": ids[card.name]}), values)
     for number, arrow in enumerate(picture.inner):
         ends = {"id": f"e{number}", "source": ids[arrow.source], "target": ids[arrow.target]}
         _data(ET.SubElement(graph, "edge", ends), {"relation_type": arrow.type})
@@ -292,7 +293,7 @@ def graphml(picture: Picture) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
-def _data(parent: ET.Element, told: Mapping[str, str]) -> None:
-    for key, value in told.items():
+def _data(parent: ET.Element, values: Mapping[str, str]) -> None:
+    for key, value in values.items():
         if value:
             ET.SubElement(parent, "data", {"key": key}).text = _NOT_XML.sub("\ufffd", value)

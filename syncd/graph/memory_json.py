@@ -56,16 +56,21 @@ class Mistake:
 Record: TypeAlias = "tuple[str, Entity | Edge | None, list[Mistake]]"  # where, what is good of it, and what is not
 
 
-def written(one: Entity | Edge) -> str:
+def written(record: Entity | Edge) -> str:
     """One line, without its end. Bytes that are no UTF-8 become U+FFFD, as they do for agents."""
-    if isinstance(one, Edge):
-        told: dict[str, Any] = {"type": "relation", "from": one.source, "to": one.target, "relationType": one.type}
+    if isinstance(record, Edge):
+        values: dict[str, Any] = {
+            "type": "relation",
+            "from": record.source,
+            "to": record.target,
+            "relationType": record.type,
+        }
     else:
-        told = {"type": "entity", "name": one.name, "entityType": one.entity_type}
-        told["observations"] = list(one.observations)
-        told |= {"ordinals": list(one.ordinals)} if one.ordinals else {}
-        told |= one.properties
-    text = json.dumps(told, ensure_ascii=False, default=str)
+        values = {"type": "entity", "name": record.name, "entityType": record.entity_type}
+        values["observations"] = list(record.observations)
+        values |= {"ordinals": list(record.ordinals)} if record.ordinals else {}
+        values |= record.properties
+    text = json.dumps(values, ensure_ascii=False, default=str)
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
@@ -96,9 +101,9 @@ def records_of(raw: bytes) -> Iterator[Record]:
         if not isinstance(listed, list):
             yield key, None, [Mistake(key, "no list")]
             continue
-        for at, one in enumerate(listed):
+        for at, item in enumerate(listed):
             where = f"{key}[{at}]"
-            yield _record({**one, "type": kind} if isinstance(one, dict) else one, where)
+            yield _record({**item, "type": kind} if isinstance(item, dict) else item, where)
 
 
 def _json(raw: bytes, where: str) -> tuple[Any, Mistake | None]:
@@ -125,8 +130,8 @@ def _record(value: Any, where: str) -> Record:
             relation = reading.relation()
             return where, relation, reading.mistakes
         case other:
-            told = "no type" if other is None else f"an unknown type {str(other)[:40]!r}"
-            return where, None, [Mistake(where, f"{told}; entity and relation are known")]
+            problem = "no type" if other is None else f"an unknown type {str(other)[:40]!r}"
+            return where, None, [Mistake(where, f"{problem}; entity and relation are known")]
 
 
 class _Reading:
@@ -178,34 +183,36 @@ class _Reading:
         if not isinstance(listed, list):
             self._wrong("observations is no list")
             return []
-        found: list[str | None] = []
+        texts: list[str | None] = []
         for at, text in enumerate(listed):
             if isinstance(text, str):
-                found.append(self._checked(checked_content, text, f"observations[{at}]"))
+                texts.append(self._checked(checked_content, text, f"observations[{at}]"))
             else:
                 self._wrong(f"observations[{at}] is no text")
-                found.append(None)
-        return found
+                texts.append(None)
+        return texts
 
     def _ordinals(self, contents: list[str | None]) -> list[int]:
-        given = self._value.get("ordinals") or []
-        good = isinstance(given, list) and all(type(one) is int and 1 <= one <= MAX_ORDINAL for one in given)
-        if good and (not given or (len(given) == len(contents) and sorted(set(given)) == given)):
-            return list(given)
+        ordinals = self._value.get("ordinals") or []
+        good = isinstance(ordinals, list) and all(
+            type(ordinal) is int and 1 <= ordinal <= MAX_ORDINAL for ordinal in ordinals
+        )
+        if good and (not ordinals or (len(ordinals) == len(contents) and sorted(set(ordinals)) == ordinals)):
+            return list(ordinals)
         self._wrong("ordinals must be as many whole numbers as there are observations, each larger than the one before")
         return []
 
     def _properties(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        properties: dict[str, Any] = {}
         for key, (fits, wanted) in _PROPERTIES.items():
             value = self._value.get(key)
             if value is None:
                 continue
             if fits(value):
-                found[key] = value
+                properties[key] = value
             else:
                 self._wrong(f"{key} must be {wanted}")
-        return found
+        return properties
 
 
 def _kind(text: str) -> str:
@@ -214,7 +221,7 @@ def _kind(text: str) -> str:
 
 
 def _texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def _time(value: Any) -> bool:
@@ -228,7 +235,7 @@ def _metadata(value: Any) -> bool:
     """Whether it can stand among a note's properties, and sets none that is Memex's own."""
     if not isinstance(value, dict) or any(isinstance(key, str) and fold(key) in OWN for key in value):
         return False
-    return _passes(lambda one: composed(metadata_of(one)[0], "-"), value) and not {"title", "tags"} & set(value)
+    return _passes(lambda values: composed(metadata_of(values)[0], "-"), value) and not {"title", "tags"} & set(value)
 
 
 def _passes(checked: Callable[[Any], object], value: Any) -> bool:
@@ -248,7 +255,7 @@ _PROPERTIES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "id": (lambda value: isinstance(value, str) and ID.match(value) is not None, "an id"),
     "summary": (lambda value: isinstance(value, str) and _passes(checked_summary, value), "text of a sentence or two"),
     "tags": (lambda value: _texts(value) and _passes(checked_tags, value), "a list of tags"),
-    "aliases": (lambda value: _texts(value) and all(_passes(checked_name, one) for one in value), "a list of names"),
+    "aliases": (lambda value: _texts(value) and all(_passes(checked_name, name) for name in value), "a list of names"),
     **dict.fromkeys(
         ("source", "collection"),
         (lambda value: isinstance(value, str) and _passes(checked_name, value), "one line of text"),

@@ -39,13 +39,13 @@ class FileSummary:
 
 def file_summary(source: IO[bytes]) -> FileSummary:
     """What the file holds, and every mistake in it."""
-    found = FileSummary(source.seek(0, os.SEEK_END))
-    for _, one, mistakes in _records(source):
-        found.wrong += len(mistakes)
-        found.mistakes += mistakes[: TOLD - len(found.mistakes)]
-        if isinstance(one, Entity):
-            found.names.add(_digest(name_key(one.name)))
-    return found
+    summary = FileSummary(source.seek(0, os.SEEK_END))
+    for _, item, mistakes in _records(source):
+        summary.wrong += len(mistakes)
+        summary.mistakes += mistakes[: TOLD - len(summary.mistakes)]
+        if isinstance(item, Entity):
+            summary.names.add(_digest(name_key(item.name)))
+    return summary
 
 
 def _digest(text: str) -> bytes:
@@ -80,12 +80,12 @@ def _lines(source: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
         yield number, None
 
 
-def brought(source: IO[bytes], survey: FileSummary, ask: Ask, show: Show, asked: Mapping[str, Any]) -> dict[str, Any]:
+def brought(source: IO[bytes], summary: FileSummary, ask: Ask, show: Show, asked: Mapping[str, Any]) -> dict[str, Any]:
     """All entities, then all relations, in parts; what became of them."""
-    told = dict.fromkeys(("created", "changed", "unchanged", "observations", "related", "existed"), 0)
+    counts = dict.fromkeys(("created", "changed", "unchanged", "observations", "related", "existed"), 0)
     made: set[bytes] = set()
-    dangling = _Dangling(set(_missing(source, survey, ask, str(asked["workspace"]))))
-    entities = (_told(one) for _, one, _ in _records(source) if isinstance(one, Entity))
+    dangling = _Dangling(set(_missing(source, summary, ask, str(asked["workspace"]))))
+    entities = (_told(entity) for _, entity, _ in _records(source) if isinstance(entity, Entity))
     for kind, items in (
         ("entities", entities),
         ("relations", dangling.without(_records(source))),
@@ -94,16 +94,16 @@ def brought(source: IO[bytes], survey: FileSummary, ask: Ask, show: Show, asked:
         for part in _parts(items):
             answer = ask("graph.import", {**asked, kind: part})
             made |= {_digest(name_key(name)) for name in answer["made"]}
-            for key in told:
-                told[key] += answer[key]
-            show({"done": source.tell(), "total": survey.size, "stage": kind})
-    return {**told, "left_out": dangling.count, "dangling": dangling.told, "dry_run": asked["dry_run"]}
+            for key in counts:
+                counts[key] += answer[key]
+            show({"done": source.tell(), "total": summary.size, "stage": kind})
+    return {**counts, "left_out": dangling.count, "dangling": dangling.told, "dry_run": asked["dry_run"]}
 
 
-def _missing(source: IO[bytes], survey: FileSummary, ask: Ask, workspace: str) -> Iterator[str]:
+def _missing(source: IO[bytes], summary: FileSummary, ask: Ask, workspace: str) -> Iterator[str]:
     """The ends of relations that are neither an entity of the file nor a node."""
-    edges = (one for _, one, _ in _records(source) if isinstance(one, Edge))
-    strange = dict.fromkeys(name for one in edges for name in (one.source, one.target) if not survey.has(name))
+    edges = (edge for _, edge, _ in _records(source) if isinstance(edge, Edge))
+    strange = dict.fromkeys(name for edge in edges for name in (edge.source, edge.target) if not summary.has(name))
     names = list(strange)
     for first in range(0, len(names), MANY):
         yield from ask("graph.unknown", {"workspace": workspace, "names": names[first : first + MANY]})
@@ -117,28 +117,28 @@ class _Dangling:
     count: int = 0
     told: list[str] = field(default_factory=list)  # the first of them, for people
 
-    def without(self, found: Iterator[Record]) -> Iterator[dict[str, str]]:
+    def without(self, all_records: Iterator[Record]) -> Iterator[dict[str, str]]:
         """The other relations."""
-        for where, one, _ in found:
-            if not isinstance(one, Edge):
+        for where, edge, _ in all_records:
+            if not isinstance(edge, Edge):
                 continue
-            lost = [name for name in dict.fromkeys((one.source, one.target)) if name in self.missing]
+            lost = [name for name in dict.fromkeys((edge.source, edge.target)) if name in self.missing]
             if not lost:
-                yield {"from_entity": one.source, "to_entity": one.target, "relation_type": one.type}
+                yield {"from_entity": edge.source, "to_entity": edge.target, "relation_type": edge.type}
                 continue
             self.count += 1
             if self.count <= TOLD:
                 named = " and ".join(map(repr, lost))
-                self.told.append(f"{where}: {one.type} is left out, for there is no entity {named}")
+                self.told.append(f"{where}: {edge.type} is left out, for there is no entity {named}")
 
 
 def _stamps(source: IO[bytes], made: set[bytes]) -> Iterator[dict[str, Any]]:
     """When the nodes that were made had been changed last where they come from, and how often.
 
     Set last of all, because a relation that is stated is a change too."""
-    for _, one, _ in _records(source) if made else ():
-        if isinstance(one, Entity) and "created_at" in one.properties and _digest(name_key(one.name)) in made:
-            yield {"name": one.name, **{key: one.properties.get(key) for key in STAMPS}}
+    for _, entity, _ in _records(source) if made else ():
+        if isinstance(entity, Entity) and "created_at" in entity.properties and _digest(name_key(entity.name)) in made:
+            yield {"name": entity.name, **{key: entity.properties.get(key) for key in STAMPS}}
 
 
 def _told(entity: Entity) -> dict[str, Any]:

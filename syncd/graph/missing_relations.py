@@ -77,9 +77,9 @@ def mentions(gaps: Iterable[UnlinkedName], numbers: Mapping[str, int]) -> dict[t
 
 def pairs(evidence: Evidence, alike: Iterable[tuple[int, int]], most: int) -> list[tuple[int, int]]:
     """The pairs worth looking at, at most about `most` by each kind of evidence: (lower number, higher number)."""
-    found = {(min(a, b), max(a, b)) for a, b in alike}
+    selected = {(min(a, b), max(a, b)) for a, b in alike}
     named = sorted(evidence.mentions, key=lambda pair: (-evidence.mentions[pair], pair))[:most]
-    found |= {(min(a, b), max(a, b)) for a, b in named}
+    selected |= {(min(a, b), max(a, b)) for a, b in named}
     shared: dict[tuple[int, int], float] = defaultdict(float)
     for holders in (*evidence.spoken.values(), *evidence.tagged.values()):
         if 2 <= len(holders) <= RARE:
@@ -89,36 +89,36 @@ def pairs(evidence: Evidence, alike: Iterable[tuple[int, int]], most: int) -> li
         if 2 <= len(near) <= NEIGHBOURS:
             for pair in combinations(sorted(near), 2):
                 shared[pair] += 1 / len(near)
-    found |= set(sorted(shared, key=lambda pair: (-shared[pair], pair))[:most])
-    return sorted(pair for pair in found if pair[1] not in evidence.near[pair[0]] and pair[0] != pair[1])
+    selected |= set(sorted(shared, key=lambda pair: (-shared[pair], pair))[:most])
+    return sorted(pair for pair in selected if pair[1] not in evidence.near[pair[0]] and pair[0] != pair[1])
 
 
-def candidate(a: int, b: int, evidence: Evidence, likeness: MeaningSimilarity) -> Candidate | None:
+def candidate(a: int, b: int, evidence: Evidence, similarity: MeaningSimilarity) -> Candidate | None:
     """What speaks for a relation of two nodes; None when it is too little."""
     there, back = evidence.mentions.get((a, b), 0), evidence.mentions.get((b, a), 0)
-    named = [_mention(evidence.names, *one) for one in ((a, b, there), (b, a, back)) if one[2]]
-    shared = [*_shared(a, b, evidence, named=bool(named)), *_alike(likeness)]
+    named = [_mention(evidence.names, *mention) for mention in ((a, b, there), (b, a, back)) if mention[2]]
+    shared = [*_shared(a, b, evidence, named=bool(named)), *_alike(similarity)]
     score = _together(chance for chance, _ in (*named, *shared))
     if score < LEAST:
         return None
     who = "they" if named else f"{quoted(evidence.names[a])} and {quoted(evidence.names[b])}"
-    said = [clause for _, clause in named] + [
+    clauses = [clause for _, clause in named] + [
         f"{'they' if n else who} {clause}" for n, (_, clause) in enumerate(shared)
     ]
     first, second = (b, a) if back > there else (a, b)
     return Candidate(
         evidence.names[first],
         evidence.names[second],
-        round(max(0.0, likeness.pooled), 4),
+        round(max(0.0, similarity.pooled), 4),
         round(score, 4),
-        f"{'; '.join(said)}.",
+        f"{'; '.join(clauses)}.",
     )
 
 
-def _mention(names: Sequence[str], one: int, other: int, count: int) -> tuple[float, str]:
+def _mention(names: Sequence[str], node: int, other: int, count: int) -> tuple[float, str]:
     often = "once" if count == 1 else f"{count} times"
     chance = min(MENTIONED, MENTION + AGAIN * (count - 1))
-    return chance, f"{quoted(names[one])} names {quoted(names[other])} {often}"
+    return chance, f"{quoted(names[node])} names {quoted(names[other])} {often}"
 
 
 def _shared(a: int, b: int, evidence: Evidence, *, named: bool) -> Iterator[tuple[float, str]]:
@@ -139,12 +139,12 @@ def _shared(a: int, b: int, evidence: Evidence, *, named: bool) -> Iterator[tupl
         yield chance, f"are both related to {_list([quoted(evidence.names[n]) for n in near])}"
 
 
-def _alike(likeness: MeaningSimilarity) -> Iterator[tuple[float, str]]:
-    if likeness.pooled > likeness.typical:
-        chance = ALIKE * (likeness.pooled - likeness.typical) / max(1e-6, 1 - likeness.typical)
-        best = sorted(likeness.each.items(), key=lambda item: (-item[1], item[0]))[:PERSPECTIVES]
+def _alike(similarity: MeaningSimilarity) -> Iterator[tuple[float, str]]:
+    if similarity.pooled > similarity.typical:
+        chance = ALIKE * (similarity.pooled - similarity.typical) / max(1e-6, 1 - similarity.typical)
+        best = sorted(similarity.each.items(), key=lambda item: (-item[1], item[0]))[:PERSPECTIVES]
         each = ", ".join(f"{cut(plain(name), NAMED)} {value:.2f}" for name, value in best)
-        yield chance, f"are alike by {likeness.pooled:.2f}" + (f" ({each})" if each else "")
+        yield chance, f"are alike by {similarity.pooled:.2f}" + (f" ({each})" if each else "")
 
 
 def quoted(name: str) -> str:
@@ -178,8 +178,8 @@ def _together(chances: Iterable[float]) -> float:
 
 
 def _holders(held: Sequence[frozenset[str]]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = defaultdict(list)
+    holders: dict[str, list[int]] = defaultdict(list)
     for number, keys in enumerate(held):
         for key in keys:
-            found[key].append(number)
-    return dict(sorted(found.items()))
+            holders[key].append(number)
+    return dict(sorted(holders.items()))

@@ -38,34 +38,34 @@ class RelationsOutcome:
 
 def delete(graph: Graph, drafts: NoteDrafts, now: int, *, names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Drop nodes, and take the lines that lead to them out of the notes that stay. Who went, and who is no node."""
-    found: dict[str, Vertex] = {}
+    vertices: dict[str, Vertex] = {}
     missing: dict[str, None] = {}
     for name in names:
-        if one := held(graph, drafts, name):
-            found[one.path] = one
+        if vertex := held(graph, drafts, name):
+            vertices[vertex.path] = vertex
         else:
             missing[name] = None
-    _drop(graph, drafts, now, found)
-    return [one.name for one in found.values()], list(missing)
+    _drop(graph, drafts, now, vertices)
+    return [vertex.name for vertex in vertices.values()], list(missing)
 
 
 def discard(graph: Graph, drafts: NoteDrafts, now: int, *, path: str) -> None:
     """The same of the note at `path`; of one that shares its name with the node, the note alone."""
-    if one := graph.at(path):
-        _drop(graph, drafts, now, {path: one})
+    if vertex := graph.at(path):
+        _drop(graph, drafts, now, {path: vertex})
     else:
         drafts.drop(path)
 
 
-def _drop(graph: Graph, drafts: NoteDrafts, now: int, found: Mapping[str, Vertex]) -> None:
-    for path in found:
+def _drop(graph: Graph, drafts: NoteDrafts, now: int, vertices: Mapping[str, Vertex]) -> None:
+    for path in vertices:
         drafts.drop(path)
 
     def leads(stated: Statement) -> bool:
         to = graph.resolved(stated.target)
-        return to is not None and to.path in found
+        return to is not None and to.path in vertices
 
-    sources = {path for one in found.values() for path, _ in graph.sources(one.name)} - found.keys()
+    sources = {path for vertex in vertices.values() for path, _ in graph.sources(vertex.name)} - vertices.keys()
     for path in sorted(sources):
         if (source := graph.at(path)) and drafts.holds(path):
             _edited(drafts, source, partial(entity_edits.unrelate, gone=leads, now=now))
@@ -81,18 +81,18 @@ def describe(
     changes: Callable[[int], Mapping[str, PropertyValue]],
 ) -> str:
     """Set properties of a node; its path."""
-    one = agreed(graph, drafts, name, version)
-    _rewritten(drafts, one, partial(entity_edits.describe, changes=changes(now), now=now))
-    return one.path
+    vertex = agreed(graph, drafts, name, version)
+    _rewritten(drafts, vertex, partial(entity_edits.describe, changes=changes(now), now=now))
+    return vertex.path
 
 
 def retag(graph: Graph, drafts: NoteDrafts, now: int, *, name: str, version: int | None, tags: Sequence[str]) -> str:
     """Put these in place of the tags of a node, and leave alone what names its collection; its path."""
-    one = agreed(graph, drafts, name, version)
-    with _mendable(one):
-        changes = retagged(split(drafts.text(one.path))[0], tags, None)
-    _rewritten(drafts, one, partial(entity_edits.describe, changes=changes, now=now))
-    return one.path
+    vertex = agreed(graph, drafts, name, version)
+    with _mendable(vertex):
+        changes = retagged(split(drafts.text(vertex.path))[0], tags, None)
+    _rewritten(drafts, vertex, partial(entity_edits.describe, changes=changes, now=now))
+    return vertex.path
 
 
 def stamp(
@@ -101,40 +101,40 @@ def stamp(
     """Set properties as they are given; neither version nor time of change moves."""
     del now
     for name, changes in stamps:
-        one = agreed(graph, drafts, name)
-        _rewritten(drafts, one, partial(edit, changes=changes))
+        vertex = agreed(graph, drafts, name)
+        _rewritten(drafts, vertex, partial(edit, changes=changes))
 
 
 def rename(graph: Graph, drafts: NoteDrafts, now: int, *, name: str, new_name: str) -> str:
     """Give a node another name, and keep the old one as an alias; its path."""
-    one = agreed(graph, drafts, name, None)
+    vertex = agreed(graph, drafts, name, None)
     other = graph.get(new_name)
-    if other and other.path != one.path and name_key(other.name) == name_key(new_name):
+    if other and other.path != vertex.path and name_key(other.name) == name_key(new_name):
         raise Conflict(f"there is a node {other.name!r}: choose another name", name=other.name)
-    stem = one.path.rpartition("/")[2].removesuffix(".md")
-    known = [alias for alias in one.aliases if name_key(alias) not in (name_key(new_name), name_key(one.name))]
-    aliases = [text for text in dict.fromkeys([new_name, one.name]) if name_key(text) != name_key(stem)]
+    stem = vertex.path.rpartition("/")[2].removesuffix(".md")
+    known = [alias for alias in vertex.aliases if name_key(alias) not in (name_key(new_name), name_key(vertex.name))]
+    aliases = [text for text in dict.fromkeys([new_name, vertex.name]) if name_key(text) != name_key(stem)]
     changes = {"name": None if new_name == stem else new_name, "aliases": [*aliases, *known] or None}
-    _rewritten(drafts, one, partial(entity_edits.describe, changes=changes, now=now))
-    return one.path
+    _rewritten(drafts, vertex, partial(entity_edits.describe, changes=changes, now=now))
+    return vertex.path
 
 
 def add(
     graph: Graph, drafts: NoteDrafts, now: int, *, additions: Sequence[tuple[str, Sequence[str]]]
 ) -> list[tuple[str, list[Observation] | None]]:
     """Append observations, in one change of each note; what each addition brought, None for what is no node."""
-    found = [(name, held(graph, drafts, name), contents) for name, contents in additions]
+    entries = [(name, held(graph, drafts, name), contents) for name, contents in additions]
     wanted: dict[str, tuple[Vertex, list[str]]] = {}
-    for _, one, contents in found:
-        if one:
-            wanted.setdefault(one.path, (one, []))[1].extend(contents)
+    for _, vertex, contents in entries:
+        if vertex:
+            wanted.setdefault(vertex.path, (vertex, []))[1].extend(contents)
     added = {
-        path: iter(_edited(drafts, one, partial(entity_edits.add, contents=contents, now=now)))
-        for path, (one, contents) in wanted.items()
+        path: iter(_edited(drafts, vertex, partial(entity_edits.add, contents=contents, now=now)))
+        for path, (vertex, contents) in wanted.items()
     }
     return [
-        (one.name, list(islice(added[one.path], len(contents)))) if one else (name, None)
-        for name, one, contents in found
+        (vertex.name, list(islice(added[vertex.path], len(contents)))) if vertex else (name, None)
+        for name, vertex, contents in entries
     ]
 
 
@@ -142,84 +142,86 @@ def replace(
     graph: Graph, drafts: NoteDrafts, now: int, *, name: str, ordinal: int, content: str, version: int | None
 ) -> tuple[str, str, str]:
     """Put another text in place of an observation: the node's name, the old text and the new."""
-    one = agreed(graph, drafts, name, version)
-    old = _edited(drafts, one, partial(entity_edits.replace, ordinal=ordinal, content=content, now=now))
-    return one.name, old, content
+    vertex = agreed(graph, drafts, name, version)
+    old = _edited(drafts, vertex, partial(entity_edits.replace, ordinal=ordinal, content=content, now=now))
+    return vertex.name, old, content
 
 
 def remove(
     graph: Graph, drafts: NoteDrafts, now: int, *, deletions: Sequence[tuple[str, Collection[int]]]
 ) -> list[tuple[str, list[int], list[int]]]:
     """Take observations away, in one change of each note; the name, the ordinals that went and those that were not there."""
-    found = [(name, held(graph, drafts, name), list(dict.fromkeys(ordinals))) for name, ordinals in deletions]
+    entries = [(name, held(graph, drafts, name), list(dict.fromkeys(ordinals))) for name, ordinals in deletions]
     wanted: dict[str, tuple[Vertex, list[int]]] = {}
-    for _, one, ordinals in found:
-        if one:
-            wanted.setdefault(one.path, (one, []))[1].extend(ordinals)
+    for _, vertex, ordinals in entries:
+        if vertex:
+            wanted.setdefault(vertex.path, (vertex, []))[1].extend(ordinals)
     gone = {
-        path: set(_edited(drafts, one, partial(entity_edits.remove, ordinals=ordinals, now=now)))
-        for path, (one, ordinals) in wanted.items()
+        path: set(_edited(drafts, vertex, partial(entity_edits.remove, ordinals=ordinals, now=now)))
+        for path, (vertex, ordinals) in wanted.items()
     }
-    told = []
-    for name, one, ordinals in found:
-        there = gone[one.path] if one else set[int]()
-        own = [ordinal for ordinal in ordinals if ordinal in there]
-        there.difference_update(own)  # asked for again, it is not there any more
-        told.append((one.name if one else name, own, [ordinal for ordinal in ordinals if ordinal not in own]))
-    return told
+    results = []
+    for name, vertex, ordinals in entries:
+        there = gone[vertex.path] if vertex else set[int]()
+        removed = [ordinal for ordinal in ordinals if ordinal in there]
+        there.difference_update(removed)  # asked for again, it is not there any more
+        results.append(
+            (vertex.name if vertex else name, removed, [ordinal for ordinal in ordinals if ordinal not in removed])
+        )
+    return results
 
 
 def relate(graph: Graph, drafts: NoteDrafts, now: int, *, edges: Sequence[Edge]) -> RelationsOutcome:
     """State relations that are not stated yet, where both ends exist, in one change of each note."""
-    told = RelationsOutcome([], [], [])
+    outcome = RelationsOutcome([], [], [])
     missing: dict[str, None] = {}
     stated = _Stated(graph, drafts)
     new: dict[str, tuple[Vertex, list[tuple[str, str]]]] = {}
-    for one in edges:
-        source, target = held(graph, drafts, one.source), held(graph, drafts, one.target)
-        missing |= {name: None for name, end in ((one.source, source), (one.target, target)) if end is None}
+    for edge in edges:
+        source, target = held(graph, drafts, edge.source), held(graph, drafts, edge.target)
+        missing |= {name: None for name, end in ((edge.source, source), (edge.target, target)) if end is None}
         if source is None or target is None:
             continue
-        own, relation = stated.of(source), Edge(source.name, target.name, one.type)
-        if (one.type, target.path) in own:
-            told.existed.append(relation)
+        pairs, relation = stated.of(source), Edge(source.name, target.name, edge.type)
+        if (edge.type, target.path) in pairs:
+            outcome.existed.append(relation)
         else:
-            own.add((one.type, target.path))
-            new.setdefault(source.path, (source, []))[1].append((one.type, link_to(target)))
-            told.created.append(relation)
+            pairs.add((edge.type, target.path))
+            new.setdefault(source.path, (source, []))[1].append((edge.type, link_to(target)))
+            outcome.created.append(relation)
     for source, relations in new.values():
         _rewritten(drafts, source, partial(entity_edits.relate_all, relations=relations, now=now))
-    told.not_found.extend(missing)
-    return told
+    outcome.not_found.extend(missing)
+    return outcome
 
 
 def unrelate(graph: Graph, drafts: NoteDrafts, now: int, *, edges: Sequence[Edge]) -> tuple[int, int]:
     """Take relations away; how many went, and how many were not there."""
     stated = _Stated(graph, drafts)
     gone: dict[str, tuple[Vertex, set[tuple[str, str]]]] = {}
-    for one in edges:
-        source, target = held(graph, drafts, one.source), held(graph, drafts, one.target)
-        if source and target and (key := (typed(one.type), target.path)) in stated.of(source):
+    for edge in edges:
+        source, target = held(graph, drafts, edge.source), held(graph, drafts, edge.target)
+        if source and target and (key := (typed(edge.type), target.path)) in stated.of(source):
             stated.of(source).remove(key)
             gone.setdefault(source.path, (source, set()))[1].add(key)
-    for source, own in gone.values():
-        _edited(drafts, source, partial(entity_edits.unrelate, gone=_among(graph, own), now=now))
-    deleted = sum(len(own) for _, own in gone.values())
+    for source, keys in gone.values():
+        _edited(drafts, source, partial(entity_edits.unrelate, gone=_among(graph, keys), now=now))
+    deleted = sum(len(keys) for _, keys in gone.values())
     return deleted, len(edges) - deleted
 
 
 def retype(graph: Graph, drafts: NoteDrafts, now: int, *, source: str, target: str, old: str, new: str) -> Edge:
     """Give a relation another type; the relation as it is then."""
-    one, other, was = agreed(graph, drafts, source), agreed(graph, drafts, target), typed(old)
-    own = _Stated(graph, drafts).of(one)
-    if (was, other.path) not in own:
-        raise NotFound(f"no relation {was[:100]!r} from {one.name!r} to {other.name!r}")
+    vertex, other, was = agreed(graph, drafts, source), agreed(graph, drafts, target), typed(old)
+    pairs = _Stated(graph, drafts).of(vertex)
+    if (was, other.path) not in pairs:
+        raise NotFound(f"no relation {was[:100]!r} from {vertex.name!r} to {other.name!r}")
     if new != was:
-        if (new, other.path) in own:
-            raise Conflict(f"there is a relation {new!r} from {one.name!r} to {other.name!r} already")
+        if (new, other.path) in pairs:
+            raise Conflict(f"there is a relation {new!r} from {vertex.name!r} to {other.name!r} already")
         which = _among(graph, {(was, other.path)})
-        _rewritten(drafts, one, partial(entity_edits.retype, which=which, new=new, now=now))
-    return Edge(one.name, other.name, new)
+        _rewritten(drafts, vertex, partial(entity_edits.retype, which=which, new=new, now=now))
+    return Edge(vertex.name, other.name, new)
 
 
 # Which node, and may it be changed
@@ -227,20 +229,20 @@ def retype(graph: Graph, drafts: NoteDrafts, now: int, *, source: str, target: s
 
 def held(graph: Graph, drafts: NoteDrafts, name: str) -> Vertex | None:
     """The node of that name, if its note is still there."""
-    one = graph.get(name)
-    return one if one and drafts.holds(one.path) else None
+    vertex = graph.get(name)
+    return vertex if vertex and drafts.holds(vertex.path) else None
 
 
 def agreed(graph: Graph, drafts: NoteDrafts, name: str, version: int | None = None) -> Vertex:
     """The node of that name. Raises NotFound, and Conflict when a `version` is named that it no longer has."""
-    one = held(graph, drafts, name)
-    if one is None:
+    vertex = held(graph, drafts, name)
+    if vertex is None:
         raise unknown(name)
     if version is not None:
-        now = drafts.version(one.path)
+        now = drafts.version(vertex.path)
         if now != version:
-            raise Conflict(f"{one.name!r} has version {now} by now, not {version}; open it again", version=now)
-    return one
+            raise Conflict(f"{vertex.name!r} has version {now} by now, not {version}; open it again", version=now)
+    return vertex
 
 
 def unknown(name: str) -> NotFound:
@@ -270,15 +272,15 @@ class _Stated:
         self._graph, self._drafts = graph, drafts
         self._known: dict[str, set[tuple[str, str]]] = {}
 
-    def of(self, one: Vertex) -> set[tuple[str, str]]:
+    def of(self, vertex: Vertex) -> set[tuple[str, str]]:
         """Those of one node."""
-        if one.path not in self._known:
-            front, body = split(self._drafts.text(one.path))
-            with _mendable(one):
-                node, _ = entity_edits.node(properties(front), body, one.path)
+        if vertex.path not in self._known:
+            front, body = split(self._drafts.text(vertex.path))
+            with _mendable(vertex):
+                node, _ = entity_edits.node(properties(front), body, vertex.path)
             leads = ((stated.type, self._graph.resolved(stated.target)) for stated in node.relations)
-            self._known[one.path] = {(kind, to.path) for kind, to in leads if to}
-        return self._known[one.path]
+            self._known[vertex.path] = {(kind, to.path) for kind, to in leads if to}
+        return self._known[vertex.path]
 
 
 def _among(graph: Graph, asked: Collection[tuple[str, str]]) -> Callable[[Statement], bool]:
@@ -291,29 +293,31 @@ def _among(graph: Graph, asked: Collection[tuple[str, str]]) -> Callable[[Statem
     return among
 
 
-def _edited(drafts: NoteDrafts, one: Vertex, edit: Callable[[str], tuple[str, T]]) -> T:
+def _edited(drafts: NoteDrafts, vertex: Vertex, edit: Callable[[str], tuple[str, T]]) -> T:
     """Change the draft of a node; what `edit` answers beside the text."""
-    with _mendable(one):
-        text, answer = edit(drafts.text(one.path))
-    _put(drafts, one, text)
+    with _mendable(vertex):
+        text, answer = edit(drafts.text(vertex.path))
+    _put(drafts, vertex, text)
     return answer
 
 
-def _rewritten(drafts: NoteDrafts, one: Vertex, edit: Callable[[str], str]) -> None:
-    with _mendable(one):
-        text = edit(drafts.text(one.path))
-    _put(drafts, one, text)
+def _rewritten(drafts: NoteDrafts, vertex: Vertex, edit: Callable[[str], str]) -> None:
+    with _mendable(vertex):
+        text = edit(drafts.text(vertex.path))
+    _put(drafts, vertex, text)
 
 
-def _put(drafts: NoteDrafts, one: Vertex, text: str) -> None:
-    grown = len(text) > len(drafts.text(one.path))
-    drafts.put(one.path, sized(one.name, text) if grown else text)
+def _put(drafts: NoteDrafts, vertex: Vertex, text: str) -> None:
+    grown = len(text) > len(drafts.text(vertex.path))
+    drafts.put(vertex.path, sized(vertex.name, text) if grown else text)
 
 
 @contextmanager
-def _mendable(one: Vertex) -> Iterator[None]:
+def _mendable(vertex: Vertex) -> Iterator[None]:
     """Properties that can't be changed by line are somebody's to mend."""
     try:
         yield
     except FrontmatterError as error:
-        raise Conflict(f"the properties of {one.name!r} can't be changed: {error}; its owner must mend them") from error
+        raise Conflict(
+            f"the properties of {vertex.name!r} can't be changed: {error}; its owner must mend them"
+        ) from error

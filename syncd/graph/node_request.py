@@ -33,23 +33,23 @@ class NewNode:
     properties: Mapping[str, PropertyValue] = field(default_factory=dict)  # beside or in place of those a node gets
 
 
-def checked(given: Sequence[NewNode], most: int = FACTS) -> list[NewNode]:
+def checked(nodes: Sequence[NewNode], most: int = FACTS) -> list[NewNode]:
     """The nodes to be, as they will be kept, with `most` observations in all. Raises InvalidArgument."""
     wanted = [
         replace(
-            one,
-            name=checked_name(one.name),
-            entity_type=None if one.entity_type is None else checked_kind(one.entity_type),
-            observations=tuple(map(checked_content, one.observations)),
-            summary=None if one.summary is None else checked_summary(one.summary),
-            tags=checked_tags(one.tags),
+            node,
+            name=checked_name(node.name),
+            entity_type=None if node.entity_type is None else checked_kind(node.entity_type),
+            observations=tuple(map(checked_content, node.observations)),
+            summary=None if node.summary is None else checked_summary(node.summary),
+            tags=checked_tags(node.tags),
         )
-        for one in given
+        for node in nodes
     ]
-    named = Counter(name_key(one.name) for one in wanted)
-    if twice := [one.name for one in wanted if named[name_key(one.name)] > 1]:
+    named = Counter(name_key(node.name) for node in wanted)
+    if twice := [node.name for node in wanted if named[name_key(node.name)] > 1]:
         raise InvalidArgument(f"named more than once: {', '.join(map(repr, twice))}", names=twice)
-    bounded((len(one.observations) for one in wanted), most)
+    bounded((len(node.observations) for node in wanted), most)
     return wanted
 
 
@@ -69,30 +69,30 @@ def checked_summary(summary: str) -> str:
     return text
 
 
-def own_properties(one: NewNode, stem: str, *, id: str, now: int) -> dict[str, PropertyValue]:
+def own_properties(node: NewNode, stem: str, *, id: str, now: int) -> dict[str, PropertyValue]:
     """The properties of a new node whose file is called `stem`, in the order in which they are written."""
-    own: dict[str, PropertyValue] = {"id": id, "type": "entity"}
-    if one.entity_type is not None:
-        own["entity_type"] = one.entity_type
-    if stem != one.name:
-        own |= {"name": one.name, "aliases": [one.name]}
-    if one.summary:
-        own["summary"] = one.summary
-    if one.tags:
-        own["tags"] = list(one.tags)
-    own["created_at"] = iso(now)
-    if one.summary:
-        own["summary_updated_at"] = iso(now)
-    own |= one.properties
-    if stem != one.name:
-        own["aliases"] = list(dict.fromkeys([one.name, *_texts(one.properties.get("aliases"))]))
-    return own
+    properties: dict[str, PropertyValue] = {"id": id, "type": "entity"}
+    if node.entity_type is not None:
+        properties["entity_type"] = node.entity_type
+    if stem != node.name:
+        properties |= {"name": node.name, "aliases": [node.name]}
+    if node.summary:
+        properties["summary"] = node.summary
+    if node.tags:
+        properties["tags"] = list(node.tags)
+    properties["created_at"] = iso(now)
+    if node.summary:
+        properties["summary_updated_at"] = iso(now)
+    properties |= node.properties
+    if stem != node.name:
+        properties["aliases"] = list(dict.fromkeys([node.name, *_texts(node.properties.get("aliases"))]))
+    return properties
 
 
 def _texts(value: PropertyValue) -> list[str]:
     return [str(text) for text in value] if isinstance(value, list) else []
 
 
-def link_to(one: Vertex) -> str:
+def link_to(vertex: Vertex) -> str:
     """What stands between the brackets of a link to a node."""
-    return link(one.path.rpartition("/")[2].removesuffix(".md"), one.name)
+    return link(vertex.path.rpartition("/")[2].removesuffix(".md"), vertex.name)

@@ -75,21 +75,21 @@ class Nodes:
     def open(self, names: Iterable[str]) -> OpenedNodes:
         """Nodes whole, in the order asked for, each once."""
         graph = self.graph
-        found: dict[str, Vertex] = {}
+        vertices: dict[str, Vertex] = {}
         missing: dict[str, None] = {}
         for name in names:
-            if one := graph.get(name):
-                found.setdefault(one.path, one)
+            if vertex := graph.get(name):
+                vertices.setdefault(vertex.path, vertex)
             else:
                 missing[name] = None
-        facts = self._index.observations(list(found))
-        nodes = [(one, facts[path]) for path, one in found.items()]
-        return OpenedNodes(nodes, graph.edges([one.name for one in found.values()]), list(missing))
+        facts = self._index.observations(list(vertices))
+        nodes = [(vertex, facts[path]) for path, vertex in vertices.items()]
+        return OpenedNodes(nodes, graph.edges([vertex.name for vertex in vertices.values()]), list(missing))
 
     def by_type(self, entity_type: str) -> list[Vertex]:
         """The nodes of a type, by name."""
         wanted = typed(entity_type)
-        return [one for one in self.graph.vertices() if typed(one.entity_type) == wanted]
+        return [vertex for vertex in self.graph.vertices() if typed(vertex.entity_type) == wanted]
 
     def recent(self, days: int, limit: int) -> list[Vertex]:
         """The nodes that changed in the last `days`, the latest first.
@@ -97,8 +97,10 @@ class Nodes:
         A change by hand that wrote no time into the note counts from when it was noticed."""
         since = self._inbox.now() - days * DAY_MS
         by_hand = self._inbox.audit.edited(self.workspace, since)
-        seen = [replace(one, updated_at=max(one.changed_at, by_hand.get(one.id, 0))) for one in self.graph.vertices()]
-        return sorted((one for one in seen if one.changed_at >= since), key=lambda one: -one.changed_at)[:limit]
+        seen = [
+            replace(node, updated_at=max(node.changed_at, by_hand.get(node.id, 0))) for node in self.graph.vertices()
+        ]
+        return sorted((node for node in seen if node.changed_at >= since), key=lambda node: -node.changed_at)[:limit]
 
     def between(self, a: str, b: str) -> list[Edge]:
         """The relations between two nodes, either way."""
@@ -107,10 +109,10 @@ class Nodes:
 
     def neighbourhood(self, name: str, depth: int, limit: int) -> Neighbourhood:
         """What lies within `depth` hops of a node."""
-        found = self.graph.neighbourhood(name, depth, limit)
-        if found is None:
+        neighbourhood = self.graph.neighbourhood(name, depth, limit)
+        if neighbourhood is None:
             raise unknown(name)
-        return found
+        return neighbourhood
 
     def path(self, a: str, b: str) -> list[Edge] | None:
         """The relations of a shortest way from one node to another, whichever way they point; None without one."""
@@ -155,23 +157,23 @@ class Nodes:
     def create(self, entities: Sequence[NewNode], most: int = FACTS) -> list[Vertex]:
         """Make nodes: all of them, or none. Raises Conflict naming those that exist already."""
         wanted = checked(entities, most)
-        for one in wanted:
-            if (collection := one.properties.get("collection")) is not None:
+        for node in wanted:
+            if (collection := node.properties.get("collection")) is not None:
                 collection_of(collection, self._inbox.collections)
 
         def decide(index: Index) -> tuple[list[Change], list[str]]:
             now, graph = self._inbox.now(), index.graph(self.workspace)
-            twins = [node.name for one in wanted if (node := _twin(graph, one.name))]
+            twins = [twin.name for node in wanted if (twin := _twin(graph, node.name))]
             if twins:
                 raise _taken(twins)
             made: dict[str, NewFile] = {}
-            for one in wanted:
-                stem, path = self._free(one.name, now, made)
-                own = own_properties(one, stem, id=str(uuid.uuid4()), now=now)
-                if "id" in one.properties and index.record(str(own["id"]), self.workspace) is not None:
-                    own["id"] = str(uuid.uuid4())  # another note's by now
-                text = entity_edits.compose(own, one.observations, ordinals=one.ordinals)
-                made[fold(stem)] = NewFile(path, encode(sized(one.name, text)))
+            for node in wanted:
+                stem, path = self._free(node.name, now, made)
+                properties = own_properties(node, stem, id=str(uuid.uuid4()), now=now)
+                if "id" in node.properties and index.record(str(properties["id"]), self.workspace) is not None:
+                    properties["id"] = str(uuid.uuid4())  # another note's by now
+                text = entity_edits.compose(properties, node.observations, ordinals=node.ordinals)
+                made[fold(stem)] = NewFile(path, encode(sized(node.name, text)))
             return list(made.values()), [change.path for change in made.values()]
 
         with alone(self._inbox, self.workspace):
@@ -207,14 +209,14 @@ class Nodes:
 
     def set_tags(self, name: str, tags: Sequence[str], version: int | None = None) -> Vertex:
         """Put these in place of the tags of a node."""
-        own = list(checked_tags(tags))
-        return self._at(self._changed(node_edits.retag, name=name, version=version, tags=own))
+        new_tags = list(checked_tags(tags))
+        return self._at(self._changed(node_edits.retag, name=name, version=version, tags=new_tags))
 
     def add(
         self, additions: Sequence[tuple[str, Sequence[str]]], most: int = FACTS
     ) -> list[tuple[str, list[Observation] | None]]:
         """Append observations. What each node got, in the order asked for; None for a name that is no node's."""
-        wanted = [(name, [entity_edits.checked_content(one) for one in contents]) for name, contents in additions]
+        wanted = [(name, [entity_edits.checked_content(text) for text in contents]) for name, contents in additions]
         bounded((len(contents) for _, contents in wanted), most)
         return self._changed(node_edits.add, additions=wanted)
 
@@ -229,7 +231,7 @@ class Nodes:
 
     def relate(self, edges: Sequence[Edge]) -> RelationsOutcome:
         """State relations. One that is stated already is left as it is."""
-        wanted = [Edge(one.source, one.target, entity_edits.checked_type(one.type)) for one in edges]
+        wanted = [Edge(edge.source, edge.target, entity_edits.checked_type(edge.type)) for edge in edges]
         return self._changed(node_edits.relate, edges=wanted)
 
     def unrelate(self, edges: Sequence[Edge]) -> tuple[int, int]:
@@ -245,13 +247,13 @@ class Nodes:
     # How
 
     def _changed(
-        self, decide: Callable[Concatenate[Graph, NoteDrafts, int, P], T], *args: P.args, **given: P.kwargs
+        self, decide: Callable[Concatenate[Graph, NoteDrafts, int, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Make the changes that `decide` makes to the drafts, and return what it answers."""
 
         def decided(index: Index) -> tuple[list[Change], T]:
             drafts = NoteDrafts(self._inbox.vault, partial(self._unread, index))
-            answer = decide(index.graph(self.workspace), drafts, self._inbox.now(), *args, **given)
+            answer = decide(index.graph(self.workspace), drafts, self._inbox.now(), *args, **kwargs)
             return drafts.changes(), answer
 
         with alone(self._inbox, self.workspace):
@@ -267,10 +269,10 @@ class Nodes:
         return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *self._inbox.degraded()))))
 
     def _at(self, path: str) -> Vertex:
-        found = self.graph.at(path)
-        if found is None:
+        vertex = self.graph.at(path)
+        if vertex is None:
             raise NotFound("somebody else removed or renamed the note of the node a moment after")
-        return found
+        return vertex
 
     def _free(self, name: str, now: int, made: Collection[str]) -> tuple[str, str]:
         """A base name and path for a new node: no note of the vault has it, nor one that the index does not know yet."""
@@ -293,16 +295,16 @@ class Nodes:
 
 
 def _known(graph: Graph, name: str) -> Vertex:
-    one = graph.get(name)
-    if one is None:
+    vertex = graph.get(name)
+    if vertex is None:
         raise unknown(name)
-    return one
+    return vertex
 
 
 def _twin(graph: Graph, name: str) -> Vertex | None:
     """The node that has this very name; one whose file or alias is called so is another."""
-    one = graph.get(name)
-    return one if one and name_key(one.name) == name_key(name) else None
+    vertex = graph.get(name)
+    return vertex if vertex and name_key(vertex.name) == name_key(name) else None
 
 
 def _taken(names: list[str]) -> Conflict:

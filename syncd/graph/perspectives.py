@@ -21,12 +21,12 @@ class Perspectives:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._changing = threading.Lock()
-        found: dict[str, list[Perspective]] = {}
+        tables: dict[str, list[Perspective]] = {}
         for workspace, name, prompt in ledger.rows(
             "SELECT workspace, name, prompt FROM perspectives ORDER BY workspace, place"
         ):
-            found.setdefault(workspace, []).append(Perspective(name, prompt))
-        self._own = {workspace: tuple(table) for workspace, table in found.items()}
+            tables.setdefault(workspace, []).append(Perspective(name, prompt))
+        self._own = {workspace: tuple(table) for workspace, table in tables.items()}
 
     def of(self, workspace: str) -> Table:
         """Those of a workspace, in their order; the first one also stands for what an observation says in words."""
@@ -41,7 +41,7 @@ class Perspectives:
         new = checked(name, prompt)
 
         def added(table: Table) -> Table:
-            if any(one.name == new.name for one in table):
+            if any(perspective.name == new.name for perspective in table):
                 raise Conflict(f"there is a perspective {name!r} already; `memex perspective set` changes its prompt")
             if len(table) >= MOST:
                 raise InvalidArgument(f"a workspace has at most {MOST} perspectives: remove one first")
@@ -53,14 +53,15 @@ class Perspectives:
         """Give a perspective another prompt."""
         new = checked(name, prompt)
         return self._changed(
-            workspace, lambda table: tuple(new if one == _named(table, name) else one for one in table)
+            workspace,
+            lambda table: tuple(new if perspective == _named(table, name) else perspective for perspective in table),
         )
 
     def remove(self, workspace: str, name: str) -> Table:
         """Take a perspective away; not the last one."""
 
         def removed(table: Table) -> Table:
-            left = tuple(one for one in table if one != _named(table, name))
+            left = tuple(perspective for perspective in table if perspective != _named(table, name))
             if not left:
                 raise InvalidArgument(f"{name!r} is the last perspective of {workspace!r}: add another one first")
             return left
@@ -76,17 +77,18 @@ class Perspectives:
             table = change(self.of(workspace))
             with self._ledger.writing():
                 self._ledger.run("DELETE FROM perspectives WHERE workspace = ?", (workspace,))
-                for place, one in enumerate(table if table != DEFAULTS else ()):
+                for place, perspective in enumerate(table if table != DEFAULTS else ()):
                     self._ledger.run(
-                        "INSERT INTO perspectives VALUES (?, ?, ?, ?)", (workspace, place, one.name, one.prompt)
+                        "INSERT INTO perspectives VALUES (?, ?, ?, ?)",
+                        (workspace, place, perspective.name, perspective.prompt),
                     )
-            own = {name: held for name, held in self._own.items() if name != workspace}
-            self._own = own if table == DEFAULTS else own | {workspace: table}
+            tables = {name: held for name, held in self._own.items() if name != workspace}
+            self._own = tables if table == DEFAULTS else tables | {workspace: table}
             return table
 
 
 def _named(table: Table, name: str) -> Perspective:
-    found = next((one for one in table if one.name == name), None)
-    if found is None:
-        raise NotFound(f"no perspective {name!r}; there are: {', '.join(one.name for one in table)}")
-    return found
+    perspective = next((row for row in table if row.name == name), None)
+    if perspective is None:
+        raise NotFound(f"no perspective {name!r}; there are: {', '.join(row.name for row in table)}")
+    return perspective

@@ -40,8 +40,8 @@ class ComparedNodes:
 
     def pairs(self, near: Sequence[frozenset[int]], most: int) -> list[tuple[int, int]]:
         """The pairs of nodes that are most alike, and are not near each other."""
-        own = self.row.keys()
-        related = {(self.row[a], self.row[b]) for a in own for b in near[a] & own}
+        nodes = self.row.keys()
+        related = {(self.row[a], self.row[b]) for a in nodes for b in near[a] & nodes}
         least = self.typical + self.spread
         return [
             (self.numbers[a], self.numbers[b]) for a, b, _ in vector_similarity.pairs(self.matrix, related, most, least)
@@ -54,8 +54,8 @@ class ComparedNodes:
 
     def clusters(self, neighbours: vector_similarity.Neighbours | None = None) -> list[tuple[int, ...]]:
         """Groups of nodes that are alike. `neighbours`: as `vector_similarity.clusters` takes them."""
-        found = vector_similarity.clusters(self.matrix, near=self.near, most=LARGEST, neighbours=neighbours)
-        return [tuple(self.numbers[row] for row in group) for group in found]
+        groups = vector_similarity.clusters(self.matrix, near=self.near, most=LARGEST, neighbours=neighbours)
+        return [tuple(self.numbers[row] for row in group) for group in groups]
 
 
 def cosine(vertices: Sequence[Vertex], aggregates: Aggregates) -> Cosine:
@@ -64,22 +64,22 @@ def cosine(vertices: Sequence[Vertex], aggregates: Aggregates) -> Cosine:
     row = {path: n for n, path in enumerate(paths)}
 
     def of(a: int, b: int) -> float | None:
-        one, other = row.get(vertices[a].path), row.get(vertices[b].path)
-        return None if one is None or other is None else float(matrix[one] @ matrix[other])
+        row_a, row_b = row.get(vertices[a].path), row.get(vertices[b].path)
+        return None if row_a is None or row_b is None else float(matrix[row_a] @ matrix[row_b])
 
     return of
 
 
 def unspaced(texts: Sequence[Sequence[str]]) -> set[int]:
     """The numbers of those that are written without blanks, for the most part."""
-    return {n for n, said in enumerate(texts) if _UNSPACED.match(" ".join(said)[:_SEEN])}
+    return {n for n, contents in enumerate(texts) if _UNSPACED.match(" ".join(contents)[:_SEEN])}
 
 
 def parts(vertices: Sequence[Vertex], aggregates: Aggregates, unspaced: Collection[int]) -> list[ComparedNodes]:
     """Nodes that have a row, as they are compared with each other."""
     paths, matrix = aggregates
     row = {path: n for n, path in enumerate(paths)}
-    known = [n for n, one in enumerate(vertices) if one.path in row]
+    known = [n for n, vertex in enumerate(vertices) if vertex.path in row]
     rows = [row[vertices[n].path] for n in known]
     whole = part(known, matrix if rows == list(range(len(matrix))) else matrix[rows])
     some = [n for n in known if n in unspaced]

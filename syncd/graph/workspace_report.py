@@ -36,7 +36,7 @@ def stats(index: Index, workspace: str) -> Stats:
     """How much there is."""
     graph = index.graph(workspace)
     vertices = graph.vertices()
-    facts = sum(one.observations for one in vertices)
+    facts = sum(vertex.observations for vertex in vertices)
     return Stats(len(vertices), facts, graph.relations, index.coverage(workspace))
 
 
@@ -44,15 +44,15 @@ def alike(index: Index, workspace: str, limit: int, min_score: float) -> list[tu
     """The pairs of nodes without a relation that say the most similar things."""
     graph = index.graph(workspace)
     paths, matrix = index.aggregates(workspace)
-    found = [(row, one) for row, path in enumerate(paths) if (one := graph.at(path))]
-    row_of = {one.name: n for n, (_, one) in enumerate(found)}
+    nodes = [(row, vertex) for row, path in enumerate(paths) if (vertex := graph.at(path))]
+    row_of = {vertex.name: n for n, (_, vertex) in enumerate(nodes)}
     related = {
         (row_of[edge.source], row_of[edge.target])
         for edge in graph.edges()
         if edge.source in row_of and edge.target in row_of
     }
-    pairs = vector_similarity.pairs(matrix[[row for row, _ in found]], related, limit, min_score)
-    return [(found[a][1], found[b][1], score) for a, b, score in pairs]
+    pairs = vector_similarity.pairs(matrix[[row for row, _ in nodes]], related, limit, min_score)
+    return [(nodes[a][1], nodes[b][1], score) for a, b, score in pairs]
 
 
 def gaps(index: Index, workspace: str) -> list[UnlinkedName]:
@@ -71,19 +71,22 @@ def report(index: Index, workspace: str, inbox: Inbox) -> attention_report.Repor
     """All that wants attention, and what was written in the last week."""
     graph = index.graph(workspace)
     vertices = graph.vertices()
-    events = inbox.audit.events(workspace, inbox.now() - WEEK_MS, {one.id for one in vertices})
-    asking = SummaryDrafts(inbox.enricher, inbox.drafted, inbox.folder)
-    found = attention_report.report(
+    events = inbox.audit.events(workspace, inbox.now() - WEEK_MS, {vertex.id for vertex in vertices})
+    drafter = SummaryDrafts(inbox.enricher, inbox.drafted, inbox.folder)
+    attention = attention_report.report(
         vertices,
         _said(index, vertices),
         graph.edges(),
         pooled=index.aggregates(workspace),
-        perspectives={one.name: index.aggregates(workspace, one.name) for one in index.perspectives(workspace)},
+        perspectives={
+            perspective.name: index.aggregates(workspace, perspective.name)
+            for perspective in index.perspectives(workspace)
+        },
         events=events,
         places=places(),
-        drafter=asking,
+        drafter=drafter,
     )
-    return replace(found, degraded=(*_partly(index, workspace), *asking.degraded))
+    return replace(attention, degraded=(*_partly(index, workspace), *drafter.degraded))
 
 
 def _partly(index: Index, workspace: str) -> tuple[str, ...]:
@@ -93,5 +96,5 @@ def _partly(index: Index, workspace: str) -> tuple[str, ...]:
 
 
 def _said(index: Index, vertices: list[Vertex]) -> dict[str, list[str]]:
-    found = index.observations([one.path for one in vertices])
-    return {path: [one.content for one in facts] for path, facts in found.items()}
+    observations = index.observations([vertex.path for vertex in vertices])
+    return {path: [fact.content for fact in facts] for path, facts in observations.items()}

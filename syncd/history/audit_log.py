@@ -193,18 +193,18 @@ class AuditLog:
             writes = left >= 1
             self._denials[author.key] = (left - writes, now, 0 if writes else more + 1)
             if writes:
-                told = f"{code}, and {more} more like it before" if more else code
+                outcome = f"{code}, and {more} more like it before" if more else code
                 with contextlib.suppress(Unavailable):
-                    self._put([self._of(author, kind="denied", outcome=told, workspace=workspace)])
+                    self._put([self._of(author, kind="denied", outcome=outcome, workspace=workspace)])
 
     def _change(self, author: Author, change: Change, *, kind: str = "", **more: Any) -> Entry:
         about = {name: getattr(change, name) for name in Change.__slots__}
         return self._of(author, kind=kind or change.kind, **about, **more)
 
     def _of(self, author: Author, **about: Any) -> Entry:
-        said = {name: getattr(author, name) for name in Author.__slots__} | about
+        values = {name: getattr(author, name) for name in Author.__slots__} | about
         texts: dict[str, Any] = {
-            name: _utf8(value) if isinstance(value, str) else value for name, value in said.items()
+            name: _utf8(value) if isinstance(value, str) else value for name, value in values.items()
         }
         return Entry(seq=0, at=time.time_ns() // 1_000_000, **texts)
 
@@ -228,8 +228,8 @@ class AuditLog:
                     log.error("the audit log can't be written: %s", error.message)  # noqa: TRY400 - the words are all there is to it
                 self.problem = FAILS
                 why = " (the disk is full)" if "disk is full" in error.message else ""
-                told = f"the audit log can't be written{why}, so nothing was changed; reads go on"
-                raise Unavailable(told) from error
+                message = f"the audit log can't be written{why}, so nothing was changed; reads go on"
+                raise Unavailable(message) from error
             self.problem = ""
             self.head = head
             self._note_head()
@@ -343,8 +343,8 @@ class AuditLog:
         With `after`, the first ones behind that entry instead."""
         order = " ORDER BY seq DESC LIMIT :limit" if after is None else " ORDER BY seq LIMIT :limit"
         asked = dict.fromkeys(WANTED) | wanted | {"after": after, "limit": limit}
-        found = [Entry(*row) for row in self._ledger.rows(_FOUND + order, asked)]
-        return found[::-1] if after is None else found
+        entries = [Entry(*row) for row in self._ledger.rows(_FOUND + order, asked)]
+        return entries[::-1] if after is None else entries
 
     def events(self, workspace: str, since: int, alive: Collection[str]) -> Events:
         """What became of the nodes of a workspace since then. Of those that are gone only that they were deleted counts.
@@ -359,15 +359,15 @@ class AuditLog:
         undone = {undoes for _, kind, *_, undoes in rows if kind == "undone"}
         counts = {"create": 0, "update": 0, "delete": 0}
         owner: dict[str, str] = {}  # path → the id that the note there has in the end, read backwards
-        for seq, kind, surface, tool, own, path, _ in reversed(rows):
+        for seq, kind, surface, tool, node_id, path, _ in reversed(rows):
             if seq in undone or kind == "undone":
                 continue
             if kind in ("delete", "moved"):
                 owner.pop(path, None)
             else:
-                owner.setdefault(path, own)
+                owner.setdefault(path, node_id)
             if kind in counts and (surface, tool) != (ADOPTION.surface, ADOPTION.tool):  # which follows another's write
-                counts[kind] += kind == "delete" or own in alive or owner.get(path) in alive
+                counts[kind] += kind == "delete" or node_id in alive or owner.get(path) in alive
         return Events(since, counts["create"], counts["update"], counts["delete"])
 
     def edited(self, workspace: str, since: int) -> dict[str, int]:
@@ -400,7 +400,7 @@ class AuditLog:
             now = self._of(AUTHOR.get(), kind="pruned", outcome=str(Head(gone, rows[0][0])))
             kept = (replace(Entry(*row), at=now.at, kind="kept", outcome="done", undoes=0) for row in states)
             before = self.base().seq
-            self._put([now, *(one for one in kept if one.after)], gone)
+            self._put([now, *(entry for entry in kept if entry.after)], gone)
             return gone - before
 
 

@@ -142,16 +142,16 @@ def changed(path: str, was: bytes | None, data: bytes | None, inbox: str) -> Cha
     where = place(path, inbox)
     raw = data if data is not None else was or b""
     try:
-        said = {name.casefold(): value for name, value in properties(split(decode(raw))[0]).items()}
+        values = {name.casefold(): value for name, value in properties(split(decode(raw))[0]).items()}
     except FrontmatterError:
-        said = {}
-    own, kind = said.get("id"), said.get("type")
+        values = {}
+    note_id, kind = values.get("id"), values.get("type")
     return Change(
         path=path,
         before=sha256(was),
         after=sha256(data),
         bytes=len(data or b""),
-        id=own if isinstance(own, str) and ID.match(own) else path_id(path),
+        id=note_id if isinstance(note_id, str) and ID.match(note_id) else path_id(path),
         type=kind if isinstance(kind, str) and kind in TYPES else where.type,
         workspace=where.workspace,
     )

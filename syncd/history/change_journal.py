@@ -104,23 +104,23 @@ class ChangeJournal:
 
     # What is noted
 
-    def begin(self, way: MovePlan, *, by: str, at: int) -> Entry:
+    def begin(self, plan: MovePlan, *, by: str, at: int) -> Entry:
         """Note what is about to be done; on disk when it returns."""
-        about = json.dumps(dict(way.about))
+        about = json.dumps(dict(plan.about))
         with self._ledger.writing():
             self._ledger.run(
                 "INSERT INTO promotions (kind, document_id, state, source, target, by, at, commit_id, about)"
                 " VALUES (?, ?, 'begun', ?, ?, ?, ?, '', ?)",
-                (way.kind, way.document_id, way.source, way.target, by, at, about),
+                (plan.kind, plan.document_id, plan.source, plan.target, by, at, about),
             )
             ((seq,),) = self._ledger.rows("SELECT max(seq) FROM promotions")
-            for place, one in enumerate(way.steps):
-                kept = (None if raw is None else zlib.compress(raw) for raw in (one.before, one.after))
+            for place, step in enumerate(plan.steps):
+                kept = (None if raw is None else zlib.compress(raw) for raw in (step.before, step.after))
                 self._ledger.run(
                     "INSERT INTO promoted_files VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    (seq, place, one.path, *kept, one.was, one.now, one.twin),
+                    (seq, place, step.path, *kept, step.was, step.now, step.twin),
                 )
-        return Entry(seq, way.kind, way.document_id, "begun", way.source, way.target, by, at, "", about)
+        return Entry(seq, plan.kind, plan.document_id, "begun", plan.source, plan.target, by, at, "", about)
 
     def note(self, seq: int, state: State, *, commit_id: str | None = None, about: str | None = None) -> None:
         """Note what has become of it."""
@@ -161,8 +161,8 @@ class ChangeJournal:
         """The newest, the newest last."""
         return self._entries("seq > (SELECT coalesce(max(seq), 0) FROM promotions) - ?", limit)
 
-    def _entries(self, where: str, *given: object) -> list[Entry]:
-        rows = self._ledger.rows(f"{_ENTRIES} WHERE {where} ORDER BY seq", given)
+    def _entries(self, where: str, *arguments: object) -> list[Entry]:
+        rows = self._ledger.rows(f"{_ENTRIES} WHERE {where} ORDER BY seq", arguments)
         return [entry for row in rows if (entry := Entry(*row)).kind in self._kinds]
 
     # What is done
@@ -211,10 +211,10 @@ class ChangeJournal:
                 raise NotFound(f"nothing is at {twin}")
             vault.put_file(path, vault.root / twin, now)
         elif twin:
-            found = vault.measured(path)
-            if found.digest != was:
+            current = vault.measured(path)
+            if current.digest != was:
                 raise Conflict(f"{path} has been changed meanwhile")
-            with vault.without(path, found):
+            with vault.without(path, current):
                 pass
         elif not now:
             vault.remove(path, digest=was)

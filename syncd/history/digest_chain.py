@@ -41,7 +41,7 @@ class Entry:
     seal: str = ""  # over the seal of the entry before and all of the above
 
 
-COLUMNS = tuple(one.name for one in fields(Entry))
+COLUMNS = tuple(column.name for column in fields(Entry))
 EVERY = "SELECT * FROM audit ORDER BY seq"
 PRUNINGS = "SELECT * FROM audit WHERE kind = 'pruned' ORDER BY seq"
 
@@ -59,8 +59,8 @@ class Head:
     @classmethod
     def of(cls, text: str) -> Head | None:
         """What `str` made of a head; None for anything else."""
-        found = HEAD.match(text.strip())
-        return cls(int(found[1]), found[2]) if found else None
+        match = HEAD.match(text.strip())
+        return cls(int(match[1]), match[2]) if match else None
 
 
 @dataclass(slots=True)
@@ -90,32 +90,34 @@ def checked(entries: Iterable[Entry], base: Head | None = None, *, heads: Iterab
     """Look through a chain, in order. `base`: what went before its first entry; None = that entry is taken as it is.
 
     Each of `heads`, as somebody has noted it down, must be one of its entries."""
-    found = Checked(head=base or Head())
+    result = Checked(head=base or Head())
     wanted = {head.seq: head.seal for head in heads if head not in (Head(), base)}
     for entry in entries:
-        last = found.head
-        if not found.entries:
-            found.first = entry.seq
-        if not found.entries and base is None:
+        last = result.head
+        if not result.entries:
+            result.first = entry.seq
+        if not result.entries and base is None:
             last = Head(entry.seq - 1, "")
         if entry.seq != last.seq + 1:
-            found.wrong(_gap(last.seq, entry.seq))
+            result.wrong(_gap(last.seq, entry.seq))
         elif last.seal and entry.seal != seal(entry, last.seal):
-            found.wrong(f"entry {entry.seq} does not match its seal: it was changed, or the one before it was")
+            result.wrong(f"entry {entry.seq} does not match its seal: it was changed, or the one before it was")
         if entry.kind == "cut":
-            found.wrong(f"entry {entry.seq} was written where the log had been cut: it had gone on to {entry.outcome}")
+            result.wrong(f"entry {entry.seq} was written where the log had been cut: it had gone on to {entry.outcome}")
         if entry.seq in wanted and wanted.pop(entry.seq) != entry.seal:
-            found.wrong(f"entry {entry.seq} is not the one whose seal was noted down: the log was rewritten")
-        found.entries += 1
-        found.head = Head(entry.seq, entry.seal)
+            result.wrong(f"entry {entry.seq} is not the one whose seal was noted down: the log was rewritten")
+        result.entries += 1
+        result.head = Head(entry.seq, entry.seal)
     for seq in sorted(wanted):
-        if seq < found.first:
-            found.wrong(
-                f"entry {seq} was noted down, and this begins at entry {found.first}: look where it was moved to"
+        if seq < result.first:
+            result.wrong(
+                f"entry {seq} was noted down, and this begins at entry {result.first}: look where it was moved to"
             )
         else:
-            found.wrong(f"the log ends at entry {found.head.seq}, and entry {seq} was noted down: its end was cut off")
-    return found
+            result.wrong(
+                f"the log ends at entry {result.head.seq}, and entry {seq} was noted down: its end was cut off"
+            )
+    return result
 
 
 def _gap(last: int, seq: int) -> str:
@@ -127,8 +129,8 @@ def _gap(last: int, seq: int) -> str:
 
 def base_of(entries: Iterable[Entry]) -> Head:
     """What went before the first of `entries`, as the newest of them about a prune says; the very beginning without one."""
-    told = [head for entry in entries if entry.kind == "pruned" and (head := Head.of(entry.outcome))]
-    return told[-1] if told else Head()
+    heads = [head for entry in entries if entry.kind == "pruned" and (head := Head.of(entry.outcome))]
+    return heads[-1] if heads else Head()
 
 
 def line(entry: Entry) -> str:
@@ -138,9 +140,9 @@ def line(entry: Entry) -> str:
 
 def read(text: str) -> Entry:
     """The entry that a line of JSON holds. Raises ValueError for anything else."""
-    told: Any = json.loads(text)
-    if not isinstance(told, Mapping) or set(told) != set(COLUMNS):
+    values: Any = json.loads(text)
+    if not isinstance(values, Mapping) or set(values) != set(COLUMNS):
         raise ValueError("it is no entry of an audit log")
-    if not all(isinstance(told[one.name], int if one.type == "int" else str) for one in fields(Entry)):
+    if not all(isinstance(values[column.name], int if column.type == "int" else str) for column in fields(Entry)):
         raise ValueError("a value of the entry is of another kind")
-    return Entry(**told)
+    return Entry(**values)

@@ -74,44 +74,48 @@ class NoteHistory:
     def entries(self, name: str) -> tuple[list[Entry], str]:
         """What the log says of the note that is meant, in order, and where it lies, or lay last; "" when nobody knows."""
         there = candidates(self._indexes(), name)
-        ids = {one.id for one in there} | {name} | set(self._audit.ids(name) if len(name) >= LEAST else ())
+        ids = {candidate.id for candidate in there} | {name} | set(self._audit.ids(name) if len(name) >= LEAST else ())
         known: dict[str, list[Entry]] = {}  # by where the note is, or was last
         gone: list[Candidate] = []
         for id in ids:
-            claims = [one for one in candidates(self._indexes(), id) if one.id == id]
-            for strand, record in self._strands(id, [one.record for one in claims if one.record]):
+            claims = [candidate for candidate in candidates(self._indexes(), id) if candidate.id == id]
+            for history, record in self._strands(id, [candidate.record for candidate in claims if candidate.record]):
                 if record is not None:
-                    known[record.path] = strand.entries
-                elif strand.home not in known:
-                    known[strand.home] = strand.entries
-                    gone.append(Candidate(id, strand.home, strand.entries[0].at, strand.entries[-1].workspace))
-        if (one := chosen(name, [*there, *gone])) is not None:
-            return known.get(one.path, []), one.path
+                    known[record.path] = history.entries
+                elif history.home not in known:
+                    known[history.home] = history.entries
+                    gone.append(Candidate(id, history.home, history.entries[0].at, history.entries[-1].workspace))
+        if (candidate := chosen(name, [*there, *gone])) is not None:
+            return known.get(candidate.path, []), candidate.path
         ids = {entry.id for entry in self._audit.of(path=name)}
-        id_histories = [strand for id in ids for strand, _ in self._strands(id, ()) if name in strand.paths]
-        last = max(id_histories, key=lambda strand: strand.entries[-1].seq, default=None)
+        histories = [history for id in ids for history, _ in self._strands(id, ()) if name in history.paths]
+        last = max(histories, key=lambda history: history.entries[-1].seq, default=None)
         return (last.entries, last.home) if last else ([], "")
 
     def home(self, entry: Entry) -> str:
         """Where the file of an entry lies now, if anybody has moved it; else where it lay then."""
-        there = [one.record for one in candidates(self._indexes(), entry.id) if one.id == entry.id and one.record]
-        for strand, record in self._strands(entry.id, there):
-            if any(one.seq == entry.seq for one in strand.entries):
+        there = [
+            candidate.record
+            for candidate in candidates(self._indexes(), entry.id)
+            if candidate.id == entry.id and candidate.record
+        ]
+        for history, record in self._strands(entry.id, there):
+            if any(known.seq == entry.seq for known in history.entries):
                 return record.path if record else entry.path
         return entry.path
 
     def _strands(self, id: str, there: Collection[Record]) -> list[tuple[IdHistory, Record | None]]:
         """The notes that have had an id, as the log has them, each with the document that it is now, of those `there` are."""
-        moves = {(one.source, one.target) for one in self._journal.of(id) if one.state == "done"}
-        found = id_histories(self._audit.of(id=id), moves)
+        moves = {(passage.source, passage.target) for passage in self._journal.of(id) if passage.state == "done"}
+        histories = id_histories(self._audit.of(id=id), moves)
         left = {record.path: record for record in there}
-        paired = {number: left.pop(strand.home) for number, strand in enumerate(found) if strand.home in left}
-        for number, strand in enumerate(found):  # what was moved by hand
-            if number not in paired and strand.live and self.current(strand.home) is None:
-                same = [one for one in left.values() if one.workspace == strand.entries[-1].workspace]
+        paired = {number: left.pop(history.home) for number, history in enumerate(histories) if history.home in left}
+        for number, history in enumerate(histories):  # what was moved by hand
+            if number not in paired and history.live and self.current(history.home) is None:
+                same = [record for record in left.values() if record.workspace == history.entries[-1].workspace]
                 if moved := same or list(left.values()):
                     paired[number] = left.pop(moved[0].path)
-        return [(strand, paired.get(number)) for number, strand in enumerate(found)]
+        return [(history, paired.get(number)) for number, history in enumerate(histories)]
 
     def log(self, name: str, limit: int, *, patch: bool = False) -> dict[str, Any]:
         """The newest `limit` events of a note, the newest last; with `patch`, each with its differences. NotFound for none."""
@@ -119,25 +123,25 @@ class NoteHistory:
         commits = self._commits(dict.fromkeys([path or name, *(entry.path for entry in reversed(entries))]))
         if not entries and not commits:
             raise NotFound(f"nothing is known of {name[:200]!r}: no note has that id or path; memex search finds notes")
-        told = list(_told(entries, self._now(path), self._moves(entries)))
-        within = {event.commit for event in told}
-        others = [_committed(touch) for touch in reversed(commits) if touch.commit not in within]
-        events = ordered(told, others, self._held)
+        logged = list(_told(entries, self._now(path), self._moves(entries)))
+        within = {event.commit for event in logged}
+        others = [_committed(commit) for commit in reversed(commits) if commit.commit not in within]
+        events = ordered(logged, others, self._held)
         more = max(0, len(events) - limit)
         shown = [asdict(event) for event in events[more:]]
         if patch:
             text = _Texts(self, path, commits).text
-            for one in shown:
-                before, after = (text(one[name], blob=one["what"] == "commit") for name in ("before", "after"))
-                one["diff"] = _diff(before, after, one["source"] or one["path"], one["path"])
+            for row in shown:
+                before, after = (text(row[name], blob=row["what"] == "commit") for name in ("before", "after"))
+                row["diff"] = _diff(before, after, row["source"] or row["path"], row["path"])
         return {"path": path or (commits[0].path if commits else name), "events": shown, "more": more}
 
     def was(self, digest: str, path: str, commits: Sequence[NoteCommit] | None = None) -> bytes | None:
         """What had this sha256, of the note that is at `path` or was there last; None when nobody has it any more."""
         if (raw := self.overwritten.bytes(digest)) is not None:
             return raw
-        found = self._commits([path]) if commits is None else commits
-        names = dict.fromkeys(name for touch in found for name in (touch.after, touch.before) if name)
+        note_commits = self._commits([path]) if commits is None else commits
+        names = dict.fromkeys(name for commit in note_commits for name in (commit.after, commit.before) if name)
         for name in list(names)[:TRIED]:
             raw = self._repo.blob(name)
             if raw is not None and hashlib.sha256(raw).hexdigest() == digest:
@@ -146,18 +150,18 @@ class NoteHistory:
 
     def _commits(self, paths: Iterable[str]) -> list[NoteCommit]:
         """The commits that touched a note, which has had these paths, the newest of them first."""
-        found: dict[tuple[str, str], NoteCommit] = {}
+        note_commits: dict[tuple[str, str], NoteCommit] = {}
         known: set[str] = set()
         for path in islice(paths, NAMES):
             if path not in known:
                 fresh = touches(self._repo, path)
-                known |= {name for touch in fresh for name in (touch.path, touch.source)}
-                found |= {(touch.commit, touch.path): touch for touch in fresh}
-        return list(found.values())
+                known |= {name for commit in fresh for name in (commit.path, commit.source)}
+                note_commits |= {(commit.commit, commit.path): commit for commit in fresh}
+        return list(note_commits.values())
 
     def _moves(self, entries: Sequence[Entry]) -> dict[int, Event]:
         """What moved the note, as one event each, by the number of every entry in the log that was part of it."""
-        found: dict[int, Event] = {}
+        moves: dict[int, Event] = {}
         for passage in self._journal.of(entries[-1].id) if entries else ():
             if passage.state != "done":
                 continue
@@ -165,10 +169,10 @@ class NoteHistory:
             event = _moved(passage, steps)
             for entry in entries:
                 held = entry.before, entry.after
-                if entry.at >= passage.at and entry.seq not in found and steps.get(entry.path) == held:
-                    found[entry.seq] = event
+                if entry.at >= passage.at and entry.seq not in moves and steps.get(entry.path) == held:
+                    moves[entry.seq] = event
                     del steps[entry.path]
-        return found
+        return moves
 
     def blob(self, name: str) -> bytes | None:
         """What Git holds under that name."""
@@ -198,14 +202,14 @@ class NoteHistory:
         return hashlib.sha256(raw).hexdigest(), stat.mtime_ns // 1_000_000
 
 
-def ordered(told: Sequence[Event], commits: Sequence[Event], held: Callable[[str | None], str | None]) -> list[Event]:
+def ordered(events: Sequence[Event], commits: Sequence[Event], held: Callable[[str | None], str | None]) -> list[Event]:
     """What the log tells and the commits as one line of time, each in the order in which it is given.
 
     Git knows the second alone. Within it a commit stands behind what it holds, or before what was made of that; `held`
     tells the digest of a blob."""
     lines: list[tuple[tuple[int, int, int], Event]] = []
     at = 0
-    for number, event in enumerate(told):
+    for number, event in enumerate(events):
         at = max(at, event.at)  # whatever the clock was set to
         lines.append(((at, 0, number), event))
     logged, last = tuple(lines), (0, 0, 0)
@@ -294,17 +298,17 @@ def _by_hand(at: int, last: Entry | Event, after: str, path: str) -> Event:
     return Event(max(at, last.at), "edit", path, surface="file", before=last.after, after=after)
 
 
-def _committed(touch: NoteCommit) -> Event:
+def _committed(commit: NoteCommit) -> Event:
     return Event(
-        at=touch.at,
+        at=commit.at,
         what="commit",
-        path=touch.path,
-        commit=touch.commit,
-        author=touch.author,
-        subject=touch.subject,
-        source="" if touch.source == touch.path else touch.source,
-        before=touch.before,
-        after=touch.after,
+        path=commit.path,
+        commit=commit.commit,
+        author=commit.author,
+        subject=commit.subject,
+        source="" if commit.source == commit.path else commit.source,
+        before=commit.before,
+        after=commit.after,
     )
 
 

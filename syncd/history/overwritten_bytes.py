@@ -86,10 +86,10 @@ class OverwrittenBytes:
         then = (time.time() if now is None else now) - self._days * DAY_S
         gone = 0
         with self._lock:
-            found = sorted(self._found())
-            size = sum(bytes for _, bytes, _ in found)
+            files = sorted(self._found())
+            size = sum(bytes for _, bytes, _ in files)
             room = int(self._most * ROOM) if size > self._most else self._most
-            for at, bytes, file in found:
+            for at, bytes, file in files:
                 if at >= then and size <= room:
                     break
                 with suppress(OSError):
@@ -120,8 +120,8 @@ class OverwrittenBytes:
             for entry in entries:
                 if _NAME.match(entry.name):
                     with suppress(OSError):
-                        found = entry.stat(follow_symlinks=False)
-                        yield found.st_mtime, found.st_size, self._folder / entry.name
+                        stat = entry.stat(follow_symlinks=False)
+                        yield stat.st_mtime, stat.st_size, self._folder / entry.name
 
 
 class _Draft:

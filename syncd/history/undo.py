@@ -84,8 +84,8 @@ class Undo:
 
     def since(self, at: int, *, key: str | None = None, workspace: str | None = None) -> list[Entry]:
         """The writes of agents since then (epoch milliseconds); of a key by its name or id, in a workspace."""
-        found = self._audit.found(-1, since=at, key=key, workspace=workspace)
-        return [entry for entry in found if entry.surface in AGENTS and entry.kind in WRITES]
+        entries = self._audit.found(-1, since=at, key=key, workspace=workspace)
+        return [entry for entry in entries if entry.surface in AGENTS and entry.kind in WRITES]
 
     def call(self, name: str) -> tuple[list[Entry], str]:
         """The writes of the last call on a note that stand, by its id or path, or of a call by its own id; and the note's path.
@@ -100,17 +100,19 @@ class Undo:
                 "no agent and no command has written this note, or all of it is taken back; memex log shows it"
             )
         same = self._audit.found(-1, request=last.request) if last.request else [last]
-        return self._inside([one for one in same if _author(one) == _author(last)], name), last.path
+        return self._inside([entry for entry in same if _author(entry) == _author(last)], name), last.path
 
     @staticmethod
     def _inside(call: Sequence[Entry], name: str) -> list[Entry]:
         """The writes of a call, all of which must lie in workspaces."""
-        found = [entry for entry in call if entry.kind in WRITES]
-        if not found:
+        writes = [entry for entry in call if entry.kind in WRITES]
+        if not writes:
             raise NotFound(f"nothing is known of {name[:200]!r}: no note has that id or path, and no call that id")
-        if not all(entry.workspace for entry in found):
-            raise Conflict(f"`{found[0].tool}` was the last that was done, and it has a way back of its own: {OWN_WAY}")
-        return found
+        if not all(entry.workspace for entry in writes):
+            raise Conflict(
+                f"`{writes[0].tool}` was the last that was done, and it has a way back of its own: {OWN_WAY}"
+            )
+        return writes
 
     # What becomes of it
 
@@ -127,21 +129,21 @@ class Undo:
         end = self._home(last, numbers) if last else ""
         return sorted(steps, key=lambda step: (step.path == end, step.order))
 
-    def carried_out(self, steps: Sequence[UndoStep], told: Told) -> UndoResult:
+    def carried_out(self, steps: Sequence[UndoStep], progress: Told) -> UndoResult:
         """Do it, and have what changed indexed."""
-        made = UndoResult([], [])
+        result = UndoResult([], [])
         try:
             for number, step in enumerate(steps):
-                told(number, len(steps), "taking back")
+                progress(number, len(steps), "taking back")
                 ended = step if step.reason else self._tried(step)
                 if ended.reason:
-                    made.skipped.append(ended)
+                    result.skipped.append(ended)
                 elif ended.now != ended.then:
-                    made.done.append(ended)
+                    result.done.append(ended)
         finally:
-            if made.done:
-                self._indexed({step.path for step in made.done})
-        return made
+            if result.done:
+                self._indexed({step.path for step in result.done})
+        return result
 
     def _tried(self, step: UndoStep) -> UndoStep:
         """Do one step; the step, with the reason if that was not possible."""
@@ -203,12 +205,12 @@ class Undo:
         except MemexError:
             yield UndoStep(home, id, UndoReach(None, left=_only(chain, wanted)), reason=UNREADABLE)
             return
-        way = way_back(chain, now, wanted)
-        if way.left:
-            yield UndoStep(home, id, replace(way, first=None, taken=()), now, reason=way.reason)
-        if way.first:
-            raw, reason = self._before(home, way.first, now, spaces)
-            yield UndoStep(home, id, replace(way, left=()), now, raw, reason)
+        reach = way_back(chain, now, wanted)
+        if reach.left:
+            yield UndoStep(home, id, replace(reach, first=None, taken=()), now, reason=reach.reason)
+        if reach.first:
+            raw, reason = self._before(home, reach.first, now, spaces)
+            yield UndoStep(home, id, replace(reach, left=()), now, raw, reason)
 
     def _before(self, home: str, first: Entry, now: str, spaces: Collection[str]) -> tuple[bytes | None, str]:
         """The note as it was before that write (None: it was not there, or is no note), or why it can't be so again."""

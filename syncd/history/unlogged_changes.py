@@ -46,9 +46,9 @@ class UnloggedChanges:
             return
         try:
             index = self._captures.index
-            if found := {path for path in paths if self._strange(index, path)}:
+            if unlogged := {path for path in paths if self._strange(index, path)}:
                 with index.still():  # no tool is between its entry and its commit now
-                    self._log(index, found)
+                    self._log(index, unlogged)
         except MemexError as error:
             log.info("changes by hand are logged later: %s", error.message)
             with self._lock:
@@ -81,14 +81,14 @@ class UnloggedChanges:
             changes[path] = change
         self._audit.noticed(list(_told(changes)))
 
-    def _change(self, path: str, last: Entry | None, own: str) -> Change:
-        """What became of a file since its last entry, as it lies there now; `own`: its id, if it has one."""
+    def _change(self, path: str, last: Entry | None, indexed_id: str) -> Change:
+        """What became of a file since its last entry, as it lies there now; `indexed_id`: its id, if it has one."""
         raw: bytes | None = None
         with suppress(NotFound):
             raw, _ = self._vault.read(path)
-        found = changed(path, None, raw, self._inbox)
-        known = own or (last.id if last else found.id)
-        return Change(path, last.after if last else "", found.after, found.bytes, known, "entity", found.workspace)
+        change = changed(path, None, raw, self._inbox)
+        known = indexed_id or (last.id if last else change.id)
+        return Change(path, last.after if last else "", change.after, change.bytes, known, "entity", change.workspace)
 
     # What a crash left
 

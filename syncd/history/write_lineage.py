@@ -74,36 +74,38 @@ def id_histories(entries: Iterable[Entry], moves: Collection[tuple[str, str]] = 
     """The entries of one id as the histories of the notes that have had it, the one that was made first first.
 
     `moves`: from where to where Memex has moved notes of that id."""
-    found: list[IdHistory] = []
+    histories: list[IdHistory] = []
     for entry in entries:
         if not entry.path:
             continue
         made = entry.kind in ("create", "kept") and not entry.undoes
-        own = next((_made if made else _changed)(entry, found[::-1], moves), None)
-        if own is None:
-            own = IdHistory(entry.path)
-            found.append(own)
-        own.add(entry)
-    return found
+        history = next((_made if made else _changed)(entry, histories[::-1], moves), None)
+        if history is None:
+            history = IdHistory(entry.path)
+            histories.append(history)
+        history.add(entry)
+    return histories
 
 
-def _made(entry: Entry, found: Sequence[IdHistory], moves: Collection[tuple[str, str]]) -> Iterator[IdHistory]:
+def _made(entry: Entry, histories: Sequence[IdHistory], moves: Collection[tuple[str, str]]) -> Iterator[IdHistory]:
     """Which of them may be the one that a new file is: moved by Memex, there again, or another of its workspace."""
     if entry.surface not in AGENTS:
-        yield from (one for one in found if any((path, entry.path) in moves for path in one.paths))
-    yield from (one for one in found if one.home == entry.path)
-    yield from (one for one in found if entry.workspace and one.paths[one.home] == entry.workspace)
+        yield from (history for history in histories if any((path, entry.path) in moves for path in history.paths))
+    yield from (history for history in histories if history.home == entry.path)
+    yield from (history for history in histories if entry.workspace and history.paths[history.home] == entry.workspace)
 
 
-def _changed(entry: Entry, found: Sequence[IdHistory], moves: Collection[tuple[str, str]]) -> Iterator[IdHistory]:
+def _changed(entry: Entry, histories: Sequence[IdHistory], moves: Collection[tuple[str, str]]) -> Iterator[IdHistory]:
     """Which of them may be the one whose file was changed; one that was moved by hand is known by what it held."""
-    yield from (one for one in found if entry.undoes and any(it.seq == entry.undoes for it in one.entries))
-    yield from (one for one in found if one.home == entry.path)
-    yield from (one for one in found if entry.path in one.paths)
-    yield from (one for one in found if entry.before and one.entries[-1].after == entry.before)
-    yield from (one for one in found if any((path, entry.path) in moves for path in one.paths))
-    yield from (one for one in found if entry.workspace and one.paths[one.home] == entry.workspace)
-    yield from found
+    yield from (
+        history for history in histories if entry.undoes and any(it.seq == entry.undoes for it in history.entries)
+    )
+    yield from (history for history in histories if history.home == entry.path)
+    yield from (history for history in histories if entry.path in history.paths)
+    yield from (history for history in histories if entry.before and history.entries[-1].after == entry.before)
+    yield from (history for history in histories if any((path, entry.path) in moves for path in history.paths))
+    yield from (history for history in histories if entry.workspace and history.paths[history.home] == entry.workspace)
+    yield from histories
 
 
 def in_force(entries: Sequence[Entry], taken: Collection[int] = ()) -> list[Entry]:
@@ -112,15 +114,15 @@ def in_force(entries: Sequence[Entry], taken: Collection[int] = ()) -> list[Entr
     An undo among `taken`, by its number, counts as a write like any other."""
     void = {entry.undoes for entry in entries if entry.kind == "undone"}
     real = [entry for entry in entries if entry.kind != "undone" and entry.seq not in void]
-    numbers, found, at = [entry.seq for entry in real], list[Entry](), len(real) - 1
+    numbers, standing, at = [entry.seq for entry in real], list[Entry](), len(real) - 1
     while at >= 0:
         entry = real[at]
         if entry.undoes and entry.seq not in taken:
             at = bisect_left(numbers, entry.undoes)
         else:
-            found.append(entry)
+            standing.append(entry)
         at -= 1
-    return found[::-1]
+    return standing[::-1]
 
 
 def follows(entry: Entry) -> bool:

@@ -54,50 +54,50 @@ class Queue:
 
     # Adding
 
-    def add_note(self, key: str, workspace: str, given: Mapping[str, Any], *, title: str) -> Job:
-        """Queue a note; `given` is what `newnote` reads, checked. ResourceExhausted while too much of the key's waits."""
-        size = len(str(given["text"]).encode())
+    def add_note(self, key: str, workspace: str, arguments: Mapping[str, Any], *, title: str) -> Job:
+        """Queue a note; `arguments` is what `newnote` reads, checked. ResourceExhausted while too much of the key's waits."""
+        size = len(str(arguments["text"]).encode())
         waiting = self.held(key, "note")[1]
         if key and waiting + size > NOTES:
             raise ResourceExhausted(
                 f"notes of {waiting:,} bytes wait already; try again when some are done", limit=NOTES, retryable=True
             )
-        own = secrets.token_hex(16), str(uuid.uuid4())
-        return self._add((*own, "note", key, workspace, size), given, title)
+        ids = secrets.token_hex(16), str(uuid.uuid4())
+        return self._add((*ids, "note", key, workspace, size), arguments, title)
 
     def add_file(
-        self, key: str, workspace: str, given: Mapping[str, Any], staged: Path | None, *, id: str | None = None
+        self, key: str, workspace: str, arguments: Mapping[str, Any], staged: Path | None, *, id: str | None = None
     ) -> Job:
-        """Queue a file: one that lies `staged` and is moved to the queue's own folder, or one of the vault (`given.path`).
+        """Queue a file: one that lies `staged` and is moved to the queue's own folder, or one of the vault (`arguments.path`).
 
         With an `id` that was chosen before (`secrets.token_hex(16)`) the same call again is the same job."""
-        own = id or secrets.token_hex(16)
+        job_id = id or secrets.token_hex(16)
         if id and (again := self._row(id)):
             if (again.key, again.workspace) != (key, workspace):
                 raise Conflict("there is another job of this id")
             return again
         self._allow(key)
         if staged is not None:
-            self.staged.take(staged, own)
-        size = int(given.get("size") or 0) if staged else 0
-        row = own, str(uuid.uuid4()), "file", key, workspace, size
+            self.staged.take(staged, job_id)
+        size = int(arguments.get("size") or 0) if staged else 0
+        row = job_id, str(uuid.uuid4()), "file", key, workspace, size
         try:
-            return self._add(row, given, str(given.get("title") or given["name"]))
+            return self._add(row, arguments, str(arguments.get("title") or arguments["name"]))
         except MemexError:
             if staged is not None:
-                self.staged.give_back(own, staged)
+                self.staged.give_back(job_id, staged)
             raise
 
-    def _add(self, row: tuple[str, str, str, str, str, int], given: Mapping[str, Any], title: str) -> Job:
+    def _add(self, row: tuple[str, str, str, str, str, int], arguments: Mapping[str, Any], title: str) -> Job:
         """Put in a row: id, id of the document, kind, key, workspace, size."""
         self._allow(row[3])
         now = self._now()
-        said = {"author": asdict(AUTHOR.get()), "title": title[:200], "given": dict(given)}
+        request = {"author": asdict(AUTHOR.get()), "title": title[:200], "given": dict(arguments)}
         with self._ledger.writing():
             self._ledger.run(
                 "INSERT INTO queue (id, document_id, kind, key, workspace, size, given, status, stage, error, tries,"
                 " due_at, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, 'queued', '', '', 0, ?, ?)",
-                (*row, json.dumps(said), now, now),
+                (*row, json.dumps(request), now, now),
             )
         self.wake()
         return self._known(row[0])
@@ -124,10 +124,10 @@ class Queue:
 
     def job(self, id: str, *, key: str | None = None, workspace: str | None = None) -> Job:
         """One job, of this key and workspace (None: of any). NotFound, in the same words, for another's and for none."""
-        found = self._row(id)
-        if found is None or key not in (None, found.key) or workspace not in (None, found.workspace):
+        job = self._row(id)
+        if job is None or key not in (None, job.key) or workspace not in (None, job.workspace):
             raise NotFound(f"no job {id[:64]!r}: they are forgotten some time after they have ended")
-        return found
+        return job
 
     def jobs(
         self,
@@ -170,7 +170,8 @@ class Queue:
     def beginning(self, id: str) -> list[str]:
         """At most two ids of jobs that begin so."""
         return [
-            own for (own,) in self._ledger.rows("SELECT id FROM queue WHERE id BETWEEN ? AND ? LIMIT 2", (id, f"{id}g"))
+            job_id
+            for (job_id,) in self._ledger.rows("SELECT id FROM queue WHERE id BETWEEN ? AND ? LIMIT 2", (id, f"{id}g"))
         ]
 
     def counts(self, workspace: str | None = None) -> dict[Status, int]:
@@ -244,16 +245,16 @@ class Queue:
 
     def remember(self, job: Job, **more: Any) -> None:
         """Add to what is known of a running job, so that a try after a crash knows it too."""
-        said = {"author": asdict(job.author), "title": job.title, "given": {**job.given, **more}}
-        self._set(job.id, "running", given=json.dumps(said))
+        request = {"author": asdict(job.author), "title": job.title, "given": {**job.given, **more}}
+        self._set(job.id, "running", given=json.dumps(request))
 
     def done(self, id: str, document_id: str) -> None:
         """The job has its document; what was kept for it goes."""
         job = self._row(id)
         assert job is not None, "who does a job has it from here"
         left = {name: value for name, value in job.given.items() if name != "text"}
-        said = {"author": asdict(job.author), "title": job.title, "given": left}
-        fields = {"document_id": document_id, "given": json.dumps(said), "finished_at": self._now(), "size": 0}
+        request = {"author": asdict(job.author), "title": job.title, "given": left}
+        fields = {"document_id": document_id, "given": json.dumps(request), "finished_at": self._now(), "size": 0}
         if self._set(id, "running", status="done", stage="", error="", **fields):
             self.staged.drop(id)
 
@@ -359,9 +360,9 @@ class Queue:
         return self._job(rows[0]) if rows else None
 
     def _known(self, id: str) -> Job:
-        found = self._row(id)
-        assert found is not None, "jobs are forgotten only long after they have ended"
-        return found
+        job = self._row(id)
+        assert job is not None, "jobs are forgotten only long after they have ended"
+        return job
 
     def _job(self, row: Sequence[Any]) -> Job:
         return read(row, self._stages.get(row[1]))

@@ -41,8 +41,8 @@ class Job:
 
 def read(row: Sequence[Any], under_way: tuple[float, str] | None) -> Job:
     """The job of a row of the table `queue`; `under_way` is how far it is and what is being done, if it runs."""
-    seq, id, key, workspace, kind, said, planned, status, stage, error, tries, due_at, *times = row
-    about = json.loads(said)
+    seq, id, key, workspace, kind, request, planned, status, stage, error, tries, due_at, *times = row
+    about = json.loads(request)
     progress, now = (under_way or (0.0, stage)) if status == "running" else (float(status == "done"), stage)
     return Job(
         id=id,
@@ -87,7 +87,7 @@ def unfinished(rows: Iterable[Sequence[Any]]) -> list[Unfinished]:
             id,
             kind,
             failed=status == "failed",
-            needs_file=kind == "file" and not shed and not json.loads(given)["given"].get("path"),
+            needs_file=kind == "file" and not shed and not json.loads(request)["given"].get("path"),
         )
-        for id, kind, status, given, shed in rows
+        for id, kind, status, request, shed in rows
     ]

@@ -192,7 +192,7 @@ class Scheduler:
 
     def standing(self) -> dict[str, JobState]:
         """How each job stands, by name."""
-        due = {one.id: getattr(one, "next_run_time", None) for one in self._scheduler.get_jobs()}
+        due = {job.id: getattr(job, "next_run_time", None) for job in self._scheduler.get_jobs()}
         with self._changed:
             return {
                 name: _standing(job, due.get(name) if self._scheduler.running else None)
@@ -220,11 +220,13 @@ class Scheduler:
         """Which jobs fail or take too long, in sentences that say nothing of notes or paths."""
         with self._changed:
             standing = [(name, _standing(job, None)) for name, job in self._jobs.items()]
-        told = [f"jobs: {name} failed the last time; memex job list says why" for name, one in standing if one.error]
-        return told + [
-            f"jobs: {name} has been running for {(one.seconds or 0) / 60:.0f} minutes; it may hang"
-            for name, one in standing
-            if one.too_long
+        sentences = [
+            f"jobs: {name} failed the last time; memex job list says why" for name, state in standing if state.error
+        ]
+        return sentences + [
+            f"jobs: {name} has been running for {(state.seconds or 0) / 60:.0f} minutes; it may hang"
+            for name, state in standing
+            if state.too_long
         ]
 
     def _under_way(self) -> list[str]:
@@ -330,11 +332,11 @@ class _Cron(BaseTrigger):  # type: ignore[misc]  # the library has no types
 
     def after(self, moment: datetime) -> datetime:
         """The first of the times after `moment`; one that a day lacks is as much later as the clock was set forward."""
-        wall, found = moment.astimezone().replace(tzinfo=UTC), moment
-        while found <= moment:
+        wall, due = moment.astimezone().replace(tzinfo=UTC), moment
+        while due <= moment:
             wall = self._times.get_next_fire_time(None, wall + timedelta(microseconds=1))
-            found = datetime.fromtimestamp(wall.replace(tzinfo=None).timestamp(), UTC)
-        return found
+            due = datetime.fromtimestamp(wall.replace(tzinfo=None).timestamp(), UTC)
+        return due
 
     def get_next_fire_time(self, _previous: datetime | None, now: datetime) -> datetime:
         """When to run next."""

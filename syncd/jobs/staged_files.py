@@ -41,10 +41,10 @@ class StagedFiles:
 
     def sweep(self, needed: Collection[str], *, older_s: float) -> list[str]:
         """Remove what no job needs, once it is so old; the names."""
-        found = moved_notes(self.folder, needed, older_s=older_s)
-        for name in found:
+        names = moved_notes(self.folder, needed, older_s=older_s)
+        for name in names:
             self.drop(name)
-        return found
+        return names
 
 
 def moved_notes(folder: Path, needed: Collection[str], *, older_s: float) -> list[str]:

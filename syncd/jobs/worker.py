@@ -120,17 +120,17 @@ class Worker:
 
     def troubles(self, now: int) -> list[str]:
         """What is not as it should be, in sentences that say nothing of notes or files."""
-        told = []
+        sentences = []
         if self._streak >= STREAK:
-            told.append(f"queue: the last {self._streak} tries failed; memex job queue says why")
+            sentences.append(f"queue: the last {self._streak} tries failed; memex job queue says why")
         waiting, running = self._queue.due_since(), min([*self._under_way.values()], default=None)
         if waiting is not None and now - waiting > LATE_MS:
-            told.append(
+            sentences.append(
                 f"queue: a job has been waiting for {(now - waiting) // 60_000} minutes; memex job queue lists it"
             )
         if running is not None and now - running > LATE_MS:
-            told.append(f"queue: a job has been running for {(now - running) // 60_000} minutes; it may hang")
-        return told
+            sentences.append(f"queue: a job has been running for {(now - running) // 60_000} minutes; it may hang")
+        return sentences
 
     def _work(self, kind: Kind) -> None:
         while not self.stopping.is_set():

@@ -122,13 +122,13 @@ def found(root: Path) -> Iterator[ChunkFiles]:
         folders = list(root.iterdir())
     for folder in folders:
         try:
-            about = UploadFacts(**json.loads((folder / ABOUT).read_text()))
+            facts = UploadFacts(**json.loads((folder / ABOUT).read_text()))
             touched = folder.stat().st_mtime_ns // 1_000_000
             sizes = {int(part.name): part.stat().st_size for part in folder.iterdir() if _PART.fullmatch(part.name)}
         except (OSError, ValueError, TypeError):
             continue  # not one, or one that was just begun: nobody was told its id
         if OURS.fullmatch(folder.name):
-            yield ChunkFiles(folder.name, about, folder, touched, sizes)
+            yield ChunkFiles(folder.name, facts, folder, touched, sizes)
 
 
 def leftovers(root: Path, kept: frozenset[str], *, before: int) -> list[str]:
@@ -151,8 +151,8 @@ def disk() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        said = "the disk is full" if error.errno in _FULL else f"the disk failed ({error.strerror})"
-        raise Unavailable(f"{said}; what was uploaded before is kept, try again") from error
+        problem = "the disk is full" if error.errno in _FULL else f"the disk failed ({error.strerror})"
+        raise Unavailable(f"{problem}; what was uploaded before is kept, try again") from error
 
 
 def spare(folder: Path, size: int, *, free: int) -> bool:

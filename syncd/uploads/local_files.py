@@ -56,10 +56,10 @@ def picked(words: Sequence[str], *, largest: int) -> Iterator[File | SkippedFile
     """The files that `words` name, each once, in order. NotFound for a word that names nothing."""
     seen: set[tuple[int, int]] = set()
     for path in [path for word in words for path in _named(word)]:
-        for one in _below(path):
-            found = one if isinstance(one, SkippedFile) else looked_at(one, seen, largest=largest)
-            if found is not None:
-                yield found
+        for entry in _below(path):
+            file = entry if isinstance(entry, SkippedFile) else looked_at(entry, seen, largest=largest)
+            if file is not None:
+                yield file
 
 
 def looked_at(path: Path, seen: set[tuple[int, int]], *, largest: int) -> File | SkippedFile | None:
@@ -100,10 +100,10 @@ def _named(word: str) -> list[Path]:
     path = Path(word).expanduser()
     if path.exists() or path.is_symlink():
         return [path]
-    found = sorted(glob.glob(str(path), recursive=True)) if _WILD & set(word) else []  # noqa: PTH207 - a pattern may be absolute
-    if not found:
+    matches = sorted(glob.glob(str(path), recursive=True)) if _WILD & set(word) else []  # noqa: PTH207 - a pattern may be absolute
+    if not matches:
         raise NotFound(f"there is no file or folder {word!r}", path=word)
-    return [Path(one) for one in found]
+    return [Path(match) for match in matches]
 
 
 def _below(path: Path) -> Iterator[Path | SkippedFile]:

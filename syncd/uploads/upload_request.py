@@ -25,13 +25,13 @@ _HOSTILE: Final = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\
 _SHA256: Final = re.compile(r"[0-9a-fA-F]{64}")
 
 
-def filename(given: str) -> str:
+def filename(raw_name: str) -> str:
     """The name of a file as it is kept: of a path, as some clients send it, the last part. Raises InvalidArgument."""
     try:
-        given.encode()
+        raw_name.encode()
     except UnicodeEncodeError:
         raise _wrong("filename", "is not Unicode text") from None
-    name = unicodedata.normalize("NFC", re.split(r"[/\\]", given)[-1]).strip()
+    name = unicodedata.normalize("NFC", re.split(r"[/\\]", raw_name)[-1]).strip()
     if not name.strip(". "):
         raise _wrong("filename", "is no name of a file: give one such as report.pdf")
     if _HOSTILE.search(name):
@@ -57,10 +57,10 @@ def described(
     namespace_path(namespace or "default")
     if len(tags) > TAGS or not all(_unicode(tag) for tag in tags):
         raise _wrong("tags", f"must be at most {TAGS} tags of Unicode text")
-    named, own = filed(collection, tags, known)
+    named, plain_tags = filed(collection, tags, known)
     return {
         "title": (title or "").strip() or None,
-        "tags": list(dict.fromkeys(tag for one in own if (tag := tag_of(one)))),
+        "tags": list(dict.fromkeys(tag for plain in plain_tags if (tag := tag_of(plain)))),
         "collection": named,
         "namespace": namespace or "default",
         "source": source,
@@ -76,11 +76,11 @@ def sized(total: int, *, largest: int) -> int:
     return total
 
 
-def sha256(given: str | None) -> str | None:
+def sha256(digest: str | None) -> str | None:
     """A digest that a whole file must have, in lower case. Raises InvalidArgument."""
-    if given is not None and not _SHA256.fullmatch(given):
+    if digest is not None and not _SHA256.fullmatch(digest):
         raise _wrong("sha256", "must be 64 hexadecimal digits")
-    return given.lower() if given else None
+    return digest.lower() if digest else None
 
 
 def decoded(data: str) -> bytes:
@@ -148,8 +148,8 @@ def spans(numbers: Iterable[int]) -> str:
             runs[-1][1] = number
         else:
             runs.append([number, number])
-    told = [f"{first}" if first == last else f"{first}-{last}" for first, last in runs[:20]]
-    return ", ".join(told) + (" and more" if len(runs) > 20 else "")
+    ranges = [f"{first}" if first == last else f"{first}-{last}" for first, last in runs[:20]]
+    return ", ".join(ranges) + (" and more" if len(runs) > 20 else "")
 
 
 def _unicode(text: str) -> bool:

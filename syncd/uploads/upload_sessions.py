@@ -63,21 +63,21 @@ class Uploads:
         filename: str,
         total_size: int,
         sha256: str | None = None,
-        **said: Any,
+        **description: Any,
     ) -> Upload:
-        """Begin an upload; `said` is what `upload_request.described` takes.
+        """Begin an upload; `description` is what `upload_request.described` takes.
 
         Raises InvalidArgument, ResourceExhausted for what is too large or too much, Unavailable without room on the disk."""
         size = upload_request.sized(total_size, largest=self.settings.max_file)
-        given = {
+        arguments = {
             "name": upload_request.filename(filename),
             "size": size,
-            **upload_request.described(self.settings.known, **said),
+            **upload_request.described(self.settings.known, **description),
         }
-        about = UploadFacts(key, workspace, size, upload_request.sha256(sha256), given)
+        facts = UploadFacts(key, workspace, size, upload_request.sha256(sha256), arguments)
         self.room(2 * size, stored=size)  # its chunks, and the file that they make
         made = str(uuid.uuid4())
-        parts = ChunkFiles(made, about, self._root / made, self._now())
+        parts = ChunkFiles(made, facts, self._root / made, self._now())
         with self._lock:
             self._allow(key, size)
             self._known[made] = parts
@@ -107,9 +107,9 @@ class Uploads:
                 parts.touched_at = self._now()
                 upload_request.whole(parts.sizes, parts.about.size)
                 self.room(parts.about.size)
-                given, file = parts.about.given, parts.whole()
-                taken(str(given["name"]), file)
-                job = self._queue.add_file(key, workspace, given, file, id=_job_id(upload_id))
+                arguments, file = parts.about.given, parts.whole()
+                taken(str(arguments["name"]), file)
+                job = self._queue.add_file(key, workspace, arguments, file, id=_job_id(upload_id))
             self._drop(parts)
             return job
         if (
@@ -125,29 +125,29 @@ class Uploads:
     def receive(self, key: str, workspace: str, size: int | None = None) -> SingleUpload:
         """Begin to take a file whose bytes come in one go, about `size` of them if that is known."""
         self.room(size or 0, stored=size or 0)
-        arrival = SingleUpload(self, key, workspace, self._root / f"{uuid.uuid4()}{ALONE}")
+        upload = SingleUpload(self, key, workspace, self._root / f"{uuid.uuid4()}{ALONE}")
         with self._lock:
             self._allow(key, size or 0)
-            arrival.reserved = size or 0
-            self._arriving[arrival.path.name] = arrival
-        return arrival
+            upload.reserved = size or 0
+            self._arriving[upload.path.name] = upload
+        return upload
 
-    def reserve(self, arrival: SingleUpload, more: int) -> None:
+    def reserve(self, upload: SingleUpload, more: int) -> None:
         """Count `more` bytes for a file. Raises ResourceExhausted beyond what its key may have."""
         with self._lock:
-            self._quota(arrival.key, more)
-            arrival.reserved += more
+            self._quota(upload.key, more)
+            upload.reserved += more
 
-    def forget(self, arrival: SingleUpload) -> None:
+    def forget(self, upload: SingleUpload) -> None:
         """A file is queued, or came to nothing."""
         with self._lock:
-            self._arriving.pop(arrival.path.name, None)
+            self._arriving.pop(upload.path.name, None)
 
-    def queued(self, arrival: SingleUpload, said: Mapping[str, Any]) -> Job:
+    def queued(self, upload: SingleUpload, description: Mapping[str, Any]) -> Job:
         """Queue a file that has arrived. Raises InvalidArgument."""
-        return self._handed(arrival.key, arrival.workspace, arrival.path, size=arrival.size, said=said)
+        return self._handed(upload.key, upload.workspace, upload.path, size=upload.size, description=description)
 
-    def adopted(self, name: str, workspace: str, *, sha256: str | None = None, **said: Any) -> Job:
+    def adopted(self, name: str, workspace: str, *, sha256: str | None = None, **description: Any) -> Job:
         """Queue a file that the owner has put into this folder as `name`; its key is none, and has no share.
 
         `sha256`, the digest of its bytes, lets `memex addfile` know it again."""
@@ -155,7 +155,12 @@ class Uploads:
         if not (OURS.fullmatch(name) and name.endswith(ALONE)) or path.is_symlink() or not path.is_file():
             raise InvalidArgument("there is no such file among the uploads")
         return self._handed(
-            OWNER, workspace, path, size=path.stat().st_size, said=said, digest=upload_request.sha256(sha256)
+            OWNER,
+            workspace,
+            path,
+            size=path.stat().st_size,
+            description=description,
+            digest=upload_request.sha256(sha256),
         )
 
     # What is left
@@ -202,22 +207,29 @@ class Uploads:
             return None
 
     def _handed(
-        self, key: str, workspace: str, path: Path, *, size: int, said: Mapping[str, Any], digest: str | None = None
+        self,
+        key: str,
+        workspace: str,
+        path: Path,
+        *,
+        size: int,
+        description: Mapping[str, Any],
+        digest: str | None = None,
     ) -> Job:
-        rest = dict(said)
-        given = {
+        rest = dict(description)
+        arguments = {
             "name": upload_request.filename(rest.pop("filename")),
             **upload_request.described(self.settings.known, **rest),
         }
-        given["size"] = upload_request.sized(size, largest=self.settings.max_file)
-        given |= {"sha256": digest} if digest else {}
-        taken(given["name"], path)
-        return self._queue.add_file(key, workspace, given, path)
+        arguments["size"] = upload_request.sized(size, largest=self.settings.max_file)
+        arguments |= {"sha256": digest} if digest else {}
+        taken(arguments["name"], path)
+        return self._queue.add_file(key, workspace, arguments, path)
 
     def _allow(self, key: str, size: int) -> None:
         """Raises ResourceExhausted when the key has too many uploads under way, or too many bytes."""
         uploads = sum(parts.about.key == key for parts in self._known.values())
-        uploads += sum(arrival.key == key for arrival in self._arriving.values())
+        uploads += sum(upload.key == key for upload in self._arriving.values())
         if uploads >= self.settings.uploads:
             raise ResourceExhausted(
                 f"{uploads} uploads of this key are under way; finish one first", retryable=True, retry_after=SOON_S
@@ -229,7 +241,7 @@ class Uploads:
         if more > most:
             raise ResourceExhausted(f"a key may have {most:,} bytes of files under way, and this is more", limit=most)
         held = sum(parts.about.size for parts in self._known.values() if parts.about.key == key)
-        held += sum(arrival.reserved for arrival in self._arriving.values() if arrival.key == key)
+        held += sum(upload.reserved for upload in self._arriving.values() if upload.key == key)
         if held + more > most or held + more + self._queue.held(key, "file")[1] > most:
             raise ResourceExhausted(
                 f"files of this key that wait or are under way have {most:,} bytes; try again when jobs have ended",
@@ -283,13 +295,13 @@ class SingleUpload:
             with disk():
                 write(file, data)
 
-    def queued(self, **said: Any) -> Job:
-        """Queue it, on disk; `said` is its `filename` and what `upload_request.described` takes. Raises InvalidArgument."""
+    def queued(self, **description: Any) -> Job:
+        """Queue it, on disk; `description` is its `filename` and what `upload_request.described` takes. Raises InvalidArgument."""
         with self._open() as file:
             with disk():
                 os.fsync(file)
                 synced(self.path.parent)
-            return self._uploads.queued(self, said)
+            return self._uploads.queued(self, description)
 
     @contextmanager
     def _open(self) -> Iterator[int]:

@@ -43,13 +43,13 @@ class AgentAccess:
         """The files on their way in."""
         return self._inbox.uploads
 
-    def on_change(self, told: Callable[[Collection[str] | None], object]) -> Callable[[], None]:
-        """Have `told` called with the paths of captures that changed (None: nobody knows which), until what is returned is called.
+    def on_change(self, listener: Callable[[Collection[str] | None], object]) -> Callable[[], None]:
+        """Have `listener` called with the paths of captures that changed (None: nobody knows which), until what is returned is called.
 
         It is called in the thread that changed them, while other changes wait, so it must be quick and raise nothing."""
         listeners = self._inbox.captures.told
-        listeners.append(told)
-        return partial(listeners.remove, told)
+        listeners.append(listener)
+        return partial(listeners.remove, listener)
 
     def seen_at(self, path: str) -> Record | None:
         """All that agents can know of the capture at `path`: its row but for the digest of its bytes. Quick."""

@@ -145,8 +145,8 @@ class ApiKeys:
         prefix, _, rest = secret.partition("_")
         with self._lock:
             self._load()
-            own = rest.partition("_")[0] if prefix == PREFIX else ""
-            key, newest, old = self._keys.get(own, (None, _NOBODY, _NOBODY))
+            key_id = rest.partition("_")[0] if prefix == PREFIX else ""
+            key, newest, old = self._keys.get(key_id, (None, _NOBODY, _NOBODY))
             is_newest, is_old = hmac.compare_digest(digest, newest), hmac.compare_digest(digest, old)
             if key is not None and (is_newest or is_old):
                 presented = key if is_newest else replace(key, serial=key.serial - 1)
@@ -162,9 +162,9 @@ class ApiKeys:
         """Whether the key, as somebody came in with it a while ago, still opens: what long-lived streams ask."""
         with self._lock:
             self._load()
-            found = self._keys.get(key.id)
+            stored = self._keys.get(key.id)
         return key.live(now) and (
-            _good(key, found[0], now) if found else any(known.id == key.id for known, _ in self._static)
+            _good(key, stored[0], now) if stored else any(known.id == key.id for known, _ in self._static)
         )
 
     def named(self, name: str, *, now: int) -> ApiKey | None:
@@ -219,7 +219,7 @@ class ApiKeys:
     def history(self) -> Sequence[Mapping[str, Any]]:
         """What became of keys, oldest first."""
         rows = self._ledger.rows("SELECT at, event, key_id, name FROM key_events ORDER BY rowid")
-        return [{"at": at, "event": event, "id": own, "name": name} for at, event, own, name in rows]
+        return [{"at": at, "event": event, "id": key_id, "name": name} for at, event, key_id, name in rows]
 
     def facts(self, now: int) -> dict[str, Any]:
         """How many keys open something, and which of them soon end."""
@@ -252,8 +252,8 @@ class ApiKeys:
             return
         before, self._version = self._keys, version
         self._keys = {row[0]: (_key(row), row[-2], row[-1] or _NOBODY) for row in self._ledger.rows(_ALL)}
-        if before and {own: digests for own, (_, *digests) in before.items()} != {
-            own: digests for own, (_, *digests) in self._keys.items()
+        if before and {key_id: digests for key_id, (_, *digests) in before.items()} != {
+            key_id: digests for key_id, (_, *digests) in self._keys.items()
         }:
             log.warning("the keys were changed by another process; `memex key history` tells how")
 
@@ -297,11 +297,22 @@ def _good(presented: ApiKey, stored: ApiKey, now: int) -> bool:
 
 
 def _key(row: tuple[object, ...]) -> ApiKey:
-    own, name, scopes, workspaces, surfaces, created_at, expires_at, revoked_at, last_used_at, serial, old_until, *_ = (
-        row
-    )
+    (
+        key_id,
+        name,
+        scopes,
+        workspaces,
+        surfaces,
+        created_at,
+        expires_at,
+        revoked_at,
+        last_used_at,
+        serial,
+        old_until,
+        *_,
+    ) = row
     return ApiKey(
-        id=str(own),
+        id=str(key_id),
         name=str(name),
         scopes=frozenset(str(scopes).split(",")),
         workspaces=None if workspaces is None else frozenset(json.loads(str(workspaces))),

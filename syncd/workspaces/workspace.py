@@ -112,13 +112,13 @@ class Workspace:
         A tag `collection:x` names the collection too. A note of another collection than the named one does not count."""
         now = self._inbox.now()
         content_hash = hashlib.sha256(checked(content)).hexdigest()
-        rest, title, given = metadata_of(metadata or {})
-        named, tags = filed(collection, given, self.collections)
+        rest, title, metadata_tags = metadata_of(metadata or {})
+        named, tags = filed(collection, metadata_tags, self.collections)
         checked_source(source)
         folder = "/".join(filter(None, (self._inbox.folder, self.name, namespace_path(namespace))))
         if again := self._again(content_hash, named, now):
             return again
-        own = partial(
+        note_properties = partial(
             properties_of,
             id=str(uuid.uuid4()),
             created_at=now,
@@ -132,7 +132,7 @@ class Workspace:
             folder=folder,
             title=title,
             content=content,
-            own=own,
+            own=note_properties,
             now=now,
             instead=partial(self._again, content_hash, named, now),
             progress=self._progress,
@@ -151,10 +151,10 @@ class Workspace:
         source: str | None = None,
     ) -> Job:
         """Queue `text` to become a note. A text that is held already becomes that note, with these tags too."""
-        given, about = asked(
+        arguments, about = asked(
             text, self.collections, title=title, tags=tags, collection=collection, namespace=namespace, source=source
         )
-        return self._inbox.queue.add_note(key, self.name, given, title=about)
+        return self._inbox.queue.add_note(key, self.name, arguments, title=about)
 
     def job(self, key: str | None, id: str) -> Job:
         """A job that this key has queued here (None: anybody's). NotFound for any other."""
@@ -170,16 +170,16 @@ class Workspace:
         """How many jobs there are here in each status, whoever queued them."""
         return self._inbox.queue.counts(self.name)
 
-    def enrich(self, path: str, found: Enrichment, *, replacing: bool = False) -> Record | None:
+    def enrich(self, path: str, enrichment: Enrichment, *, replacing: bool = False) -> Record | None:
         """Write what was found into the note at `path`, into lines of its own; None when there was nothing to write.
 
         Raises Conflict while somebody edits the note, and when its properties can't be changed by line."""
-        return enriched(self._inbox, self.name, path, found, replacing=replacing)
+        return enriched(self._inbox, self.name, path, enrichment, replacing=replacing)
 
     def search(self, query: Query) -> Answer:
         """Find documents of this workspace; the answer says what kept it from being complete."""
-        own = replace(query, filter=replace(query.filter, workspace=self.name))
-        answer = reranked(self._inbox.reranker, own, self._index.search)
+        narrowed = replace(query, filter=replace(query.filter, workspace=self.name))
+        answer = reranked(self._inbox.reranker, narrowed, self._index.search)
         return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *self._inbox.degraded()))))
 
     def get(self, id: str) -> StoredDocument:
@@ -195,21 +195,21 @@ class Workspace:
         """The id of the document of this workspace that replaces `record`; None when none does, or its link leads elsewhere."""
         if record.superseded_by is None:
             return None
-        wanted, own = stem(record.superseded_by), f"{self._inbox.folder}/{self.name}/"
-        alike = [path for path in list(self._index.manifest) if path.startswith(own) and stem(path) == wanted]
+        wanted, folder = stem(record.superseded_by), f"{self._inbox.folder}/{self.name}/"
+        alike = [path for path in list(self._index.manifest) if path.startswith(folder) and stem(path) == wanted]
         ends = fold(f"/{record.superseded_by.removesuffix('.md')}.md")  # a link may say folders too
         meant = [path for path in alike if fold(f"/{path}").endswith(ends)] or alike
-        found = self._index.at(owner(meant)) if meant else None
-        return found.id if found and found.path != record.path else None
+        replacement = self._index.at(owner(meant)) if meant else None
+        return replacement.id if replacement and replacement.path != record.path else None
 
     def writers(self, record: Record) -> tuple[Writer | None, Writer | None]:
         """Who made a document, and who changed it last, as the log knows it; None = it does not know, and = nobody did.
 
         What was written while it lay in another workspace is not told: somebody put it here."""
-        found = [one for one in self._inbox.audit.of(id=record.id) if one.workspace == self.name]
+        entries = [entry for entry in self._inbox.audit.of(id=record.id) if entry.workspace == self.name]
         whole = not self._inbox.audit.base().seq
-        made = created_by(found, record.created_at, whole=whole)
-        return made, updated_by(found, record.digest, record.updated_at)
+        made = created_by(entries, record.created_at, whole=whole)
+        return made, updated_by(entries, record.digest, record.updated_at)
 
     def there(self, record: Record) -> bool:
         """Whether a document's file is there now, as far as anybody knows; the index believes an absence a little later."""
@@ -233,24 +233,24 @@ class Workspace:
         """The document at `address`, a path below the workspace's folder as agents know it. NotFound without one.
 
         The address of a stored file is that of the document which holds its text."""
-        found = self._competing([base(address)]).get(address)
-        if found is None and not note(address):
+        record = self._competing([base(address)]).get(address)
+        if record is None and not note(address):
             beside = self._competing([base(f"{address}.md")]).get(f"{address}.md")
-            found = beside if beside and beside.file else self._elsewhere(f"{self._root}{address}")
-        if found is None:
+            record = beside if beside and beside.file else self._elsewhere(f"{self._root}{address}")
+        if record is None:
             raise NotFound(f"no document {address[:200]!r} in workspace {self.name!r}")
-        return found
+        return record
 
     def _elsewhere(self, file: str) -> Record | None:
         """The document of a file that lies where a person put it, under the name that they gave it."""
-        found = (record for record in self._index.of_file(file) if record.workspace == self.name)
-        return next((record for record in found if record.path.rpartition("/")[0] != file.rpartition("/")[0]), None)
+        records = (record for record in self._index.of_file(file) if record.workspace == self.name)
+        return next((record for record in records if record.path.rpartition("/")[0] != file.rpartition("/")[0]), None)
 
     def addresses(self, records: Iterable[Record]) -> dict[str, str]:
         """The address of each of these documents, by id."""
         asked = {record.id: base(self._plain(record.path, called(record), record.type)) for record in records}
-        found = self._competing(set(asked.values()))
-        return {record.id: address for address, record in found.items() if record.id in asked}
+        by_address = self._competing(set(asked.values()))
+        return {record.id: address for address, record in by_address.items() if record.id in asked}
 
     def matching(self, text: str, limit: int) -> list[str]:
         """Addresses that hold `text`, letter case aside, those that begin with it first; at most `limit`."""
@@ -263,8 +263,8 @@ class Workspace:
         paths = self._paths()
         plain = {bare(path) for path in paths if core in fold(f"{bare(path)}.md") or core in fold(path)}
         alike = frozenset(sorted(plain, key=rank)[: limit + 1])
-        found = self._addressed(path for path in paths if bare(path) in alike)
-        return sorted((address for address in found if wanted in fold(address)), key=rank)[:limit]
+        by_address = self._addressed(path for path in paths if bare(path) in alike)
+        return sorted((address for address in by_address if wanted in fold(address)), key=rank)[:limit]
 
     def tags(self, limit: int) -> list[str]:
         """The tags most used here, the most used first."""
@@ -284,13 +284,15 @@ class Workspace:
 
     def _competing(self, bases: Iterable[str]) -> dict[str, Record]:
         """The documents by address whose addresses have one of these bases."""
-        root, found = self._root, set[str]()
-        for one in bases:
-            for path, title, kind in (row for name in stems(one) for row in self._index.titled(f"{root}{name}")):
+        root, paths = self._root, set[str]()
+        for address_base in bases:
+            for path, title, kind in (
+                row for name in stems(address_base) for row in self._index.titled(f"{root}{name}")
+            ):
                 record = self._index.at(path) if kind == "file" else None  # which may be named for more than its title
-                if base(self._plain(path, called(record) if record else title, kind)) == one:
-                    found.add(path[len(root) :])
-        return self._addressed(found)
+                if base(self._plain(path, called(record) if record else title, kind)) == address_base:
+                    paths.add(path[len(root) :])
+        return self._addressed(paths)
 
     def _addressed(self, paths: Iterable[str]) -> dict[str, Record]:
         index, root = self._index, self._root
@@ -319,8 +321,8 @@ class Workspace:
         """Give a note another text, title, tags or collection (None: as it is); the note, and whether that changed it.
 
         Raises Conflict, with the version, when it has another than `version`; and when a person has just edited it."""
-        wish = NoteUpdate(text, title, tags, collection, version)
-        return updated(self._inbox, self.name, partial(self._record, id), wish, self._progress)
+        update = NoteUpdate(text, title, tags, collection, version)
+        return updated(self._inbox, self.name, partial(self._record, id), update, self._progress)
 
     def set_tags(self, id: str, tags: Sequence[str], *, version: int | None = None) -> Record:
         """Put these in place of the tags of a document; one like `collection:x` puts it into that collection.

@@ -114,14 +114,14 @@ def _asked(file: int, media_type: str, limits: Limits, stopping: threading.Event
                 start_new_session=True,
             )
             try:
-                told, said = _heard(child, limits, stopping)
+                output, errors = _heard(child, limits, stopping)
             finally:
                 _ended(child)
     except OSError as error:
         raise Unavailable("the reader of files could not be started") from error
-    if child.returncode == 0 and (answer := _read(told)) is not None:
+    if child.returncode == 0 and (answer := _read(output)) is not None:
         return answer
-    raise _failure(child.returncode, said, NAMED[media_type], limits)
+    raise _failure(child.returncode, errors, NAMED[media_type], limits)
 
 
 def _environment() -> dict[str, str]:
@@ -142,7 +142,7 @@ def _heard(child: subprocess.Popen[bytes], limits: Limits, stopping: threading.E
     assert child.stdout is not None
     assert child.stderr is not None
     end = time.monotonic() + limits.seconds
-    told, said = bytearray(), bytearray()
+    output, errors = bytearray(), bytearray()
     most = limits.text * 6 + _ANSWER  # a character of two bytes is six in JSON
     with selectors.DefaultSelector() as selector:
         for pipe in (child.stdout, child.stderr):
@@ -153,12 +153,12 @@ def _heard(child: subprocess.Popen[bytes], limits: Limits, stopping: threading.E
                 if not (block := os.read(key.fd, 1 << 16)):
                     selector.unregister(key.fileobj)
                 elif key.fileobj is child.stdout:
-                    told += block
+                    output += block
                 else:
-                    said += block[: _SAID - len(said)]
+                    errors += block[: _SAID - len(errors)]
             if stopping.is_set():
                 raise Unavailable("the daemon is stopping; the file is read again after its next start")
-            if len(told) > most:
+            if len(output) > most:
                 raise ResourceExhausted("reading the file gives more text than is taken", limit="text")
             if time.monotonic() > end:
                 raise _time(limits)
@@ -166,17 +166,17 @@ def _heard(child: subprocess.Popen[bytes], limits: Limits, stopping: threading.E
                 raise _memory(limits)
     with suppress(subprocess.TimeoutExpired):
         child.wait(max(0.0, end - time.monotonic()))
-    return bytes(told), bytes(said)
+    return bytes(output), bytes(errors)
 
 
 def _held(pid: int) -> int:
     """The memory that the process fills, in bytes; 0 where that is not told. Files that it maps don't count."""
     try:
         with open(f"/proc/{pid}/status", "rb") as status:  # noqa: PTH123 (read many times a second)
-            found = [line.split()[1] for line in status if line.startswith((b"RssAnon:", b"RssShmem:"))]
+            sizes = [line.split()[1] for line in status if line.startswith((b"RssAnon:", b"RssShmem:"))]
     except (OSError, IndexError):
         return 0
-    return sum(map(int, found)) << 10
+    return sum(map(int, sizes)) << 10
 
 
 def _ended(child: subprocess.Popen[bytes]) -> None:
@@ -189,28 +189,28 @@ def _ended(child: subprocess.Popen[bytes]) -> None:
             pipe.close()
 
 
-def _read(told: bytes) -> Any:
+def _read(output: bytes) -> Any:
     try:
-        return json.loads(told)
+        return json.loads(output)
     except ValueError:
         return None
 
 
-def _failure(code: int, said: bytes, kind: str, limits: Limits) -> MemexError:
+def _failure(code: int, errors: bytes, kind: str, limits: Limits) -> MemexError:
     """Why the child gave no answer, told by how it ended and what it complained of."""
     if code == -signal.SIGXCPU:
         return _time(limits)
-    if any(word in said for word in _NO_MEMORY):
+    if any(word in errors for word in _NO_MEMORY):
         return _memory(limits)
-    if b"ModuleNotFoundError" in said:
+    if b"ModuleNotFoundError" in errors:
         return Unavailable("the reader of this type of file is not installed as it should be", retryable=False)
-    log.info("the reader of a file gave up", extra={"code": code, "cause": _cause(said)})
+    log.info("the reader of a file gave up", extra={"code": code, "cause": _cause(errors)})
     return Unreadable(f"the file is damaged: it is no {kind} file that can be read")
 
 
-def _cause(said: bytes) -> str:
+def _cause(errors: bytes) -> str:
     """The kind of exception that ended the child, without its words: they may hold the file's."""
-    last = said.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    last = errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
     return name if (name := last.partition(":")[0]).replace(".", "").replace("_", "").isalnum() else ""
 
 

@@ -44,8 +44,8 @@ def main() -> None:
     alone(asked["parent"])
     os.nice(10)
     with _Given(io.FileIO(0)) as file:
-        told = json.dumps(answer(file, asked)).encode()
-    sys.stdout.buffer.write(told)
+        output = json.dumps(answer(file, asked)).encode()
+    sys.stdout.buffer.write(output)
     sys.stdout.buffer.flush()
 
 
@@ -74,16 +74,16 @@ def _reader(media_type: str) -> Reader:
 
 
 def _read(read: Reader, file: BinaryIO, asked: dict[str, Any]) -> dict[str, Any]:
-    found: MarkdownReading = read(file, ReaderLimits(asked["pages"], asked["inflated"], asked["text"]))
-    whole = plain(found.text) if asked["media_type"] in AS_GIVEN else tidy(found.text)
+    reading: MarkdownReading = read(file, ReaderLimits(asked["pages"], asked["inflated"], asked["text"]))
+    whole = plain(reading.text) if asked["media_type"] in AS_GIVEN else tidy(reading.text)
     text, shortened = cut(whole, asked["text"])
-    title = " ".join(plain(found.title or "").split())[:TITLE]
+    title = " ".join(plain(reading.title or "").split())[:TITLE]
     return {
         "text": text,
         "title": title or None,
-        "pages": found.pages,
-        "cut": found.cut or shortened,
-        "warnings": list(found.warnings),
+        "pages": reading.pages,
+        "cut": reading.cut or shortened,
+        "warnings": list(reading.warnings),
     }
 
 

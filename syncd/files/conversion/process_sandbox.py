@@ -35,9 +35,9 @@ def bound(*, seconds: int, memory: int) -> None:
     ):
         _, hardest = resource.getrlimit(what)
         highest = most + (what == resource.RLIMIT_CPU)  # a second in which the process is told
-        given = [value if hardest == resource.RLIM_INFINITY else min(value, hardest) for value in (most, highest)]
+        limits = [value if hardest == resource.RLIM_INFINITY else min(value, hardest) for value in (most, highest)]
         with contextlib.suppress(OSError, ValueError):  # macOS takes no limit of the address space
-            resource.setrlimit(what, (given[0], given[1]))
+            resource.setrlimit(what, (limits[0], limits[1]))
 
 
 def alone(parent: int) -> None:

@@ -46,7 +46,7 @@ def line(text: str) -> str:
     """One line of plain text as Markdown that says the same."""
     text = inline(text)
     return _START.sub(
-        lambda found: f"{found[1]}\\{found[2]}" if found[2] else f"{found[1]}{found[3]}\\{found[4]}", text
+        lambda match: f"{match[1]}\\{match[2]}" if match[2] else f"{match[1]}{match[3]}\\{match[4]}", text
     )
 
 

@@ -70,9 +70,9 @@ def _eased(text: str) -> str:
     """Markdown without needless escapes, images as links to them, links that would act as their text."""
     lines, fence = [], ""
     for line in text.split("\n"):
-        found = _FENCE.match(line)
-        if found and (not fence or (found[1].startswith(fence) and not line.strip(" `~"))):
-            fence = "" if fence else found[1]
+        match = _FENCE.match(line)
+        if match and (not fence or (match[1].startswith(fence) and not line.strip(" `~"))):
+            fence = "" if fence else match[1]
         elif line and not fence:
             line = _line(line)  # noqa: PLW2901 (the line as it will be)
         lines.append(line)
@@ -81,8 +81,8 @@ def _eased(text: str) -> str:
 
 def _line(line: str) -> str:
     """A line without needless escapes: those where it begins, and those in code, stay."""
-    found = _LEAD.match(line)
-    at = found.end() if found else 0
+    match = _LEAD.match(line)
+    at = match.end() if match else 0
     parts, last = [line[:at]], at
     for code in _CODE.finditer(line, at):
         parts += [_prose(line[last : code.start()]), code[0]]
@@ -91,7 +91,7 @@ def _line(line: str) -> str:
 
 
 def _prose(text: str) -> str:
-    text = _NEEDLESS.sub(lambda found: "\\\\" if found[1] else found[2], text)
+    text = _NEEDLESS.sub(lambda match: "\\\\" if match[1] else match[2], text)
     text = _HASH.sub("#", text)
-    text = _IMAGE.sub(lambda found: f"[{found[1]}]({found[2]})" if found[1].strip() and found[2] else found[1], text)
+    text = _IMAGE.sub(lambda match: f"[{match[1]}]({match[2]})" if match[1].strip() and match[2] else match[1], text)
     return _ACTS.sub(r"\1", text)

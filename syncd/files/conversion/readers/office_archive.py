@@ -38,7 +38,7 @@ _DAMAGE: Final = (
 _NAMES: Final = re.compile(r"[^\x00-\x1f\\]{1,1000}")
 
 
-def checked(file: BinaryIO, folder: str, bounds: ReaderLimits) -> zipfile.ZipFile:
+def checked(file: BinaryIO, folder: str, limits: ReaderLimits) -> zipfile.ZipFile:
     """The archive, if it is whole, of bearable size and holds `folder`, as an Office file of that type does."""
     try:
         archive = zipfile.ZipFile(file)
@@ -50,8 +50,8 @@ def checked(file: BinaryIO, folder: str, bounds: ReaderLimits) -> zipfile.ZipFil
     if any(entry.flag_bits & 1 for entry in entries):
         raise UnreadableFile("the file is protected by a password; save it without one")
     total = sum(entry.file_size for entry in entries)
-    if total > bounds.inflated:
-        raise TooLarge(f"the file unpacks to more than {bounds.inflated >> 20:,} MiB")
+    if total > limits.inflated:
+        raise TooLarge(f"the file unpacks to more than {limits.inflated >> 20:,} MiB")
     if any(entry.file_size > DENSE and entry.file_size > PACKED * entry.compress_size for entry in entries):
         raise TooLarge("a part of the file unpacks to suspiciously much")
     if not any(entry.filename.startswith(folder) for entry in entries):
@@ -81,7 +81,7 @@ def _look_through(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
 
 def title(archive: zipfile.ZipFile) -> str | None:
     """The title in the document's properties."""
-    found: list[str] = []
+    pieces: list[str] = []
     inside = False
 
     def start(name: str, _: dict[str, str]) -> None:
@@ -94,7 +94,7 @@ def title(archive: zipfile.ZipFile) -> str | None:
 
     def text(data: str) -> None:
         if inside:
-            found.append(data)
+            pieces.append(data)
 
     parser = expat.ParserCreate(namespace_separator="}")
     parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, text
@@ -102,7 +102,7 @@ def title(archive: zipfile.ZipFile) -> str | None:
         parser.Parse(archive.read("docProps/core.xml"), True)
     except (LookupError, expat.ExpatError, *_DAMAGE):
         return None
-    return " ".join("".join(found).split()) or None
+    return " ".join("".join(pieces).split()) or None
 
 
 def parts(archive: zipfile.ZipFile, pattern: str) -> Iterator[str]:

@@ -83,7 +83,7 @@ def composed(pages: Sequence[Sequence[Line]]) -> str:
 def _joined(text: str) -> str:
     """A line without dots that lead to a page's number, and with words whole where PDFium has marked a division."""
     text = _LEADER.sub(LEADER, text)
-    text = _DIVIDED.sub(lambda found: "" if text[found.end()].islower() else "-", text)
+    text = _DIVIDED.sub(lambda match: "" if text[match.end()].islower() else "-", text)
     return text.replace("\ufffe", "-")
 
 
@@ -96,7 +96,7 @@ def _without_furniture(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     ]
     often = Counter(key for held in edges for key in set().union(*held.values()))
     seen: set[_Key] = set()
-    found = []
+    remaining = []
     for page, held in zip(pages, edges, strict=True):
         gone = set()
         for at, keys in held.items():
@@ -104,8 +104,8 @@ def _without_furniture(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
             if furniture & seen or any(key[1] == "#" for key in furniture):
                 gone.add(at)
             seen |= furniture
-        found.append([line_ for at, line_ in enumerate(page) if at not in gone])
-    return found
+        remaining.append([line_ for at, line_ in enumerate(page) if at not in gone])
+    return remaining
 
 
 def _enough(key: _Key, pages: int) -> int:
@@ -124,10 +124,10 @@ def _edges(page: Sequence[Line]) -> set[int]:
 def _keys(held: Line, number: int) -> set[_Key]:
     """What makes a line at a page's edge the same as one of another page: height and words, and a number that counts pages."""
     height, text = round(held.bottom / 3), " ".join(held.text.split()).strip(" -–|")
-    found = list(_DIGITS.finditer(text))
+    matches = list(_DIGITS.finditer(text))
     counted = {
-        (height, f"{text[: one.start()]}#{text[one.end() :]}", int(one[0]) - number)
-        for one in (*found[:1], *found[-1:])
+        (height, f"{text[: match.start()]}#{text[match.end() :]}", int(match[0]) - number)
+        for match in (*matches[:1], *matches[-1:])
     }
     return {(height, text, 0), *counted}
 
@@ -176,7 +176,7 @@ def _goes_on(paragraph: Sequence[Line], held: Line, edge: float, levels: dict[fl
 
 def _edge(page: Sequence[Line], held: Line) -> float:
     """The right end of the column that a line stands in: lines that begin near it are of that column."""
-    return max(one.right for one in page if abs(one.left - held.left) <= NEAR * held.size)
+    return max(other.right for other in page if abs(other.left - held.left) <= NEAR * held.size)
 
 
 def _begins(paragraph: Sequence[Line], held: Line) -> bool:

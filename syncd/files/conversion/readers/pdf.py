@@ -22,7 +22,7 @@ _WORD: Final = re.compile(r"\S+")
 _HEAVY: Final = re.compile(rb"bold|black|heavy|demi|cmbx|sfbx", re.IGNORECASE)
 
 
-def read_pdf(file: BinaryIO, bounds: ReaderLimits) -> MarkdownReading:
+def read_pdf(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     """A PDF file: its text layer with headings, lists and tables as far as they can be told; pictures are not read."""
     try:
         document = pypdfium2.PdfDocument(file)
@@ -36,8 +36,8 @@ def read_pdf(file: BinaryIO, bounds: ReaderLimits) -> MarkdownReading:
         raise UnreadableFile("the file is damaged: it has no pages")
     pages: list[list[Line]] = []
     size, broken = 0, 0
-    for number in range(min(count, bounds.pages)):
-        if size > bounds.text:
+    for number in range(min(count, limits.pages)):
+        if size > limits.text:
             break
         try:
             pages.append(list(_lines(document, number)))
@@ -94,7 +94,7 @@ class _Page:
 
     def _line(self, text: str, at: int) -> Line:
         """The line `text` that begins at the place `at` of the page's text."""
-        spans = [found.span() for found in _WORD.finditer(text)]
+        spans = [match.span() for match in _WORD.finditer(text)]
         cells: list[tuple[float, float, str]] = []
         begun = spans[0][0]
         left, low, right, high = head = self._where(at + begun)
@@ -116,8 +116,8 @@ class _Page:
         return Line(text.strip(), left, right, high, min(low, before[1]), size, bold=bold, cells=tuple(cells))
 
     def _span(self, first: int, last: int) -> tuple[float, float]:
-        one, other = self._where(first), self._where(last)
-        return min(one[0], other[0]), max(one[2], other[2])
+        start, end = self._where(first), self._where(last)
+        return min(start[0], end[0]), max(start[2], end[2])
 
     def _where(self, at: int) -> tuple[float, float, float, float]:
         """Left, bottom, right and top of a character."""

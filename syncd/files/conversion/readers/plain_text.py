@@ -61,20 +61,20 @@ def decoded(raw: bytes) -> tuple[str, tuple[str, ...]]:
 def _guessed(raw: bytes) -> str | None:
     at = next((i for i in range(0, len(raw), SAMPLE) if not raw[i : i + SAMPLE].isascii()), 0)
     sample = raw[max(0, at - SAMPLE // 2) : at + SAMPLE]
-    found = {match.encoding: match for match in charset_normalizer.from_bytes(sample, cp_isolation=_LIKELY, steps=10)}
-    rank = {name: (round(match.chaos, 2), -round(match.coherence, 2)) for name, match in found.items()}
+    matches = {match.encoding: match for match in charset_normalizer.from_bytes(sample, cp_isolation=_LIKELY, steps=10)}
+    rank = {name: (round(match.chaos, 2), -round(match.coherence, 2)) for name, match in matches.items()}
     return min(rank, key=lambda name: (rank[name], _LIKELY.index(name)), default=None)
 
 
-def read_text(file: BinaryIO, bounds: ReaderLimits) -> MarkdownReading:
+def read_text(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     """Text, as it stands."""
-    text, warnings, cut = _text(file, bounds)
+    text, warnings, cut = _text(file, limits)
     return MarkdownReading(text, cut=cut, warnings=warnings)
 
 
-def read_markdown(file: BinaryIO, bounds: ReaderLimits) -> MarkdownReading:
+def read_markdown(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     """Markdown, as it stands; front matter becomes a block of code, so that it is read as text and sets no property."""
-    text, warnings, cut = _text(file, bounds)
+    text, warnings, cut = _text(file, limits)
     front, body = split(text)
     title = None
     if front:
@@ -90,9 +90,9 @@ def read_markdown(file: BinaryIO, bounds: ReaderLimits) -> MarkdownReading:
     return MarkdownReading(text, title=title, cut=cut, warnings=warnings)
 
 
-def read_json(file: BinaryIO, bounds: ReaderLimits) -> MarkdownReading:
+def read_json(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     """JSON, or JSON of one value a line, as a block of code, laid out; what is not valid is kept as it stands."""
-    text, warnings, cut = _text(file, bounds)
+    text, warnings, cut = _text(file, limits)
     title = None
     try:
         values = [json.loads(text)]
@@ -134,9 +134,9 @@ def _fenced(text: str, language: str) -> str:
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def read_csv(file: BinaryIO, bounds: ReaderLimits) -> MarkdownReading:
+def read_csv(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     """Rows of values as a table."""
-    text, warnings, cut = _text(file, bounds)
+    text, warnings, cut = _text(file, limits)
     rows = [row for row in _rows(text.replace("\x00", "")) if any(value.strip() for value in row)]
     if rows and max(map(len, rows)) > WIDEST:
         raise TooLarge(f"a row has more than {WIDEST:,} columns")
@@ -149,11 +149,11 @@ def _rows(text: str) -> Iterator[list[str]]:
     csv.field_size_limit(max(131_072, len(text)))
     lines = text.split("\n", 1)
     first = lines[0].strip().lower()
-    given = first[4] if len(first) == 5 and first.startswith("sep=") else ""
-    if given and len(lines) == 2:
+    separator = first[4] if len(first) == 5 and first.startswith("sep=") else ""
+    if separator and len(lines) == 2:
         text = lines[1]
     try:
-        yield from csv.reader(io.StringIO(text, newline=""), delimiter=given or _delimiter(text))
+        yield from csv.reader(io.StringIO(text, newline=""), delimiter=separator or _delimiter(text))
     except csv.Error:
         yield from ([line] for line in text.splitlines())
 
@@ -170,8 +170,8 @@ def _delimiter(text: str) -> str:
     return max(_DELIMITERS, key=even)
 
 
-def _text(file: BinaryIO, bounds: ReaderLimits) -> tuple[str, tuple[str, ...], bool]:
+def _text(file: BinaryIO, limits: ReaderLimits) -> tuple[str, tuple[str, ...], bool]:
     """The file's text, as far as it can be kept; four bytes a character are the most that an encoding takes."""
-    raw = file.read(bounds.text * 4 + 1)
+    raw = file.read(limits.text * 4 + 1)
     text, warnings = decoded(raw)
-    return plain(text), warnings, len(raw) > bounds.text * 4
+    return plain(text), warnings, len(raw) > limits.text * 4

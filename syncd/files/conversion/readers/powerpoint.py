@@ -21,17 +21,17 @@ _FURNITURE: Final = frozenset(
 _TITLES: Final = frozenset({PP_PLACEHOLDER.TITLE, PP_PLACEHOLDER.CENTER_TITLE, PP_PLACEHOLDER.VERTICAL_TITLE})
 
 
-def read_pptx(file: BinaryIO, bounds: ReaderLimits) -> MarkdownReading:
+def read_pptx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     """A presentation: visible slides in their order, with tables and notes; no pictures."""
-    with checked(file, "ppt/", bounds) as archive:
+    with checked(file, "ppt/", limits) as archive:
         named = title(archive)
     file.seek(0)
     try:
         slides = [slide for slide in pptx.Presentation(file).slides if slide.element.get("show") != "0"]
-        text = [_slide(slide, number) for number, slide in enumerate(slides[: bounds.pages], 1)]
+        text = [_slide(slide, number) for number, slide in enumerate(slides[: limits.pages], 1)]
     except RecursionError as error:
         raise TooLarge("the presentation is nested too deeply") from error
-    return MarkdownReading("\n\n".join(text), title=named, pages=len(slides), cut=len(slides) > bounds.pages)
+    return MarkdownReading("\n\n".join(text), title=named, pages=len(slides), cut=len(slides) > limits.pages)
 
 
 def _slide(slide: Any, number: int) -> str:
@@ -41,8 +41,8 @@ def _slide(slide: Any, number: int) -> str:
     name = " ".join(" ".join(shape.text_frame.text.split()) for shape in heads).strip() or f"Slide {number}"
     blocks = [f"## {inline(name)}", *(_shape(shape) for shape in shapes if shape not in heads)]
     notes = slide.notes_slide.notes_placeholder if slide.has_notes_slide else None
-    if notes is not None and (said := _text(notes, listed=False)):
-        blocks += ["### Notes", said]
+    if notes is not None and (notes_text := _text(notes, listed=False)):
+        blocks += ["### Notes", notes_text]
     return "\n\n".join(block for block in blocks if block)
 
 

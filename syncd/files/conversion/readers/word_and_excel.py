@@ -31,9 +31,9 @@ _REFERENCE: Final = re.compile(r"\[\\\[(\d{1,6})\\\]\]\(#(?:foot|end)note-\d{1,6
 _NOTE: Final = re.compile(r"^(\d{1,6})\. (.*) \[↑\]\(#(?:foot|end)note-ref-\d{1,6}\)$", re.MULTILINE)
 
 
-def read_docx(file: BinaryIO, bounds: ReaderLimits) -> MarkdownReading:
+def read_docx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     """A Word file: headings, lists, tables, links and footnotes; no pictures, comments or deleted text."""
-    with checked(file, "word/", bounds) as archive:
+    with checked(file, "word/", limits) as archive:
         named = title(archive)
     file.seek(0)
     try:
@@ -48,9 +48,9 @@ def _left_out(_: Any) -> list[Any]:
     return []
 
 
-def read_xlsx(file: BinaryIO, bounds: ReaderLimits) -> MarkdownReading:
+def read_xlsx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     """An Excel file: each visible sheet as a section, each block of rows as a table, values as they were computed."""
-    with checked(file, "xl/", bounds) as archive:
+    with checked(file, "xl/", limits) as archive:
         named = title(archive)
     file.seek(0)
     try:
@@ -58,11 +58,11 @@ def read_xlsx(file: BinaryIO, bounds: ReaderLimits) -> MarkdownReading:
         metadata = [sheet for sheet in book.sheets_metadata if sheet.typ == python_calamine.SheetTypeEnum.WorkSheet]
         shown = [sheet.name for sheet in metadata if sheet.visible == python_calamine.SheetVisibleEnum.Visible]
         hidden = len(metadata) - len(shown)
-        told = "one hidden sheet was left out" if hidden == 1 else f"{hidden} hidden sheets were left out"
-        warnings = (told,) if hidden else ()
+        warning = "one hidden sheet was left out" if hidden == 1 else f"{hidden} hidden sheets were left out"
+        warnings = (warning,) if hidden else ()
         text, size = [], 0
-        for name in shown[: bounds.pages]:
-            if size > bounds.text:
+        for name in shown[: limits.pages]:
+            if size > limits.text:
                 break
             held = _sheet(book, name)
             if held:
@@ -78,7 +78,7 @@ def read_xlsx(file: BinaryIO, bounds: ReaderLimits) -> MarkdownReading:
         "\n\n".join(text),
         title=named,
         pages=len(shown),
-        cut=len(shown) > bounds.pages or size > bounds.text,
+        cut=len(shown) > limits.pages or size > limits.text,
         warnings=warnings,
     )
 
