@@ -96,7 +96,7 @@ class ForwardStep:
 
 
 def forward(repo: Repository, state: Path, step: ForwardStep) -> None:
-    """Move branch and work tree on. Raises Blocked, Conflict or Unavailable."""
+    """Move branch and work tree on. Raises UncommittedChanges, Conflict or Unavailable."""
     journal = state / JOURNAL
     began = time.time_ns()
     private(journal, json.dumps({"old": step.old, "new": step.new, "branch": step.branch, "began": began}))

@@ -38,7 +38,7 @@ _DELIMITERS: Final = ",;\t|"
 
 
 def decoded(raw: bytes) -> tuple[str, tuple[str, ...]]:
-    """The text of `raw`, and a warning if its encoding had to be guessed. Raises Unread for what is no text."""
+    """The text of `raw`, and a warning if its encoding had to be guessed. Raises UnreadableFile for what is no text."""
     for mark, name in _MARKS:
         if raw.startswith(mark):
             return raw.decode(name, "replace"), ()
