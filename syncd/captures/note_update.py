@@ -1,4 +1,4 @@
-"""Update the text or the properties of an inbox note in place: its id, its path and its creation time stay.
+"""Update the text, the tags or the properties of an inbox note in place: its id, its path and its creation time stay.
 
 Laws, tested: an update is complete or did not happen; `version` and `updated_at` move with a change and only then;
 what somebody has written meanwhile, in an editor or by another call, is never overwritten unread."""
@@ -14,6 +14,7 @@ from index.model import Document, Record
 from index.scope.index import Index
 from syncd.captures.batch_writer import UNDATED, Change, NoteDrafts, carried_out
 from syncd.captures.writer import alone, known
+from syncd.documents import entity_edits
 from syncd.documents.capture_note import checked
 from syncd.documents.collection_membership import filed, names_one, retagged, texts
 from syncd.documents.owner_marks import EDITED, too_large
@@ -93,6 +94,36 @@ def _tags(front: str) -> list[str]:
 
 
 # For whoever changes notes
+
+
+def set_tags(workspace: str, inbox: Inbox, id: str, tags: Sequence[str], version: int | None) -> Record:
+    """Put these in place of the tags of a document; one like `collection:x` puts it into that collection."""
+    collection, plain = filed(None, tags, inbox.collections)
+    wanted = checked_tags(plain)
+
+    def decide(index: Index) -> tuple[list[Change], str]:
+        record = index.record(id, workspace)
+        if record is None:
+            raise NotFound(f"no document {id[:64]!r} in workspace {workspace!r}")
+        drafts = NoteDrafts(inbox.vault)
+        text, document = read(inbox, drafts, record)
+        compared(document, version)
+        unread(inbox, document, record, whole=version is not None)
+        now = inbox.now()
+        try:
+            changes = retagged(split(text)[0], wanted, collection)
+            if changes and document.node:
+                drafts.put(record.path, entity_edits.describe(text, changes, now=now))
+            elif changes:
+                drafts.put(
+                    record.path, edit(text, {"updated_at": iso(now), "version": document.version + 1, **changes})
+                )
+        except FrontmatterError as error:
+            raise Conflict(f"its properties can't be changed: {error}; its owner must mend them") from error
+        return drafts.changes(), record.path
+
+    with alone(inbox, workspace):
+        return known(inbox.captures.index.at(carried_out(inbox, decide)))
 
 
 def revised(

@@ -5,6 +5,7 @@ and a failed call changed nothing; absence is not deletion: only `Listing.gone` 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -15,12 +16,11 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
-from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
+from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.model import Stat
 from syncd.vault import atomic_write
 from syncd.vault.listing import ANY_SIZE, AWAY, Listing, ListingWalk, Wanted, unfit, unwanted, words
 from syncd.vault.openat import FOLDER, Calls, entries, lstat
-from syncd.vault.os_errors import failure
 from syncd.vault.path_rules import behind, ignored, ignoring, join, note, objection, ours, placeholder, printable, utf8
 
 __all__ = ["Listing", "Vault", "ignored"]
@@ -364,7 +364,7 @@ class Vault:
         except OSError as error:
             if not self.present():
                 raise Unavailable(LOST) from error
-            raise failure(error, path, making=making) from error
+            raise _failure(error, path, making=making) from error
 
 
 def _checked(file: FileIO, digest: str) -> Iterator[bytes]:
@@ -380,3 +380,23 @@ def _checked(file: FileIO, digest: str) -> Iterator[bytes]:
 def _aged(entry: os.DirEntry[str], older_s: float) -> bool:
     """Whether the file has been as it is for so long: a write in hand takes moments."""
     return not older_s or time.time() - entry.stat(follow_symlinks=False).st_ctime > older_s
+
+
+def _failure(error: OSError, path: str, *, making: bool) -> MemexError:  # noqa: PLR0911 - a table, one line a case
+    """An error of the system at `path`, in the words of the vault; `making`: something new was to be put there."""
+    match error.errno:
+        case errno.EEXIST:
+            return Conflict(f"{path} exists already")
+        case errno.ENOTEMPTY:
+            return Conflict(f"{path} is not empty")
+        case errno.ENOENT:
+            return NotFound(f"nothing is at {path}")
+        case errno.ENOTDIR | errno.ELOOP | errno.EXDEV | errno.EISDIR:
+            blocked = Conflict if making else NotFound
+            return blocked(f"no file is at {path}: a link or another file stands in its way")
+        case errno.ENAMETOOLONG:
+            return InvalidArgument(f"the name of {path} is too long for the disk")
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            return Unavailable(f"{path}: {words(error)}", retryable=False)
+        case _:
+            return Unavailable(f"{path}: {words(error)}")

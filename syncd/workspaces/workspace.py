@@ -21,9 +21,8 @@ from index.scope.index import Index
 from index.search.reranker import reranked
 from index.text.summary_and_tags import Enrichment
 from syncd.captures.inbox import Inbox
-from syncd.captures.note_update import NoteUpdate, updated
+from syncd.captures.note_update import NoteUpdate, set_tags, updated
 from syncd.captures.queued_note import asked
-from syncd.captures.tags_and_collection import set_tags
 from syncd.captures.writer import created, enriched, known, still, undoing, unnamed
 from syncd.documents.agent_paths import addresses, bare, base, called, stems, told, unnumbered
 from syncd.documents.capture_note import checked, checked_source, metadata_of, properties_of
@@ -39,7 +38,6 @@ from syncd.notes.timestamps import iso
 from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.location import namespace_path
 from syncd.vault.path_rules import note
-from syncd.workspaces.workspace_totals import WorkspaceTotals, held
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +46,18 @@ class Captured:
 
     record: Record
     created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceTotals:
+    """The documents of one workspace in numbers, and the encoder that they are found by."""
+
+    documents: tuple[tuple[str, str, int], ...]  # type, collection, how many
+    chunks: int
+    words_only: int  # documents without vectors
+    listed: bool  # whether the vault has been read once
+    encoder: tuple[str, int, str]  # the model's name, dimensions, state
+    degraded: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,9 +228,9 @@ class Workspace:
         except Unavailable:
             return True
 
-    def held(self) -> WorkspaceTotals:
+    def _totals(self) -> WorkspaceTotals:
         """How much there is here."""
-        return held(self._index, self.name, self._inbox.degraded())
+        return _totals(self._index, self.name, self._inbox.degraded())
 
     def content(self, record: Record) -> str:
         """The body of a document, byte for byte, as its file holds it now; a node's as `agent_paths.told` has it."""
@@ -369,3 +379,16 @@ class Workspace:
             with undoing(lambda: self._inbox.vault.replace(record.path, raw, digest=document.digest)):
                 index.commit(index.prepare([(document, stat)], urgent=True))
             return Captured(known(index.at(record.path)), created=False)
+
+
+def _totals(index: Index, workspace: str, degraded: Sequence[str]) -> WorkspaceTotals:
+    """What the index counts in `workspace`."""
+    rows = index.tally(workspace)
+    return WorkspaceTotals(
+        documents=tuple((kind, collection, count) for kind, collection, count, _, _ in rows),
+        chunks=sum(chunks for _, _, _, chunks, _ in rows),
+        words_only=sum(bare for *_, bare in rows),
+        listed=index.listed,
+        encoder=index.encoder,
+        degraded=tuple(degraded),
+    )

@@ -25,7 +25,6 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "mcp_server/tools/kb.py",
         "mcp_server/tools/kb_calls.py",
         "mcp_server/tools/kb_schema.py",
-        "syncd/workspaces/workspace_totals.py",
     ),
     "tests/contract/test_mcp.py": ("mcp_server/protocol/mcp_protocol.py",),
     "tests/contract/test_memory_contract.py": (
@@ -124,7 +123,6 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     "tests/unit/syncd/captures/test_note_update.py": (
         "syncd/captures/batch_writer.py",
         "syncd/captures/inbox.py",
-        "syncd/captures/tags_and_collection.py",
         "syncd/captures/writer.py",
     ),
     "tests/unit/syncd/cli/daemon/test_audit.py": ("syncd/owner/audit.py",),
@@ -262,7 +260,6 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     "tests/unit/syncd/sync/test_index_pass.py": ("syncd/sync/note_adoption.py",),
     "tests/unit/syncd/telemetry/test_log.py": ("syncd/settings/logs_and_traces.py",),
     "tests/unit/syncd/uploads/test_upload_sessions.py": ("syncd/uploads/chunk_files.py",),
-    "tests/unit/syncd/vault/test_vault.py": ("syncd/vault/os_errors.py",),
     "tests/unit/syncd/history/test_audit_log_verification.py": ("syncd/history/digest_chain.py",),
     "tests/unit/syncd/history/test_audit_log_events.py": ("syncd/history/unlogged_changes.py",),
     "tests/unit/syncd/history/test_audit_log_writes.py": ("syncd/history/audited_vault.py",),

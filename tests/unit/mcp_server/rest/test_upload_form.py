@@ -79,7 +79,9 @@ def connection(rim, *lines, length=None, key="full", boundary=SEAM, method="POST
 def ended(rim):
     """How many uploads have ended, however they did."""
     page = rim.rest("GET", "/metrics", key="owner").text
-    return sum(float(count) for count in re.findall(r'^memex_tool_calls_total\{.*tool="upload".*\} (\S+)$', page, re.MULTILINE))
+    return sum(
+        float(count) for count in re.findall(r'^memex_tool_calls_total\{.*tool="upload".*\} (\S+)$', page, re.MULTILINE)
+    )
 
 
 def answer_on(link):
