@@ -184,22 +184,22 @@ def documents(workspace: Workspace, arguments: shape.ListDocuments, _: Settings)
 
 def status(workspace: Workspace, _arguments: shape.Nothing, _: Settings) -> shape.State:
     """How much there is in this workspace, and whether it can be found."""
-    held = workspace.held()
-    total, by_type, by_collection = 0, dict.fromkeys(("note", "file", "entity"), 0), dict[str, int]()
-    for kind, collection, count in held.documents:
-        total += count
+    totals = workspace.totals()
+    count_all, by_type, by_collection = 0, dict.fromkeys(("note", "file", "entity"), 0), dict[str, int]()
+    for kind, collection, count in totals.documents:
+        count_all += count
         by_type[kind] = by_type.get(kind, 0) + count
         by_collection[collection] = by_collection.get(collection, 0) + count
-    name, dimensions, state = held.encoder
+    name, dimensions, state = totals.encoder
     return shape.State(
         workspace=workspace.name,
-        index=shape.Health(ready=held.listed, words_only=held.words_only),
-        documents=shape.Counts(total=total, by_type=by_type, by_collection=by_collection),
-        chunks=held.chunks,
+        index=shape.Health(ready=totals.listed, words_only=held.words_only),
+        documents=shape.Counts(total=count_all, by_type=by_type, by_collection=by_collection),
+        chunks=totals.chunks,
         model=shape.Model(name=name, dimensions=dimensions, state=state),
         queue=workspace.job_counts(),
         collections=list(workspace.collections),
-        degraded=list(held.degraded),
+        degraded=list(totals.degraded),
     )
 
 

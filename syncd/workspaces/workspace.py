@@ -228,7 +228,7 @@ class Workspace:
         except Unavailable:
             return True
 
-    def _totals(self) -> WorkspaceTotals:
+    def totals(self) -> WorkspaceTotals:
         """How much there is here."""
         return _totals(self._index, self.name, self._inbox.degraded())
 
