@@ -193,7 +193,7 @@ def status(workspace: Workspace, _arguments: shape.Nothing, _: Settings) -> shap
     name, dimensions, state = totals.encoder
     return shape.State(
         workspace=workspace.name,
-        index=shape.Health(ready=totals.listed, words_only=held.words_only),
+        index=shape.Health(ready=totals.listed, words_only=totals.words_only),
         documents=shape.Counts(total=count_all, by_type=by_type, by_collection=by_collection),
         chunks=totals.chunks,
         model=shape.Model(name=name, dimensions=dimensions, state=state),
