@@ -150,7 +150,7 @@ class ManualMoves:
         path, at = drag.stray.new, self._snapshot.vault.stat(drag.stray.new)
         if at is None or not head_moves.brought(self._repo, path, drag.raw, at.mtime_ns // 1_000_000_000):
             return ""
-        told = self._repo.answer("log", "--max-count=1", "--format=%an <%ae>", "HEAD", "--stdin", given=f"--\n{path}\n")
+        told = self._repo.answer("log", "--max-count=1", "--format=%an <%ae>", "HEAD", "--stdin", stdin=f"--\n{path}\n")
         return (told or "").strip()
 
     def _write(self, path: str, before: bytes, after: bytes) -> None:
