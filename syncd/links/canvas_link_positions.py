@@ -52,14 +52,14 @@ def in_canvas(text: str) -> LinkPositions | None:
 def _escaping(raw: str) -> Any:
     """How text is put into a string that is written as this one: in ASCII alone, if that is how it is."""
     ascii_only = "\\u" in raw and raw.isascii()
-    return lambda said: json.dumps(said, ensure_ascii=ascii_only)[1:-1]
+    return lambda text: json.dumps(text, ensure_ascii=ascii_only)[1:-1]
 
 
 def _strings(text: str) -> Iterator[tuple[int, str, int, int]]:
     """The strings that are values of the nodes themselves: which node, its key, and where it stands, quotes included.
 
     Of a key that is there twice only the last counts, as for whoever reads it."""
-    found: dict[tuple[int, str], tuple[int, int]] = {}
+    spans: dict[tuple[int, str], tuple[int, int]] = {}
     stack: list[str] = []  # of each container that is open, the key of the value under way; "" in a list
     node, key, after_colon = -1, "", False
     for match in _TOKEN.finditer(text):
@@ -68,7 +68,7 @@ def _strings(text: str) -> Iterator[tuple[int, str, int, int]]:
             stack.append(key if after_colon else "")
             if stack == ["", "nodes"]:  # a second time, too: then the first does not count
                 node = -1
-                found.clear()
+                spans.clear()
             node += mark == "{" and stack == ["", *_NODE]
             key, after_colon = "", False
         elif mark in ("}", "]"):
@@ -81,6 +81,6 @@ def _strings(text: str) -> Iterator[tuple[int, str, int, int]]:
         elif string and not after_colon:
             key = json.loads(string)
         elif string and stack == ["", *_NODE]:
-            found[(node, key)] = match.span(2)
-    for (at, name), (start, end) in sorted(found.items(), key=lambda item: item[1]):
+            spans[(node, key)] = match.span(2)
+    for (at, name), (start, end) in sorted(spans.items(), key=lambda item: item[1]):
         yield at, name, start, end

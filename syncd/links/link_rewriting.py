@@ -75,16 +75,16 @@ def edited(spots: LinkPositions, old: str, new: str, move: Move, text: str = "")
         asked = (spot.link.target, spot.whole)
         if asked not in known:
             known[asked] = _wanted(spot.link, old, new, move, whole=spot.whole)
-        found = known[asked]
-        if found is None:
+        destinations = known[asked]
+        if destinations is None:
             continue
-        led, wanted = found
-        said = _said(spot, led, wanted, (old, new), move)
-        if said is None:
+        led, wanted = destinations
+        spelling = _said(spot, led, wanted, (old, new), move)
+        if spelling is None:
             lost.append(spot.link.target)
             continue
         label = _label(spot, led, wanted, text)
-        edits += [*([label] if label else []), Edit(spot.start, spot.end, said)]
+        edits += [*([label] if label else []), Edit(spot.start, spot.end, spelling)]
     edits.sort(key=lambda edit: edit.start)
     return edits, lost
 
@@ -118,8 +118,8 @@ def _said(spot: LinkPosition, led: str, wanted: str, source: tuple[str, str], mo
     if not move.private(source[1], wanted) and move.after.resolve(_without(wanted), source[1]) not in {None, wanted}:
         targets.append(wanted)  # its name without the ending is another note's: Note.md.md beside Note.md
     for target in targets:
-        if move.after.resolve(target, source[1]) == wanted and (said := spot.says(target)) is not None:
-            return said
+        if move.after.resolve(target, source[1]) == wanted and (spelling := spot.says(target)) is not None:
+            return spelling
     return None
 
 

@@ -46,8 +46,8 @@ class LinkPosition:
         """The same spot where its text is written with escapes: `offsets` say where each character is."""
 
         def says(target: str) -> str | None:
-            said = self.says(target)
-            return None if said is None else escaped(said)
+            text = self.says(target)
+            return None if text is None else escaped(text)
 
         return LinkPosition(self.link, offsets[self.start], offsets[self.end], says, whole=self.whole)
 
@@ -82,8 +82,8 @@ def in_body(body: str) -> LinkPositions:
     """The spots of Markdown without properties."""
     spots = LinkPositions()
     if "[" in body:
-        found = outline(body)
-        _collect(body, zip(found.places, found.links, strict=True), spots)
+        parsed = outline(body)
+        _collect(body, zip(parsed.places, parsed.links, strict=True), spots)
     return spots
 
 
@@ -137,9 +137,9 @@ def _markdown(text: str, at: int, link: Link) -> LinkPosition | None:
 
 
 def _end(ending: re.Pattern[str], text: str, at: int) -> int:
-    found = ending.search(text, at)
-    assert found is not None  # each of them ends at the end of the text
-    return found.start()
+    match = ending.search(text, at)
+    assert match is not None  # each of them ends at the end of the text
+    return match.start()
 
 
 def _closed(text: str, at: int) -> int:
@@ -168,8 +168,8 @@ def _destination(target: str, plain: re.Pattern[str]) -> str | None:
     """A path as a Markdown destination: only what Markdown would misread is encoded, as Obsidian does."""
     if "#" in target or target != target.strip():
         return None
-    said = "".join(sign if plain.fullmatch(sign) else quote(sign, safe="") for sign in target)
-    return said.replace(":", "%3A") if SCHEME.match(said) else said
+    encoded = "".join(sign if plain.fullmatch(sign) else quote(sign, safe="") for sign in target)
+    return encoded.replace(":", "%3A") if SCHEME.match(encoded) else encoded
 
 
 # The properties
@@ -180,13 +180,13 @@ def in_properties(text: str, start: int, end: int) -> LinkPositions:
     spots = LinkPositions()
     inner = text[start:end]
     values = scalars(inner)
-    for first, last, style, said in values or ():
+    for first, last, style, value in values or ():
         unquoted = not style and inner[first - 2 : first] == "[[" and inner[last : last + 2] == "]]"
         span = (first - 2, last + 2) if unquoted else (first, last)  # a list in a list, but meant as a link
         if "[" in inner[slice(*span)]:
-            _in_scalar(inner, span, style, said, spots)
+            _in_scalar(inner, span, style, value, spots)
     if values is None:
-        spots.unclear += (link for found in WIKI.finditer(inner) if (link := wikilink(found[1], "wikilink")))
+        spots.unclear += (link for match in WIKI.finditer(inner) if (link := wikilink(match[1], "wikilink")))
     spots.found = [_moved(spot, start) for spot in sorted(spots.found, key=lambda spot: spot.start)]
     return spots
 
@@ -200,20 +200,20 @@ def _in_scalar(inner: str, span: tuple[int, int], style: str | None, read: str, 
         ends = [1, *(unit.end() for unit in units.finditer(value, 1, len(value) - 1))]
         if len(ends) == len(read) + 1 and ends[-1] == len(value) - 1:
             value, offsets = read, ends
-    said = LinkPositions()
-    wiki = ((found.start(), wikilink(found[1], "wikilink")) for found in WIKI.finditer(value))
-    _collect(value, [(at, link) for at, link in wiki if link], said)
-    taken = {spot.start for spot in said.found}
+    positions = LinkPositions()
+    wiki = ((match.start(), wikilink(match[1], "wikilink")) for match in WIKI.finditer(value))
+    _collect(value, [(at, link) for at, link in wiki if link], positions)
+    taken = {spot.start for spot in positions.found}
     others = LinkPositions()
     _collect(value, [pair for pair in scan(value).links if pair[1].kind == "markdown"], others)
-    said.found += (spot for spot in others.found if spot.start not in taken)
+    positions.found += (spot for spot in others.found if spot.start not in taken)
     at = range(first, last + 1) if offsets is None else [first + offset for offset in offsets]
-    spots.found += (spot.within(at, _ESCAPED.get(style or "", str)) for spot in said.found)
-    spots.unclear += said.unclear
+    spots.found += (spot.within(at, _ESCAPED.get(style or "", str)) for spot in positions.found)
+    spots.unclear += positions.unclear
 
 
 _UNITS: Final = {'"': _DOUBLE, "'": _SINGLE}
 _ESCAPED: Final[dict[str, Callable[[str], str]]] = {
-    '"': lambda said: said.replace("\\", "\\\\").replace('"', '\\"'),
-    "'": lambda said: said.replace("'", "''"),
+    '"': lambda text: text.replace("\\", "\\\\").replace('"', '\\"'),
+    "'": lambda text: text.replace("'", "''"),
 }
