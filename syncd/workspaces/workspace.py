@@ -132,7 +132,7 @@ class Workspace:
             folder=folder,
             title=title,
             content=content,
-            own=own,
+            properties=own,
             now=now,
             instead=partial(self._again, content_hash, named, now),
             progress=self._progress,
