@@ -22,7 +22,7 @@ _NODE: Final = ("nodes", "")  # the containers below the root in which the keys 
 
 
 def in_canvas(text: str) -> LinkPositions | None:
-    """The spots of a canvas; None when it is none."""
+    """The positions of a canvas; None when it is none."""
     if not text.strip():
         return LinkPositions()  # as Obsidian makes them
     try:
@@ -33,20 +33,20 @@ def in_canvas(text: str) -> LinkPositions | None:
     if not isinstance(nodes, list):
         return None
     nodes = [node for node in nodes if isinstance(node, dict)]
-    spots = LinkPositions()
+    positions = LinkPositions()
     for at, key, start, end in _strings(text):
         kind, raw = nodes[at].get("type"), text[start:end]
         if _PATHS.get(key) == kind:
             path = json.loads(raw)
             link = Link("wikilink", path, "", None, -1)
-            spots.found.append(LinkPosition(link, start + 1, end - 1, _escaping(raw), whole=True))
+            positions.found.append(LinkPosition(link, start + 1, end - 1, _escaping(raw), whole=True))
         elif key == kind == _TEXT and "[" in raw:
             inner = in_body(json.loads(raw))
             offsets = [*(start + unit.start() for unit in _UNIT.finditer(raw, 1, len(raw) - 1)), end - 1]
             escaping = _escaping(raw)
-            spots.found += (spot.within(offsets, escaping) for spot in inner.found)
-            spots.unclear += inner.unclear
-    return spots
+            positions.found += (position.within(offsets, escaping) for position in inner.found)
+            positions.unclear += inner.unclear
+    return positions
 
 
 def _escaping(raw: str) -> Any:
