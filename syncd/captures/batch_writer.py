@@ -112,15 +112,15 @@ class NoteDrafts:
 
     def changes(self) -> list[Change]:
         """What is to be written: what goes goes last, so that after a crash in between the same call does the rest."""
-        found: list[Change] = []
+        changed: list[Change] = []
         gone: list[Change] = []
         for path, text in self._texts.items():
             before = self._before[path]
             if text is None:
                 gone.append(DeletedFile(path, before))
             elif (raw := encode(text)) != before:
-                found.append(ChangedFile(path, before, raw))
-        return found + gone
+                changed.append(ChangedFile(path, before, raw))
+        return changed + gone
 
 
 def carried_out(
@@ -178,9 +178,9 @@ def _all_of(vault: Vault, changes: Sequence[Change], ready: Sequence[Prepared], 
             raise _MeanwhileChanged from error
         index.commit(
             [
-                replace(one, document=_dated(one.document, stat), stat=stat)
-                for one in ready
-                if (stat := stats[one.document.path])
+                replace(prepared, document=_dated(prepared.document, stat), stat=stat)
+                for prepared in ready
+                if (stat := stats[prepared.document.path])
             ],
             [path for path, stat in stats.items() if stat is None],
         )

@@ -49,30 +49,30 @@ def updated(
     inbox: Inbox,
     workspace: str,
     find: Callable[[], Record],
-    wish: NoteUpdate,
+    update: NoteUpdate,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[Record, bool]:
     """Change the note that `find` finds; the note as it is then, and whether it changed.
 
     Raises InvalidArgument for what is no note, and Conflict, with the version, when it has another than was named, or
     when a person has just edited it."""
-    if wish.text is not None:
-        checked(wish.text)
-    own = _titled(wish.title)
-    chosen, plain = filed(wish.collection, wish.tags or (), inbox.collections)
-    wanted = None if wish.tags is None else checked_tags(plain)
+    if update.text is not None:
+        checked(update.text)
+    title_property = _titled(update.title)
+    chosen, plain = filed(update.collection, update.tags or (), inbox.collections)
+    wanted = None if update.tags is None else checked_tags(plain)
 
     def changes(front: str, _: Document) -> dict[str, PropertyValue]:
         if wanted is None and chosen is None:
-            return own
-        return own | retagged(front, _tags(front) if wanted is None else wanted, chosen)
+            return title_property
+        return title_property | retagged(front, _tags(front) if wanted is None else wanted, chosen)
 
     def decide(_: Index) -> tuple[list[Change], tuple[str, bool]]:
-        found = find()
-        if found.type == "entity" or (found.type in ELSEWHERE and wish.text is not None):
-            raise InvalidArgument(f"this document is not changed so: {ELSEWHERE[found.type]}", type=found.type)
-        written = revised(inbox, found, changes, content=wish.text, version=wish.version)
-        return written, (found.path, bool(written))
+        record = find()
+        if record.type == "entity" or (record.type in ELSEWHERE and update.text is not None):
+            raise InvalidArgument(f"this document is not changed so: {ELSEWHERE[record.type]}", type=record.type)
+        written = revised(inbox, record, changes, content=update.text, version=update.version)
+        return written, (record.path, bool(written))
 
     with alone(inbox, workspace):
         path, changed = carried_out(inbox, decide, progress)

@@ -46,7 +46,7 @@ def asked(
     named, plain = filed(collection, tags, known)
     namespace_path(namespace)
     checked_source(source)
-    given: dict[str, Any] = {
+    request: dict[str, Any] = {
         "text": text,
         "title": (title or "").strip() or None,
         "tags": list(dict.fromkeys(filter(None, map(tag_of, plain)))),
@@ -54,45 +54,45 @@ def asked(
         "namespace": namespace,
         "source": source,
     }
-    composed(_properties(given, id="0", created_at=0), text)
-    return given, given["title"] or title_of(text)
+    composed(_properties(request, id="0", created_at=0), text)
+    return request, request["title"] or title_of(text)
 
 
-def made(inbox: Inbox, work: RunningJob) -> str:
+def made(inbox: Inbox, running: RunningJob) -> str:
     """The id of the document that a queued note has become. What was done of it before a crash is found and not done again."""
-    job, given = work.job, work.job.given
+    job, request = running.job, running.job.given
     if inbox.captures.index.record(job.planned, job.workspace):
         return job.planned
-    text: str = given["text"]
+    text: str = request["text"]
     same: Callable[[], Record | None] = partial(_same, inbox, job, hashlib.sha256(text.encode()).hexdigest())
-    found = same() or created(
+    note = same() or created(
         inbox,
-        folder="/".join(filter(None, (inbox.folder, job.workspace, namespace_path(given["namespace"])))),
-        title=given["title"],
+        folder="/".join(filter(None, (inbox.folder, job.workspace, namespace_path(request["namespace"])))),
+        title=request["title"],
         content=text,
-        own=lambda title: _properties({**given, "title": title}, id=job.planned, created_at=job.created_at),
+        properties=lambda title: _properties({**request, "title": title}, id=job.planned, created_at=job.created_at),
         now=job.created_at,
         instead=same,
-        progress=lambda done: work.progress(done, 0, "embedding"),
+        progress=lambda done: running.progress(done, 0, "embedding"),
     )
-    record = known(found)
+    record = known(note)
     if record.id != job.planned:
         try:
             with alone(inbox, job.workspace):
-                carried_out(inbox, partial(_tagged, inbox, record, given["tags"]))
+                carried_out(inbox, partial(_tagged, inbox, record, request["tags"]))
         except NotFound as error:
             raise _changed() from error
     return record.id
 
 
-def _properties(given: Mapping[str, Any], *, id: str, created_at: int) -> dict[str, Any]:
+def _properties(request: Mapping[str, Any], *, id: str, created_at: int) -> dict[str, Any]:
     return properties_of(
         id=id,
         created_at=created_at,
-        source=given["source"],
-        collection=given["collection"],
-        title=given["title"],
-        tags=tuple(given["tags"]),
+        source=request["source"],
+        collection=request["collection"],
+        title=request["title"],
+        tags=tuple(request["tags"]),
         metadata={},
     )
 
@@ -120,9 +120,9 @@ def _tagged(inbox: Inbox, record: Record, tags: Sequence[str], _: Index) -> tupl
         raise _changed()
     held = {fold(tag) for tag in before.tags}
     if lacking := [tag for tag in tags if fold(tag) not in held]:
-        own: dict[str, PropertyValue] = {"updated_at": iso(inbox.now()), "version": before.version + 1}
+        stamps: dict[str, PropertyValue] = {"updated_at": iso(inbox.now()), "version": before.version + 1}
         try:
-            drafts.put(record.path, edit(text, {"tags": [*_own(text), *lacking], **own}))
+            drafts.put(record.path, edit(text, {"tags": [*_own(text), *lacking], **stamps}))
         except FrontmatterError as error:
             raise Conflict(f"a note holds this text already, and its properties can't be changed: {error}") from error
     return drafts.changes(), None

@@ -104,12 +104,12 @@ def created(
     folder: str,
     title: str | None,
     content: str,
-    own: Callable[..., dict[str, Any]],
+    properties: Callable[..., dict[str, Any]],
     now: int,
     instead: Callable[[], T | None],
     progress: Callable[[int], None] | None = None,
 ) -> Record | T:
-    """Make a note of `content` in `folder`, under a name that no note of the vault has; `own(title=…)` gives its properties.
+    """Make a note of `content` in `folder`, under a name that no note of the vault has; `properties(title=…)` gives its properties.
 
     `instead` is asked last of all, while every other commit is held back; what it has is returned, and no note is made."""
     stem_of = redacted(title or title_of(content))  # names of files go where a note's text does not
@@ -126,7 +126,7 @@ def created(
     for _ in range(ROUNDS):
         name = free_name(stem_of, now, lambda folded: folded in avoid or inbox.taken(folded))
         # A file that had to be named otherwise says its title: the number would tell of a note that is not its reader's.
-        raw = encode(composed(own(title=title or (wanted if name != wanted else None)), content))
+        raw = encode(composed(properties(title=title or (wanted if name != wanted else None)), content))
         document = inbox.parsed(raw, f"{folder}/{name}.md", mtime_ms=now)
         finding = finding or inbox.enricher.begin(document)
         outcome = attempt(
@@ -157,9 +157,9 @@ def attempt(
     index = inbox.captures.index
     ready = prepare(index, document)
     with span("enrich"):
-        found = finding()
+        result = finding()
     with suppress(FrontmatterError):
-        raw, document = filled(raw, document, found.enrichment, read=inbox.parsed) or (raw, document)
+        raw, document = filled(raw, document, result.enrichment, read=inbox.parsed) or (raw, document)
     ready = replace(ready, document=document)  # no passage shows summary or tags
     with still(inbox.captures) as current:
         if (other := instead()) is not None:
@@ -176,12 +176,14 @@ def attempt(
         with undoing(partial(inbox.vault.remove, document.path, digest=document.digest)), span("commit"):
             index.commit([replace(ready, stat=stat)])
         record = known(index.at(document.path))
-    if found.owed:
+    if result.owed:
         inbox.enricher.owe(record.id, now)
     return record
 
 
-def enriched(inbox: Inbox, workspace: str, path: str, found: Enrichment, *, replacing: bool = False) -> Record | None:
+def enriched(
+    inbox: Inbox, workspace: str, path: str, enrichment: Enrichment, *, replacing: bool = False
+) -> Record | None:
     """As `Workspace.enrich` has it."""
     with still(inbox.captures) as index:
         raw, stat = inbox.vault.read(path)
@@ -189,12 +191,12 @@ def enriched(inbox: Inbox, workspace: str, path: str, found: Enrichment, *, repl
         before = inbox.parsed(raw, path, mtime_ms=stat.mtime_ns // 1_000_000)
         if before.workspace != workspace or not before.writable or before.type == "entity":
             return None  # a node's summary and tags are set by name
-        if not lacking(before, found, replace=replacing):
+        if not lacking(before, enrichment, replace=replacing):
             return None
         if 0 <= now - stat.mtime_ns // 1_000_000 < inbox.quiet_s * 1000:
             raise Conflict("it was changed a moment ago, perhaps by somebody who still writes")
         try:
-            made = filled(raw, before, found, read=inbox.parsed, replace=replacing)
+            made = filled(raw, before, enrichment, read=inbox.parsed, replace=replacing)
         except FrontmatterError as error:
             raise Conflict(f"its properties can't be changed: {error}") from error
         assert made is not None, "it lacks something"

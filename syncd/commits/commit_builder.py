@@ -81,12 +81,12 @@ class CommitBuilder:
         shutil.rmtree(folder, ignore_errors=True)  # what a kill left
         folder.mkdir(mode=0o700)
         self._tree = folder / "tree"
-        own = repo.own_folder()
+        git_folder = repo.own_folder()
         config = {f"GIT_CONFIG_KEY_{n}": name for n, name in enumerate(_OWN)}
         config |= {f"GIT_CONFIG_VALUE_{n}": value for n, value in enumerate(_OWN.values())}
         self._plain = {"GIT_CONFIG_COUNT": str(len(_OWN)), **config}
         self._index = {**self._plain, "GIT_INDEX_FILE": str(folder / "index")}
-        self._private = {**self._index, "GIT_DIR": str(own), "GIT_WORK_TREE": str(self._tree)}
+        self._private = {**self._index, "GIT_DIR": str(git_folder), "GIT_WORK_TREE": str(self._tree)}
         self._must("read-tree", *([base] if base else ["--empty"]), env=self._index)
         self._first = self._last = self._must(
             "write-tree", env=self._index
@@ -106,37 +106,37 @@ class CommitBuilder:
         asked = list(paths)
         if self.base is None or not asked:
             return {}
-        given = "".join(f"{self.base}:{path}\n" for path in asked).encode()
-        lines = self._must("cat-file", "--batch-check", given=given).out.split(b"\n")
-        found = {}
+        stdin = "".join(f"{self.base}:{path}\n" for path in asked).encode()
+        lines = self._must("cat-file", "--batch-check", stdin=stdin).out.split(b"\n")
+        blobs = {}
         for path, line in zip(asked, lines, strict=False):
             words = line.decode("utf-8", "replace").split(" ")
             if len(words) == 3 and words[1] in ("blob", "tree", "commit", "tag"):
-                found[path] = Blob(words[0], words[1])
-        return found
+                blobs[path] = Blob(words[0], words[1])
+        return blobs
 
     def digests(self, blobs: Mapping[str, Blob]) -> dict[str, set[str]]:
         """The digests of files that Git would take for these blobs as they are, or as what they point to."""
         if not blobs:
             return {}
-        found = {}
-        given = "".join(f"{blob.oid}\n" for blob in blobs.values()).encode()
+        digests = {}
+        stdin = "".join(f"{blob.oid}\n" for blob in blobs.values()).encode()
         with tempfile.TemporaryFile(dir=self._folder) as out:
-            self._must("cat-file", "--batch", given=given, out=out)
+            self._must("cat-file", "--batch", stdin=stdin, out=out)
             out.seek(0)
             for path in blobs:
                 digest, start = _summed(out, _size(out.readline()))
-                found[path] = {digest, _pointed(start)} - {""}
+                digests[path] = {digest, _pointed(start)} - {""}
                 out.read(1)
-        return found
+        return digests
 
     def filtered(self, path: str, blob: Blob) -> str:
         """The digest of the file that a blob becomes when it is checked out."""
         with tempfile.TemporaryFile(dir=self._folder) as out:
-            given, env = f"{blob.oid} {path}\n".encode(), {"GIT_LFS_SKIP_SMUDGE": "1"}
-            ran = self._filtering("cat-file", "--batch", "--filters", given=given, env=env, out=out)
-            if ran.status:
-                raise _failed("cat-file", ran)
+            stdin, env = f"{blob.oid} {path}\n".encode(), {"GIT_LFS_SKIP_SMUDGE": "1"}
+            result = self._filtering("cat-file", "--batch", "--filters", stdin=stdin, env=env, out=out)
+            if result.status:
+                raise _failed("cat-file", result)
             end = out.seek(0, os.SEEK_END)
             out.seek(0)
             _size(out.readline())  # of the blob, not of the file
@@ -154,14 +154,14 @@ class CommitBuilder:
 
     def _entries(self) -> dict[str, str]:
         """All that the person's index holds."""
-        told = self._must("ls-files", "--stage", "-z").out.decode("utf-8", "surrogateescape")
-        split = (line.partition("\t") for line in filter(None, told.split("\0")))
+        output = self._must("ls-files", "--stage", "-z").out.decode("utf-8", "surrogateescape")
+        split = (line.partition("\t") for line in filter(None, output.split("\0")))
         return {path: head.split(" ")[1] for head, _, path in split}
 
     def modules(self) -> set[str]:
         """The folders that are repositories of their own, as far as the commit knows of any."""
-        told = self._must("ls-files", "--stage", "-z", env=self._index).out.decode("utf-8", "surrogateescape")
-        lines = (line.partition("\t") for line in told.split("\0") if line.startswith("160000 "))
+        output = self._must("ls-files", "--stage", "-z", env=self._index).out.decode("utf-8", "surrogateescape")
+        lines = (line.partition("\t") for line in output.split("\0") if line.startswith("160000 "))
         return {path for _, _, path in lines}
 
     # What becomes of it
@@ -175,14 +175,14 @@ class CommitBuilder:
                 _placed(self._tree / path, content)
         self._tree.mkdir(exist_ok=True)
         order = sorted(changes, key=lambda path: (changes[path] is not None, path))  # what goes is in no way then
-        ran = self._taken_in(order)
-        if ran.status and "filter" in ran.err:
+        result = self._taken_in(order)
+        if result.status and "filter" in result.err:
             refused = [path for path in order if self._taken_in([path]).status]
             self._must("read-tree", self._last, env=self._index)
             if refused:
-                raise FilterFailed(refused, ran.err)
-        if ran.status:
-            raise _failed("update-index", ran)
+                raise FilterFailed(refused, result.err)
+        if result.status:
+            raise _failed("update-index", result)
         tree = self._must("write-tree", env=self._index).text
         shutil.rmtree(self._tree)
         if tree == self._last:
@@ -190,14 +190,14 @@ class CommitBuilder:
         options = ["-p", self._tip] if self._tip else []
         named = author if any(map(str.isalnum, author)) else "Memex"  # Git takes no name of dots alone, say
         who = {**self._plain, **self._repo.identity(named)}
-        self._tip = self._must("commit-tree", tree, *options, "-F", "-", given=message.encode(), env=who).text
+        self._tip = self._must("commit-tree", tree, *options, "-F", "-", stdin=message.encode(), env=who).text
         self._last = tree
         return self._tip
 
     def _taken_in(self, paths: Iterable[str]) -> GitResult:
         """Have the private index hold what the private tree has at these paths, or has not."""
-        given = "".join(f"{path}\0" for path in paths).encode()
-        return self._filtering("update-index", "--add", "--remove", "-z", "--stdin", given=given, env=self._private)
+        stdin = "".join(f"{path}\0" for path in paths).encode()
+        return self._filtering("update-index", "--add", "--remove", "-z", "--stdin", stdin=stdin, env=self._private)
 
     def land(self) -> None:
         """Move HEAD to what was made, and have the person's index follow. Moved when HEAD or their stage is another now."""
@@ -210,48 +210,50 @@ class CommitBuilder:
         if self._repo.busy():
             raise GitLockHeld("another program works in the repository")
         lines = (f"{mode} {oid}\t{path}\0" for path, (mode, oid) in made.items() if path not in stage)
-        if given := "".join(lines).encode():
-            self._must("update-index", "-z", "--index-info", given=given)
+        if stdin := "".join(lines).encode():
+            self._must("update-index", "-z", "--index-info", stdin=stdin)
         # "commit" is how a commit that was made of files here begins in HEAD's log
-        ran = self._repo.run("update-ref", "-m", "commit (memex)", "HEAD", self._tip, self.base or "", env=self._plain)
-        if ran.status:
-            raise HeadMoved("HEAD has moved") if self._repo.head() != self.base else _failed("update-ref", ran)
+        result = self._repo.run(
+            "update-ref", "-m", "commit (memex)", "HEAD", self._tip, self.base or "", env=self._plain
+        )
+        if result.status:
+            raise HeadMoved("HEAD has moved") if self._repo.head() != self.base else _failed("update-ref", result)
 
     def _attributes(self, paths: Iterable[str]) -> dict[str, Content]:
         """The files above these that say which filters there are, as they lie in the vault."""
         folders = {folder for path in paths for folder in above(path)}
-        found: dict[str, Content] = {}
+        contents: dict[str, Content] = {}
         for name in sorted(f"{folder}/.gitattributes".lstrip("/") for folder in folders):
             with suppress(OSError):
-                found[name] = Path(self._repo.vault, name).read_bytes()
-        return found
+                contents[name] = Path(self._repo.vault, name).read_bytes()
+        return contents
 
     def _raw(self, command: str, *options: str, env: Mapping[str, str] | None = None) -> dict[str, tuple[str, str]]:
         """The mode and blob behind each difference, by path; zeros = it is to go."""
-        told = self._must(command, "--raw", "--no-renames", "--no-abbrev", "-z", *options, env=env).out
-        words = told.decode("utf-8", "surrogateescape").split("\0")
+        output = self._must(command, "--raw", "--no-renames", "--no-abbrev", "-z", *options, env=env).out
+        words = output.decode("utf-8", "surrogateescape").split("\0")
         heads = ((path, head.split(" ")) for head, path in zip(words[::2], words[1::2], strict=False))
         return {path: (head[1], head[3]) for path, head in heads}
 
-    def _filtering(self, *words: str, given: bytes, env: Mapping[str, str], out: IO[bytes] | None = None) -> GitResult:
+    def _filtering(self, *words: str, stdin: bytes, env: Mapping[str, str], out: IO[bytes] | None = None) -> GitResult:
         """A command that runs filters, and that can be ended, as all that it writes is our own."""
-        done = self._repo.apart(*words, environ=env, given=given, limit_s=FILTER_S, out=out)
-        if done.late:
+        result = self._repo.apart(*words, environ=env, stdin=stdin, limit_s=FILTER_S, out=out)
+        if result.late:
             raise FilterHangs(f"a filter of the repository was not done after {FILTER_S:g} s")
-        return GitResult(done.code, b"", done.said)
+        return GitResult(result.code, b"", result.said)
 
     def _must(
         self,
         command: str,
         *options: str,
-        given: bytes = b"",
+        stdin: bytes = b"",
         env: Mapping[str, str] | None = None,
         out: IO[bytes] | None = None,
     ) -> GitResult:
-        ran = self._repo.run(command, *options, given=given, env=env, out=out)
-        if ran.status:
-            raise _failed(command, ran)
-        return ran
+        result = self._repo.run(command, *options, stdin=stdin, env=env, out=out)
+        if result.status:
+            raise _failed(command, result)
+        return result
 
 
 def above(path: str) -> list[str]:
@@ -289,11 +291,11 @@ def _summed(file: IO[bytes], left: int) -> tuple[str, bytes]:
 
 def _pointed(raw: bytes) -> str:
     """The digest of the large file that a pointer of Git LFS stands for; "" when it is none."""
-    found = _POINTER.match(raw)
-    return found[1].decode() if found else ""
+    match = _POINTER.match(raw)
+    return match[1].decode() if match else ""
 
 
-def _failed(command: str, ran: GitResult) -> Conflict | Unavailable:
-    if ".lock'" in ran.err and "File exists" in ran.err:
+def _failed(command: str, result: GitResult) -> Conflict | Unavailable:
+    if ".lock'" in result.err and "File exists" in result.err:
         return GitLockHeld("another program works in the repository")
-    return Unavailable(f"git {command} failed: {ran.err or ran.status}")
+    return Unavailable(f"git {command} failed: {result.err or result.status}")

@@ -20,9 +20,9 @@ _HARMFUL: Final = frozenset(["Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"])
 
 def message(subject: str, lines: Iterable[str] = (), trailers: Iterable[tuple[str, str]] = ()) -> str:
     """The text of a commit. A trailer is a name of ours and a value; the same one twice is told once, an empty one not."""
-    told = list(lines)
-    body = [f"- {plain(line, LINE)}" for line in told[:MOST]]
-    body += [f"- and {len(told) - MOST:,} more"] if len(told) > MOST else []
+    all_lines = list(lines)
+    body = [f"- {plain(line, LINE)}" for line in all_lines[:MOST]]
+    body += [f"- and {len(all_lines) - MOST:,} more"] if len(all_lines) > MOST else []
     ends = dict.fromkeys((name, plain(value, LINE)) for name, value in trailers)
     counted: dict[str, int] = {}
     tail = []
@@ -36,10 +36,10 @@ def message(subject: str, lines: Iterable[str] = (), trailers: Iterable[tuple[st
 
 def plain(text: str, most: int) -> str:
     """`text` in one line, without what a terminal would obey, cut to `most` characters."""
-    shown = "".join(" " if one.isspace() else one for one in text if one.isspace() or not _harmful(one))
+    shown = "".join(" " if char.isspace() else char for char in text if char.isspace() or not _harmful(char))
     line = _BLANKS.sub(" ", shown).strip()
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
 
 
-def _harmful(one: str) -> bool:
-    return unicodedata.category(one) in _HARMFUL
+def _harmful(char: str) -> bool:
+    return unicodedata.category(char) in _HARMFUL

@@ -60,87 +60,87 @@ def sifted(
     """Sift these paths by what they hold `now`: a digest, "" = no file, None = nobody can tell. `content` reads one.
 
     Of those that are `approved` a person has said that all of it is to be committed, their own edits included."""
-    found = CommitSelection()
+    selection = CommitSelection()
     fit = {path: digest for path, digest in now.items() if digest is not None and not objection(path)}
-    found.kept = {path: UNREADABLE for path in now if path not in fit}
+    selection.kept = {path: UNREADABLE for path in now if path not in fit}
     blobs = builder.blobs(fit)
-    found.kept |= {path: ODD for path, blob in blobs.items() if blob.kind != "blob"}
+    selection.kept |= {path: ODD for path, blob in blobs.items() if blob.kind != "blob"}
     blobs = {path: blob for path, blob in blobs.items() if blob.kind == "blob"}
     heads = {path: {""} for path in fit} | builder.digests(blobs)
-    _lead(found, audit, fit, heads, approved)
-    for path in found.edited:
+    _lead(selection, audit, fit, heads, approved)
+    for path in selection.edited:
         if path in blobs:  # the file may be another than the blob, and Git's own all the same
             heads[path].add(builder.filtered(path, blobs[path]))
-    _lead(found, audit, {path: fit[path] for path in found.edited}, heads)
-    if found.ours:
-        _spare(found, builder, fit, vault)
-        _read(found, fit, content, {path for path in blobs if not path.startswith(f"{inbox}/")})
-    return found
+    _lead(selection, audit, {path: fit[path] for path in selection.edited}, heads)
+    if selection.ours:
+        _spare(selection, builder, fit, vault)
+        _read(selection, fit, content, {path for path in blobs if not path.startswith(f"{inbox}/")})
+    return selection
 
 
 def _lead(
-    found: CommitSelection,
+    selection: CommitSelection,
     audit: AuditLog,
     now: Mapping[str, str],
     heads: Mapping[str, set[str]],
     approved: Collection[str] = (),
 ) -> None:
     """Tell those that the log leads to from HEAD from those that somebody has edited."""
-    found.edited, found.unsettled = [], []
+    selection.edited, selection.unsettled = [], []
     young = time.time_ns() // 1_000_000 - FRESH_MS
     for path, digest in now.items():
-        if path in found.kept or digest in heads[path]:
+        if path in selection.kept or digest in heads[path]:
             continue
         steps = led(audit.trail(path), digest, heads[path])
         if steps or path in approved:
-            found.ours[path] = steps or []
+            selection.ours[path] = steps or []
             continue
         last = audit.last(path)
         if last is not None and last.at > young:
-            found.unsettled.append(path)
-        found.edited.append(path)
+            selection.unsettled.append(path)
+        selection.edited.append(path)
 
 
-def _spare(found: CommitSelection, builder: CommitBuilder, now: Mapping[str, str], vault: Path) -> None:
+def _spare(selection: CommitSelection, builder: CommitBuilder, now: Mapping[str, str], vault: Path) -> None:
     """Leave out what Git or a person has set apart."""
     modules = builder.modules() if os.path.lexists(vault / ".gitmodules") else set()
     nested = {
         path
-        for path in found.ours
-        if any(one in modules or os.path.lexists(vault / one / ".git") for one in above(path)[1:])
+        for path in selection.ours
+        if any(folder in modules or os.path.lexists(vault / folder / ".git") for folder in above(path)[1:])
     }
-    ignored = builder.ignored(found.ours.keys() - nested)
-    staged = {path: oid for path, oid in builder.staged().items() if path in found.ours}
+    ignored = builder.ignored(selection.ours.keys() - nested)
+    staged = {path: oid for path, oid in builder.staged().items() if path in selection.ours}
     holds = {path: {""} for path in staged}
     holds |= builder.digests({path: Blob(oid, "blob") for path, oid in staged.items() if oid.strip("0")})
     otherwise = {path for path in staged if now[path] not in holds[path]}
     for why, paths in ((STAGED, otherwise), (IGNORED, ignored), (NESTED, nested)):
         for path in paths:
-            found.kept[path] = why
-            found.ours.pop(path, None)
+            selection.kept[path] = why
+            selection.ours.pop(path, None)
 
 
 def _read(
-    found: CommitSelection, now: Mapping[str, str], content: Callable[[str, str], Content], public: set[str]
+    selection: CommitSelection, now: Mapping[str, str], content: Callable[[str, str], Content], public: set[str]
 ) -> None:
     """Read what is ours, and leave out what must not be in a history, unless a person has put it there: `public`."""
     withheld = set()
-    for path in list(found.ours):
+    for path in list(selection.ours):
         try:
             raw = content(path, now[path])
         except (MemexError, OSError):  # it changes under our hands
-            found.unsettled.append(path)
-            del found.ours[path]
+            selection.unsettled.append(path)
+            del selection.ours[path]
             continue
         if why := _amiss(path, raw, public=path in public):
-            found.kept[path] = why
+            selection.kept[path] = why
             withheld.add(_file_of(raw))
-            del found.ours[path]
+            del selection.ours[path]
         else:
-            found.contents[path] = raw
-    for path in [path for path in found.ours if now[path] and now[path] in withheld]:
-        found.kept[path] = SECRET
-        del found.ours[path], found.contents[path]
+            selection.contents[path] = raw
+    for path in [path for path in selection.ours if now[path] and now[path] in withheld]:
+        selection.kept[path] = SECRET
+        del selection.ours[path], selection.contents[path]
 
 
 def _amiss(path: str, raw: Content, *, public: bool) -> str:
@@ -159,6 +159,6 @@ def _file_of(raw: Content) -> str:
     """The digest of the file whose text a note holds; "" = it is none."""
     if isinstance(raw, bytes):
         with suppress(FrontmatterError):
-            told = properties(split(decode(raw))[0]).get("file_sha256")
-            return told if isinstance(told, str) else ""
+            digest = properties(split(decode(raw))[0]).get("file_sha256")
+            return digest if isinstance(digest, str) else ""
     return ""

@@ -128,9 +128,9 @@ class Committer:
         that some of these say."""
 
         def work(builder: CommitBuilder) -> str:
-            found = self._fit(builder, DueCommit(changes, message, approved))
-            self._noted(found, changes)
-            made = builder.put(found.contents, message, author or "Memex") if found.contents else ""
+            selection = self._fit(builder, DueCommit(changes, message, approved))
+            self._noted(selection, changes)
+            made = builder.put(selection.contents, message, author or "Memex") if selection.contents else ""
             builder.land()
             self.made += bool(made)
             return made
@@ -173,13 +173,16 @@ class Committer:
             self._gather(self._audit.head.seq)
             with CommitBuilder(self._repo, self._folder, self._repo.head()) as builder:
                 asked = sorted((self._waiting | self.kept.keys()) - self._theirs())
-                found = self._sifted(builder, self._now(asked), self._content)
-                made = [MadeCommit("", _subject(saying(one)), tuple(one.steps)) for one in batches(found.ours.items())]
-                for one in due:
-                    fit = self._fit(builder, one)
-                    found.kept |= fit.kept
-                    made += [MadeCommit("", _subject(one.message), tuple(fit.contents))] if fit.contents else []
-            return made, found
+                selection = self._sifted(builder, self._now(asked), self._content)
+                made = [
+                    MadeCommit("", _subject(saying(batch)), tuple(batch.steps))
+                    for batch in batches(selection.ours.items())
+                ]
+                for commit in due:
+                    fit = self._fit(builder, commit)
+                    selection.kept |= fit.kept
+                    made += [MadeCommit("", _subject(commit.message), tuple(fit.contents))] if fit.contents else []
+            return made, selection
 
     def tick(self) -> None:
         """Flush when what was written has been quiet for long enough."""
@@ -243,8 +246,8 @@ class Committer:
     def _unstash(self) -> None:
         """Add what a stash has taken or given back since the last look, of what Memex wrote."""
         now = GitPosition(stash=self._repo.marks().stash)
-        found = head_moves.changed(self._repo, self._stash or now, now) or ()
-        self._waiting |= {path for path in found if self._audit.last(path) is not None}
+        paths = head_moves.changed(self._repo, self._stash or now, now) or ()
+        self._waiting |= {path for path in paths if self._audit.last(path) is not None}
         self._stash = now
 
     def _written(self, seen: int) -> set[str]:
@@ -255,39 +258,41 @@ class Committer:
         now = self._now(paths)
         theirs = self._theirs()  # after that: whatever changes files has said so before
         now = {path: digest for path, digest in now.items() if path not in theirs}
-        found = self._sifted(builder, now, self._content)
+        selection = self._sifted(builder, now, self._content)
         made = []
-        for batch in batches(found.ours.items()):
-            made += self._put(builder, batch, found)
+        for batch in batches(selection.ours.items()):
+            made += self._put(builder, batch, selection)
         builder.land()
-        self._noted(found, now)
-        self._waiting -= found.ours.keys()
-        self.edited.update(found.edited)
+        self._noted(selection, now)
+        self._waiting -= selection.ours.keys()
+        self.edited.update(selection.edited)
         self.made += len(made)
         return made
 
     @staticmethod
-    def _put(builder: CommitBuilder, batch: CommitBatch, found: CommitSelection) -> list[MadeCommit]:
+    def _put(builder: CommitBuilder, batch: CommitBatch, selection: CommitSelection) -> list[MadeCommit]:
         """Make the commit of one author, without what a filter fails on."""
         message = saying(batch)
         try:
-            name = builder.put({path: found.contents[path] for path in batch.steps}, message, batch.author or "Memex")
+            name = builder.put(
+                {path: selection.contents[path] for path in batch.steps}, message, batch.author or "Memex"
+            )
         except FilterFailed as error:
             for path in error.paths:
-                del found.ours[path], batch.steps[path]
-                found.kept[path] = REFUSED
-            return Committer._put(builder, batch, found) if batch.steps else []
+                del selection.ours[path], batch.steps[path]
+                selection.kept[path] = REFUSED
+            return Committer._put(builder, batch, selection) if batch.steps else []
         return [MadeCommit(name, _subject(message), tuple(batch.steps))] if name else []
 
     def _theirs(self) -> set[str]:
         return owed(self._ledger, time.time_ns() // 1_000_000 - RECENT_MS)
 
-    def _noted(self, found: CommitSelection, asked: Iterable[str]) -> None:
+    def _noted(self, selection: CommitSelection, asked: Iterable[str]) -> None:
         """Take note of what became of the paths that were asked for."""
         for path in asked:
             self.kept.pop(path, None)
-        self.kept |= found.kept
-        self._waiting -= set(asked) - found.ours.keys() - set(found.unsettled)
+        self.kept |= selection.kept
+        self._waiting -= set(asked) - selection.ours.keys() - set(selection.unsettled)
 
     def _on_head(self, work: Callable[[CommitBuilder], _T], patience_s: float) -> _T | None:
         """Do something on top of HEAD as soon as Git allows it; None, and the problem, when it does not."""
@@ -328,15 +333,15 @@ class Committer:
 
     def _now(self, paths: Iterable[str]) -> dict[str, str | None]:
         """What these files hold: the digest, "" = no file, None = nobody can tell."""
-        found: dict[str, str | None] = {}
+        digests: dict[str, str | None] = {}
         for path in paths:
             try:
-                found[path] = self._vault.measured(path).digest
+                digests[path] = self._vault.measured(path).digest
             except NotFound:
-                found[path] = "" if self._vault.present() else None
+                digests[path] = "" if self._vault.present() else None
             except (MemexError, OSError):
-                found[path] = None
-        return found
+                digests[path] = None
+        return digests
 
     def _content(self, path: str, digest: str) -> Content:
         """The bytes of a file that has this digest; those of a large one in a file of ours. Conflict when it changed."""

@@ -42,10 +42,10 @@ def author(steps: Iterable[Entry]) -> str:
     return next((entry.name or entry.key for entry in steps if entry.key), "")
 
 
-def batches(found: Iterable[tuple[str, list[Entry]]]) -> Iterator[CommitBatch]:
+def batches(changes: Iterable[tuple[str, list[Entry]]]) -> Iterator[CommitBatch]:
     """The commits to make of all that is ours, one for each author."""
     sorts: dict[str, dict[str, list[Entry]]] = {}
-    for path, steps in found:
+    for path, steps in changes:
         sorts.setdefault(author(steps), {})[path] = steps
     for name, paths in sorted(sorts.items()):
         yield CommitBatch(name, dict(sorted(paths.items())))
@@ -64,13 +64,13 @@ def saying(batch: CommitBatch) -> str:
 
 def trailers(steps: Iterable[Iterable[Entry]]) -> list[tuple[str, str]]:
     """Which tools and keys have written, and which documents."""
-    told: dict[str, dict[str, None]] = {"Memex-Tool": {}, "Memex-Key": {}, "Capture-Id": {}}
+    by_name: dict[str, dict[str, None]] = {"Memex-Tool": {}, "Memex-Key": {}, "Capture-Id": {}}
     for entries in steps:
         for entry in entries:
-            told["Memex-Tool"][entry.tool or entry.surface] = None
-            told["Memex-Key"][entry.name or entry.key] = None
-            told["Capture-Id"][entry.id if entry.type != "file" else ""] = None
-    return [(name, value) for name, values in told.items() for value in values]
+            by_name["Memex-Tool"][entry.tool or entry.surface] = None
+            by_name["Memex-Key"][entry.name or entry.key] = None
+            by_name["Capture-Id"][entry.id if entry.type != "file" else ""] = None
+    return [(name, value) for name, values in by_name.items() for value in values]
 
 
 def _notes(paths: list[str]) -> str:

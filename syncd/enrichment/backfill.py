@@ -71,32 +71,34 @@ class Backfill:
 
     # One note
 
-    def again(self, given: Mapping[str, Any], _: Progress) -> dict[str, Any]:
+    def again(self, arguments: Mapping[str, Any], _: Progress) -> dict[str, Any]:
         """Fill what one note lacks; with `replace`, find both anew."""
         self._able()
-        replace, dry = bool(given.get("replace")), bool(given.get("dry_run"))
-        record = note_lookup.found_note([self._captures.index], given["id"], workspace=given.get("workspace") or None)
+        replace, dry = bool(arguments.get("replace")), bool(arguments.get("dry_run"))
+        record = note_lookup.found_note(
+            [self._captures.index], arguments["id"], workspace=arguments.get("workspace") or None
+        )
         if record is None:
-            raise NotFound(f"no capture {given['id'][:64]!r}; memex recent lists them")
+            raise NotFound(f"no capture {arguments['id'][:64]!r}; memex recent lists them")
         if record.type == "entity":
             raise InvalidArgument("this is a node of the graph: its summary and tags are set, not found")
         document = self._read(record.path)
-        found = self._enricher.find(document, self._enricher.vocabulary(record.workspace))
-        changes = lacking(document, found, replace=replace)
+        enrichment = self._enricher.find(document, self._enricher.vocabulary(record.workspace))
+        changes = lacking(document, enrichment, replace=replace)
         if changes and not dry:
-            self._enrich(record.workspace, record.path, found, replace)
+            self._enrich(record.workspace, record.path, enrichment, replace)
             self._enricher.settle(record.id)
-        told = {"summary": document.summary, "tags": list(document.tags)} | changes
-        return {"id": record.id, "path": record.path, **told, "changed": sorted(changes)}
+        labels = {"summary": document.summary, "tags": list(document.tags)} | changes
+        return {"id": record.id, "path": record.path, **labels, "changed": sorted(changes)}
 
     # All that lack something
 
-    def backfill(self, given: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+    def backfill(self, arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         """Both passes over every note that lacks a summary or tags. Raises Unavailable when an endpoint goes away."""
         self._able()
-        if name := given.get("workspace"):
+        if name := arguments.get("workspace"):
             self._exists(name)
-        dry = bool(given.get("dry_run"))
+        dry = bool(arguments.get("dry_run"))
         with self._alone():
             paths = self._captures.index.unlabelled(name)
             notes, skipped = self._documents(paths)
@@ -137,14 +139,14 @@ class Backfill:
     ) -> dict[str, Any] | None:
         """Write what one note lacks; None when that is nothing, or can't be written and is among `skipped`."""
         try:
-            found = self._enricher.find(document, known)
+            enrichment = self._enricher.find(document, known)
         except Unavailable as error:
             raise Unavailable(f"{error.message}; {done} notes were written, and running it again goes on") from error
-        changes = lacking(document, found)
+        changes = lacking(document, enrichment)
         if not changes:
             return None
         try:
-            if not dry and self._enrich(document.workspace, document.path, found, False) is None:
+            if not dry and self._enrich(document.workspace, document.path, enrichment, False) is None:
                 return None
         except (Conflict, NotFound, Unavailable) as error:
             skipped.append({"path": document.path, "reason": error.message})
@@ -191,8 +193,8 @@ class Backfill:
                 owing.append((record, id, failures))
         for record, id, failures in owing:
             try:
-                found = self._enricher.find(self._read(record.path), self._enricher.vocabulary(record.workspace))
-                self._enrich(record.workspace, record.path, found, False)
+                enrichment = self._enricher.find(self._read(record.path), self._enricher.vocabulary(record.workspace))
+                self._enrich(record.workspace, record.path, enrichment, False)
             except (Conflict, NotFound, Unavailable) as error:
                 self._enricher.postpone(id, failures, _now())
                 log.info("enrichment of a note is put off: %s", error.code)

@@ -79,10 +79,10 @@ class ChatEndpoint:
             with self._client.stream("POST", self._url, content=body, headers=headers) as response:
                 if not response.is_success:
                     raise self._refusal(response.status_code)
-                found = bytearray()
+                answer = bytearray()
                 for piece in response.iter_bytes():
-                    found += piece
-                    if len(found) > LONGEST_ANSWER:
+                    answer += piece
+                    if len(answer) > LONGEST_ANSWER:
                         raise Unavailable(f"{self.name} answers with more than {LONGEST_ANSWER:,} bytes")
                     if time.monotonic() > until:
                         raise Unavailable(f"{self.name} takes longer than {self._timeout_s:g} s; see enrich.timeout_s")
@@ -96,7 +96,7 @@ class ChatEndpoint:
             if not self._closed.is_set():
                 raise
             raise Unavailable("enrichment is closed", retryable=False) from error
-        return bytes(found)
+        return bytes(answer)
 
     def _refusal(self, status: int) -> Unavailable:
         match status:
@@ -111,8 +111,8 @@ class ChatEndpoint:
         """The two fields of the answer's JSON."""
         try:
             content = json.loads(answer)["choices"][0]["message"]["content"]
-            said: Any = json.loads(_bare(content))
-            return said["summary"], said["tags"]
+            fields: Any = json.loads(_bare(content))
+            return fields["summary"], fields["tags"]
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise Unavailable(f"{self.name} does not answer with the JSON that was asked for") from error
 

@@ -120,21 +120,21 @@ class Enricher:
             return enrichment(document, vocabulary=vocabulary, places=places(), vectors=self._meaning, clean=redacted)
         if self.resting:
             raise Unavailable(self.problem or "the endpoint is left alone for a moment")
-        said = prose(document, redacted)
-        text = "\n".join((*said.headings, *said.sentences))
+        parts = prose(document, redacted)
+        text = "\n".join((*parts.headings, *parts.sentences))
         if not text.strip():
             return NOTHING
         try:
             known = [tag for tag in vocabulary if redacted(tag) == tag]
             summary, tags = self._chat.ask(cut(plain(redacted(document.title)), SUMMARY), text, known)
-            found = checked(summary, tags, vocabulary=vocabulary, vectors=self._meaning)
-            if not found.summary or not found.tags:
+            answer = checked(summary, tags, vocabulary=vocabulary, vectors=self._meaning)
+            if not answer.summary or not answer.tags:
                 raise Unavailable(f"{self._chat.name} gives no summary or no tags that can be used")  # noqa: TRY301 - as all its failures
         except Unavailable as error:
             self._failed(error.message)
             raise
         self._pause, self._resting_until, self.problem = PAUSE_S[0], 0.0, ""
-        return found
+        return answer
 
     @property
     def resting(self) -> bool:
@@ -216,23 +216,23 @@ class Enricher:
             self._ledger.run("UPDATE enrichment SET failures = ?, due_at = ? WHERE id = ?", (failures + 1, due, id))
 
 
-def lacking(document: Document, found: Enrichment, *, replace: bool = False) -> dict[str, Any]:
-    """The properties that `found` gives a note: only those that it lacks, unless they are to be replaced."""
+def lacking(document: Document, enrichment: Enrichment, *, replace: bool = False) -> dict[str, Any]:
+    """The properties that `enrichment` gives a note: only those that it lacks, unless they are to be replaced."""
     changes: dict[str, Any] = {}
-    if found.tags and (replace or not document.tags):
-        changes["tags"] = list(found.tags[:MOST])
-    if found.summary and (replace or not document.summary):
-        changes["summary"] = found.summary
+    if enrichment.tags and (replace or not document.tags):
+        changes["tags"] = list(enrichment.tags[:MOST])
+    if enrichment.summary and (replace or not document.summary):
+        changes["summary"] = enrichment.summary
     return changes
 
 
 def filled(
-    raw: bytes, document: Document, found: Enrichment, *, read: Callable[..., Document], replace: bool = False
+    raw: bytes, document: Document, enrichment: Enrichment, *, read: Callable[..., Document], replace: bool = False
 ) -> tuple[bytes, Document] | None:
     """The note with what it lacks written into lines of its own; None when it lacks nothing. Raises FrontmatterError.
 
     `read` makes a document of bytes, path and `mtime_ms`. What names the note's collection stays as it is."""
-    changes = lacking(document, found, replace=replace)
+    changes = lacking(document, enrichment, replace=replace)
     if not changes:
         return None
     text = decode(raw)

@@ -37,12 +37,12 @@ class SummaryDrafts:
     def __post_init__(self) -> None:
         self._until = self.clock() + ENOUGH_S
 
-    def __call__(self, one: Vertex, contents: Sequence[str]) -> str | None:
+    def __call__(self, vertex: Vertex, contents: Sequence[str]) -> str | None:
         """What the endpoint says of a node; None when it is not asked, or says nothing."""
         if self.enricher.by != "endpoint":
             return None
         text = "\n".join(
-            [f"# {one.name}", "", *(f"- {'  '.join(said.splitlines(keepends=True))}" for said in contents)]
+            [f"# {vertex.name}", "", *(f"- {'  '.join(content.splitlines(keepends=True))}" for content in contents)]
         )
         key = hashlib.sha256(text.encode()).hexdigest()
         if key in self.kept:
@@ -52,15 +52,15 @@ class SummaryDrafts:
             return None
         self.asked += 1
         try:
-            found = self.enricher.find(parse(text.encode(), one.path, mtime_ms=0, inbox=self.inbox), {})
+            enrichment = self.enricher.find(parse(text.encode(), vertex.path, mtime_ms=0, inbox=self.inbox), {})
         except Unavailable:  # the enricher has logged it
             self.failed, self.left = True, self.left + 1
             return None
-        if found.summary:
+        if enrichment.summary:
             while len(self.kept) >= KEPT:
                 self.kept.pop(next(iter(self.kept)), None)
-            self.kept[key] = found.summary
-        return found.summary
+            self.kept[key] = enrichment.summary
+        return enrichment.summary
 
     @property
     def degraded(self) -> tuple[str, ...]:

@@ -35,23 +35,23 @@ def apart(
     command: Sequence[str],
     environ: Mapping[str, str],
     *,
-    given: bytes = b"",
+    stdin: bytes = b"",
     limit_s: float | None = None,
     stop: threading.Event | None = None,
     keep: Collection[int] = (),
     out: IO[bytes] | None = None,
 ) -> ProcessResult:
-    """Run `command` with `given` on its standard input; `keep` are open files that it inherits, `out` is one it writes to.
+    """Run `command` with `stdin` on its standard input; `keep` are open files that it inherits, `out` is one it writes to.
 
     With `limit_s` it and all that it started are ended after so many seconds, or once `stop` is set."""
     # Files, not pipes: a pipe has no end before the last that inherited it, a connection kept open say, is gone.
-    with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as own, tempfile.TemporaryFile() as err:
-        stdin.write(given)
-        stdin.seek(0)
+    with tempfile.TemporaryFile() as stdin_file, tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as err:
+        stdin_file.write(stdin)
+        stdin_file.seek(0)
         process = subprocess.Popen(
             command,
-            stdin=stdin,
-            stdout=out or own,
+            stdin=stdin_file,
+            stdout=out or stdout,
             stderr=err,
             env=environ,
             start_new_session=True,
@@ -61,9 +61,9 @@ def apart(
         if late:
             _end(process)
         code = process.wait()
-        own.seek(0)
+        stdout.seek(0)
         err.seek(0)
-        return ProcessResult(code, own.read(), err.read().decode("utf-8", "replace"), late)
+        return ProcessResult(code, stdout.read(), err.read().decode("utf-8", "replace"), late)
 
 
 def _ended(process: subprocess.Popen[bytes], end: float, stop: threading.Event | None) -> bool:

@@ -86,12 +86,12 @@ class HeadFollower:
         """Compare where Git stands with where it stood, unless it is in the midst of something."""
         if self._midst():
             return
-        told = self._told
-        if told:
+        notified = self._told
+        if notified:
             self._told = False  # before the look: who tells from now on wants another
         now = self._repo.marks()
         if now == self._marks:
-            if told:  # a checkout of single files, perhaps
+            if notified:  # a checkout of single files, perhaps
                 self._list_all()
             return
         paths = head_moves.changed(self._repo, self._marks, now)
@@ -119,9 +119,9 @@ class HeadFollower:
         glance = self._repo.glance(self._upstream)
         if glance == self._glance and not self._repo.busy() and now - self._stood < STANDING_S[1]:
             return
-        found = self._repo.standing()
-        self._glance, self._upstream, self._stood = glance, found.upstream, now
-        self.unwell = UNWELL.get(found.state, "")
+        state = self._repo.standing()
+        self._glance, self._upstream, self._stood = glance, state.upstream, now
+        self.unwell = UNWELL.get(state.state, "")
 
     def _work(self) -> None:
         polled = -POLL_S
@@ -149,13 +149,13 @@ class HeadFollower:
 
     def _heard(self) -> list[int]:
         """When each bell was last rung."""
-        found = []
+        times = []
         for bell in self._bells:
             try:
-                found.append(os.stat(bell).st_mtime_ns)  # noqa: PTH116 - each second of a daemon's life
+                times.append(os.stat(bell).st_mtime_ns)  # noqa: PTH116 - each second of a daemon's life
             except OSError:
-                found.append(0)
-        return found
+                times.append(0)
+        return times
 
 
 def _unicode(path: str) -> str:

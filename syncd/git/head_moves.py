@@ -24,18 +24,18 @@ _NAMES = ("-r", "-z", "--name-only")
 
 def changed(repo: Repository, since: GitPosition, now: GitPosition) -> set[str] | None:
     """The files that Git touched on the way from one to the other; None when it can't tell."""
-    found: set[str] = set()
+    paths: set[str] = set()
     if (since.head, since.log) != (now.head, now.log):
         touched = _on_the_way(repo, since, now)
         if touched is None:
             return None
-        found |= touched
+        paths |= touched
     for stash in {since.stash, now.stash} - {None} if since.stash != now.stash else ():
         if (taken := names(repo, f"{stash}^1", str(stash))) is None:
             return None
         untracked = repo.answer("ls-tree", *_NAMES, "--end-of-options", f"{stash}^3")  # None when it took no such files
-        found |= taken | _split(untracked or "")
-    return found
+        paths |= taken | _split(untracked or "")
+    return paths
 
 
 def removed(repo: Repository, since: GitPosition, now: GitPosition) -> set[str]:
@@ -52,8 +52,8 @@ def removed(repo: Repository, since: GitPosition, now: GitPosition) -> set[str]:
 
 def names(repo: Repository, old: str, new: str, *options: str) -> set[str] | None:
     """The paths in which two commits differ."""
-    told = repo.answer("diff-tree", *_NAMES, "--no-renames", *options, "--end-of-options", old, new)
-    return None if told is None else _split(told)
+    output = repo.answer("diff-tree", *_NAMES, "--no-renames", *options, "--end-of-options", old, new)
+    return None if output is None else _split(output)
 
 
 def brought(repo: Repository, path: str, raw: bytes, written: int) -> bool:
@@ -63,14 +63,14 @@ def brought(repo: Repository, path: str, raw: bytes, written: int) -> bool:
     if "\n" in path or repo.head() is None:
         return False
     start = max(0, repo.marks().log - RECENT)
-    steps = [found for line in (repo.log(start) or [])[start > 0 :] if (found := _STEP.match(line))]
+    steps = [match for line in (repo.log(start) or [])[start > 0 :] if (match := _STEP.match(line))]
     commits = [
-        found[1].decode() for found in steps if not (found[3] or b"").startswith(b"commit") or int(found[2]) < written
+        step[1].decode() for step in steps if not (step[3] or b"").startswith(b"commit") or int(step[2]) < written
     ] or ([] if steps else [str(repo.head())])  # no log is kept: then HEAD's word is taken
     asked = [f"{commit}:{path}" for commit in dict.fromkeys(reversed(commits))][:ASKED]
-    told = repo.answer("cat-file", "--batch-check=%(objectname)", given="\n".join(asked) + "\n") if asked else None
-    names = {*(told or "").split()}
-    return any(_blob(one, len(repo.head() or "")) in names for one in (raw, raw.replace(b"\r\n", b"\n")))
+    output = repo.answer("cat-file", "--batch-check=%(objectname)", stdin="\n".join(asked) + "\n") if asked else None
+    names = {*(output or "").split()}
+    return any(_blob(content, len(repo.head() or "")) in names for content in (raw, raw.replace(b"\r\n", b"\n")))
 
 
 def _blob(raw: bytes, digits: int) -> str:
@@ -85,17 +85,17 @@ def _on_the_way(repo: Repository, since: GitPosition, now: GitPosition, *, gone:
     lines = repo.log(since.log)
     if not lines or since.head is None or now.head is None:
         return None
-    steps = {(found[1].decode(), found[2].decode()) for line in lines if (found := _MOVE.match(line))}
+    steps = {(match[1].decode(), match[2].decode()) for line in lines if (match := _MOVE.match(line))}
     if not gone and any(old == new for old, new in steps):
         return None  # a reset or checkout to the same place, which may have undone edits
     if since.head != now.head:
         steps.add((since.head, now.head))
-    given = "".join(f"{new} {old}\n" for old, new in sorted(steps))
+    pairs = "".join(f"{new} {old}\n" for old, new in sorted(steps))
     asked = ("--stdin", *_NAMES, "--no-renames", "--no-commit-id", *([_GONE] if gone else []))
-    told = repo.answer("diff-tree", *asked, given=given)
-    touched = None if told is None else _split(told)
+    output = repo.answer("diff-tree", *asked, stdin=pairs)
+    touched = None if output is None else _split(output)
     return None if touched is None or any(_UNKNOWN.match(path) for path in touched) else touched
 
 
-def _split(told: str) -> set[str]:
-    return set(filter(None, told.split("\0")))
+def _split(output: str) -> set[str]:
+    return set(filter(None, output.split("\0")))

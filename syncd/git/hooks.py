@@ -98,7 +98,7 @@ def uninstall(folder: Path, names: Sequence[str], state: Path) -> list[Hook]:
         for hook in find(folder, names, state):
             path, bell = folder / hook.name, bell_of(state, hook.name)
             kept = _kept(path)
-            left = [one for one in _bells(kept, hook.name) if one != bell]
+            left = [other for other in _bells(kept, hook.name) if other != bell]
             match hook.state:
                 case "changed":
                     raise Conflict(_wrong(folder, hook), hook=hook.name)
@@ -129,7 +129,7 @@ def exclude(info: Path, *, wanted: bool) -> None:
             info.mkdir(exist_ok=True)
             text += (b"\n" if text and not text.endswith(b"\n") else b"") + line
         else:
-            text = b"".join(one for one in lines if one != line)
+            text = b"".join(other for other in lines if other != line)
         _write(file, text, mode=mode)
 
 
@@ -149,18 +149,18 @@ def _state(path: Path, bell: str) -> Found:
 
 def _kept(path: Path) -> Path:
     """The file that holds Memex's hook: `path`, or what another program has made of it on taking its place."""
-    beside = sorted(path.parent.glob(f"{path.name}[.-]*"))
-    return next((file for file in (path, *beside) if _bells(file, path.name)), path)
+    others = sorted(path.parent.glob(f"{path.name}[.-]*"))
+    return next((file for file in (path, *others) if _bells(file, path.name)), path)
 
 
 def _bells(file: Path, name: str) -> list[str]:
     """The bells that a hook of Memex rings; none when it is not exactly as Memex writes it."""
     text = _text(file) or ""
-    found: list[str] = []
+    bells: list[str] = []
     with suppress(ValueError):  # a quote that does not end
         for quoted in _RING.findall(text):
-            found += shlex.split(quoted)
-    return found if text == script(name, found) and os.access(file, os.X_OK) else []
+            bells += shlex.split(quoted)
+    return bells if text == script(name, bells) and os.access(file, os.X_OK) else []
 
 
 def _text(path: Path) -> str | None:

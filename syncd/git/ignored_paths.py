@@ -18,28 +18,28 @@ _FEW: Final = 5  # names in a sentence
 
 def ignored(repo: Repository, paths: Iterable[str], environ: Mapping[str, str] | None = None) -> set[str]:
     """Those that a `.gitignore` or the like leaves out, and that the index has not."""
-    given = "".join(f"./{path}\0" for path in paths)  # "./": a ":" at the beginning is part of the name
+    stdin = "".join(f"./{path}\0" for path in paths)  # "./": a ":" at the beginning is part of the name
     plain = {**(environ or {}), "GIT_LITERAL_PATHSPECS": "0"}  # it knows no others
-    ran = repo.run("check-ignore", "-z", "--stdin", given=given.encode("utf-8", "surrogateescape"), env=plain)
-    if ran.status not in (0, 1):
-        raise Unavailable(f"git check-ignore failed: {ran.err or ran.status}")
-    told = ran.out.decode("utf-8", "surrogateescape").split("\0")
-    return {path.removeprefix("./") for path in told if path}
+    result = repo.run("check-ignore", "-z", "--stdin", stdin=stdin.encode("utf-8", "surrogateescape"), env=plain)
+    if result.status not in (0, 1):
+        raise Unavailable(f"git check-ignore failed: {result.err or result.status}")
+    names = result.out.decode("utf-8", "surrogateescape").split("\0")
+    return {path.removeprefix("./") for path in names if path}
 
 
 def unseen(repo: Repository) -> set[str]:
     """The files of the index that are assumed unchanged or left out of the work tree."""
-    told = repo.run("ls-files", "-v", "-z").out.decode("utf-8", "surrogateescape").split("\0")
-    return {line[2:] for line in told if line[:1] == "S" or line[:1].islower()}
+    lines = repo.run("ls-files", "-v", "-z").out.decode("utf-8", "surrogateescape").split("\0")
+    return {line[2:] for line in lines if line[:1] == "S" or line[:1].islower()}
 
 
 def freed(repo: Repository, paths: Sequence[str]) -> str:
     """What of these is in the way of a pull, and how a person gets it out of there."""
     git = f"git -C {shlex.quote(repo.vault)}"
     if left := _among(paths, ignored(repo, paths)):
-        one = shlex.quote(f"{repo.vault}/{left[0]}")
-        aside = shlex.quote(f"{repo.vault}/{left[0]}.mine")
-        return f"{named(left)}, which Git is told to ignore: move it away, with `mv {one} {aside}` say"
+        source = shlex.quote(f"{repo.vault}/{left[0]}")
+        target = shlex.quote(f"{repo.vault}/{left[0]}.mine")
+        return f"{named(left)}, which Git is told to ignore: move it away, with `mv {source} {target}` say"
     if left := _among(paths, unseen(repo)):
         again = f"{git} update-index --no-assume-unchanged --no-skip-worktree -- {' '.join(map(shlex.quote, left))}"
         return f"{named(left)}, which Git is told not to look at: run `{again}`, and sync again"

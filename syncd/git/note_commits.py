@@ -44,8 +44,8 @@ def touches(repo: Repository, path: str) -> list[NoteCommit]:
     """The commits that touched the note which is at `path`, or was there last, the newest first; none without Git."""
     if "\n" in path or repo.head() is None:
         return []
-    told = repo.answer("log", "--follow", *_ASKED, given=f"HEAD\n--\n{path}\n")
-    return list(_read((told or "").split("\0")))
+    output = repo.answer("log", "--follow", *_ASKED, stdin=f"HEAD\n--\n{path}\n")
+    return list(_read((output or "").split("\0")))
 
 
 def origin(repo: Repository, path: str) -> NoteCommit | None:

@@ -87,17 +87,17 @@ class Repository:
 
     def standing(self) -> RepositoryState:
         """Which of the known states the repository is in: the first that applies, the worst first."""
-        found = self._whole()
-        return tied(self._tie(found)) if found.state == "ok" else found
+        state = self._whole()
+        return tied(self._tie(state)) if state.state == "ok" else state
 
     def state(self) -> str:
         """The state of the repository itself, whatever it is tied to."""
         return self._whole().state
 
-    def advice(self, found: RepositoryState) -> str:
+    def advice(self, state: RepositoryState) -> str:
         """What its owner does about it."""
         install = "xcode-select --install" if sys.platform == "darwin" else "apt install git"
-        return advice(found, self.vault, install=install)
+        return advice(state, self.vault, install=install)
 
     def facts(self) -> dict[str, Any]:
         """How the repository stands and what its owner does about it; for the owner only, as the advice names paths."""
@@ -111,46 +111,46 @@ class Repository:
         if folder is None:
             return RepositoryState("bare" if self._bare() else "no-repo")
         error = _git().exc.GitError
-        found = RepositoryState("ok", head=None, operation=self._operation(folder))
+        state = RepositoryState("ok", head=None, operation=self._operation(folder))
         try:
             ask = self._open().git
             ask.rev_parse("--show-toplevel", kill_after_timeout=_PATIENCE_S)
             unmerged = ask.ls_files("--unmerged", "-z", kill_after_timeout=_PATIENCE_S)
         except error as failure:
             if "dubious ownership" in str(failure):
-                return replace(found, state="dubious")
+                return replace(state, state="dubious")
             whole = all((common(folder) / name).exists() for name in ("HEAD", "objects", "refs"))
-            return replace(found, state="broken" if whole else "unmade")
-        found = replace(found, head=self.head(), branch=self.answer("symbolic-ref", "--short", "--quiet", "HEAD"))
-        return self._tree(found, folder, unmerged=bool(unmerged))
+            return replace(state, state="broken" if whole else "unmade")
+        state = replace(state, head=self.head(), branch=self.answer("symbolic-ref", "--short", "--quiet", "HEAD"))
+        return self._tree(state, folder, unmerged=bool(unmerged))
 
-    def _tree(self, found: RepositoryState, folder: Path, *, unmerged: bool) -> RepositoryState:
+    def _tree(self, state: RepositoryState, folder: Path, *, unmerged: bool) -> RepositoryState:
         """The state of a work tree that Git can read."""
         if lock := next((folder / name for name in _LOCKS if os.path.lexists(folder / name)), None):
             gone = stale(lock, Path(self.vault))
-            return replace(found, state="stale-lock" if gone else "locked", lock=str(lock))
+            return replace(state, state="stale-lock" if gone else "locked", lock=str(lock))
         if unmerged:
-            return replace(found, state="conflict")
-        if found.operation:
-            return replace(found, state="mid-operation")
-        if found.head is None:
-            return replace(found, state="unborn")
-        if found.branch is None:
+            return replace(state, state="conflict")
+        if state.operation:
+            return replace(state, state="mid-operation")
+        if state.head is None:
+            return replace(state, state="unborn")
+        if state.branch is None:
             contains = ("--contains", "HEAD", "--count=1", "--format=%(refname:short)", "refs/heads")
-            return replace(found, state="detached", branch=self.answer("for-each-ref", *contains) or None)
-        return found
+            return replace(state, state="detached", branch=self.answer("for-each-ref", *contains) or None)
+        return state
 
-    def _tie(self, found: RepositoryState) -> RepositoryState:
+    def _tie(self, state: RepositoryState) -> RepositoryState:
         upstream = self.answer("rev-parse", "--abbrev-ref", "--symbolic-full-name", "@{upstream}") or ""
         counts = self.answer("rev-list", "--left-right", "--count", "HEAD...@{upstream}") if upstream else None
         ahead, behind = map(int, (counts or "0 0").split())
-        found = replace(found, upstream=upstream, ahead=ahead, behind=behind)
+        state = replace(state, upstream=upstream, ahead=ahead, behind=behind)
         if behind:
             anew = ("--merged=@{upstream}", "--no-merged=HEAD", REWRITTEN)
-            found = replace(found, rewritten=bool(self.answer("for-each-ref", "--format=%(refname)", *anew)))
+            state = replace(state, rewritten=bool(self.answer("for-each-ref", "--format=%(refname)", *anew)))
         remote = (self.answer("remote") or "").partition("\n")[0]
         shallow = (common(self._folder() or Path(self.vault)) / "shallow").exists()
-        return replace(found, remote=remote, shallow=shallow)
+        return replace(state, remote=remote, shallow=shallow)
 
     def _operation(self, folder: Path) -> str:
         return next((what for name, what in _MIDST.items() if os.path.lexists(folder / name)), "")
@@ -196,16 +196,16 @@ class Repository:
         except OSError:
             return None
 
-    def answer(self, command: str, *options: str, given: str = "") -> str | None:
+    def answer(self, command: str, *options: str, stdin: str = "") -> str | None:
         """What Git answers to a question; None when it can't. Command and options are constants of our code or hex of Git's."""
         with ExitStack() as opened:
-            stdin = opened.enter_context(tempfile.TemporaryFile()) if given else None
-            if stdin is not None:
-                stdin.write(given.encode("utf-8", "surrogateescape"))
-                stdin.seek(0)
+            stdin_file = opened.enter_context(tempfile.TemporaryFile()) if stdin else None
+            if stdin_file is not None:
+                stdin_file.write(stdin.encode("utf-8", "surrogateescape"))
+                stdin_file.seek(0)
             try:
                 ask = getattr(self._open().git, command.replace("-", "_"))
-                return str(ask(*options, istream=stdin, kill_after_timeout=_PATIENCE_S))
+                return str(ask(*options, istream=stdin_file, kill_after_timeout=_PATIENCE_S))
             except _git().exc.GitError:
                 return None
 
@@ -219,20 +219,20 @@ class Repository:
         self,
         command: str,
         *options: str,
-        given: bytes = b"",
+        stdin: bytes = b"",
         env: Mapping[str, str] | None = None,
         out: IO[bytes] | None = None,
     ) -> GitResult:
         """Run a command that may change something, however long it takes: a write that is cut short leaves locks.
 
         Command and options are constants of our code or hex of Git's. What it writes goes to `out`, if there is one."""
-        with tempfile.TemporaryFile() as stdin:
-            stdin.write(given)
-            stdin.seek(0)
+        with tempfile.TemporaryFile() as stdin_file:
+            stdin_file.write(stdin)
+            stdin_file.seek(0)
             try:
-                status, told, err = getattr(self._open().git, command.replace("-", "_"))(
+                status, output, err = getattr(self._open().git, command.replace("-", "_"))(
                     *options,
-                    istream=stdin,
+                    istream=stdin_file,
                     env=dict(env or {}),
                     output_stream=out,
                     with_extended_output=True,
@@ -242,17 +242,17 @@ class Repository:
                 )
             except _git().exc.GitError as failure:
                 return GitResult(127, b"", _words(failure))
-        return GitResult(int(status), b"" if out else told, str(err))
+        return GitResult(int(status), b"" if out else output, str(err))
 
     def blob(self, name: str) -> bytes | None:
         """What is in a file that Git holds under this name, in hex; None when it has none."""
         try:
-            told = self._open().git.cat_file(
+            content = self._open().git.cat_file(
                 "blob", name, stdout_as_string=False, strip_newline_in_stdout=False, kill_after_timeout=_PATIENCE_S
             )
         except _git().exc.GitError:
             return None
-        return bytes(told)
+        return bytes(content)
 
     def hooks_folder(self) -> Path:
         """Where Git looks for hooks. Raises Conflict when there is no repository that Git can read."""
@@ -261,13 +261,13 @@ class Repository:
             ask = _git().Git(self.vault)
             ask.set_persistent_git_options(C=self.vault)
             ask.update_environment(GIT_CEILING_DIRECTORIES=str(Path(self.vault).parent), LC_ALL="C.UTF-8")
-            told = ask.rev_parse("--path-format=absolute", "--git-path", "hooks", kill_after_timeout=_PATIENCE_S)
+            output = ask.rev_parse("--path-format=absolute", "--git-path", "hooks", kill_after_timeout=_PATIENCE_S)
         except _git().exc.GitError as failure:
-            found = self.standing()
+            state = self.standing()
             raise Conflict(
-                self.advice(found) or f"Git can't tell where hooks lie: {_words(failure)}", state=found.state
+                self.advice(state) or f"Git can't tell where hooks lie: {_words(failure)}", state=state.state
             ) from failure
-        return Path(str(told))
+        return Path(str(output))
 
     def common_folder(self) -> Path:
         """The folder of Git's own files that all work trees of the repository share."""
@@ -298,9 +298,9 @@ class Repository:
         """Commit every file of the vault, for a vault that was just made; returns the commit, None if nothing changed.
 
         Never for a vault with a history of its own: there, only files that Memex wrote may be staged."""
-        found = self._whole()
-        if found.state not in ("ok", "unborn"):
-            raise Conflict(f"can't commit in {self.vault}: {self.advice(found)}", state=found.state)
+        state = self._whole()
+        if state.state not in ("ok", "unborn"):
+            raise Conflict(f"can't commit in {self.vault}: {self.advice(state)}", state=state.state)
         ask = self._open().git
         try:
             ask.add("--all")
@@ -351,11 +351,11 @@ class Repository:
 
     def identity(self, author: str = "") -> dict[str, str]:
         """Who commits: the person, or Memex when they have not told Git who they are. `author`: who wrote, if not they."""
-        told = {"AUTHOR": author} if author else {}
+        roles = {"AUTHOR": author} if author else {}
         if self.answer("var", "GIT_COMMITTER_IDENT") is None:
-            told = {"AUTHOR": author or "Memex", "COMMITTER": "Memex"}
-        names = {f"GIT_{role}_NAME": name for role, name in told.items()}
-        return names | {f"GIT_{role}_EMAIL": "memex@localhost" for role in told}
+            roles = {"AUTHOR": author or "Memex", "COMMITTER": "Memex"}
+        names = {f"GIT_{role}_NAME": name for role, name in roles.items()}
+        return names | {f"GIT_{role}_EMAIL": "memex@localhost" for role in roles}
 
 
 def _git() -> ModuleType:
@@ -370,5 +370,5 @@ def _git() -> ModuleType:
 
 def _words(failure: Exception) -> str:
     """What Git itself said."""
-    said = getattr(failure, "stderr", "") or str(failure)
-    return " ".join(str(said).replace("stderr:", "").split()).strip("' ")
+    message = getattr(failure, "stderr", "") or str(failure)
+    return " ".join(str(message).replace("stderr:", "").split()).strip("' ")

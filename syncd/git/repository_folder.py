@@ -44,7 +44,7 @@ def looks(folder: Path) -> object:
 def stat(path: Path) -> tuple[int, int, int] | None:
     """What changes of a file when it is written; None when there is none."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino

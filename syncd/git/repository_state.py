@@ -74,36 +74,36 @@ class RepositoryState:
     rewritten: bool = False  # the upstream's history, so that a merge would bring back what was purged
 
 
-def tied(found: RepositoryState) -> RepositoryState:
-    """`found`, in which nothing is amiss, with its state by how it is tied to others."""
-    for state, true in (
-        ("no-remote", not found.remote),
-        ("rewritten", found.rewritten),
-        ("diverged", found.ahead and found.behind),
-        ("behind", found.behind),
-        ("ahead", found.ahead),
-        ("no-upstream", not found.upstream),
-        ("shallow", found.shallow),
+def tied(state: RepositoryState) -> RepositoryState:
+    """`state`, in which nothing is amiss, with its state by how it is tied to others."""
+    for name, applies in (
+        ("no-remote", not state.remote),
+        ("rewritten", state.rewritten),
+        ("diverged", state.ahead and state.behind),
+        ("behind", state.behind),
+        ("ahead", state.ahead),
+        ("no-upstream", not state.upstream),
+        ("shallow", state.shallow),
     ):
-        if true:
-            return replace(found, state=state)
-    return found
+        if applies:
+            return replace(state, state=name)
+    return state
 
 
-def advice(found: RepositoryState, vault: str, *, install: str = "apt install git") -> str:
+def advice(state: RepositoryState, vault: str, *, install: str = "apt install git") -> str:
     """What to do about it, for the owner: it names paths. "" when there is nothing to do."""
     git = f"git -C {shlex.quote(vault)}"
-    branch = shlex.quote(found.branch or "")
-    return STATES[found.state].format(
+    branch = shlex.quote(state.branch or "")
+    return STATES[state.state].format(
         git=git,
         plain=" ".join(PLAIN),
         vault=shlex.quote(vault),
         clone=shlex.quote(vault.removesuffix(".git") if vault.endswith(".git") else f"{vault}-notes"),
         install=install,
-        lock=shlex.quote(found.lock),
-        operation=found.operation,
-        finish=_FINISH[found.operation].format(git=git),
-        upstream=found.upstream,
-        remote=shlex.quote(found.remote),
-        branch=branch if found.branch else "-c kept",
+        lock=shlex.quote(state.lock),
+        operation=state.operation,
+        finish=_FINISH[state.operation].format(git=git),
+        upstream=state.upstream,
+        remote=shlex.quote(state.remote),
+        branch=branch if state.branch else "-c kept",
     )

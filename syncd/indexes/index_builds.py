@@ -52,8 +52,8 @@ class ScopeIndex:
         self._tell(None)
 
     def _tell(self, paths: Collection[str] | None) -> None:
-        for one in tuple(self.told):
-            one(paths)
+        for callback in tuple(self.told):
+            callback(paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class IndexBuilds:
     def begun(root: Path) -> frozenset[str]:
         """The encoders of all builds there are, unfinished ones included."""
         folders = [folder for folder in root.iterdir() if folder.is_dir()] if root.is_dir() else []
-        return frozenset(made.identity for folder in folders if (made := _read_made(folder)))
+        return frozenset(inputs.identity for folder in folders if (inputs := _read_made(folder)))
 
     @property
     def answering(self) -> bool:
@@ -141,21 +141,22 @@ class IndexBuilds:
     def recall(self) -> None:
         """Keep the encoder of the build in use at hand while it is not the one that is set, and let it go afterwards."""
         with self._recalling:
-            made, former, own = self.live.made, self._former, self._embedder
-            if own.state == "ready" and own.identity == made.identity:
+            inputs, former, embedder = self.live.made, self._former, self._embedder
+            if embedder.state == "ready" and embedder.identity == inputs.identity:
                 self._dismiss()
-                if made.encoder != own.chosen and self._making is None:  # set in another way, and the same all the same
-                    self.live = replace(self.live, made=replace(made, encoder=own.chosen))
+                # set in another way, and the same all the same
+                if inputs.encoder != embedder.chosen and self._making is None:
+                    self.live = replace(self.live, made=replace(inputs, encoder=embedder.chosen))
                     _note(self.live)
             elif former is None:
-                if wanted := missed(own, made.encoder, made.identity):
+                if wanted := missed(embedder, inputs.encoder, inputs.identity):
                     log.info("the index was made with another encoder, which answers until a new index is complete")
-                    self._former = own.beside(wanted, made.identity)
+                    self._former = embedder.beside(wanted, inputs.identity)
                     self._use(self._former)
-            elif former.state == "ready" and former.identity != made.identity:
+            elif former.state == "ready" and former.identity != inputs.identity:
                 log.warning("the encoder of the index has become another model; searches use full text only")
                 former.close()  # and is not tried again
-                self._use(own)
+                self._use(embedder)
 
     def _use(self, embedder: Embedder) -> None:
         for index in self.live.indexes.values():
@@ -263,11 +264,11 @@ class IndexBuilds:
     def _resumed(self) -> Build | None:
         """The unfinished build of the make that is wanted, if there is one."""
         self._embedder.wait()
-        made = self._wanted()
+        inputs = self._wanted()
         for folder in self._others():
-            if _read_made(folder) == made:
+            if _read_made(folder) == inputs:
                 try:
-                    return self._open(folder, made)
+                    return self._open(folder, inputs)
                 except StoreDamaged:
                     log.warning("an unfinished index is damaged; starting it again")
                     self._drop(folder)
@@ -279,7 +280,7 @@ class IndexBuilds:
         return sorted(folder for folder in self._root.iterdir() if folder.is_dir() and folder not in used)
 
     def _used(self) -> set[Path]:
-        builds = [getattr(self, "live", None), self._making, *(one for _, one in self._retired)]
+        builds = [getattr(self, "live", None), self._making, *(retired for _, retired in self._retired)]
         return {build.folder for build in builds if isinstance(build, Build)}
 
     def switch(self, build: Build) -> None:
@@ -298,12 +299,12 @@ class IndexBuilds:
     def tidy(self, *, grace: float = 10.0) -> None:
         """Remove builds that were replaced more than `grace` seconds ago: no search still reads them."""
         with self._switching:
-            old = [one for since, one in self._retired if time.monotonic() - since >= grace]
-            self._retired = [(since, one) for since, one in self._retired if one not in old]
-        for one in old:
-            one.close()
-            if isinstance(one, Build):
-                self._drop(one.folder)
+            old = [retired for since, retired in self._retired if time.monotonic() - since >= grace]
+            self._retired = [(since, retired) for since, retired in self._retired if retired not in old]
+        for retired in old:
+            retired.close()
+            if isinstance(retired, Build):
+                self._drop(retired.folder)
         if self.live.folder.is_dir() and _current(self._root) != self.live.folder:
             self._name_current(self.live)
 
@@ -312,9 +313,9 @@ class IndexBuilds:
         if self._embedder.state != "ready":
             return []  # which could be taken up again is not known now
         with contextlib.suppress(FileNotFoundError):  # somebody took the whole folder away: the pipe notices
-            made = self._wanted()
-            old = [one for one in self._others() if time.time() - one.stat().st_ctime > older_s]
-            done = [folder for folder in old if _read_made(folder) != made]
+            inputs = self._wanted()
+            old = [folder for folder in self._others() if time.time() - folder.stat().st_ctime > older_s]
+            done = [folder for folder in old if _read_made(folder) != inputs]
             for folder in done:
                 self._drop(folder)
             return [folder.name for folder in done]
@@ -336,11 +337,11 @@ class IndexBuilds:
 
     def _open_current(self) -> Build | None:
         folder = _current(self._root)
-        made = folder and _read_made(folder)
-        if not folder or not made:
+        inputs = folder and _read_made(folder)
+        if not folder or not inputs:
             return None
         try:
-            build = self._open(folder, made)
+            build = self._open(folder, inputs)
         except StoreDamaged as damage:
             self.rebuilt_because = f"index: it was damaged and is being built anew ({damage}); searches miss notes"
             log.warning("%s", self.rebuilt_because)
@@ -353,16 +354,16 @@ class IndexBuilds:
 
     def _make(self) -> Build:
         self._embedder.wait()  # dimensions are the encoder's; without one the index is made for words alone
-        made = self._wanted()
+        inputs = self._wanted()
         taken = {folder.name for folder in (*self._root.iterdir(), *self._used())}  # also when it was taken away
-        name = next(name for n in range(1, len(taken) + 2) if (name := f"{made.made_by[:12]}-{n}") not in taken)
+        name = next(name for n in range(1, len(taken) + 2) if (name := f"{inputs.made_by[:12]}-{n}") not in taken)
         folder = self._root / name
         folder.mkdir(mode=0o700)
-        build = self._open(folder, made)
+        build = self._open(folder, inputs)
         _note(build)
         return build
 
-    def _open(self, folder: Path, made: BuildInputs) -> Build:
+    def _open(self, folder: Path, inputs: BuildInputs) -> Build:
         indexes: dict[Scope, Index] = {}
         try:
             for scope in SCOPES:
@@ -371,19 +372,19 @@ class IndexBuilds:
                     folder,
                     uri=self._uri(folder),
                     options=self._settings.options,
-                    dimensions=made.dimensions,
+                    dimensions=inputs.dimensions,
                     embedder=self._embedder,
-                    sizes=made.sizes,
-                    made_by=made.made_by,
+                    sizes=inputs.sizes,
+                    made_by=inputs.made_by,
                     perspectives=self._settings.perspectives,
                 )
         except BaseException:
             for index in indexes.values():
                 index.close()
             raise
-        own = [folder, *(folder / f"{scope}.db" for scope in SCOPES)]
-        own += [] if self._settings.uri else [Path(uri) / "chunks.lance" for uri in _stores(str(folder))]
-        return Build(folder, made, indexes, {path: _mark(path) for path in own})
+        paths = [folder, *(folder / f"{scope}.db" for scope in SCOPES)]
+        paths += [] if self._settings.uri else [Path(uri) / "chunks.lance" for uri in _stores(str(folder))]
+        return Build(folder, inputs, indexes, {path: _mark(path) for path in paths})
 
     def _name_current(self, build: Build) -> None:
         private(self._root / "current", build.folder.name)
@@ -399,7 +400,7 @@ class IndexBuilds:
 
 
 def _stores(uri: str) -> list[str]:
-    return [one for scope in SCOPES for one in stored(uri, scope)]
+    return [store for scope in SCOPES for store in stored(uri, scope)]
 
 
 def build_in_use(root: Path) -> tuple[Path | None, bool]:
@@ -410,9 +411,11 @@ def build_in_use(root: Path) -> tuple[Path | None, bool]:
 
 def _note(build: Build) -> None:
     """Write down what a build was made with."""
-    made = build.made
-    told = {"identity": made.identity, "dimensions": made.dimensions, "sizes": _numbers(made.sizes)}
-    private(build.folder / "made.json", json.dumps(told | ({"encoder": table(made.encoder)} if made.encoder else {})))
+    inputs = build.made
+    record = {"identity": inputs.identity, "dimensions": inputs.dimensions, "sizes": _numbers(inputs.sizes)}
+    private(
+        build.folder / "made.json", json.dumps(record | ({"encoder": table(inputs.encoder)} if inputs.encoder else {}))
+    )
 
 
 def _numbers(cut: Sizes) -> list[int]:
@@ -429,17 +432,17 @@ def _current(root: Path) -> Path | None:
 
 def _mark(path: Path) -> tuple[int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _read_made(folder: Path) -> BuildInputs | None:
     try:
-        made = json.loads((folder / "made.json").read_text("utf-8"))
+        inputs = json.loads((folder / "made.json").read_text("utf-8"))
         return BuildInputs(
-            made["identity"], made["dimensions"], Sizes(*made["sizes"]), settings_of(made.get("encoder"))
+            inputs["identity"], inputs["dimensions"], Sizes(*inputs["sizes"]), settings_of(inputs.get("encoder"))
         )
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None  # not finished being made, or made by another version: built anew

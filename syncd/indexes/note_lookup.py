@@ -36,7 +36,7 @@ class Candidate:
 
 def found_note(
     indexes: Iterable[Index],
-    given: str,
+    reference: str,
     fits: Callable[[Record], bool] = lambda _: True,
     *,
     workspace: str | None = None,
@@ -44,65 +44,71 @@ def found_note(
     """The note that is meant, of those that fit, in this workspace if one is named; None when there is none.
 
     Raises InvalidArgument where it may be one of several."""
-    one = chosen(given, candidates(indexes, given, lambda it: workspace in (None, it.workspace) and fits(it)))
-    return one.record if one else None
+    candidate = chosen(
+        reference, candidates(indexes, reference, lambda it: workspace in (None, it.workspace) and fits(it))
+    )
+    return candidate.record if candidate else None
 
 
 def candidates(
-    indexes: Iterable[Index], given: str, fits: Callable[[Record], bool] = lambda _: True
+    indexes: Iterable[Index], reference: str, fits: Callable[[Record], bool] = lambda _: True
 ) -> list[Candidate]:
     """The notes there are that may be meant. Quick for a path and for a whole id, however many notes there are."""
     indexes = list(indexes)
-    for index, path in ((index, path) for index in indexes for path in (given, f"{given}.md")):
+    for index, path in ((index, path) for index in indexes for path in (reference, f"{reference}.md")):
         if (record := index.at(path)) and fits(record):
             entry = index.manifest.get(path)
             return [_candidate(record, entry.id if entry else record.id)]
-    whole = [one for index in indexes for record, one in _claims(index, given) if fits(record)]
-    if whole and not _BEGUN.match(given):
+    whole = [candidate for index in indexes for record, candidate in _claims(index, reference) if fits(record)]
+    if whole and not _BEGUN.match(reference):
         return whole
     entries = [(index, path, entry.id) for index in indexes for path, entry in index.manifest.copy().items()]
-    more = [(index.at(path), id) for index, path, id in entries if _alike(given, id, path)]
+    more = [(index.at(path), id) for index, path, id in entries if _alike(reference, id, path)]
     return whole + [_candidate(record, id) for record, id in more if record is not None and fits(record)]
 
 
-def chosen(given: str, notes: Collection[Candidate]) -> Candidate | None:
+def chosen(reference: str, notes: Collection[Candidate]) -> Candidate | None:
     """Which of these is meant, if any. Raises InvalidArgument where it may be one of several."""
-    if at := [one for one in notes if one.path in (given, f"{given}.md")]:
-        return min(at, key=lambda one: (one.record is None, len(one.path)))
-    whole = [one for one in notes if one.id == given]
-    others = [one for one in notes if one.id != given and _alike(given, one.id, one.path)]
-    if whole and not (_BEGUN.match(given) and any(_MADE.match(one.id) for one in others)):
+    if at := [note for note in notes if note.path in (reference, f"{reference}.md")]:
+        return min(at, key=lambda note: (note.record is None, len(note.path)))
+    whole = [note for note in notes if note.id == reference]
+    others = [note for note in notes if note.id != reference and _alike(reference, note.id, note.path)]
+    if whole and not (_BEGUN.match(reference) and any(_MADE.match(note.id) for note in others)):
         others = []
     kept: dict[str, Candidate] = {}
-    for id in dict.fromkeys(one.id for one in (*whole, *others)):
-        kept |= {one.path: one for one in _first([one for one in notes if one.id == id])}
+    for id in dict.fromkeys(note.id for note in (*whole, *others)):
+        kept |= {note.path: note for note in _first([note for note in notes if note.id == id])}
     if len(kept) > 1:
-        named = "; ".join(f"{one.id} ({one.path})" for one in sorted(kept.values(), key=lambda one: one.path)[:SHOWN])
+        named = "; ".join(
+            f"{note.id} ({note.path})" for note in sorted(kept.values(), key=lambda note: note.path)[:SHOWN]
+        )
         more = f"; and {len(kept) - SHOWN} more" if len(kept) > SHOWN else ""
         raise InvalidArgument(
-            f"{given[:200]!r} may be {len(kept)} notes: {named}{more}. Give its path, or more of its id",
+            f"{reference[:200]!r} may be {len(kept)} notes: {named}{more}. Give its path, or more of its id",
             candidates=sorted(kept)[:SHOWN],
         )
     return next(iter(kept.values()), None)
 
 
-def _alike(given: str, id: str, path: str) -> bool:
+def _alike(reference: str, id: str, path: str) -> bool:
     """Whether an id begins so, or a note has this name."""
-    return (len(given) >= LEAST and id.startswith(given)) or ("/" not in given and stem(path) == stem(given) != "")
+    return (len(reference) >= LEAST and id.startswith(reference)) or (
+        "/" not in reference and stem(path) == stem(reference) != ""
+    )
 
 
 def _first(same: Sequence[Candidate]) -> list[Candidate]:
     """Of notes with one id those that may be meant by it: one of each workspace, and of all if agents did not choose it."""
     homes: dict[str, list[Candidate]] = {}
-    for one in same:
-        homes.setdefault(one.home, []).append(one)
+    for note in same:
+        homes.setdefault(note.home, []).append(note)
     kept = []
     for there in homes.values():
-        live = [one for one in there if one.record] or there
-        kept += [one for one in live if one.path == owner(it.path for it in live)]
+        live = [note for note in there if note.record] or there
+        kept += [note for note in live if note.path == owner(it.path for it in live)]
     if _MADE.match(same[0].id):
-        return [min(kept, key=lambda one: (one.made, one.path))]
-    return [one for one in kept if one.record] or kept
+        return [min(kept, key=lambda note: (note.made, note.path))]
+    return [note for note in kept if note.record] or kept
 
 
 def _claims(index: Index, id: str) -> Iterator[tuple[Record, Candidate]]:

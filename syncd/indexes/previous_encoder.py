@@ -25,10 +25,10 @@ def settings_of(remembered: Any) -> EncoderSettings | None:
     if not isinstance(remembered, Mapping):
         return None
     try:
-        (found,) = typed(Setting("encoder", ENCODERS, (), ""), [remembered], text=False)
+        (value,) = typed(Setting("encoder", ENCODERS, (), ""), [remembered], text=False)
     except ValueError:
         return None
-    settings: EncoderSettings = found
+    settings: EncoderSettings = value
     return settings
 
 

@@ -87,11 +87,11 @@ class Header(tarfile.TarInfo):
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
         """The header in `buf`. InvalidArgument for one of another kind, or of an extension that is too long."""
-        found = super().frombuf(buf, encoding, errors)
-        extension = found.type == tarfile.XHDTYPE and found.size <= LARGEST_EXTENSION
-        if found.size < 0 or not (extension or found.isreg()):
+        header = super().frombuf(buf, encoding, errors)
+        extension = header.type == tarfile.XHDTYPE and header.size <= LARGEST_EXTENSION
+        if header.size < 0 or not (extension or header.isreg()):
             raise InvalidArgument("the archive holds what no backup does; nothing was changed")
-        return found
+        return header
 
 
 def truth(state: Path) -> Iterator[str]:
@@ -130,8 +130,8 @@ def pack(
             "files": {name: {"size": sizes[name], "sha256": _digest(file)} for name, file in files.items()},
         }
         with _fresh(target) as stream, tarfile.open(fileobj=stream, mode="w:gz", format=tarfile.PAX_FORMAT) as archive:
-            said = json.dumps(manifest, indent=1).encode()
-            archive.addfile(_member(MANIFEST, len(said), now), io.BytesIO(said))
+            encoded = json.dumps(manifest, indent=1).encode()
+            archive.addfile(_member(MANIFEST, len(encoded), now), io.BytesIO(encoded))
             for name, file in files.items():
                 with file.open("rb") as content:
                     archive.addfile(_member(name, sizes[name], now), content)
@@ -235,21 +235,21 @@ def _manifest(opened: tarfile.TarFile) -> tuple[ArchiveContents, dict[str, str]]
         raise InvalidArgument("it does not begin with a manifest, so it is no backup of Memex; nothing was changed")
     stream = opened.extractfile(first)
     assert stream is not None
-    told: dict[str, Any] = json.loads(stream.read(LARGEST_MANIFEST))
-    if told["format"] != FORMAT:
+    manifest: dict[str, Any] = json.loads(stream.read(LARGEST_MANIFEST))
+    if manifest["format"] != FORMAT:
         raise InvalidArgument("the backup was made by another Memex; update this one, and nothing was changed")
-    sizes = {str(name): int(one["size"]) for name, one in told["files"].items()}
+    sizes = {str(name): int(entry["size"]) for name, entry in manifest["files"].items()}
     if wrong := [name for name in sizes if not _fit(name)]:
         raise InvalidArgument(f"the backup names {wrong[0][:100]!r}, which no backup does; nothing was changed")
     if min(sizes.values(), default=0) < 0 or sum(sizes.values()) > LARGEST:
         raise InvalidArgument(f"the backup says it is larger than {LARGEST:,} bytes; nothing was changed")
     if STATE + LEDGER not in sizes:
         raise InvalidArgument("the backup has no ledger; nothing was changed")
-    digests = {name: str(told["files"][name]["sha256"]) for name in sizes}
-    made_at, version = int(told["made_at"]), str(told["version"])
+    digests = {name: str(manifest["files"][name]["sha256"]) for name in sizes}
+    made_at, version = int(manifest["made_at"]), str(manifest["version"])
     if not 0 <= made_at <= LATEST or not version.isprintable():  # both are shown to a person
         raise InvalidArgument("the backup does not say when and by what it was made; nothing was changed")
-    return ArchiveContents(made_at, version, str(told["vault"]), sizes), digests
+    return ArchiveContents(made_at, version, str(manifest["vault"]), sizes), digests
 
 
 def _fit(name: str) -> bool:
@@ -285,7 +285,7 @@ def checked(folder: Path) -> None:
 def put_back(folder: Path, state: Path, contents: ArchiveContents) -> list[str]:
     """Take the unpacked files of `folder` into `state`, whose lock the caller holds, the ledger last; their names."""
     names = sorted(name.removeprefix(STATE) for name in contents.files if name.startswith(STATE))
-    for name in sorted(names, key=lambda one: one == LEDGER):
+    for name in sorted(names, key=lambda path: path == LEDGER):
         target = state / name
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if name == LEDGER:  # a log of the old one must not be played into the new one
@@ -309,10 +309,10 @@ def relocated(text: str, *, vault: Path, state: Path | None) -> str | None:
     head = [f"state = {quoted(state)}"] if state else []
     made = "\n".join([*head, *lines]) + "\n"
     try:
-        told = tomllib.loads(made)
+        parsed = tomllib.loads(made)
     except tomllib.TOMLDecodeError:
         return None
-    right = told.get("vault", {}).get("path") == str(vault) and told.get("state") == (str(state) if state else None)
+    right = parsed.get("vault", {}).get("path") == str(vault) and parsed.get("state") == (str(state) if state else None)
     return made if right else None
 
 

@@ -47,7 +47,7 @@ class SystemServices(Protocol):
         """Why the manager can't be asked, with the way out; "" when it answers."""
         ...
 
-    def write(self, wish: ServiceSpec) -> None:
+    def write(self, spec: ServiceSpec) -> None:
         """Write what it reads. Conflict when that serves another vault."""
         ...
 
@@ -101,11 +101,11 @@ class Systemd:
             f"`loginctl enable-linger`; with --file-only the unit is written all the same"
         )
 
-    def write(self, wish: ServiceSpec) -> None:
+    def write(self, spec: ServiceSpec) -> None:
         """Write the unit."""
-        text = unit_files.unit(self.name, wish.command, vault=str(wish.vault))
+        text = unit_files.unit(self.name, spec.command, vault=str(spec.vault))
         if self.file.exists() and unit_files.vault_of(self.file.read_text("utf-8")) != unit_files.vault_of(text):
-            raise Conflict(f"{self.file} is not for {wish.vault}: choose another --name, or uninstall that one first")
+            raise Conflict(f"{self.file} is not for {spec.vault}: choose another --name, or uninstall that one first")
         self.folder.mkdir(parents=True, exist_ok=True)
         private(self.file, text)
 
@@ -116,10 +116,10 @@ class Systemd:
         if start:
             self._do("restart", self.file.name)
 
-    def harden(self, wish: ServiceSpec) -> bool:
+    def harden(self, spec: ServiceSpec) -> bool:
         """Add the stricter part, if the daemon starts with it; whether it does."""
         self.drop_in.parent.mkdir(parents=True, exist_ok=True)
-        private(self.drop_in, unit_files.hardening([str(wish.vault), str(wish.state)]))
+        private(self.drop_in, unit_files.hardening([str(spec.vault), str(spec.state)]))
         self._do("daemon-reload")
         if _run("systemctl", "--user", "restart", self.file.name).returncode == 0:
             return True
@@ -141,15 +141,15 @@ class Systemd:
     def state(self) -> dict[str, Any]:
         """The manager's own words."""
         done = _run("systemctl", "--user", "show", f"--property={','.join(SHOWN)}", self.file.name)
-        told = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+        properties = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
         return {
-            "state": f"{told.get('ActiveState', 'unknown')} ({told.get('SubState', '?')})",
-            "active": told.get("ActiveState") == "active",
-            "enabled": told.get("UnitFileState") == "enabled",
-            "says": told.get("StatusText", ""),
-            "pid": int(told.get("MainPID") or 0) or None,
-            "restarts": int(told.get("NRestarts") or 0),
-            "result": told.get("Result", ""),
+            "state": f"{properties.get('ActiveState', 'unknown')} ({properties.get('SubState', '?')})",
+            "active": properties.get("ActiveState") == "active",
+            "enabled": properties.get("UnitFileState") == "enabled",
+            "says": properties.get("StatusText", ""),
+            "pid": int(properties.get("MainPID") or 0) or None,
+            "restarts": int(properties.get("NRestarts") or 0),
+            "result": properties.get("Result", ""),
             "hardened": self.drop_in.exists(),
             "lingers": self.lingers(),
         }
@@ -198,14 +198,14 @@ class Launchd:
         """Look for its command."""
         return "" if shutil.which("launchctl") else "there is no launchd here: with --file-only the agent is written"
 
-    def write(self, wish: ServiceSpec) -> None:
+    def write(self, spec: ServiceSpec) -> None:
         """Write the agent."""
         kept = {"PATH": os.environ["PATH"]} if "PATH" in os.environ else {}  # Git may be one of Homebrew's
         text = unit_files.agent(
-            self.name, wish.command, log=str(self.log), environment=kept | {"MEMEX_VAULT": str(wish.vault)}
+            self.name, spec.command, log=str(self.log), environment=kept | {"MEMEX_VAULT": str(spec.vault)}
         )
-        if self.file.exists() and _of_agent(self.file.read_bytes()) != str(wish.vault):
-            raise Conflict(f"{self.file} is not for {wish.vault}: choose another --name, or uninstall that one first")
+        if self.file.exists() and _of_agent(self.file.read_bytes()) != str(spec.vault):
+            raise Conflict(f"{self.file} is not for {spec.vault}: choose another --name, or uninstall that one first")
         self.folder.mkdir(parents=True, exist_ok=True)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         private(self.file, text.decode())
@@ -225,12 +225,12 @@ class Launchd:
     def state(self) -> dict[str, Any]:
         """What launchd prints of it, as far as it is told."""
         done = _run("launchctl", "print", f"{_domain()}/{self.name}")
-        told = dict(line.strip().split(" = ", 1) for line in done.stdout.splitlines() if " = " in line)
+        fields = dict(line.strip().split(" = ", 1) for line in done.stdout.splitlines() if " = " in line)
         return {
-            "state": told.get("state", "not loaded"),
-            "active": told.get("state") == "running",
-            "pid": int(told.get("pid") or 0) or None,
-            "result": told.get("last exit code", ""),
+            "state": fields.get("state", "not loaded"),
+            "active": fields.get("state") == "running",
+            "pid": int(fields.get("pid") or 0) or None,
+            "result": fields.get("last exit code", ""),
         }
 
     def logs(self, lines: int, *, follow: bool) -> list[str]:

@@ -112,7 +112,7 @@ def hardening(writable: Sequence[str]) -> str:
 
 def agent(label: str, command: Sequence[str], *, log: str, environment: Mapping[str, str]) -> bytes:
     """The launchd agent `label` that runs `command` from login on, and again when it fails."""
-    told = {
+    entries = {
         "Label": label,
         "ProgramArguments": list(command),
         "EnvironmentVariables": {"PYTHONUNBUFFERED": "1", "GIT_TERMINAL_PROMPT": "0", **environment},
@@ -126,6 +126,6 @@ def agent(label: str, command: Sequence[str], *, log: str, environment: Mapping[
         "StandardErrorPath": log,
     }
     try:
-        return plistlib.dumps(told, sort_keys=False)
+        return plistlib.dumps(entries, sort_keys=False)
     except ValueError as error:
         raise InvalidArgument(f"a path can't be written into an agent, give it another name: {error}") from error

@@ -86,10 +86,10 @@ def settings_file(settings: Settings, named: str | None, environ: Mapping[str, s
         raise Conflict(
             f"the settings file {usual} is for another vault: pass another --config for {settings.vault.path}"
         )
-    own = usual.with_name(f"{settings.vault.path.name}-{digest(settings.vault.path)}.toml")
-    if not _made(own, settings, environ):
-        raise Conflict(f"the settings file {own} is for another vault: move it away, or pass --config")
-    return own, False
+    file = usual.with_name(f"{settings.vault.path.name}-{digest(settings.vault.path)}.toml")
+    if not _made(file, settings, environ):
+        raise Conflict(f"the settings file {file} is for another vault: move it away, or pass --config")
+    return file, False
 
 
 def _made(file: Path, settings: Settings, environ: Mapping[str, str]) -> bool:

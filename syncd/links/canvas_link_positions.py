@@ -22,7 +22,7 @@ _NODE: Final = ("nodes", "")  # the containers below the root in which the keys 
 
 
 def in_canvas(text: str) -> LinkPositions | None:
-    """The spots of a canvas; None when it is none."""
+    """The positions of a canvas; None when it is none."""
     if not text.strip():
         return LinkPositions()  # as Obsidian makes them
     try:
@@ -33,33 +33,33 @@ def in_canvas(text: str) -> LinkPositions | None:
     if not isinstance(nodes, list):
         return None
     nodes = [node for node in nodes if isinstance(node, dict)]
-    spots = LinkPositions()
+    positions = LinkPositions()
     for at, key, start, end in _strings(text):
         kind, raw = nodes[at].get("type"), text[start:end]
         if _PATHS.get(key) == kind:
             path = json.loads(raw)
             link = Link("wikilink", path, "", None, -1)
-            spots.found.append(LinkPosition(link, start + 1, end - 1, _escaping(raw), whole=True))
+            positions.found.append(LinkPosition(link, start + 1, end - 1, _escaping(raw), whole=True))
         elif key == kind == _TEXT and "[" in raw:
             inner = in_body(json.loads(raw))
             offsets = [*(start + unit.start() for unit in _UNIT.finditer(raw, 1, len(raw) - 1)), end - 1]
             escaping = _escaping(raw)
-            spots.found += (spot.within(offsets, escaping) for spot in inner.found)
-            spots.unclear += inner.unclear
-    return spots
+            positions.found += (position.within(offsets, escaping) for position in inner.found)
+            positions.unclear += inner.unclear
+    return positions
 
 
 def _escaping(raw: str) -> Any:
     """How text is put into a string that is written as this one: in ASCII alone, if that is how it is."""
     ascii_only = "\\u" in raw and raw.isascii()
-    return lambda said: json.dumps(said, ensure_ascii=ascii_only)[1:-1]
+    return lambda text: json.dumps(text, ensure_ascii=ascii_only)[1:-1]
 
 
 def _strings(text: str) -> Iterator[tuple[int, str, int, int]]:
     """The strings that are values of the nodes themselves: which node, its key, and where it stands, quotes included.
 
     Of a key that is there twice only the last counts, as for whoever reads it."""
-    found: dict[tuple[int, str], tuple[int, int]] = {}
+    spans: dict[tuple[int, str], tuple[int, int]] = {}
     stack: list[str] = []  # of each container that is open, the key of the value under way; "" in a list
     node, key, after_colon = -1, "", False
     for match in _TOKEN.finditer(text):
@@ -68,7 +68,7 @@ def _strings(text: str) -> Iterator[tuple[int, str, int, int]]:
             stack.append(key if after_colon else "")
             if stack == ["", "nodes"]:  # a second time, too: then the first does not count
                 node = -1
-                found.clear()
+                spans.clear()
             node += mark == "{" and stack == ["", *_NODE]
             key, after_colon = "", False
         elif mark in ("}", "]"):
@@ -81,6 +81,6 @@ def _strings(text: str) -> Iterator[tuple[int, str, int, int]]:
         elif string and not after_colon:
             key = json.loads(string)
         elif string and stack == ["", *_NODE]:
-            found[(node, key)] = match.span(2)
-    for (at, name), (start, end) in sorted(found.items(), key=lambda item: item[1]):
+            spans[(node, key)] = match.span(2)
+    for (at, name), (start, end) in sorted(spans.items(), key=lambda item: item[1]):
         yield at, name, start, end

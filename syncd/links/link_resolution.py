@@ -45,12 +45,12 @@ class Paths:
         if wanted.startswith("/"):
             return self._exact(wanted[1:])
         if wanted.startswith(("./", "../")):
-            if found := self.beside(target, source):
-                return found
+            if path := self.beside(target, source):
+                return path
             wanted = "/".join(part for part in wanted.split("/") if part not in (".", ".."))
-        if found := self._exact(wanted):
-            return found
-        return next((found for name in _names(wanted) if (found := self._nearest(name, here))), None)
+        if path := self._exact(wanted):
+            return path
+        return next((path for name in _names(wanted) if (path := self._nearest(name, here))), None)
 
     def beside(self, target: str, source: str) -> str | None:
         """The file that `target`, which begins with a dot, names from the folder of `source`, taken at its word."""
@@ -58,14 +58,14 @@ class Paths:
         return None if joined is None else self._exact(joined)
 
     def _exact(self, wanted: str) -> str | None:
-        return next((min(found) for name in _names(wanted) if (found := self._whole.get(name))), None)
+        return next((min(paths) for name in _names(wanted) if (paths := self._whole.get(name))), None)
 
     def _nearest(self, wanted: str, here: str) -> str | None:
         """Of the files whose path ends so: those below the source's folder first, then the shortest, then by name."""
         ending = f"/{wanted}"
-        found = [pair for pair in self._named.get(_base(wanted), ()) if f"/{pair[0]}".endswith(ending)]
+        pairs = [pair for pair in self._named.get(_base(wanted), ()) if f"/{pair[0]}".endswith(ending)]
         below = f"{here}/" if here else ""
-        return min(found, key=lambda pair: (not pair[0].startswith(below), len(pair[0]), pair))[1] if found else None
+        return min(pairs, key=lambda pair: (not pair[0].startswith(below), len(pair[0]), pair))[1] if pairs else None
 
 
 def _names(wanted: str) -> tuple[str, ...]:

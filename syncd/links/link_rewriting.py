@@ -66,25 +66,25 @@ def spliced(text: str, edits: Iterable[Edit]) -> str:
     return "".join(pieces) + text[done:] if pieces else text
 
 
-def edited(spots: LinkPositions, old: str, new: str, move: Move, text: str = "") -> tuple[list[Edit], list[str]]:
-    """What to change at these spots of a file that was at `old` and is at `new` now, and what could not be kept."""
+def edited(positions: LinkPositions, old: str, new: str, move: Move, text: str = "") -> tuple[list[Edit], list[str]]:
+    """What to change at these positions of a file that was at `old` and is at `new` now, and what could not be kept."""
     edits: list[Edit] = []
     known: dict[tuple[str, bool], tuple[str, str] | None] = {}
-    lost = [link.target for link in spots.unclear if _wanted(link, old, new, move, whole=False)]
-    for spot in spots.found:
-        asked = (spot.link.target, spot.whole)
+    lost = [link.target for link in positions.unclear if _wanted(link, old, new, move, whole=False)]
+    for position in positions.found:
+        asked = (position.link.target, position.whole)
         if asked not in known:
-            known[asked] = _wanted(spot.link, old, new, move, whole=spot.whole)
-        found = known[asked]
-        if found is None:
+            known[asked] = _wanted(position.link, old, new, move, whole=position.whole)
+        destinations = known[asked]
+        if destinations is None:
             continue
-        led, wanted = found
-        said = _said(spot, led, wanted, (old, new), move)
-        if said is None:
-            lost.append(spot.link.target)
+        led, wanted = destinations
+        spelling = _said(position, led, wanted, (old, new), move)
+        if spelling is None:
+            lost.append(position.link.target)
             continue
-        label = _label(spot, led, wanted, text)
-        edits += [*([label] if label else []), Edit(spot.start, spot.end, said)]
+        label = _label(position, led, wanted, text)
+        edits += [*([label] if label else []), Edit(position.start, position.end, spelling)]
     edits.sort(key=lambda edit: edit.start)
     return edits, lost
 
@@ -110,16 +110,16 @@ def _wanted(link: Link, old: str, new: str, move: Move, *, whole: bool) -> tuple
     return led, wanted
 
 
-def _said(spot: LinkPosition, led: str, wanted: str, source: tuple[str, str], move: Move) -> str | None:
-    """What the spot is to say: the first spelling that leads there and can be written there."""
-    if spot.whole:
-        return spot.says(wanted)
-    targets = _spellings(spot.link.target, led, wanted, source, move)
+def _said(position: LinkPosition, led: str, wanted: str, source: tuple[str, str], move: Move) -> str | None:
+    """What the position is to say: the first spelling that leads there and can be written there."""
+    if position.whole:
+        return position.says(wanted)
+    targets = _spellings(position.link.target, led, wanted, source, move)
     if not move.private(source[1], wanted) and move.after.resolve(_without(wanted), source[1]) not in {None, wanted}:
         targets.append(wanted)  # its name without the ending is another note's: Note.md.md beside Note.md
     for target in targets:
-        if move.after.resolve(target, source[1]) == wanted and (said := spot.says(target)) is not None:
-            return said
+        if move.after.resolve(target, source[1]) == wanted and (spelling := position.says(target)) is not None:
+            return spelling
     return None
 
 
@@ -160,12 +160,12 @@ def _relative(path: str, source: str) -> str:
     return "/".join(("..",) * len(here) + tuple(there))
 
 
-def _label(spot: LinkPosition, led: str, wanted: str, text: str) -> Edit | None:
+def _label(position: LinkPosition, led: str, wanted: str, text: str) -> Edit | None:
     """The text of a Markdown link that is the old name becomes the new one."""
-    if spot.label is None:
+    if position.label is None:
         return None
     old, new = led.rpartition("/")[2], wanted.rpartition("/")[2]
-    label = text[slice(*spot.label)]
+    label = text[slice(*position.label)]
     if old == new or label not in (old, _without(old)) or _STRANGE.search(new):
         return None
-    return Edit(*spot.label, new if label == old else _without(new))
+    return Edit(*position.label, new if label == old else _without(new))

@@ -43,60 +43,60 @@ class LinkPosition:
     whole: bool = False  # the path counts from the root, and is not looked for
 
     def within(self, offsets: Sequence[int], escaped: Callable[[str], str]) -> LinkPosition:
-        """The same spot where its text is written with escapes: `offsets` say where each character is."""
+        """The same position where its text is written with escapes: `offsets` say where each character is."""
 
         def says(target: str) -> str | None:
-            said = self.says(target)
-            return None if said is None else escaped(said)
+            text = self.says(target)
+            return None if text is None else escaped(text)
 
         return LinkPosition(self.link, offsets[self.start], offsets[self.end], says, whole=self.whole)
 
 
 @dataclass(slots=True)
 class LinkPositions:
-    """The spots of a text, in order, and the links for which none was found."""
+    """The positions of a text, in order, and the links for which none was found."""
 
     found: list[LinkPosition] = field(default_factory=list)
     unclear: list[Link] = field(default_factory=list)
 
 
 def in_note(text: str) -> LinkPositions:
-    """The spots of a note: of its properties, then of its body."""
+    """The positions of a note: of its properties, then of its body."""
     start, end, cut = fences(text)
-    spots = in_properties(text, start, end) if "[" in text[start:end] else LinkPositions()
+    positions = in_properties(text, start, end) if "[" in text[start:end] else LinkPositions()
     body = in_body(text[cut:])
-    spots.found += (_moved(spot, cut) for spot in body.found)
-    spots.unclear += body.unclear
-    return spots
+    positions.found += (_moved(position, cut) for position in body.found)
+    positions.unclear += body.unclear
+    return positions
 
 
-def _moved(spot: LinkPosition, by: int) -> LinkPosition:
-    label = spot.label and (spot.label[0] + by, spot.label[1] + by)
-    return LinkPosition(spot.link, spot.start + by, spot.end + by, spot.says, label)
+def _moved(position: LinkPosition, by: int) -> LinkPosition:
+    label = position.label and (position.label[0] + by, position.label[1] + by)
+    return LinkPosition(position.link, position.start + by, position.end + by, position.says, label)
 
 
 # The body
 
 
 def in_body(body: str) -> LinkPositions:
-    """The spots of Markdown without properties."""
-    spots = LinkPositions()
+    """The positions of Markdown without properties."""
+    positions = LinkPositions()
     if "[" in body:
-        found = outline(body)
-        _collect(body, zip(found.places, found.links, strict=True), spots)
-    return spots
+        parsed = outline(body)
+        _collect(body, zip(parsed.places, parsed.links, strict=True), positions)
+    return positions
 
 
-def _collect(text: str, links: Iterable[tuple[int, Link]], spots: LinkPositions) -> None:
+def _collect(text: str, links: Iterable[tuple[int, Link]], positions: LinkPositions) -> None:
     for at, link in links:
         if not link.target:
             continue
-        spot = _wiki(text, at, link) or _markdown(text, at, link)
-        if spot is None:
-            spots.unclear.append(link)
+        position = _wiki(text, at, link) or _markdown(text, at, link)
+        if position is None:
+            positions.unclear.append(link)
         else:
-            spots.found.append(spot)
-    spots.found.sort(key=lambda spot: spot.start)
+            positions.found.append(position)
+    positions.found.sort(key=lambda position: position.start)
 
 
 def _wiki(text: str, at: int, link: Link) -> LinkPosition | None:
@@ -137,9 +137,9 @@ def _markdown(text: str, at: int, link: Link) -> LinkPosition | None:
 
 
 def _end(ending: re.Pattern[str], text: str, at: int) -> int:
-    found = ending.search(text, at)
-    assert found is not None  # each of them ends at the end of the text
-    return found.start()
+    match = ending.search(text, at)
+    assert match is not None  # each of them ends at the end of the text
+    return match.start()
 
 
 def _closed(text: str, at: int) -> int:
@@ -168,31 +168,33 @@ def _destination(target: str, plain: re.Pattern[str]) -> str | None:
     """A path as a Markdown destination: only what Markdown would misread is encoded, as Obsidian does."""
     if "#" in target or target != target.strip():
         return None
-    said = "".join(sign if plain.fullmatch(sign) else quote(sign, safe="") for sign in target)
-    return said.replace(":", "%3A") if SCHEME.match(said) else said
+    encoded = "".join(sign if plain.fullmatch(sign) else quote(sign, safe="") for sign in target)
+    return encoded.replace(":", "%3A") if SCHEME.match(encoded) else encoded
 
 
 # The properties
 
 
 def in_properties(text: str, start: int, end: int) -> LinkPositions:
-    """The spots of the properties that stand between two offsets; of those that are not valid YAML there are none."""
-    spots = LinkPositions()
+    """The positions of the properties that stand between two offsets; of those that are not valid YAML there are none."""
+    positions = LinkPositions()
     inner = text[start:end]
     values = scalars(inner)
-    for first, last, style, said in values or ():
+    for first, last, style, value in values or ():
         unquoted = not style and inner[first - 2 : first] == "[[" and inner[last : last + 2] == "]]"
         span = (first - 2, last + 2) if unquoted else (first, last)  # a list in a list, but meant as a link
         if "[" in inner[slice(*span)]:
-            _in_scalar(inner, span, style, said, spots)
+            _in_scalar(inner, span, style, value, positions)
     if values is None:
-        spots.unclear += (link for found in WIKI.finditer(inner) if (link := wikilink(found[1], "wikilink")))
-    spots.found = [_moved(spot, start) for spot in sorted(spots.found, key=lambda spot: spot.start)]
-    return spots
+        positions.unclear += (link for match in WIKI.finditer(inner) if (link := wikilink(match[1], "wikilink")))
+    positions.found = [
+        _moved(position, start) for position in sorted(positions.found, key=lambda position: position.start)
+    ]
+    return positions
 
 
-def _in_scalar(inner: str, span: tuple[int, int], style: str | None, read: str, spots: LinkPositions) -> None:
-    """The spots of one value, within its quotes; what is not quoted stands there as it is read, line for line."""
+def _in_scalar(inner: str, span: tuple[int, int], style: str | None, read: str, positions: LinkPositions) -> None:
+    """The positions of one value, within its quotes; what is not quoted stands there as it is read, line for line."""
     (first, last), offsets = span, None
     value = inner[first:last]
     units = _UNITS.get(style or "")
@@ -200,20 +202,20 @@ def _in_scalar(inner: str, span: tuple[int, int], style: str | None, read: str, 
         ends = [1, *(unit.end() for unit in units.finditer(value, 1, len(value) - 1))]
         if len(ends) == len(read) + 1 and ends[-1] == len(value) - 1:
             value, offsets = read, ends
-    said = LinkPositions()
-    wiki = ((found.start(), wikilink(found[1], "wikilink")) for found in WIKI.finditer(value))
-    _collect(value, [(at, link) for at, link in wiki if link], said)
-    taken = {spot.start for spot in said.found}
+    in_value = LinkPositions()
+    wiki = ((match.start(), wikilink(match[1], "wikilink")) for match in WIKI.finditer(value))
+    _collect(value, [(at, link) for at, link in wiki if link], in_value)
+    taken = {position.start for position in in_value.found}
     others = LinkPositions()
     _collect(value, [pair for pair in scan(value).links if pair[1].kind == "markdown"], others)
-    said.found += (spot for spot in others.found if spot.start not in taken)
+    in_value.found += (position for position in others.found if position.start not in taken)
     at = range(first, last + 1) if offsets is None else [first + offset for offset in offsets]
-    spots.found += (spot.within(at, _ESCAPED.get(style or "", str)) for spot in said.found)
-    spots.unclear += said.unclear
+    positions.found += (position.within(at, _ESCAPED.get(style or "", str)) for position in in_value.found)
+    positions.unclear += in_value.unclear
 
 
 _UNITS: Final = {'"': _DOUBLE, "'": _SINGLE}
 _ESCAPED: Final[dict[str, Callable[[str], str]]] = {
-    '"': lambda said: said.replace("\\", "\\\\").replace('"', '\\"'),
-    "'": lambda said: said.replace("'", "''"),
+    '"': lambda text: text.replace("\\", "\\\\").replace('"', '\\"'),
+    "'": lambda text: text.replace("'", "''"),
 }

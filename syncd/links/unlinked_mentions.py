@@ -35,10 +35,10 @@ class Names:
         paths = {fold(old).removesuffix(".md"): fold(new).removesuffix(".md") for old, new in moved.items()}
         names = {_base(old) for old, new in paths.items() if _base(old) != _base(new)}
         # A name alone may be any word: it counts where a query or an address would name a file.
-        said = [rf"(?<!\w){re.escape(path)}(?!\w)" for path in sorted(paths, key=len, reverse=True)]
-        said += [rf"(?<=[\[\"'/(=]){re.escape(name)}(?!\w)" for name in sorted(names, key=len, reverse=True)]
-        said += [rf"(?<=includes ){re.escape(name)}(?!\w)" for name in names]
-        self._any = re.compile("|".join(said) or r"(?!)")
+        patterns = [rf"(?<!\w){re.escape(path)}(?!\w)" for path in sorted(paths, key=len, reverse=True)]
+        patterns += [rf"(?<=[\[\"'/(=]){re.escape(name)}(?!\w)" for name in sorted(names, key=len, reverse=True)]
+        patterns += [rf"(?<=includes ){re.escape(name)}(?!\w)" for name in names]
+        self._any = re.compile("|".join(patterns) or r"(?!)")
 
     def within(self, text: str) -> bool:
         """Whether the text says one of them, in whole words."""
@@ -51,17 +51,17 @@ def mentioned(path: str, text: str, names: Names) -> Iterator[str]:
         if names.within(text):
             yield "an expression of the Base"
         return
-    found: dict[str, None] = {}
+    mentions: dict[str, None] = {}
     if "```" in text or "~~~" in text:
         for fence in _FENCE.finditer(text):
             if names.within(fence[3]):
-                found[_KINDS[fence[2].lower()]] = None
+                mentions[_KINDS[fence[2].lower()]] = None
     if "`=" in text or "`$=" in text:
-        found |= dict.fromkeys(("a Dataview query",) if any(map(names.within, _INLINE.findall(text))) else ())
+        mentions |= dict.fromkeys(("a Dataview query",) if any(map(names.within, _INLINE.findall(text))) else ())
     if "obsidian://" in text:
-        said = (unquote(address[0].replace("+", " ")) for address in _ADDRESS.finditer(text))
-        found |= dict.fromkeys(("an obsidian:// address",) if any(map(names.within, said)) else ())
-    yield from found
+        addresses = (unquote(address[0].replace("+", " ")) for address in _ADDRESS.finditer(text))
+        mentions |= dict.fromkeys(("an obsidian:// address",) if any(map(names.within, addresses)) else ())
+    yield from mentions
 
 
 def _base(path: str) -> str:

@@ -121,14 +121,14 @@ class MemoGraph:
             return ListedRelations((), (), truncated=False)
         ties = self._memos.index.memos.ties
         if from_ is None and to is None:
-            found = ties.within(self._memos.workspace, namespace, asked, limit + 1)
+            matches = ties.within(self._memos.workspace, namespace, asked, limit + 1)
         else:
             beside = ties.out_of([end(from_)]) if from_ is not None else ties.into([end(to)]) if to is not None else []
             kept = (tie for tie in beside if to is None or tie.target.path == to.path)
-            found = sorted(
+            matches = sorted(
                 (tie for tie in kept if asked in (None, tie.relation.tag)), key=lambda tie: (-tie.updated_at, tie.key)
             )
-        return ListedRelations(tuple(found[:limit]), self._ends(found[:limit]), len(found) > limit)
+        return ListedRelations(tuple(matches[:limit]), self._ends(matches[:limit]), len(matches) > limit)
 
     def graph(
         self,
@@ -203,10 +203,10 @@ class MemoGraph:
     def _ends(self, ties: Sequence[MemoTie], *more: MemoEnd) -> tuple[Record, ...]:
         """The memos that are joined, each once, in the order in which they are met."""
         keys = dict.fromkeys(
-            path_id(one.path) for one in (*more, *(e for tie in ties for e in (tie.source, tie.target)))
+            path_id(memo_end.path) for memo_end in (*more, *(e for tie in ties for e in (tie.source, tie.target)))
         )
-        found = self._memos.index.memos.records(keys)
-        return tuple(found[key] for key in keys if key in found)
+        records = self._memos.index.memos.records(keys)
+        return tuple(records[key] for key in keys if key in records)
 
 
 def _same(tag: str, target: Record, relation: MemoRelation) -> bool:

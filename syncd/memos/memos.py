@@ -197,7 +197,7 @@ class Memos:
             folder="/".join(filter(None, (self._inbox.folder, self.workspace, namespace_path(wish.namespace)))),
             title=wish.title,
             content=wish.content,
-            own=partial(
+            properties=partial(
                 properties_of,
                 id=wish.memo_id or str(uuid.uuid4()),
                 created_at=now,

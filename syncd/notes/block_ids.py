@@ -43,8 +43,8 @@ def find(inner: Sequence[str], paragraph: int) -> tuple[BlockId | None, BlockId 
     first = ours.line + 1 if ours else 0
     last = len(inner) - 1
     if last >= max(first, 1) and not apart(inner[:last]) and len(inner[last]) - len(inner[last].lstrip()) < 2:
-        found, theirs = _at_end(last, inner[last])
-        if theirs and not found and not inner[last][: theirs.start].strip():
+        last_ours, theirs = _at_end(last, inner[last])
+        if theirs and not last_ours and not inner[last][: theirs.start].strip():
             return ours, theirs
     if paragraph > first:
         return ours, _at_end(paragraph - 1, inner[paragraph - 1])[1]

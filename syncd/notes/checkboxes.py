@@ -54,13 +54,15 @@ def boxes(text: str) -> list[Checkbox]:
     front, body = split(text)
     lines = [0, *(end.end() for end in _LINE_END.finditer(body))]
     ends = [*(end.start() for end in _LINE_END.finditer(body)), len(body)]
-    found = []
+    checkboxes = []
     for number in sorted({task.line for task in outline(body).tasks}):
         line = body[lines[number] : ends[number]]
         box, ids = _BOX.match(line), list(_ID.finditer(line))
         if box and len({id[1].casefold() for id in ids}) == 1 and not any(_hidden(line, id) for id in ids):
-            found.append(Checkbox(ids[0][1].casefold(), box[1], len(front) + lines[number], len(front) + ends[number]))
-    return found
+            checkboxes.append(
+                Checkbox(ids[0][1].casefold(), box[1], len(front) + lines[number], len(front) + ends[number])
+            )
+    return checkboxes
 
 
 def _hidden(line: str, id: re.Match[str]) -> bool:
@@ -70,12 +72,12 @@ def _hidden(line: str, id: re.Match[str]) -> bool:
 
 def answers(texts: Iterable[str]) -> dict[str, Answer]:
     """What was answered in these notes, by the proposal's key; two answers that differ are none."""
-    told: dict[str, set[Answer]] = {}
+    by_key: dict[str, set[Answer]] = {}
     for text in texts:
         for box in boxes(text):
             if answer := _ANSWERS.get(box.mark):
-                told.setdefault(box.key, set()).add(answer)
-    return {key: given.pop() for key, given in told.items() if len(given) == 1}
+                by_key.setdefault(box.key, set()).add(answer)
+    return {key: choices.pop() for key, choices in by_key.items() if len(choices) == 1}
 
 
 def settled(text: str, outcomes: Mapping[str, ProposalOutcome], day: str) -> str:

@@ -125,33 +125,33 @@ def edit(text: str, changes: Mapping[str, PropertyValue]) -> str:
     start, end, cut = fences(text)
     if unclosed(text):
         raise FrontmatterError("the properties have no closing `---`", defect="unclosed-frontmatter")
-    found = scan(text[start:end]) if start else Properties({}, keys={})
-    if found.repeated:
-        raise FrontmatterError(f"the key {found.repeated[0]!r} is there twice", defect="duplicate-keys")
-    named = {_spelled(key, found.values): value for key, value in changes.items()}
-    changed = {key: value for key, value in named.items() if _differs(key, value, found.values)}
+    current = scan(text[start:end]) if start else Properties({}, keys={})
+    if current.repeated:
+        raise FrontmatterError(f"the key {current.repeated[0]!r} is there twice", defect="duplicate-keys")
+    named = {_spelled(key, current.values): value for key, value in changes.items()}
+    changed = {key: value for key, value in named.items() if _differs(key, value, current.values)}
     if not changed:
         return text
-    if found.flow:
+    if current.flow:
         raise FrontmatterError("the properties are written as one `{…}`, which can't be changed line by line")
     end_of_line = _LINE_END.search(text)
     newline = end_of_line[0] if end_of_line else "\n"
-    inner = _changed(text[start:end], found, changed, newline)
+    inner = _changed(text[start:end], current, changed, newline)
     front = text[:start] + inner + text[end:cut] if start else f"{text[:cut]}---{newline}{inner}---{newline}"
-    expected = {key: value for key, value in {**found.values, **changed}.items() if changed.get(key, "") is not None}
+    expected = {key: value for key, value in {**current.values, **changed}.items() if changed.get(key, "") is not None}
     verify(front, expected)
     return front + text[cut:]
 
 
-def _changed(inner: str, found: Properties, changed: Mapping[str, PropertyValue], newline: str) -> str:
+def _changed(inner: str, current: Properties, changed: Mapping[str, PropertyValue], newline: str) -> str:
     """The lines between the fences, after the changes."""
-    keys = found.keys or {}
-    indent = " " * found.column
+    keys = current.keys or {}
+    indent = " " * current.column
     begins = sorted(_line_start(inner, key.start) for key in keys.values())
     for name in sorted(keys.keys() & changed.keys(), key=lambda name: -keys[name].start):
         first = _line_start(inner, keys[name].start)
         following = min((at for at in begins if at > first), default=len(inner))
-        last = _content_end(inner, first, following, len(inner) if keys[name].value else found.column)
+        last = _content_end(inner, first, following, len(inner) if keys[name].value else current.column)
         lines = "" if changed[name] is None else _replaced(inner, keys[name], changed[name], newline)
         inner = inner[:first] + lines + inner[last:]
     new = ((name, value) for name, value in changed.items() if name not in keys and value is not None)

@@ -52,10 +52,10 @@ def fields(line: str) -> list[InlineField]:
         return []
     if brackets := list(_BRACKET.finditer(line)):
         links = _links(line, 0)
-        if bracketed := [field for found in brackets if (field := _field(line, found, links))]:
+        if bracketed := [field for match in brackets if (field := _field(line, match, links))]:
             return bracketed  # and the line is no field, as for the programs that know inline fields
-    found = _LINE.match(line)
-    field = _field(line, found, _links(line, found.end())) if found else None
+    match = _LINE.match(line)
+    field = _field(line, match, _links(line, match.end())) if match else None
     return [field] if field else []
 
 
@@ -97,30 +97,30 @@ def listed(line: str) -> bool:
     return bool((lead := _LEAD.match(line)) and lead[1])
 
 
-def _field(line: str, found: re.Match[str], links: list[tuple[int, int, str]]) -> InlineField | None:
+def _field(line: str, match: re.Match[str], links: list[tuple[int, int, str]]) -> InlineField | None:
     """The field of a match of `_LINE`, or of one of `_BRACKET`, whose first group is the type."""
-    bracket = found.re is _BRACKET
+    bracket = match.re is _BRACKET
     group = 1 if bracket else 2
-    start, end = found.span(group)
-    key = found[group]
+    start, end = match.span(group)
+    key = match[group]
     type = unicodedata.normalize("NFC", key.strip())
-    row = not bracket and not found[1] and type.startswith("|")  # of a table
-    inside = found.end(group), found.end(2) if bracket else len(line)
-    own = links[bisect_left(links, inside[0], key=_start) : bisect_left(links, inside[1], key=_start)]
-    targets = tuple(FieldTarget(first, behind, Statement(type, target)) for first, behind, target in own)
+    row = not bracket and not match[1] and type.startswith("|")  # of a table
+    inside = match.end(group), match.end(2) if bracket else len(line)
+    inner = links[bisect_left(links, inside[0], key=_start) : bisect_left(links, inside[1], key=_start)]
+    targets = tuple(FieldTarget(first, behind, Statement(type, target)) for first, behind, target in inner)
     if row or not targets or not 0 < len(type) <= LONGEST or UNTYPED.search(type):
         return None
     named = (start + len(key) - len(key.lstrip()), end - len(key) + len(key.rstrip()))
     if not bracket:
         return InlineField(0, len(line), named, targets, whole=True)
-    whole = _LEAD.fullmatch(line, 0, found.start()) is not None and not line[found.end() :].strip()
-    return InlineField(*found.span(), named, targets, whole)
+    whole = _LEAD.fullmatch(line, 0, match.start()) is not None and not line[match.end() :].strip()
+    return InlineField(*match.span(), named, targets, whole)
 
 
 def _links(line: str, start: int) -> list[tuple[int, int, str]]:
     """The wikilinks from `start` on: where each begins and ends, and its path."""
-    found = ((start + at, link) for at, link in scan(line[start:]).links if link.kind == "wikilink" and link.target)
-    return [(at, line.index("]]", at) + 2, link.target) for at, link in found]
+    links = ((start + at, link) for at, link in scan(line[start:]).links if link.kind == "wikilink" and link.target)
+    return [(at, line.index("]]", at) + 2, link.target) for at, link in links]
 
 
 def _start(link: tuple[int, int, str]) -> int:

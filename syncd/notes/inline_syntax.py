@@ -51,7 +51,7 @@ def scan(text: str, *, cells: bool = False) -> Inline:
     """Everything in `text`; with `cells` it is a table row, in which a tag may follow a bar."""
     scanner = _Scanner(text, cells=cells)
     scanner.run()
-    return Inline(sorted(scanner.links, key=lambda found: found[0]), scanner.tags, scanner.hidden)
+    return Inline(sorted(scanner.links, key=lambda pair: pair[0]), scanner.tags, scanner.hidden)
 
 
 def wikilink(inner: str, kind: Literal["wikilink", "embed"]) -> Link | None:
@@ -65,8 +65,8 @@ def wikilink(inner: str, kind: Literal["wikilink", "embed"]) -> Link | None:
 
 def wikilinks(text: str) -> list[Link]:
     """The wikilinks of a property's text, at line -1."""
-    found = (wikilink(match[1], "wikilink") for match in _WIKI.finditer(text)) if "[[" in text else ()
-    return [Link(link.kind, link.target, link.subpath, link.display, -1) for link in found if link]
+    links = (wikilink(match[1], "wikilink") for match in _WIKI.finditer(text)) if "[[" in text else ()
+    return [Link(link.kind, link.target, link.subpath, link.display, -1) for link in links if link]
 
 
 def is_tag(tag: str) -> bool:

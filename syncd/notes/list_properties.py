@@ -20,24 +20,24 @@ def revised(
     `changed` has, by the place of an item, the keys of it that are set (None: that key leaves), or None: the item leaves.
     A list without items leaves as well. Raises FrontmatterError, as `front_matter.edit` does."""
     start, end, cut = fences(text)
-    found = scan(text[start:end]) if start else Properties({})
-    name = next((name for name in found.values if name.casefold() == key.casefold()), key)
-    values = found.values.get(name) or []
+    current = scan(text[start:end]) if start else Properties({})
+    name = next((name for name in current.values if name.casefold() == key.casefold()), key)
+    values = current.values.get(name) or []
     if not isinstance(values, list):
         raise FrontmatterError(f"`{name}` is not a list")
     wanted = [_merged(value, changed[at]) if at in changed else value for at, value in enumerate(values)]
     kept = [value for at, value in enumerate(wanted) if changed.get(at, {}) is not None] + list(added)
-    spans = _spans(text[start:end], found, name) if values and kept and not found.repeated else []
+    spans = _spans(text[start:end], current, name) if values and kept and not current.repeated else []
     if len(spans) != len(values) or not spans:
         return edit(text, {key: kept or None})
     newline = "\r\n" if text[start - 2 : start] == "\r\n" else text[start - 1]
     inner = text[start:end]
     indent = " " * _indent(inner[spans[0][0] :])
-    inner = inner[: spans[-1][1]] + "".join(item(one, indent, newline) for one in added) + inner[spans[-1][1] :]
+    inner = inner[: spans[-1][1]] + "".join(item(value, indent, newline) for value in added) + inner[spans[-1][1] :]
     for at in sorted(changed, reverse=True):
         first, last = spans[at]
         inner = inner[:first] + _lines(inner[first:last], wanted[at], changed[at], newline) + inner[last:]
-    verify(text[:start] + inner + text[end:cut], {**found.values, name: kept})
+    verify(text[:start] + inner + text[end:cut], {**current.values, name: kept})
     return text[:start] + inner + text[end:]
 
 
@@ -63,10 +63,10 @@ def _lines(lines: str, wanted: Any, changes: Mapping[str, PropertyValue] | None,
     return f"{indent}-{inner[len(indent) + 1 :]}"
 
 
-def _spans(inner: str, found: Properties, name: str) -> list[tuple[int, int]]:
+def _spans(inner: str, current: Properties, name: str) -> list[tuple[int, int]]:
     """Where the lines of each item begin and end; comments and blank lines behind it are not its. None: not so written."""
-    keys = found.keys or {}
-    if keys[name].value is not None or found.flow:
+    keys = current.keys or {}
+    if keys[name].value is not None or current.flow:
         return []
     limit = min((key.start for key in keys.values() if key.start > keys[name].start), default=len(inner))
     spans: list[tuple[int, int]] = []

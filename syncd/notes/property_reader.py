@@ -141,19 +141,19 @@ def scan(inner: str) -> Properties:
 
 def filled(inner: str) -> bool:
     """Whether what stands between the fences, the person's keys aside, is more than agents may write. Raises FrontmatterError."""
-    found = scan(inner)
-    begins = sorted((inner.rfind("\n", 0, key.start) + 1, name) for name, key in (found.keys or {}).items())
+    properties = scan(inner)
+    begins = sorted((inner.rfind("\n", 0, key.start) + 1, name) for name, key in (properties.keys or {}).items())
     ends = [at for at, _ in begins[1:]] + [len(inner)]
-    own = len(inner.encode()) - sum(
+    size = len(inner.encode()) - sum(
         len(inner[at:end].encode()) for (at, name), end in zip(begins, ends, strict=True) if name.casefold() in PERSONS
     )
-    parts = sum(1 + _parts(value) for name, value in found.values.items() if name.casefold() not in PERSONS)
-    return own > LARGEST_OWN or parts > MOST_OWN
+    parts = sum(1 + _parts(value) for name, value in properties.values.items() if name.casefold() not in PERSONS)
+    return size > LARGEST_OWN or parts > MOST_OWN
 
 
 def _parts(value: Any) -> int:
     if isinstance(value, dict):
-        return 1 + sum(1 + _parts(one) for one in value.values())
+        return 1 + sum(1 + _parts(part) for part in value.values())
     return 1 + sum(map(_parts, value)) if isinstance(value, list) else 1
 
 
@@ -162,8 +162,8 @@ def scalars(inner: str) -> list[tuple[int, int, str | None, str]] | None:
     events = _events(inner)
     if events is None:
         return None
-    found: list[Any] = [event for event in events if isinstance(event, yaml.ScalarEvent)]
-    return [(event.start_mark.index, event.end_mark.index, event.style, event.value) for event in found]
+    scalar_events: list[Any] = [event for event in events if isinstance(event, yaml.ScalarEvent)]
+    return [(event.start_mark.index, event.end_mark.index, event.style, event.value) for event in scalar_events]
 
 
 def shape(inner: str) -> list[tuple[str, str | None]] | None:
@@ -173,20 +173,20 @@ def shape(inner: str) -> list[tuple[str, str | None]] | None:
 
 
 def _events(inner: str) -> list[Any] | None:
-    found: list[Any] = []
+    events: list[Any] = []
     depth = 0
     try:
         if len(inner.encode()) > LARGEST:
             return None
         for event in yaml.parse(inner, Loader=yaml.CSafeLoader):
-            found.append(event)
+            events.append(event)
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > DEEPEST:
                 return None
     except (yaml.YAMLError, UnicodeEncodeError):
         return None
-    return found
+    return events
 
 
 def as_text(value: Any) -> str | None:
@@ -220,9 +220,9 @@ class _Handler(frontmatter.YAMLHandler):  # type: ignore[misc, name-defined]  # 
         return text[start:end], ""
 
     def load(self, fm: str, **_: object) -> dict[str, Any]:
-        found = scan(fm)
-        self.repeated = found.repeated
-        return found.values
+        properties = scan(fm)
+        self.repeated = properties.repeated
+        return properties.values
 
 
 class _Reader:

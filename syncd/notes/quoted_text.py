@@ -34,7 +34,7 @@ _TICKS: Final = re.compile(r"`+")
 def shown(text: str, longest: int = LONGEST) -> str:
     """`text` on one line, cut at `longest`, as Markdown that shows just that; a dash where it says nothing."""
     flat = cut(" ".join(_UNSEEN.sub("", " ".join(text.split())).split()), longest) or "–"
-    return _MARK.sub(lambda found: f"&#{ord(found[0])};", flat)
+    return _MARK.sub(lambda match: f"&#{ord(match[0])};", flat)
 
 
 def fenced(text: str, language: str = "text") -> list[str]:

@@ -61,12 +61,12 @@ def defects(text: str) -> tuple[Defect, ...]:
     return tuple(Defect(DEFECT, f"{rule}: {advice}") for rule in found(text))
 
 
-def flagged(told: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+def flagged(pairs: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
     """Which paths hold which kind of secret, of all (path, defect as text)."""
     mark = f"{DEFECT}: "
     return [
         {"path": path, "rule": defect.removeprefix(mark).partition(":")[0]}
-        for path, defect in told
+        for path, defect in pairs
         if defect.startswith(mark)
     ]
 

@@ -17,10 +17,10 @@ def tag_of(text: str) -> str:
     return re.sub(r"[\s#,]+", "-", text.strip().lstrip("#").strip()).strip("-")[:100]
 
 
-def checked_tags(given: Sequence[str]) -> tuple[str, ...]:
+def checked_tags(texts: Sequence[str]) -> tuple[str, ...]:
     """Tags as Obsidian accepts them, each once. Raises InvalidArgument."""
     tags: dict[str, str] = {}
-    for tag in map(tag_of, given):
+    for tag in map(tag_of, texts):
         tags.setdefault(fold(tag), tag)
     if len(tags) > TAGS:
         raise InvalidArgument(f"a node has at most {TAGS} tags", limit=TAGS)

@@ -153,7 +153,7 @@ class ManualMoves:
         if at is None or not head_moves.brought(self._repo, path, move.raw, at.mtime_ns // 1_000_000_000):
             return ""
         author = self._repo.answer(
-            "log", "--max-count=1", "--format=%an <%ae>", "HEAD", "--stdin", given=f"--\n{path}\n"
+            "log", "--max-count=1", "--format=%an <%ae>", "HEAD", "--stdin", stdin=f"--\n{path}\n"
         )
         return (author or "").strip()
 

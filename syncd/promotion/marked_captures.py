@@ -215,7 +215,7 @@ def written_at(snapshot: VaultSnapshot, repo: Repository, path: str) -> int:
     raw, stat = snapshot.vault.read(path)
     written = stat.mtime_ns // 1_000_000_000
     if head_moves.brought(repo, path, raw, written):
-        output = repo.answer("rev-list", "--max-count=1", "--timestamp", "HEAD", "--stdin", given=f"--\n{path}\n")
+        output = repo.answer("rev-list", "--max-count=1", "--timestamp", "HEAD", "--stdin", stdin=f"--\n{path}\n")
         first = (output or "").partition(" ")[0]
         written = int(first) if first.isdigit() else written
     return min(max(written, 0) * 1000, LATEST_MS - 1000)

@@ -175,20 +175,20 @@ class RemoteSync:
     def _synced(self, pull: bool, push: bool, tell: Tell) -> SyncOutcome:
         self._ready()
         self._recovered()
-        tied = tie(self._repo)
-        if tied is None:
-            found = self._repo.standing()
-            advice = self._repo.advice(found) or f"add one: `{self._git()} remote add origin ADDRESS`"
-            raise Conflict(f"there is no branch of a remote to exchange anything with; {advice}", state=found.state)
+        tracked = tie(self._repo)
+        if tracked is None:
+            state = self._repo.standing()
+            advice = self._repo.advice(state) or f"add one: `{self._git()} remote add origin ADDRESS`"
+            raise Conflict(f"there is no branch of a remote to exchange anything with; {advice}", state=state.state)
         outcome = SyncOutcome()
         for _ in range(TRIES):
             tell("committing")
             self._flush()
             if pull:
-                outcome = self._taken(tied, outcome, tell)
+                outcome = self._taken(tracked, outcome, tell)
             if not push:
                 return outcome
-            sent = self._sent_now(tied, tell)
+            sent = self._sent_now(tracked, tell)
             if sent is not None:
                 return replace(outcome, sent=sent)
             pull = True
@@ -199,12 +199,12 @@ class RemoteSync:
         end, pause = time.monotonic() + LOCKED_S, 0.1
         if (self._state / JOURNAL).exists():
             return  # what was torn is finished first, and the lock may be its own
-        while (found := self._repo.standing()).state == "locked" and time.monotonic() < end:
+        while (state := self._repo.standing()).state == "locked" and time.monotonic() < end:
             if self._ended.wait(pause):
                 break
             pause = min(2 * pause, 5.0)
-        if found.state not in (*_READY, "no-remote", "no-upstream"):
-            raise Conflict(f"nothing was exchanged with the remote: {self._repo.advice(found)}", state=found.state)
+        if state.state not in (*_READY, "no-remote", "no-upstream"):
+            raise Conflict(f"nothing was exchanged with the remote: {self._repo.advice(state)}", state=state.state)
 
     def _recovered(self) -> None:
         if not (self._state / JOURNAL).exists():
@@ -221,24 +221,24 @@ class RemoteSync:
 
     # Pulling
 
-    def _taken(self, tied: TrackedBranch, outcome: SyncOutcome, tell: Tell) -> SyncOutcome:
+    def _taken(self, tracked: TrackedBranch, outcome: SyncOutcome, tell: Tell) -> SyncOutcome:
         tell("fetching")
-        before = self._commit(tied.tracking)
-        fetch(self._repo, tied, limit_s=self._settings.timeout_s, stop=self._ended)
+        before = self._commit(tracked.tracking)
+        fetch(self._repo, tracked, limit_s=self._settings.timeout_s, stop=self._ended)
         self._pulled = time.monotonic()
         self._times["pulled_at"] = _now()
-        theirs = self._commit(tied.tracking)
+        theirs = self._commit(tracked.tracking)
         if theirs is None:
-            raise gone(self._repo, tied)
+            raise gone(self._repo, tracked)
         if before and not self._has(theirs, before):
             self._park(REWRITTEN, theirs)
         for last in (*(False,) * (TRIES - 1), True):
             try:
-                return self._moved_on(tied, theirs, outcome, tell)
+                return self._moved_on(tracked, theirs, outcome, tell)
             except UncommittedChanges as blocked:
                 if last or not self._flush():  # what an agent wrote in this very moment can be committed
                     raise Conflict(
-                        f"nothing was taken from {tied.remote}, as it changes what is not committed: "
+                        f"nothing was taken from {tracked.remote}, as it changes what is not committed: "
                         + freed(self._repo, blocked.paths),
                         paths=list(blocked.paths),
                     ) from None
@@ -247,7 +247,7 @@ class RemoteSync:
                     raise
         raise AssertionError
 
-    def _moved_on(self, tied: TrackedBranch, theirs: str, outcome: SyncOutcome, tell: Tell) -> SyncOutcome:
+    def _moved_on(self, tracked: TrackedBranch, theirs: str, outcome: SyncOutcome, tell: Tell) -> SyncOutcome:
         """The branch with what the remote has; nothing happens when it has that already."""
         ours = self._repo.head()
         if ours is None:
@@ -256,10 +256,10 @@ class RemoteSync:
             self._unpark()
             return outcome
         ahead = not self._has(theirs, ours)
-        target = self._merged(tied, ours, theirs, tell) if ahead else theirs
-        step = ForwardStep.of(self._repo, tied.branch, ours, target)
+        target = self._merged(tracked, ours, theirs, tell) if ahead else theirs
+        step = ForwardStep.of(self._repo, tracked.branch, ours, target)
         tell("moving")
-        with self._reserved([one.path for one in step.changes]):
+        with self._reserved([change.path for change in step.changes]):
             forward(self._repo, self._state, step)
             others = held(self._repo.own_folder() / "index.lock", Path(self._repo.vault))
             self._beside = (step, time.monotonic()) if others else None
@@ -274,35 +274,35 @@ class RemoteSync:
         if self._beside is None:
             return
         step, at = self._beside
-        with suppress(MemexError), self._reserved([one.path for one in step.changes]):
+        with suppress(MemexError), self._reserved([change.path for change in step.changes]):
             if mended(self._repo, self._state, step):
                 self._moved()
         if time.monotonic() - at > WATCHED_S:
             self._beside = None
 
-    def _merged(self, tied: TrackedBranch, ours: str, theirs: str, tell: Tell) -> str:
+    def _merged(self, tracked: TrackedBranch, ours: str, theirs: str, tell: Tell) -> str:
         """A commit that has both. Parked when that takes a person."""
         if self._refs(f"--merged={theirs}", f"--no-merged={ours}", REWRITTEN):
-            upstream = tied.tracking.removeprefix("refs/remotes/")
+            upstream = tracked.tracking.removeprefix("refs/remotes/")
             raise MergeNeedsPerson(self._repo.advice(RepositoryState("rewritten", upstream=upstream)), "rewritten")
         tell("merging")
         options = ("--write-tree", "--name-only", "-z", "--no-messages")
-        done = self._repo.apart(*PLAIN, "merge-tree", *options, "--end-of-options", ours, theirs)
-        tree, *conflicts = done.out.decode("utf-8", "surrogateescape").split("\0")
-        if done.code == 1 and tree:
+        result = self._repo.apart(*PLAIN, "merge-tree", *options, "--end-of-options", ours, theirs)
+        tree, *conflicts = result.out.decode("utf-8", "surrogateescape").split("\0")
+        if result.code == 1 and tree:
             kept = self._park(PARKED, theirs)
             raise MergeNeedsPerson(
-                f"the vault and {tied.remote} have both changed {named(list(filter(None, conflicts)))}; no file was "
-                f"touched, and what {tied.remote} has is kept as {kept}: run `{self._git()} {' '.join(PLAIN)} pull --no-rebase`, mend what Git names, "
+                f"the vault and {tracked.remote} have both changed {named(list(filter(None, conflicts)))}; no file was "
+                f"touched, and what {tracked.remote} has is kept as {kept}: run `{self._git()} {' '.join(PLAIN)} pull --no-rebase`, mend what Git names, "
                 "add and commit it; then this goes on by itself",
                 "diverged",
             )
-        if done.code:
-            raise Conflict(f"Git (2.38 or later is needed) can't merge this: {done.said.strip()[:300]}")
+        if result.code:
+            raise Conflict(f"Git (2.38 or later is needed) can't merge this: {result.said.strip()[:300]}")
         # Made of constants and of what Git named: no text of a note.
-        message = f"Merge {tied.remote}\n\nMemex-Tool: pull\n".encode()
+        message = f"Merge {tracked.remote}\n\nMemex-Tool: pull\n".encode()
         made = self._repo.apart(
-            "commit-tree", tree, "-p", ours, "-p", theirs, given=message, environ=self._repo.identity()
+            "commit-tree", tree, "-p", ours, "-p", theirs, stdin=message, environ=self._repo.identity()
         )
         if made.code:
             raise Unavailable(f"Git can't commit the merge: {made.said.strip()[:300]}")
@@ -319,13 +319,13 @@ class RemoteSync:
     def _unpark(self) -> None:
         """Let go of what the branch has by now."""
         if gone := self._refs("--merged=HEAD", "refs/memex"):
-            self._repo.answer("update-ref", "--stdin", given="".join(f"delete {ref}\n" for ref in gone))
+            self._repo.answer("update-ref", "--stdin", stdin="".join(f"delete {ref}\n" for ref in gone))
 
     # Pushing
 
-    def _sent_now(self, tied: TrackedBranch, tell: Tell) -> int | None:
+    def _sent_now(self, tracked: TrackedBranch, tell: Tell) -> int | None:
         """How many commits were sent; None when the remote has some that must be taken first."""
-        tip, known = self._repo.head(), self._commit(tied.tracking)
+        tip, known = self._repo.head(), self._commit(tracked.tracking)
         if tip is None or known is None:
             return None
         if self._has(known, tip):
@@ -333,20 +333,20 @@ class RemoteSync:
             return 0
         if not self._has(tip, known):
             return None
-        may_push(self._repo, tied)
-        if found := leaks(self._repo, self._inbox, tip, known):
-            path, kind = found[0]
-            upstream = shlex.quote(tied.tracking.removeprefix("refs/remotes/"))
+        may_push(self._repo, tracked)
+        if leaked := leaks(self._repo, self._inbox, tip, known):
+            path, kind = leaked[0]
+            upstream = shlex.quote(tracked.tracking.removeprefix("refs/remotes/"))
             raise Conflict(
                 f"nothing was pushed, as {path} looks as if it held a secret ({kind})"
-                + (f", and {len(found) - 1} more" if len(found) > 1 else "")
+                + (f", and {len(leaked) - 1} more" if len(leaked) > 1 else "")
                 + f": take it out of the note, run `{self._git()} reset --soft {upstream}` and commit anew, so that no commit "
                 f"has it; if it is none, push it yourself: {own(self._repo)}",
-                paths=[path for path, _ in found],
+                paths=[path for path, _ in leaked],
             )
         tell("pushing")
         count = self._count(tip, known)
-        if not push(self._repo, tied, tip, limit_s=self._settings.timeout_s, stop=self._ended):
+        if not push(self._repo, tracked, tip, limit_s=self._settings.timeout_s, stop=self._ended):
             return None
         self._sent, self._times["pushed_at"] = tip, _now()
         log.info("pushed: %d commits", count)

@@ -70,14 +70,16 @@ class ConcurrentGitChange(Unavailable):
 
 def entries(repo: Repository, old: str, new: str) -> list[ChangedEntry]:
     """The files in which two commits differ."""
-    told = _told(repo, "diff-tree", "-r", "-z", "--no-renames", "--end-of-options", old, new)
-    fields = iter(told.decode("utf-8", "surrogateescape").split("\0"))
-    found = []
+    output = _told(repo, "diff-tree", "-r", "-z", "--no-renames", "--end-of-options", old, new)
+    fields = iter(output.decode("utf-8", "surrogateescape").split("\0"))
+    changes = []
     for raw in fields:
         if raw:
             modes_blobs = raw.removeprefix(":").split()
-            found.append(ChangedEntry(next(fields), (modes_blobs[0], modes_blobs[1]), (modes_blobs[2], modes_blobs[3])))
-    return found
+            changes.append(
+                ChangedEntry(next(fields), (modes_blobs[0], modes_blobs[1]), (modes_blobs[2], modes_blobs[3]))
+            )
+    return changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,35 +105,35 @@ def forward(repo: Repository, state: Path, step: ForwardStep) -> None:
     with journal.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         options = ("--ff-only", "--no-autostash", "--no-overwrite-ignore", "--no-stat", "--quiet")
-        done = repo.apart(
+        result = repo.apart(
             "merge", *options, "--end-of-options", step.new, environ=repo.identity(), keep=(file.fileno(),)
         )
-    if done.code == 0:
+    if result.code == 0:
         journal.unlink(missing_ok=True)
         return
-    begun = not any(word in done.said for word in _REFUSED)  # the disk is full, say
+    begun = not any(word in result.said for word in _REFUSED)  # the disk is full, say
     # else another tool may have brought the same files already, Syncthing say
-    if begun or ("Aborting" in done.said and _arrived(survey(repo, step.changes))):
+    if begun or ("Aborting" in result.said and _arrived(survey(repo, step.changes))):
         finish(repo, state)
         if repo.head() == step.new:
             return
     journal.unlink(missing_ok=True)
-    raise _failure(done)
+    raise _failure(result)
 
 
-def _failure(done: ProcessResult) -> Conflict | Unavailable:
+def _failure(result: ProcessResult) -> Conflict | Unavailable:
     """Why Git has not moved anything."""
-    named = [line.removeprefix("\t") for line in done.said.splitlines() if line.startswith("\t")]
-    if "Aborting" in done.said:
+    named = [line.removeprefix("\t") for line in result.said.splitlines() if line.startswith("\t")]
+    if "Aborting" in result.said:
         return UncommittedChanges(named)
-    if "Not possible to fast-forward" in done.said or ".lock': File exists" in done.said:
+    if "Not possible to fast-forward" in result.said or ".lock': File exists" in result.said:
         return ConcurrentGitChange("somebody else works in the repository at the same moment; nothing was moved")
-    said = " ".join(line for line in done.said.splitlines() if not line.startswith("hint:"))
-    return Conflict(f"Git refuses what the remote has: {said.strip()[:400]}")
+    message = " ".join(line for line in result.said.splitlines() if not line.startswith("hint:"))
+    return Conflict(f"Git refuses what the remote has: {message.strip()[:400]}")
 
 
-def _arrived(found: Mapping[str, State]) -> bool:
-    return set(found.values()) <= {"old", "new"} and "new" in found.values()
+def _arrived(states: Mapping[str, State]) -> bool:
+    return set(states.values()) <= {"old", "new"} and "new" in states.values()
 
 
 # After a crash
@@ -143,22 +145,22 @@ def finish(repo: Repository, state: Path) -> list[str]:
     Raises Unavailable while it can't be: then it is tried again later."""
     journal = state / JOURNAL
     try:
-        said = json.loads(journal.read_bytes())
+        record = json.loads(journal.read_bytes())
     except FileNotFoundError:
         return []
     _await_git(journal)
-    _unlock(repo, said)
-    old, new = said["old"], said["new"]
+    _unlock(repo, record)
+    old, new = record["old"], record["new"]
     if repo.head() != old:
         journal.unlink()  # it was done, or somebody has moved on from there
         return []
     changes = entries(repo, old, new)
-    found = survey(repo, changes)
-    if set(found.values()) <= {"old", "other"}:
+    states = survey(repo, changes)
+    if set(states.values()) <= {"old", "other"}:
         journal.unlink()  # it had not begun
         return []
-    left = sorted(path for path, how in found.items() if how == "other")
-    _bring(repo, state, new, [one for one in changes if found[one.path] != "other"], found)
+    left = sorted(path for path, how in states.items() if how == "other")
+    _bring(repo, state, new, [change for change in changes if states[change.path] != "other"], states)
     _stage(repo, changes)
     reason = ("-m", "merge: Fast-forward, finished")
     _told(repo, "update-ref", *reason, "--end-of-options", "HEAD", new, old, environ=repo.identity())
@@ -178,11 +180,11 @@ def mended(repo: Repository, state: Path, step: ForwardStep) -> bool:
     the next commit would then delete what was brought. Only where HEAD is as the step has left it, and all of its files are as before it, in the tree and in the index."""
     if repo.head() != step.new or repo.busy() or set(survey(repo, step.changes[:1]).values()) != {"old"}:
         return False
-    found, staged = survey(repo, step.changes), _staged(repo)
-    undone = (staged.get(one.path, "0").strip("0") == one.blobs[0].strip("0") for one in step.changes)
-    if set(found.values()) != {"old"} or not all(undone):
+    states, staged = survey(repo, step.changes), _staged(repo)
+    undone = (staged.get(change.path, "0").strip("0") == change.blobs[0].strip("0") for change in step.changes)
+    if set(states.values()) != {"old"} or not all(undone):
         return False
-    _bring(repo, state, step.new, step.changes, found)
+    _bring(repo, state, step.new, step.changes, states)
     _stage(repo, step.changes)
     repo.apart("update-index", "-q", "--refresh", environ={"GIT_OPTIONAL_LOCKS": "1"})
     log.warning("another Git at work had undone a pull in the files: %d of them are brought back", len(step.changes))
@@ -198,12 +200,12 @@ def _await_git(journal: Path) -> None:
             raise Unavailable("Git is still moving the work tree on; ask again in a moment") from None
 
 
-def _unlock(repo: Repository, said: Mapping[str, str]) -> None:
+def _unlock(repo: Repository, record: Mapping[str, str]) -> None:
     """Take away the locks that Git died with: made after it was begun, and held by nobody."""
-    own = [repo.own_folder() / name for name in _LOCKS]
-    for lock in (*own, repo.common_folder() / f"{said['branch']}.lock"):
+    locks = [repo.own_folder() / name for name in _LOCKS]
+    for lock in (*locks, repo.common_folder() / f"{record['branch']}.lock"):
         with suppress(FileNotFoundError):
-            if lock.stat().st_mtime_ns < int(said["began"]) - _SLACK_NS or held(lock, Path(repo.vault)):
+            if lock.stat().st_mtime_ns < int(record["began"]) - _SLACK_NS or held(lock, Path(repo.vault)):
                 raise Unavailable("another program works in the repository; what was torn is finished after it")
             lock.unlink()
             log.info("the lock that a fast-forward had died with is taken away")
@@ -211,71 +213,78 @@ def _unlock(repo: Repository, said: Mapping[str, str]) -> None:
 
 def survey(repo: Repository, changes: Sequence[ChangedEntry]) -> dict[str, State]:
     """How each file stands on the way from the one commit to the other."""
-    found: dict[str, State] = {}
+    states: dict[str, State] = {}
     asked: list[ChangedEntry] = []
     root = os.open(repo.vault, FOLDER)
     try:
-        for one in changes:
-            seen = lstat(opener(), root, one.path)
+        for change in changes:
+            seen = lstat(opener(), root, change.path)
             if seen is None:
-                found[one.path] = "new" if _gone(one.blobs[1]) else "old" if _gone(one.blobs[0]) else "missing"
+                states[change.path] = (
+                    "new" if _gone(change.blobs[1]) else "old" if _gone(change.blobs[0]) else "missing"
+                )
             elif stat.S_ISLNK(seen.st_mode):
-                target = os.fsencode(Path(repo.vault, one.path).readlink())
-                blob = _told(repo, "hash-object", "--stdin", given=target).decode().strip()
-                found[one.path] = _state(one, blob, link=True)
-            elif stat.S_ISREG(seen.st_mode) and "\n" not in one.path:
-                asked.append(one)
+                target = os.fsencode(Path(repo.vault, change.path).readlink())
+                blob = _told(repo, "hash-object", "--stdin", stdin=target).decode().strip()
+                states[change.path] = _state(change, blob, link=True)
+            elif stat.S_ISREG(seen.st_mode) and "\n" not in change.path:
+                asked.append(change)
             else:
-                found[one.path] = "other"
+                states[change.path] = "other"
     finally:
         os.close(root)
-    given = b"".join(os.fsencode(one.path) + b"\n" for one in asked)
-    blobs = _told(repo, "hash-object", "--stdin-paths", given=given).decode().split() if asked else []
-    for one, blob in zip(asked, blobs, strict=True):
-        how = _state(one, blob, link=False)
-        found[one.path] = "begun" if how == "other" and _begins(repo, one) else how
-    going = {one.path for one in changes if _gone(one.blobs[1]) and found[one.path] in ("old", "new")}
-    for one in changes:
-        place = Path(repo.vault, one.path)
-        if found[one.path] == "other" and not place.is_symlink() and place.is_dir() and _files(place, repo) <= going:
-            found[one.path] = "missing"  # the folder that a file takes the place of
-    return found
+    names = b"".join(os.fsencode(change.path) + b"\n" for change in asked)
+    blobs = _told(repo, "hash-object", "--stdin-paths", stdin=names).decode().split() if asked else []
+    for change, blob in zip(asked, blobs, strict=True):
+        how = _state(change, blob, link=False)
+        states[change.path] = "begun" if how == "other" and _begins(repo, change) else how
+    going = {change.path for change in changes if _gone(change.blobs[1]) and states[change.path] in ("old", "new")}
+    for change in changes:
+        place = Path(repo.vault, change.path)
+        if (
+            states[change.path] == "other"
+            and not place.is_symlink()
+            and place.is_dir()
+            and _files(place, repo) <= going
+        ):
+            states[change.path] = "missing"  # the folder that a file takes the place of
+    return states
 
 
 def _files(folder: Path, repo: Repository) -> set[str]:
     return {str(path.relative_to(repo.vault)) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()}
 
 
-def _state(one: ChangedEntry, blob: str, *, link: bool) -> State:
+def _state(change: ChangedEntry, blob: str, *, link: bool) -> State:
     """Which of the two commits has what is there."""
-    fits = [blob == known and (mode == _LINK) == link for mode, known in zip(one.modes, one.blobs, strict=True)]
+    fits = [blob == known and (mode == _LINK) == link for mode, known in zip(change.modes, change.blobs, strict=True)]
     return "new" if fits[1] else "old" if fits[0] else "other"
 
 
-def _begins(repo: Repository, one: ChangedEntry) -> bool:
+def _begins(repo: Repository, change: ChangedEntry) -> bool:
     """Whether the file holds the first bytes of what Git would write there, and no others."""
-    if _gone(one.blobs[1]):
+    if _gone(change.blobs[1]):
         return False
-    given = one.blobs[1].encode() + b" " + os.fsencode(one.path) + b"\n"
-    whole = _told(repo, "cat-file", "--batch", "--filters", given=given).partition(b"\n")[2]
-    return whole.removesuffix(b"\n").startswith(Path(repo.vault, one.path).read_bytes())
+    request = change.blobs[1].encode() + b" " + os.fsencode(change.path) + b"\n"
+    whole = _told(repo, "cat-file", "--batch", "--filters", stdin=request).partition(b"\n")[2]
+    return whole.removesuffix(b"\n").startswith(Path(repo.vault, change.path).read_bytes())
 
 
 def _bring(
-    repo: Repository, state: Path, new: str, changes: Sequence[ChangedEntry], found: Mapping[str, State]
+    repo: Repository, state: Path, new: str, changes: Sequence[ChangedEntry], states: Mapping[str, State]
 ) -> None:
     """Give these files the state of the later commit."""
     index = state / INDEX
-    for one in changes:
-        if _gone(one.blobs[1]):
-            _remove(Path(repo.vault), one.path)
-    lacking = [one.path for one in changes if not _gone(one.blobs[1]) and found[one.path] != "new"]
-    given = b"".join(os.fsencode(path) + b"\0" for path in lacking)
+    for change in changes:
+        if _gone(change.blobs[1]):
+            _remove(Path(repo.vault), change.path)
+    lacking = [change.path for change in changes if not _gone(change.blobs[1]) and states[change.path] != "new"]
+    names = b"".join(os.fsencode(path) + b"\0" for path in lacking)
     kept = {"GIT_INDEX_FILE": str(index)}
     index.unlink(missing_ok=True)
     try:
         _told(repo, "read-tree", "--end-of-options", new, environ=kept)
-        _told(repo, "checkout-index", "--force", "--quiet", "-z", "--stdin", given=given, environ=kept)
+        _told(repo, "checkout-index", "--force", "--quiet", "-z", "--stdin", stdin=names, environ=kept)
     finally:
         index.unlink(missing_ok=True)
 
@@ -294,12 +303,14 @@ def _remove(root: Path, path: str) -> None:
 def _stage(repo: Repository, changes: Sequence[ChangedEntry]) -> None:
     """Let the index hold the later commit's files, but for those of which somebody has staged something else."""
     staged = _staged(repo)
-    given = b"".join(
-        f"{'0' if _gone(one.blobs[1]) else one.modes[1]} {one.blobs[1]}\t".encode() + os.fsencode(one.path) + b"\0"
-        for one in changes
-        if staged.get(one.path, "0") in one.blobs or (one.path not in staged and any(map(_gone, one.blobs)))
+    lines = b"".join(
+        f"{'0' if _gone(change.blobs[1]) else change.modes[1]} {change.blobs[1]}\t".encode()
+        + os.fsencode(change.path)
+        + b"\0"
+        for change in changes
+        if staged.get(change.path, "0") in change.blobs or (change.path not in staged and any(map(_gone, change.blobs)))
     )
-    _told(repo, "update-index", "-z", "--index-info", given=given)
+    _told(repo, "update-index", "-z", "--index-info", stdin=lines)
 
 
 def _staged(repo: Repository) -> dict[str, str]:
@@ -314,7 +325,7 @@ def _gone(blob: str) -> bool:
 
 
 def _told(repo: Repository, *words: str, **how: Any) -> bytes:
-    done = repo.apart(*words, **how)
-    if done.code:
-        raise Unavailable(f"Git can't finish moving the work tree on: {done.said.strip()[:300]}")
-    return done.out
+    result = repo.apart(*words, **how)
+    if result.code:
+        raise Unavailable(f"Git can't finish moving the work tree on: {result.said.strip()[:300]}")
+    return result.out

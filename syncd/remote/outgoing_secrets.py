@@ -24,7 +24,7 @@ def leaks(repo: Repository, inbox: str, tip: str, known: str) -> list[tuple[str,
     commits = _told(repo, "rev-list", tip, f"^{known}")
     # Of a merge, against each parent: what is the remote's own is not among what is sent.
     named = _told(
-        repo, "diff-tree", "--stdin", "--root", "-m", "-r", "-z", "--no-renames", "--no-commit-id", given=commits
+        repo, "diff-tree", "--stdin", "--root", "-m", "-r", "-z", "--no-renames", "--no-commit-id", stdin=commits
     )
     blobs: dict[bytes, str] = {}
     fields = iter(named.split(b"\0"))
@@ -35,28 +35,31 @@ def leaks(repo: Repository, inbox: str, tip: str, known: str) -> list[tuple[str,
         mode, blob = raw.split()[1], raw.split()[3]
         if blob in sent and mode.startswith(b"100") and path.startswith(f"{inbox}/"):
             blobs[blob] = path
-    told = [*((path, path) for path in blobs.values()), *((blobs[blob], text) for blob, text in _texts(repo, [*blobs]))]
-    return sorted({(path, kind) for path, text in told for kind in secret_patterns.found(text)})
+    texts = [
+        *((path, path) for path in blobs.values()),
+        *((blobs[blob], text) for blob, text in _texts(repo, [*blobs])),
+    ]
+    return sorted({(path, kind) for path, text in texts for kind in secret_patterns.found(text)})
 
 
 def _texts(repo: Repository, blobs: list[bytes]) -> Iterator[tuple[bytes, str]]:
     """Each of these that is text."""
     if not blobs:
         return
-    sizes = _told(repo, "cat-file", "--batch-check=%(objectname) %(objectsize)", given=b"\n".join(blobs) + b"\n")
+    sizes = _told(repo, "cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=b"\n".join(blobs) + b"\n")
     small = [line.split()[0] for line in sizes.splitlines() if int(line.split()[1]) <= MOST]
-    told, at = _told(repo, "cat-file", "--batch", given=b"".join(blob + b"\n" for blob in small)), 0
+    output, at = _told(repo, "cat-file", "--batch", stdin=b"".join(blob + b"\n" for blob in small)), 0
     for blob in small:
-        end = told.index(b"\n", at)
-        size = int(told[at:end].split()[2])
-        raw = told[end + 1 : end + 1 + size]
+        end = output.index(b"\n", at)
+        size = int(output[at:end].split()[2])
+        raw = output[end + 1 : end + 1 + size]
         at = end + size + 2
         if b"\0" not in raw:
             yield blob, raw.decode("utf-8", "replace")
 
 
-def _told(repo: Repository, *words: str, given: bytes = b"") -> bytes:
-    done = repo.apart(*words, given=given, limit_s=_LIMIT_S)
-    if done.code:
-        raise Unavailable(f"what would be sent can't be looked at, so nothing is: {done.said.strip()[:300]}")
-    return done.out
+def _told(repo: Repository, *words: str, stdin: bytes = b"") -> bytes:
+    result = repo.apart(*words, stdin=stdin, limit_s=_LIMIT_S)
+    if result.code:
+        raise Unavailable(f"what would be sent can't be looked at, so nothing is: {result.said.strip()[:300]}")
+    return result.out

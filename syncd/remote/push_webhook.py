@@ -66,8 +66,10 @@ class PushWebhook:
         if secret is None or not signatures:
             return False
         digest = hmac.new(secret, body, hashlib.sha256).digest()
-        found = [_HEX.match(one) for one in signatures]
-        return all(one is not None and hmac.compare_digest(bytes.fromhex(one[1].decode()), digest) for one in found)
+        matches = [_HEX.match(signature) for signature in signatures]
+        return all(
+            match is not None and hmac.compare_digest(bytes.fromhex(match[1].decode()), digest) for match in matches
+        )
 
     def push(self, delivery: str, *, now: int) -> bool:
         """Make the daemon look, unless this delivery is known; False for a known one."""
@@ -89,8 +91,8 @@ class PushWebhook:
         except OSError:
             return None
         try:
-            found = os.fstat(file)
-            alone = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+            status = os.fstat(file)
+            alone = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
             return (os.read(file, 4096).strip() or None) if alone else None
         finally:
             os.close(file)

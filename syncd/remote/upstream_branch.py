@@ -42,56 +42,56 @@ class TrackedBranch:
 def tie(repo: Repository) -> TrackedBranch | None:
     """What the branch that is checked out follows; None when that is no branch of a remote."""
     branch = repo.answer("symbolic-ref", "--quiet", "HEAD") or ""
-    told = repo.answer("for-each-ref", _FORMAT, branch) if branch.startswith("refs/heads/") else None
-    remote, theirs, tracking, pushes = (told or "\0\0\0").split("\0")
+    output = repo.answer("for-each-ref", _FORMAT, branch) if branch.startswith("refs/heads/") else None
+    remote, theirs, tracking, pushes = (output or "\0\0\0").split("\0")
     tied = theirs.startswith("refs/heads/") and tracking.startswith("refs/remotes/")
     return TrackedBranch(branch, remote, theirs, tracking, pushes) if tied and remote.strip(".") else None
 
 
-def fetch(repo: Repository, tied: TrackedBranch, *, limit_s: float, stop: threading.Event) -> None:
+def fetch(repo: Repository, tracked: TrackedBranch, *, limit_s: float, stop: threading.Event) -> None:
     """Fetch the branch that ours follows. Unavailable when the remote does not answer, Conflict when it has no such branch."""
-    options = ("--quiet", "--no-auto-maintenance", "--no-recurse-submodules", "--", tied.remote, tied.theirs)
+    options = ("--quiet", "--no-auto-maintenance", "--no-recurse-submodules", "--", tracked.remote, tracked.theirs)
     for _ in range(_TRIES):
-        done = repo.apart(*_OPTIONS, "fetch", *options, environ=_quiet(repo), limit_s=limit_s, stop=stop)
-        if not done.late and not done.code:
+        result = repo.apart(*_OPTIONS, "fetch", *options, environ=_quiet(repo), limit_s=limit_s, stop=stop)
+        if not result.late and not result.code:
             return
-        if done.late or not _crossing(done):
+        if result.late or not _crossing(result):
             break
-    if _UNKNOWN in done.said:
-        raise gone(repo, tied)
-    raise _unreached(done, limit_s, stop)
+    if _UNKNOWN in result.said:
+        raise gone(repo, tracked)
+    raise _unreached(result, limit_s, stop)
 
 
-def gone(repo: Repository, tied: TrackedBranch) -> Conflict:
+def gone(repo: Repository, tracked: TrackedBranch) -> Conflict:
     """That the remote has no branch which ours could follow."""
-    remote, theirs = shlex.quote(tied.remote), shlex.quote(f"HEAD:{tied.theirs}")
+    remote, theirs = shlex.quote(tracked.remote), shlex.quote(f"HEAD:{tracked.theirs}")
     return Conflict(
-        f"{tied.remote} has no branch {tied.theirs.removeprefix('refs/heads/')}: unless yours is to follow another one, "
+        f"{tracked.remote} has no branch {tracked.theirs.removeprefix('refs/heads/')}: unless yours is to follow another one, "
         f"make it there, with `git -C {shlex.quote(repo.vault)} push {remote} {theirs}`"
     )
 
 
-def push(repo: Repository, tied: TrackedBranch, tip: str, *, limit_s: float, stop: threading.Event) -> bool:
+def push(repo: Repository, tracked: TrackedBranch, tip: str, *, limit_s: float, stop: threading.Event) -> bool:
     """Send the commit `tip` to the branch that ours follows; False when the remote has gone on meanwhile.
 
     Unavailable when it does not answer, or does not want it."""
     options = ("--porcelain", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no")
-    where = ("--", tied.remote, f"{tip}:{tied.theirs}")
-    done = repo.apart(*_OPTIONS, "push", *options, *where, environ=_quiet(repo), limit_s=limit_s, stop=stop)
-    if not done.late and not done.code:
+    where = ("--", tracked.remote, f"{tip}:{tracked.theirs}")
+    result = repo.apart(*_OPTIONS, "push", *options, *where, environ=_quiet(repo), limit_s=limit_s, stop=stop)
+    if not result.late and not result.code:
         return True
-    refused = [line for line in done.out.decode("utf-8", "replace").splitlines() if line.startswith("!\t")]
-    if not done.late and (_crossing(done) or any("\t[rejected]" in line for line in refused)):
+    refused = [line for line in result.out.decode("utf-8", "replace").splitlines() if line.startswith("!\t")]
+    if not result.late and (_crossing(result) or any("\t[rejected]" in line for line in refused)):
         return False
     if refused:
         why = redacted(refused[0].rpartition("\t")[2])
-        raise Unavailable(f"the remote does not take the commits: {why}; {_words(done)}")
-    raise _unreached(done, limit_s, stop)
+        raise Unavailable(f"the remote does not take the commits: {why}; {_words(result)}")
+    raise _unreached(result, limit_s, stop)
 
 
-def may_push(repo: Repository, tied: TrackedBranch) -> None:
+def may_push(repo: Repository, tracked: TrackedBranch) -> None:
     """Raise Conflict when a push is the person's own business."""
-    if tied.pushes != tied.remote:
+    if tracked.pushes != tracked.remote:
         raise Conflict(
             f"the branch is set to be pushed elsewhere than it is pulled from, so it is left to you: {own(repo)}"
         )
@@ -114,19 +114,19 @@ def _quiet(repo: Repository) -> Mapping[str, str]:
     return {**_UNASKED, "GIT_SSH_COMMAND": f"{ssh} {_SSH}"}
 
 
-def _crossing(done: ProcessResult) -> bool:
-    return any(words in done.said for words in _CROSSED)
+def _crossing(result: ProcessResult) -> bool:
+    return any(words in result.said for words in _CROSSED)
 
 
-def _unreached(done: ProcessResult, limit_s: float, stop: threading.Event) -> Unavailable:
+def _unreached(result: ProcessResult, limit_s: float, stop: threading.Event) -> Unavailable:
     if stop.is_set():
         return Unavailable("the daemon is stopping, so the remote was not waited for")
-    if done.late:
+    if result.late:
         return Unavailable(f"the remote did not answer within {limit_s:g} s (git.timeout_s)")
-    return Unavailable(f"the remote can't be reached: {_words(done)}")
+    return Unavailable(f"the remote can't be reached: {_words(result)}")
 
 
-def _words(done: ProcessResult) -> str:
+def _words(result: ProcessResult) -> str:
     """What Git said, on one line, without secrets."""
-    lines = (line.strip() for line in done.said.splitlines() if not line.startswith(("hint:", "To ")))
-    return redacted(" ".join(filter(None, lines)))[:_SAID] or f"Git ended with {done.code}"
+    lines = (line.strip() for line in result.said.splitlines() if not line.startswith(("hint:", "To ")))
+    return redacted(" ".join(filter(None, lines)))[:_SAID] or f"Git ended with {result.code}"

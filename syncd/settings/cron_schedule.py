@@ -28,15 +28,15 @@ def times(expression: str) -> dict[str, str]:
     words = expression.casefold().split()
     if len(words) != len(_FIELDS):
         raise ValueError(f"must be five words, as `0 3 * * *` for each night at three; it has {len(words)}")
-    found = {
+    numbers = {
         name: _numbers(word, name.replace("_", " "), least, most, named)
         for word, (name, least, most, named) in zip(words, _FIELDS, strict=True)
     }
-    if len(found["day"]) < 31 and len({day % 7 for day in found["day_of_week"]}) < 7:
+    if len(numbers["day"]) < 31 and len({day % 7 for day in numbers["day_of_week"]}) < 7:
         raise ValueError("may name days of the month or weekdays, not both")
-    if min(found["day"]) > max(_LONGEST[month - 1] for month in found["month"]):
+    if min(numbers["day"]) > max(_LONGEST[month - 1] for month in numbers["month"]):
         raise ValueError("names a day that none of its months has")
-    return {name: _written(name, found[name], most - least + 1) for name, least, most, _ in _FIELDS}
+    return {name: _written(name, numbers[name], most - least + 1) for name, least, most, _ in _FIELDS}
 
 
 def unfit(expression: str) -> str:

@@ -184,8 +184,8 @@ class Settings:
         """The section `embed` as the embedder takes it; numpy is imported only for this."""
         from index.encoders.embedder import EmbedSettings  # noqa: PLC0415 - it takes longer to import than most commands to run
 
-        given = {"encoders": self.embed_section.encoders} if self.embed_section.encoders else {}
-        return EmbedSettings(threads=self.embed_section.threads, **given)
+        arguments = {"encoders": self.embed_section.encoders} if self.embed_section.encoders else {}
+        return EmbedSettings(threads=self.embed_section.threads, **arguments)
 
 
 SECTIONS: dict[str, type[Any]] = {
@@ -344,8 +344,8 @@ def _of_environment(
         elif (name := variable.removeprefix("MEMEX_").lower().replace("__", ".")) in known():
             source[name] = GivenValue(value, variable, True, cwd)
         else:
-            wish = closest(name, known()).replace(".", "__").replace(" mean ", " mean MEMEX_")
-            mistakes.append(f"{variable} is not a setting{wish.upper().replace('; DID YOU MEAN', '; did you mean')}")
+            hint = closest(name, known()).replace(".", "__").replace(" mean ", " mean MEMEX_")
+            mistakes.append(f"{variable} is not a setting{hint.upper().replace('; DID YOU MEAN', '; did you mean')}")
     return source
 
 

@@ -27,8 +27,8 @@ class Variants:
 
     def cls(self, kind: str) -> type[Any]:
         """The class that `kind` names."""
-        found: type[Any] = getattr(import_module(self.module), self.kinds[kind])
-        return found
+        loaded: type[Any] = getattr(import_module(self.module), self.kinds[kind])
+        return loaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class Tables:
 
     def cls(self) -> type[Any]:
         """The class of each table."""
-        found: type[Any] = getattr(import_module(self.module), self.name)
-        return found
+        loaded: type[Any] = getattr(import_module(self.module), self.name)
+        return loaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +84,15 @@ def setting(  # what a settings dataclass writes behind each field
 def listed(cls: type[Any], prefix: str) -> list[Setting]:
     """The settings of a dataclass, in order."""
     hints = get_type_hints(cls)
-    found = []
+    settings = []
     for field in dataclasses.fields(cls):
         about = dict(field.metadata)
         default = field.default if field.default is not MISSING else None
         if field.default_factory is not MISSING:
             default = field.default_factory()
         kind = about.pop("kind", None) or hints[field.name]
-        found.append(Setting(f"{prefix}.{field.name}", kind, default, about.pop("doc", ""), **about))
-    return found
+        settings.append(Setting(f"{prefix}.{field.name}", kind, default, about.pop("doc", ""), **about))
+    return settings
 
 
 def words(kind: Any) -> str:
@@ -127,15 +127,15 @@ def typed(setting: Setting, value: Any, *, text: bool) -> Any:
         return _variants(setting.kind, _decoded(value) if text else value)
     if isinstance(setting.kind, Tables):
         return _tables(setting.kind, _decoded(value) if text else value)
-    found = _typed(setting.kind, value, text=text)
-    if setting.wrong is not None and (why := setting.wrong(found)):
+    converted = _typed(setting.kind, value, text=text)
+    if setting.wrong is not None and (why := setting.wrong(converted)):
         raise ValueError(why)
-    if isinstance(found, int | float) and not isinstance(found, bool):
-        if setting.least is not None and found < setting.least:
+    if isinstance(converted, int | float) and not isinstance(converted, bool):
+        if setting.least is not None and converted < setting.least:
             raise ValueError(f"must be at least {setting.least:g}")
-        if setting.most is not None and found > setting.most:
+        if setting.most is not None and converted > setting.most:
             raise ValueError(f"must be at most {setting.most:g}")
-    return found
+    return converted
 
 
 def _typed(kind: Any, value: Any, *, text: bool) -> Any:
@@ -168,12 +168,12 @@ def _number(kind: type[int | float]) -> Callable[[Any, bool], Any]:
         try:
             if isinstance(value, bool) or (isinstance(value, str) and not text):
                 raise TypeError  # noqa: TRY301 - one message for all that is no number
-            found = kind(value)
+            converted = kind(value)
         except (TypeError, ValueError, OverflowError):
             raise ValueError(f"must be {NUMBERS[kind]}") from None
-        if (kind is int and isinstance(value, float)) or found != found:  # noqa: PLR0124 - NaN is not equal to itself
+        if (kind is int and isinstance(value, float)) or converted != converted:  # noqa: PLR0124 - NaN is not equal to itself
             raise ValueError(f"must be {NUMBERS[kind]}")
-        return found
+        return converted
 
     return number
 
@@ -231,11 +231,11 @@ def _variants(variants: Variants, value: Any) -> tuple[Any, ...]:
 
 
 def _variant(variants: Variants, entry: Mapping[str, Any]) -> Any:
-    given = dict(entry)
-    kind = given.pop("kind", None)
+    table = dict(entry)
+    kind = table.pop("kind", None)
     if kind not in variants.kinds:
         raise ValueError(f'"kind" must be one of {", ".join(variants.kinds)}')
-    return _made(variants.cls(kind), given, f" for kind {kind}")
+    return _made(variants.cls(kind), table, f" for kind {kind}")
 
 
 def _tables(tables: Tables, value: Any) -> tuple[Any, ...]:
@@ -246,30 +246,30 @@ def _tables(tables: Tables, value: Any) -> tuple[Any, ...]:
 
 def _each(value: Iterable[Any], made: Callable[[Mapping[str, Any], int], Any]) -> tuple[Any, ...]:
     """What is made of each table and its place; what is wrong with any of them is said in one sentence."""
-    found, mistakes = [], []
+    objects, mistakes = [], []
     for place, entry in enumerate(value, 1):
         try:
-            found.append(made(entry, place))
+            objects.append(made(entry, place))
         except ValueError as error:
             mistakes.append(str(error))
     if mistakes:
         raise ValueError("; ".join(dict.fromkeys(mistakes)))
-    return tuple(found)
+    return tuple(objects)
 
 
-def _made(cls: type[Any], given: Mapping[str, Any], of: str) -> Any:
+def _made(cls: type[Any], table: Mapping[str, Any], of: str) -> Any:
     """One table as a value of its class; what is wrong with it is said in one sentence. `of` tells which table it is."""
     known = {setting.name.removeprefix("."): setting for setting in listed(cls, "")}
-    mistakes = [f"{name} is not known{of}{closest(name, known)}" for name in given if name not in known]
+    mistakes = [f"{name} is not known{of}{closest(name, known)}" for name in table if name not in known]
     missing = [
         field.name for field in dataclasses.fields(cls)
-        if field.default is MISSING and field.default_factory is MISSING and field.name not in given
+        if field.default is MISSING and field.default_factory is MISSING and field.name not in table
     ]  # fmt: skip
     mistakes += [f"{name} is missing{of}" for name in missing]
     values = {}
-    for name in given.keys() & known.keys():
+    for name in table.keys() & known.keys():
         try:
-            values[name] = typed(known[name], given[name], text=False)
+            values[name] = typed(known[name], table[name], text=False)
         except ValueError as error:
             mistakes.append(f"{name} {error}{of}")
     if mistakes:

@@ -97,10 +97,10 @@ def collect(state: Path, *, older_s: float) -> list[str]:
     for folder in (state / place for place in PLACES):
         for path in sorted(folder.iterdir()) if folder.is_dir() else ():
             with suppress(OSError):  # somebody else was quicker, or it is not ours to remove
-                found = path.lstat()
-                if not UNFINISHED.fullmatch(path.name) or time.time() - found.st_ctime <= older_s:
+                status = path.lstat()
+                if not UNFINISHED.fullmatch(path.name) or time.time() - status.st_ctime <= older_s:
                     continue
-                if stat.S_ISDIR(found.st_mode):
+                if stat.S_ISDIR(status.st_mode):
                     shutil.rmtree(path)
                 else:
                     path.unlink()

@@ -282,10 +282,10 @@ def examined(path: Path) -> str:
             (version,) = reader.execute("PRAGMA user_version").fetchone()
             if version > len(SCHEMA):
                 return f"it was written by a newer Memex (schema {version}, known {len(SCHEMA)})"
-            found = [str(line) for (line,) in reader.execute("PRAGMA integrity_check(3)")]
+            lines = [str(line) for (line,) in reader.execute("PRAGMA integrity_check(3)")]
     except sqlite3.Error as error:
         return str(error)
-    return "" if found == ["ok"] else "; ".join(found)
+    return "" if lines == ["ok"] else "; ".join(lines)
 
 
 def peeked(path: Path, statement: str) -> Iterator[tuple[Any, ...]]:
@@ -317,12 +317,12 @@ def _private(path: Path) -> None:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except FileExistsError:
-        found = path.lstat()
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
             raise Unavailable(
                 f"the ledger {path.name} is not a regular file of this user; move it away", retryable=False
             ) from None
-        if found.st_mode & 0o077:
+        if status.st_mode & 0o077:
             raise Unavailable(
                 f"others can read the ledger {path.name}, which holds key hashes; run `chmod 600` on it",
                 retryable=False,

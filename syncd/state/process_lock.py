@@ -77,8 +77,8 @@ def sole(folder: Path) -> socket.socket | None:
     claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
         if sys.platform == "linux":
-            found = folder.stat()
-            claim.bind(f"\0memex:{found.st_dev}:{found.st_ino}")
+            status = folder.stat()
+            claim.bind(f"\0memex:{status.st_dev}:{status.st_ino}")
     except OSError as error:
         claim.close()
         if error.errno == errno.EADDRINUSE:

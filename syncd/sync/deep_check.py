@@ -113,12 +113,12 @@ class DeepCheck:
 
     def _recalled(self) -> CheckResult:
         try:
-            told = json.loads(self._file.read_text("utf-8"))
-            return CheckResult(int(told["at"]), int(told["checked"]), int(told["mended"]))
+            record = json.loads(self._file.read_text("utf-8"))
+            return CheckResult(int(record["at"]), int(record["checked"]), int(record["mended"]))
         except (OSError, ValueError, KeyError, TypeError):  # none yet, or torn by a power cut: it is made again
             return CheckResult()
 
     def _remember(self) -> None:
-        beside = self._file.with_name(f".{self._file.name}.tmp")
-        beside.write_text(json.dumps(asdict(self.last)), "utf-8")
-        beside.replace(self._file)
+        fresh = self._file.with_name(f".{self._file.name}.tmp")
+        fresh.write_text(json.dumps(asdict(self.last)), "utf-8")
+        fresh.replace(self._file)

@@ -80,11 +80,11 @@ class HandEdits:
         edit = self._rows.get(document.path) or self._begun(document, index)
         if edit is None:
             return False
-        path, own, claimed = document.path, path_id(document.path), document.claimed_id
-        if not document.writable or (claimed is None and edit.id != own):  # half written, perhaps
+        path, own_id, claimed = document.path, path_id(document.path), document.claimed_id
+        if not document.writable or (claimed is None and edit.id != own_id):  # half written, perhaps
             self._keep(edit)
             return False
-        if claimed not in (None, edit.id) and edit.id != own:
+        if claimed not in (None, edit.id) and edit.id != own_id:
             self._drop(path)  # another note by now
             return False
         if document.version > edit.version or said(document) == edit.was:
@@ -182,5 +182,5 @@ def said(note: Document | Record) -> str:
     stem = note.path.rpartition("/")[2][:-3]
     title = None if note.title == stem else note.title
     filed = [note.collection, contested(note)]
-    told = [note.content_hash, title, sorted(note.tags), filed, note.summary, dict(note.metadata)]
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    fields = [note.content_hash, title, sorted(note.tags), filed, note.summary, dict(note.metadata)]
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()

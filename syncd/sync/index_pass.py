@@ -58,8 +58,8 @@ class PassOutcome:
 
     def add(self, other: PassOutcome) -> None:
         """Count `other` in."""
-        for one in fields(self):
-            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,42 +99,42 @@ class IndexPass:
         self._tries: dict[str, int] = {}  # path → how often it was put off
         self._poisoned = 0  # notes in a row on which a defect of ours showed
 
-    def run(self, aim: PassRequest, progress: Progress | None = None) -> PassOutcome:
+    def run(self, request: PassRequest, progress: Progress | None = None) -> PassOutcome:
         """One pass. Raises Unavailable when a new build is being made and not everything can be seen."""
         outcome = PassOutcome()
-        listing = self._look(aim.under)
-        if aim.live:
-            self.told(listing, aim.under)
-        if not aim.live and (self._removal_rules.held or not listing.complete):
+        listing = self._look(request.under)
+        if request.live:
+            self.told(listing, request.under)
+        if not request.live and (self._removal_rules.held or not listing.complete):
             raise Unavailable("some notes can't be seen just now, so no new index is made; memex status names them")
         suspects: list[str] = []
         missing: list[str] = []
-        embedding = all(index.comparable for index in aim.build.indexes.values())
-        for scope, index in aim.build.indexes.items():
+        embedding = all(index.comparable for index in request.build.indexes.values())
+        for scope, index in request.build.indexes.items():
             files = {path: stat for path, stat in listing.files.items() if self._place(path).scope == scope}
-            if aim.under is None:
+            if request.under is None:
                 index.review(self._collections)
-            found = compare_stats(files, index.entries(aim.under), under=aim.under, embedded=embedding)
+            comparison = compare_stats(files, index.entries(request.under), under=request.under, embedded=embedding)
             late = []
-            if scope == "captures" and aim.live:
-                late = owed(files.keys() - set(found.suspects), index, self._edits.waiting)
-            suspects += found.suspects + late
-            missing += [path for path in found.missing if listing.gone(path)]
-            outcome.unchanged += found.unchanged - len(late)
-            if aim.under is None:
+            if scope == "captures" and request.live:
+                late = owed(files.keys() - set(comparison.suspects), index, self._edits.waiting)
+            suspects += comparison.suspects + late
+            missing += [path for path in comparison.missing if listing.gone(path)]
+            outcome.unchanged += comparison.unchanged - len(late)
+            if request.under is None:
                 index.drop_orphans()
-            self._skip(aim, index, {p: why for p, why in listing.skipped.items() if self._place(p).scope == scope})
-        if aim.under is None:
+            self._skip(request, index, {p: why for p, why in listing.skipped.items() if self._place(p).scope == scope})
+        if request.under is None:
             self._tries.clear()
-        gone = self._believed(aim, listing, missing)
+        gone = self._believed(request, listing, missing)
         suspects.sort(key=lambda path: (self._place(path).scope == "vault", -listing.files[path].mtime_ns))
-        self._work(aim, suspects, gone, outcome, progress)
-        if aim.under is None and aim.live and not self._pending_paths.stopped:
+        self._work(request, suspects, gone, outcome, progress)
+        if request.under is None and request.live and not self._pending_paths.stopped:
             self.failed = {path: why for path, why in self.failed.items() if path in listing.files}
             self.unseen = not listing.complete
             if listing.complete:
                 self._removal_rules.listed()
-                self._edits.forget(aim.build.indexes["captures"].manifest)
+                self._edits.forget(request.build.indexes["captures"].manifest)
         return outcome
 
     def _place(self, path: str) -> NoteLocation:
@@ -152,40 +152,40 @@ class IndexPass:
             {path: stat for look in looks for path, stat in look.others.items()},
         )
 
-    def _skip(self, aim: PassRequest, index: Index, skipped: dict[str, str]) -> None:
+    def _skip(self, request: PassRequest, index: Index, skipped: dict[str, str]) -> None:
         """Remember what this look found that is no note to read."""
-        looked = partial(below, folders=aim.under or ("",))
+        looked = partial(below, folders=request.under or ("",))
         left_out = {path: why for path, why in skipped.items() if looked(path)}
         index.skip(left_out, lambda path: self._place(path).workspace, of=looked)
 
     def _fresh(self, path: str) -> Stat | None:
         """The stat of the note at `path` now; None when there is none, or one that is too large to be read."""
-        found = self._vault.stat(path)
-        return found if found is not None and found.size <= self._vault.max_bytes else None
+        stat = self._vault.stat(path)
+        return stat if stat is not None and stat.size <= self._vault.max_bytes else None
 
-    def _believed(self, aim: PassRequest, listing: Listing, missing: list[str]) -> list[str]:
-        if not aim.live:
+    def _believed(self, request: PassRequest, listing: Listing, missing: list[str]) -> list[str]:
+        if not request.live:
             return missing
         self._removal_rules.seen(listing.files)
-        if aim.under is None:
+        if request.under is None:
             self._removal_rules.only(missing)
-        if aim.accept:
+        if request.accept:
             self._removal_rules.accept(missing)
             return missing
-        known = sum(len(index.manifest) for index in aim.build.indexes.values())
+        known = sum(len(index.manifest) for index in request.build.indexes.values())
         held = self._removal_rules.held
         gone, wait = self._removal_rules.believe(
-            missing, known, at_once=aim.at_once, elsewhere=partial(_elsewhere, aim.build, listing)
+            missing, known, at_once=request.at_once, elsewhere=partial(_elsewhere, request.build, listing)
         )
         for path, seconds in wait.items():
             self._pending_paths.again(path, seconds)
-        if held and not self._removal_rules.held and aim.under is not None:
+        if held and not self._removal_rules.held and request.under is not None:
             self._pending_paths.list_all()  # this pass saw a part of what was held
         return gone
 
     def _work(
         self,
-        aim: PassRequest,
+        request: PassRequest,
         suspects: Sequence[str],
         gone: Collection[str],
         outcome: PassOutcome,
@@ -199,35 +199,35 @@ class IndexPass:
                     return
                 window = suspects[start : start + WINDOW]
                 try:
-                    self._window(aim, window, left, outcome)
+                    self._window(request, window, left, outcome)
                 except Exception:
-                    for path in suspects[start:] if aim.live else ():
+                    for path in suspects[start:] if request.live else ():
                         self._pending_paths.again(path, FINAL)  # they are still pending
                     raise
                 done(window)
                 if progress:
                     progress(start + len(window), len(suspects), "indexing")
                 if len(suspects) > WINDOW:
-                    self._between(aim, outcome)
-        for index in aim.build.indexes.values():
+                    self._between(request, outcome)
+        for index in request.build.indexes.values():
             paths = [path for path in left if path in index.manifest]
             for start in range(0, len(paths), 1000):
                 index.commit([], paths[start : start + 1000], fresh=self._fresh)
             outcome.removed += sum(path not in index.manifest for path in paths)
 
-    def _between(self, aim: PassRequest, outcome: PassOutcome) -> None:
+    def _between(self, request: PassRequest, outcome: PassOutcome) -> None:
         """A save does not wait behind a bulk run."""
-        answering = aim.build if aim.live else aim.beside
+        answering = request.build if request.live else request.beside
         if answering and (due := self._pending_paths.due()):
             with self._pending_paths.dealing(due):
                 done = self.run(PassRequest(answering, live=True, under=frozenset(due)))
-            if aim.live:
+            if request.live:
                 outcome.add(done)
 
-    def _window(self, aim: PassRequest, window: Sequence[str], left: set[str], outcome: PassOutcome) -> None:
-        documents = dict(self._read(aim, window, outcome))
+    def _window(self, request: PassRequest, window: Sequence[str], left: set[str], outcome: PassOutcome) -> None:
+        documents = dict(self._read(request, window, outcome))
         try:
-            self._commit(aim, documents, left, outcome)
+            self._commit(request, documents, left, outcome)
         except Unavailable:
             raise  # no note's fault
         except Exception as fault:  # noqa: BLE001 - one note must not keep the others out
@@ -235,7 +235,7 @@ class IndexPass:
                 self._poison(next(iter(documents)), fault, outcome)
                 return
             for path in documents:  # which one is found out
-                self._window(aim, [path], left, outcome)
+                self._window(request, [path], left, outcome)
         else:
             self._poisoned = 0
 
@@ -251,10 +251,10 @@ class IndexPass:
             raise fault
 
     def _commit(
-        self, aim: PassRequest, documents: Mapping[str, tuple[Document, Stat]], left: set[str], outcome: PassOutcome
+        self, request: PassRequest, documents: Mapping[str, tuple[Document, Stat]], left: set[str], outcome: PassOutcome
     ) -> None:
-        for scope, index in aim.build.indexes.items():
-            mine = {path: one for path, one in documents.items() if one[0].scope == scope}
+        for scope, index in request.build.indexes.items():
+            mine = {path: pair for path, pair in documents.items() if pair[0].scope == scope}
             if not mine:
                 continue
             seen = {
@@ -275,11 +275,11 @@ class IndexPass:
             _count(outcome, planned, ready, set(stale))
 
     def _read(
-        self, aim: PassRequest, paths: Iterable[str], outcome: PassOutcome
+        self, request: PassRequest, paths: Iterable[str], outcome: PassOutcome
     ) -> Iterator[tuple[str, tuple[Document, Stat]]]:
         for path in paths:
             try:
-                document, stat = self._one(aim, path)
+                document, stat = self._one(request, path)
             except NotFound:
                 self.failed.pop(path, None)
                 self._pending_paths.again(path, FINAL)
@@ -298,19 +298,23 @@ class IndexPass:
                 if document is not None:
                     yield path, (document, stat)
 
-    def _one(self, aim: PassRequest, path: str) -> tuple[Document | None, Stat]:
+    def _one(self, request: PassRequest, path: str) -> tuple[Document | None, Stat]:
         """The document at `path`; None when it is to be looked at again, because an editor may be in the middle of it."""
         raw, stat = self._vault.read(path)
         age = time.time() - stat.mtime_ns / 1e9
-        if not (raw or aim.accept) and 0 <= age < FINAL and path in aim.build.indexes[self._place(path).scope].manifest:
+        if (
+            not (raw or request.accept)
+            and 0 <= age < FINAL
+            and path in request.build.indexes[self._place(path).scope].manifest
+        ):
             self._pending_paths.again(path, FINAL - age)
             return None, stat
         document = self._parsed(raw, path, stat)
-        if aim.live:
-            self._filing.look(document, raw, partial(_known, document, aim.build.indexes[document.scope]))
-        known = aim.build if aim.live else aim.beside
+        if request.live:
+            self._filing.look(document, raw, partial(_known, document, request.build.indexes[document.scope]))
+        known = request.build if request.live else request.beside
         edited = known is not None and self._edits.noticed(document, stat, known.indexes["captures"])
-        if aim.live and raw.strip() and (edited or adoptable(document)):
+        if request.live and raw.strip() and (edited or adoptable(document)):
             if 0 <= age < self._adopt_s:
                 self._pending_paths.again(path, self._adopt_s - age)
             else:
@@ -326,8 +330,8 @@ def _elsewhere(build: Build, listing: Listing, missing: Collection[str]) -> set[
     entries = {path: entry for index in build.indexes.values() for path, entry in index.manifest.copy().items()}
     stats = set(listing.files.values())
     digests = {entry.digest for path, entry in entries.items() if path not in missing} - {""}
-    found = ((path, entry) for path in missing if (entry := entries.get(path)))
-    return {path for path, entry in found if entry.stat in stats or entry.digest in digests}
+    pairs = ((path, entry) for path in missing if (entry := entries.get(path)))
+    return {path for path, entry in pairs if entry.stat in stats or entry.digest in digests}
 
 
 def _known(document: Document, index: Index) -> Record | None:
@@ -348,8 +352,8 @@ def _count(outcome: PassOutcome, planned: Plan, ready: Sequence[Prepared], stale
             name = type(change).__name__.lower()
             setattr(outcome, name, getattr(outcome, name) + 1)
     outcome.unchanged += planned.unchanged
-    for one in ready:
-        if one.document.path not in stale:
-            outcome.chunks += len(one.chunks)
-            outcome.embedded += one.embedded
-            outcome.reused += one.reused
+    for prepared in ready:
+        if prepared.document.path not in stale:
+            outcome.chunks += len(prepared.chunks)
+            outcome.embedded += prepared.embedded
+            outcome.reused += prepared.reused

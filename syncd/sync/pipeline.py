@@ -180,9 +180,9 @@ class Sync:
         """Whether a note or another file of the vault has this base name."""
         return self.noted(folded) or self.beside.taken(folded)
 
-    def on_listing(self, told: Callable[[Listing, Collection[str] | None], object]) -> None:
-        """Have `told` called with what each pass sees, and where it looked (None: everywhere)."""
-        self._index_pass.told = told
+    def on_listing(self, callback: Callable[[Listing, Collection[str] | None], object]) -> None:
+        """Have `callback` called with what each pass sees, and where it looked (None: everywhere)."""
+        self._index_pass.told = callback
 
     def run(
         self, under: Collection[str] | None = None, *, accept: bool = False, progress: Progress | None = None
@@ -193,8 +193,10 @@ class Sync:
             paths = None if under is None or "" in under else frozenset(under)
             if not self._rooted():
                 return PassOutcome()
-            aim = PassRequest(self.builds.live, live=True, under=paths, accept=accept, at_once=not self.ready.is_set())
-            outcome = self._index_pass.run(aim, tell)
+            request = PassRequest(
+                self.builds.live, live=True, under=paths, accept=accept, at_once=not self.ready.is_set()
+            )
+            outcome = self._index_pass.run(request, tell)
             if paths is None and not self._pending_paths.stopped:
                 self._listed(self.builds.live)
             outcome.seconds = round(time.monotonic() - started, 3)
@@ -225,12 +227,12 @@ class Sync:
             return outcome
 
     def _build(self, build: Build, progress: Progress) -> PassOutcome:
-        aim = PassRequest(build, live=False, beside=None if self.builds.lost() else self.builds.live)
-        outcome = self._index_pass.run(aim, progress)
+        request = PassRequest(build, live=False, beside=None if self.builds.lost() else self.builds.live)
+        outcome = self._index_pass.run(request, progress)
         for _ in range(ROUNDS):  # what changed meanwhile; the rest is done while commits are held back
             if self._pending_paths.stopped:
                 break
-            more = self._index_pass.run(aim)
+            more = self._index_pass.run(request)
             outcome.add(replace(more, unchanged=0))
             if more.changes <= FEW:
                 break
@@ -239,7 +241,7 @@ class Sync:
         with ExitStack() as stack:
             for index in self.builds.live.indexes.values():
                 stack.enter_context(index.still())
-            self._index_pass.run(aim)
+            self._index_pass.run(request)
             self.builds.switch(build)
         self._listed(build)
         self._pending_paths.list_all()  # a pass over a build that does not answer yet gives no note its id

@@ -63,10 +63,10 @@ def install(settings: LogSettings, *, stream: TextIO | None = None, environ: Map
 def in_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
     """Whether `stream` is the journal's end of a pipe, as systemd says in JOURNAL_STREAM."""
     try:
-        found = os.fstat(stream.fileno())
+        status = os.fstat(stream.fileno())
     except (OSError, ValueError):  # a stream in memory has no number
         return False
-    return environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"
+    return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
 
 def talking() -> bool:
@@ -92,22 +92,22 @@ class LogFormatter(logging.Formatter):
         except Exception as error:  # noqa: BLE001 - anything can be wrong with the arguments, and a log must not fail
             message = f"a record of {record.filename}:{record.lineno} can't be formatted ({type(error).__name__})"
         fields = {**(_bound.get() or {}), **getattr(record, "fields", {})}
-        told = {name: fields[name] for name in FIELDS if fields.get(name) is not None}
+        context = {name: fields[name] for name in FIELDS if fields.get(name) is not None}
         # Whole first: of a secret of several lines, no line by itself is known for a part of one.
         trace = [clean(line) for line in _without_secrets(_trace(record)).splitlines()]
         if self.structured:
-            line = self._json(record, message, told, "\n".join(trace)[-LONGEST:])
+            line = self._json(record, message, context, "\n".join(trace)[-LONGEST:])
         else:
-            line = _text(record, message, told, trace, apart=" | " if self._prefixed else "\n  ")
+            line = _text(record, message, context, trace, apart=" | " if self._prefixed else "\n  ")
         return f"<{PRIORITY.get(record.levelno, 5)}>{line}" if self._prefixed else line
 
-    def _json(self, record: logging.LogRecord, message: str, told: dict[str, Any], error: str) -> str:
+    def _json(self, record: logging.LogRecord, message: str, context: dict[str, Any], error: str) -> str:
         shown = {
             "time": f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": clean(message),
-            **{name: _line(value) if isinstance(value, str) else value for name, value in told.items()},
+            **{name: _line(value) if isinstance(value, str) else value for name, value in context.items()},
         }
         return json.dumps(shown | ({"error": error} if error else {}), ensure_ascii=True, default=str)
 
@@ -121,15 +121,15 @@ def clean(text: str) -> str:
 
 
 def _without_secrets(text: str) -> str:
-    return redacted(_SECRET.sub(lambda found: f"{next(filter(None, found.groups()))}[redacted]", text))
+    return redacted(_SECRET.sub(lambda match: f"{next(filter(None, match.groups()))}[redacted]", text))
 
 
 def _line(text: str) -> str:
-    return _CONTROL.sub(lambda found: ascii(found.group())[1:-1], text)
+    return _CONTROL.sub(lambda match: ascii(match.group())[1:-1], text)
 
 
-def _text(record: logging.LogRecord, message: str, told: Mapping[str, Any], trace: list[str], *, apart: str) -> str:
-    about = " ".join(f"{name}={value}" for name, value in told.items())
+def _text(record: logging.LogRecord, message: str, context: Mapping[str, Any], trace: list[str], *, apart: str) -> str:
+    about = " ".join(f"{name}={value}" for name, value in context.items())
     when = time.strftime("%H:%M:%S", time.localtime(record.created))
     return apart.join([clean(f"{when} {record.levelname.lower():7} {message}{f' ({about})' if about else ''}"), *trace])
 

@@ -147,9 +147,9 @@ def _parent(carried: Mapping[str, str]) -> Any:
     from opentelemetry.trace import get_current_span
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-    given = {name: carried[name] for name in CARRIED if isinstance(carried.get(name), str)}
-    found = TraceContextTextMapPropagator().extract(given)
-    return found if get_current_span(found).get_span_context().is_valid else None
+    headers = {name: carried[name] for name in CARRIED if isinstance(carried.get(name), str)}
+    context = TraceContextTextMapPropagator().extract(headers)
+    return context if get_current_span(context).get_span_context().is_valid else None
 
 
 def _named(attributes: Mapping[str, Value]) -> dict[str, Value]:

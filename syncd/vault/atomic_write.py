@@ -21,9 +21,9 @@ class FileChanged(Exception):
     """The file is no longer the one that was looked at."""
 
 
-def seen(found: os.stat_result) -> Stat:
+def seen(status: os.stat_result) -> Stat:
     """What tells one state of a file from another."""
-    return Stat(found.st_size, found.st_mtime_ns, found.st_ino)
+    return Stat(status.st_size, status.st_mtime_ns, status.st_ino)
 
 
 def put(calls: Calls, folder: int, name: str, data: Iterable[bytes], *, mode: int) -> Stat:
@@ -128,9 +128,9 @@ def _drop(calls: Calls, folder: int, name: str, ino: int) -> None:
             calls.unlink(name, dir_fd=folder)
 
 
-def _back(calls: Calls, folder: int, one: str, other: str) -> None:
+def _back(calls: Calls, folder: int, temp: str, name: str) -> None:
     with suppress(OSError):
-        calls.exchange(folder, one, other)
+        calls.exchange(folder, temp, name)
 
 
 def _return(calls: Calls, folder: int, temp: str, name: str) -> None:

@@ -69,10 +69,10 @@ class ListingWalk:
         folders = [under]
         try:
             if under:
-                found = self._lstat(under)
-                if found is None or not stat.S_ISDIR(found.st_mode):
+                status = self._lstat(under)
+                if status is None or not stat.S_ISDIR(status.st_mode):
                     folders = []
-                    self._sort(under, found)
+                    self._sort(under, status)
         except OSError as error:
             folders = []
             self._miss(under, f"can't be looked at: {words(error)}")
@@ -110,51 +110,51 @@ class ListingWalk:
                 with suppress(FileNotFoundError):
                     self._sort(path, entry.stat(follow_symlinks=False))
 
-    def _sort(self, path: str, found: os.stat_result | None) -> None:
+    def _sort(self, path: str, status: os.stat_result | None) -> None:
         """Sort one path in: a note, something that is named and left alone, or nothing at all."""
         reason = ""
-        if found is None:
-            found = self._lstat(path)
-            if found is None and self._lstat(placeholder(path)) is not None:
+        if status is None:
+            status = self._lstat(path)
+            if status is None and self._lstat(placeholder(path)) is not None:
                 reason = AWAY
         elif not utf8(path):
             reason = "has a name that is not UTF-8"
-        if found is not None and not reason:
-            if not note(path) and not stat.S_ISLNK(found.st_mode):
-                self._aside(path, found)
+        if status is not None and not reason:
+            if not note(path) and not stat.S_ISLNK(status.st_mode):
+                self._aside(path, status)
                 return
-            reason = unfit(found, self._max_bytes)
+            reason = unfit(status, self._max_bytes)
         if reason == AWAY:
             self._unread.add(path)
         if reason:
             self._skipped[printable(path)] = reason
-        elif found is not None:
-            self._files[path] = seen(found)
+        elif status is not None:
+            self._files[path] = seen(status)
 
-    def _aside(self, path: str, found: os.stat_result) -> None:
+    def _aside(self, path: str, status: os.stat_result) -> None:
         """Sort a file in that is no note."""
-        reason = self._wanted(path, found.st_size) if stat.S_ISREG(found.st_mode) else None
+        reason = self._wanted(path, status.st_size) if stat.S_ISREG(status.st_mode) else None
         if reason is None:
             return
-        if reason := reason or unfit(found, ANY_SIZE):
+        if reason := reason or unfit(status, ANY_SIZE):
             self._skipped[printable(path)] = reason
             if reason == AWAY:
                 self._unread.add(path)
         else:
-            self._others[path] = seen(found)
+            self._others[path] = seen(status)
 
     def _lstat(self, path: str) -> os.stat_result | None:
         return lstat(self._open, self._root, path)
 
 
-def unfit(found: os.stat_result, max_bytes: int) -> str:
+def unfit(status: os.stat_result, max_bytes: int) -> str:
     """Why what was found is not a note to read, or ""."""
-    if not stat.S_ISREG(found.st_mode):
-        return kind(found.st_mode)
-    if getattr(found, "st_flags", 0) & _DATALESS:
+    if not stat.S_ISREG(status.st_mode):
+        return kind(status.st_mode)
+    if getattr(status, "st_flags", 0) & _DATALESS:
         return AWAY
-    if found.st_size > max_bytes:
-        return f"is too large: {found.st_size:,} bytes, and the limit is {max_bytes:,}"
+    if status.st_size > max_bytes:
+        return f"is too large: {status.st_size:,} bytes, and the limit is {max_bytes:,}"
     return ""
 
 

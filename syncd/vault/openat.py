@@ -121,27 +121,27 @@ def relink(folder: int, old: str, new: str) -> None:
         raise
 
 
-def exchange(folder: int, one: str, other: str) -> None:
+def exchange(folder: int, name: str, other: str) -> None:
     """Let two files of a folder trade names; `other` is at no moment missing."""
     try:
-        _renameat2(folder, one, other, _EXCHANGE)
+        _renameat2(folder, name, other, _EXCHANGE)
     except OSError as error:
         if error.errno not in _LACKING:
             raise
-        cross(folder, one, other)
+        cross(folder, name, other)
 
 
-def cross(folder: int, one: str, other: str) -> None:
+def cross(folder: int, name: str, other: str) -> None:
     """`exchange` in three steps, for disks and systems without RENAME_EXCHANGE."""
     spare = fresh()
     os.link(other, spare, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
     try:
-        os.replace(one, other, src_dir_fd=folder, dst_dir_fd=folder)
+        os.replace(name, other, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:
         os.unlink(spare, dir_fd=folder)
         raise
     try:
-        os.replace(spare, one, src_dir_fd=folder, dst_dir_fd=folder)
+        os.replace(spare, name, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:
         os.replace(spare, other, src_dir_fd=folder, dst_dir_fd=folder)
         raise
@@ -170,8 +170,8 @@ def entries(opened: Opener, root: int, folder: str) -> Iterator[tuple[str, os.Di
     """What is in a folder below `root` ("" = the root itself), each with its path; ask the entry before the next."""
     here = opened(root, folder or ".", FOLDER, 0)
     try:
-        with os.scandir(here) as found:
-            for entry in found:
+        with os.scandir(here) as scan:
+            for entry in scan:
                 yield join(folder, entry.name), entry
     finally:
         os.close(here)

@@ -89,15 +89,15 @@ def ours(name: str) -> bool:
 
 def evicted(name: str) -> str | None:
     """The real name behind a placeholder of a note that iCloud has moved off this machine."""
-    found = _PLACEHOLDER.match(name)
-    return found[1] if found and note(found[1]) else None
+    match = _PLACEHOLDER.match(name)
+    return match[1] if match and note(match[1]) else None
 
 
 def behind(path: str) -> str:
     """The file that a placeholder at `path` stands for; `path` itself, if it is none."""
     folder, _, name = path.rpartition("/")
-    found = _PLACEHOLDER.match(name)
-    return join(folder, found[1]) if found else path
+    match = _PLACEHOLDER.match(name)
+    return join(folder, match[1]) if match else path
 
 
 def placeholder(path: str) -> str:
@@ -128,9 +128,9 @@ def objection(path: str, *, reading: bool = False, new: bool = False) -> str:  #
     for part in path.split("/"):
         if part in ("", ".", ".."):
             return "must be relative to the vault, with one name between slashes"
-        said = _git(part) or ("" if reading else _hidden(part)) or (_strange(part) if new else "")
-        if said:
-            return said
+        reason = _git(part) or ("" if reading else _hidden(part)) or (_strange(part) if new else "")
+        if reason:
+            return reason
     if not reading and ignored(path):
         return "is one that the vault's programs ignore, so nothing written there would be found"
     if new and len(path.encode()) > PATH_BYTES:
@@ -188,7 +188,7 @@ def ignoring(patterns: Sequence[str]) -> Callable[[str], bool]:
     if not anywhere and not rooted:
         return _never
     by_name = re.compile("|".join(anywhere) or r"(?!)", re.DOTALL)
-    by_depth = {depth: re.compile("|".join(found), re.DOTALL) for depth, found in rooted.items()}
+    by_depth = {depth: re.compile("|".join(paths), re.DOTALL) for depth, paths in rooted.items()}
 
     def ignores(path: str) -> bool:
         parts = unicodedata.normalize("NFC", path).split("/")

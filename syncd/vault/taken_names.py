@@ -39,8 +39,8 @@ class OtherFileNames:
                 for path in self._vault.beside():
                     named.setdefault(_base(path), set()).add(path)
                 self._named, self._looked = named, time.monotonic()
-            found = set(self._named.get(folded, ()))
-        return {path for path in found if self._there(path)}
+            paths = set(self._named.get(folded, ()))
+        return {path for path in paths if self._there(path)}
 
     def _there(self, path: str) -> bool:
         """Whether it still is, as far as can be told."""

@@ -100,9 +100,9 @@ class Vault:
         under = "" if under == "." else under
         if under and (objection(under, reading=True) or self.ignores(under, folder=True)):
             return Listing({}, {}, complete=True)
-        survey = ListingWalk(self._calls.open, self._fd, self.ignores, self.max_bytes, self._wanted)
-        survey.visit(under)
-        return survey.listing(LOST if not self.present() else "")
+        walk = ListingWalk(self._calls.open, self._fd, self.ignores, self.max_bytes, self._wanted)
+        walk.visit(under)
+        return walk.listing(LOST if not self.present() else "")
 
     def folders(self, under: str = "") -> list[str]:
         """The names of the folders directly in `under`, sorted; none when it is missing, hidden ones left out."""
@@ -150,8 +150,8 @@ class Vault:
         if objection(path, reading=True):
             return None
         with self._told(path):
-            found = self._found(path)
-        return atomic_write.seen(found) if found is not None and stat.S_ISREG(found.st_mode) else None
+            status = self._found(path)
+        return atomic_write.seen(status) if status is not None and stat.S_ISREG(status.st_mode) else None
 
     def holds(self, path: str) -> bool:
         """Whether anything is at `path`, be it a link or a folder. Unavailable when nobody knows."""
@@ -168,8 +168,8 @@ class Vault:
                 time.sleep(pause)
             with self._told(path), self._file(path) as file:
                 data, was = self._bytes(file)
-                found = self._found(path)
-                if found is not None and atomic_write.seen(found) == was and len(data) == was.size:
+                status = self._found(path)
+                if status is not None and atomic_write.seen(status) == was and len(data) == was.size:
                     return data, was
         raise Unavailable(f"{path} keeps changing while it is read; it is read again once it is quiet")
 
@@ -198,17 +198,17 @@ class Vault:
         finally:
             os.close(file)
 
-    def _refuse(self, path: str, found: os.stat_result | None, most: int) -> None:
-        if found is None:
+    def _refuse(self, path: str, status: os.stat_result | None, most: int) -> None:
+        if status is None:
             raise NotFound(f"nothing is at {path}")
-        if reason := unfit(found, most):
+        if reason := unfit(status, most):
             raise Unavailable(f"{path} {reason}", retryable=reason == AWAY)
 
     def _found(self, path: str) -> os.stat_result | None:
-        found = lstat(self._calls.open, self._fd, path)
-        if found is None and lstat(self._calls.open, self._fd, placeholder(path)) is not None:
+        status = lstat(self._calls.open, self._fd, path)
+        if status is None and lstat(self._calls.open, self._fd, placeholder(path)) is not None:
             raise Unavailable(f"{path} {AWAY}")
-        return found
+        return status
 
     def _bytes(self, file: int) -> tuple[bytes, Stat]:
         """What is in an open file, and the stat it had before the first byte was read."""
@@ -369,11 +369,11 @@ class Vault:
 
 def _checked(file: FileIO, digest: str) -> Iterator[bytes]:
     """The pieces of a file, whose digest is compared before the last of them counts."""
-    found = hashlib.sha256()
+    hasher = hashlib.sha256()
     while piece := file.read(_PIECE):
-        found.update(piece)
+        hasher.update(piece)
         yield piece
-    if found.hexdigest() != digest:
+    if hasher.hexdigest() != digest:
         raise atomic_write.FileChanged
 
 

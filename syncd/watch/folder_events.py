@@ -287,10 +287,10 @@ def _unicode(path: str) -> bool:
 
 def _identity(root: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(root)  # noqa: PTH116 - a str, as watchdog needs it
+        status = os.stat(root)  # noqa: PTH116 - a str, as watchdog needs it
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _readable(path: bytes) -> bool:

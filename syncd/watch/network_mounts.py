@@ -36,6 +36,6 @@ def below(folder: str, mounts: str) -> list[str]:
     for line in mounts.splitlines():
         left, _, right = line.partition(" - ")
         place = left.split()[4:5]
-        if place and right and _ESCAPED.sub(lambda found: chr(int(found[1], 8)), place[0]).startswith(f"{folder}/"):
+        if place and right and _ESCAPED.sub(lambda match: chr(int(match[1], 8)), place[0]).startswith(f"{folder}/"):
             kinds.append(right.split()[0])
     return kinds

@@ -142,7 +142,7 @@ class Workspace:
             folder=folder,
             title=title,
             content=content,
-            own=note_properties,
+            properties=note_properties,
             now=now,
             instead=partial(self._again, content_hash, named, now),
             progress=self._progress,
