@@ -165,6 +165,7 @@ SHAPELESS = frozenset(
 )
 # Bases that people know: a family of tools, and a file of Obsidian.
 TERMS = re.compile(r"knowledge_base|service_manager")  # words of the field that hold a shapeless one
+HOLDING_ANYTHING = frozenset(["found", "told", "said", "own", "one", "given"])  # names of locals that hold anything
 VAGUE = re.compile(r"(?:Manager|Helper|Helpers|Factory|Utils|Service)\Z")
 
 
@@ -255,6 +256,24 @@ def shapeless(source: Source) -> list[str]:
     ]
 
 
+def local_names(source: Source) -> list[str]:
+    """A local or a parameter has the name of what it holds."""
+    fields = {
+        id(line.target)
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.ClassDef)
+        for line in node.body
+        if isinstance(line, ast.AnnAssign)
+    }
+    complaints = []
+    for node in ast.walk(source.tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.MatchAs(name=str(name)):
+                if name in HOLDING_ANYTHING and id(node) not in fields:
+                    complaints.append(f"line {node.lineno}: {name} may be anything")
+    return complaints
+
+
 def injection(source: Source) -> list[str]:
     """Text never becomes a filter: LanceDB renders expressions wrongly, and an f-string renders anything."""
     found = []
@@ -303,6 +322,7 @@ RULES: tuple[Callable[[Source], list[str]], ...] = (
     homes,
     undeclared,
     shapeless,
+    local_names,
     injection,
     documented,
 )
@@ -353,6 +373,9 @@ DOC = '"""A sentence."""\n'
         pytest.param(shapeless, "syncd/vault_helpers.py", "", id="helpers at the end"),
         pytest.param(shapeless, "index/base/x.py", "", id="a folder"),
         pytest.param(shapeless, "syncd/x.py", "class VaultManager: ...", id="a manager"),
+        pytest.param(local_names, "index/x.py", "def f(path):\n    found = path", id="a local that says nothing"),
+        pytest.param(local_names, "index/x.py", "def f(given):\n    pass", id="a parameter that says nothing"),
+        pytest.param(local_names, "index/x.py", "x = [one for one in paths]", id="an item that says nothing"),
         pytest.param(injection, "index/x.py", "table.where(f'a = {b}')", id="an f-string as a filter"),
         pytest.param(injection, "index/x.py", "table.search(x).where('a = ' + b).limit(1)", id="a sum as a filter"),
         pytest.param(injection, "index/x.py", "table.where('a = %s' % b)", id="a percent as a filter"),
