@@ -105,7 +105,7 @@ class OperationRunner:
                 outcome["code"] = error.code
                 if isinstance(error, PermissionDenied) and scope == "write":
                     await anyio.to_thread.run_sync(
-                        partial(self.agent_access.denied, author, error, caller.workspace or "")
+                        partial(self.agent_access.log_denied, author, error, caller.workspace or "")
                     )
                 raise
             outcome["code"] = "OK"
@@ -140,7 +140,7 @@ class OperationRunner:
 
         def work() -> AnswerModel:
             workspace = workspace_of(self.agent_access, caller, named=operation.family in NAMED)
-            return operation.run(workspace.reporting(progress) if progress else workspace, request, self.settings)
+            return operation.run(workspace.with_progress(progress) if progress else workspace, request, self.settings)
 
         return await self.run(operation.name, operation.scope, operation.seconds, work)
 
@@ -195,4 +195,4 @@ class OperationRunner:
 
 def _owns(caller: Caller) -> bool:
     """Whether a key may know of the whole vault: one that is bound to workspaces may not, whatever its scopes."""
-    return caller.key.may("admin") and caller.key.workspaces is None
+    return caller.key.has_scope("admin") and caller.key.workspaces is None

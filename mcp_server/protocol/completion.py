@@ -51,7 +51,7 @@ def _arguments(params: CompleteRequestParams) -> list[str]:
 
 def _paths(agent_access: AgentAccess, caller: Caller, workspace: str, typed: str) -> list[str]:
     try:
-        return workspace_of(agent_access, about(caller, workspace)).matching(typed, MOST + 1)
+        return workspace_of(agent_access, about(caller, workspace)).matching_addresses(typed, MOST + 1)
     except NotFound:
         return []
 

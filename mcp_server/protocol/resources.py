@@ -58,7 +58,7 @@ def spot(agent_access: AgentAccess, caller: Caller, named: str) -> ResourceNote:
         if name in visible(agent_access, caller):
             workspace = agent_access.workspace(name)
             try:
-                return ResourceNote(workspace, workspace.at(unquote(address)))
+                return ResourceNote(workspace, workspace.document_at(unquote(address)))
             except NotFound:
                 pass
     raise _unknown()
@@ -73,7 +73,7 @@ def read(agent_access: AgentAccess, caller: Caller, named: str) -> ReadResourceC
     """The text of a note. Raises NotFound, and ResourceExhausted for more than `LONGEST_TEXT`."""
     workspace, record = spot(agent_access, caller, named)
     try:
-        text = plain(workspace.content(record))
+        text = plain(workspace.read_content(record))
     except NotFound:
         raise _unknown() from None  # its file went a moment ago
     if len(text.encode()) > LONGEST_TEXT:

@@ -86,7 +86,7 @@ async def taken(runner: OperationRunner, request: Request) -> Job:
 
             def queued() -> Job:
                 arrival.write(form.drain())
-                return arrival.queued(**arguments)
+                return arrival.queue(**arguments)
 
             return await runner.run(NAME, "write", QUEUE_S, queued)
 

@@ -95,7 +95,7 @@ def upload_start(workspace: Workspace, arguments: shape.StartUpload, _: Settings
 
 def upload_chunk(workspace: Workspace, arguments: shape.UploadChunk, _: Settings) -> shape.Received:
     """Take a chunk; the same one may come again."""
-    upload = workspace.uploads.chunk(
+    upload = workspace.uploads.put_chunk(
         _key(), workspace.name, arguments.upload_id, arguments.chunk_index, decoded(_standard(arguments.data))
     )
     return shape.Received(
@@ -135,8 +135,8 @@ def set_tags(workspace: Workspace, arguments: shape.SetTags, _: Settings) -> sha
 def get(workspace: Workspace, arguments: shape.GetDocument | shape.OneDocument, _: Settings) -> shape.WholeDocument:
     """A document, or the part of it that was asked for and fits."""
     path = arguments.source_path if isinstance(arguments, shape.GetDocument) else None
-    record = workspace.record(arguments.id) if arguments.id is not None else workspace.at(path or "")
-    content = workspace.content(record)
+    record = workspace.record(arguments.id) if arguments.id is not None else workspace.document_at(path or "")
+    content = workspace.read_content(record)
     text = TextLines.of(content)
     first, last = 1, max(1, len(text.lines))
     headings = None
@@ -235,7 +235,7 @@ def _standard(data: str) -> str:
 
 def _addresses(workspace: Workspace, records: Sequence[Record]) -> dict[str, str]:
     """The address of each document whose file has not gone since the index was asked."""
-    return workspace.addresses([record for record in records if workspace.there(record)])
+    return workspace.addresses([record for record in records if workspace.file_exists(record)])
 
 
 def _key() -> str:

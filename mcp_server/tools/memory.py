@@ -113,7 +113,7 @@ def relation_list(workspace: Workspace, arguments: shape.ListRelations, _: Setti
 
 def relation_graph(workspace: Workspace, arguments: shape.WalkRelations, _: Settings) -> shape.RelationGraph:
     """Relations around a memo."""
-    graph = workspace.memo_graph.graph(
+    graph = workspace.memo_graph.walk(
         arguments.start,
         namespace=arguments.namespace,
         way=arguments.direction,

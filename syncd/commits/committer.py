@@ -233,8 +233,8 @@ class Committer:
     def _quiet(self) -> bool:
         """Whether nothing was written for the quiet time, or it has gone on for too long."""
         quiet_ms, now = self._settings.quiet_s * 1000, time.time_ns() // 1_000_000
-        times = [entry.at for entry in self._audit.found(1)] + [
-            entry.at for entry in self._audit.found(1, after=self._seen)
+        times = [entry.at for entry in self._audit.find(1)] + [
+            entry.at for entry in self._audit.find(1, after=self._seen)
         ]
         return not times or now - times[0] >= quiet_ms or now - times[-1] >= LATE * quiet_ms or times[0] > now
 
@@ -247,11 +247,11 @@ class Committer:
         """Add what a stash has taken or given back since the last look, of what Memex wrote."""
         now = GitPosition(stash=self._repo.marks().stash)
         paths = head_moves.changed(self._repo, self._stash or now, now) or ()
-        self._waiting |= {path for path in paths if self._audit.last(path) is not None}
+        self._waiting |= {path for path in paths if self._audit.last_entry(path) is not None}
         self._stash = now
 
     def _written(self, seen: int) -> set[str]:
-        return self._audit.written(self._seen, seen)
+        return self._audit.changed_paths(self._seen, seen)
 
     def _round(self, paths: Sequence[str], builder: CommitBuilder) -> list[MadeCommit]:
         """Commit what is ours of these, each author's apart; what a promotion has changed is left to its own commit."""

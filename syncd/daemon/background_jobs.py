@@ -56,9 +56,9 @@ def background_jobs(
     planned.every("deep check", DAY_S, partial(opened.check.run, planned.stopping), after=due_s)
     planned.every("leftovers", DAY_S, partial(_collect, opened))
     planned.every("ended jobs", HOUR_S, partial(_forget, opened))
-    planned.every("dropped files", EVERY_S, dropped.look)
+    planned.every("dropped files", EVERY_S, dropped.queue_quiet_files)
     planned.every("commits", COMMITS_S, services.commits.tick)
-    planned.every("uploads", MINUTE_S, uploads.collect)
+    planned.every("uploads", MINUTE_S, uploads.remove_stale)
     planned.every("promotion", MARKS_S, partial(_promote, opened.vault, services))
     planned.every("ticks", TICKS_S, partial(services.consolidation.tick, planned.stopping))
     if when := settings.consolidate.cron:
@@ -92,8 +92,8 @@ def worker(opened: OpenParts, agent_access: AgentAccess, inbox: Inbox, files: Ha
         return queued_note.made(inbox, running_job)
 
     carried = Worker(opened.queue, hindered)
-    carried.on("note", note)
-    carried.on("file", files, threads=CONVERTERS)
+    carried.register("note", note)
+    carried.register("file", files, threads=CONVERTERS)
     return carried
 
 
@@ -122,7 +122,7 @@ def _collect(opened: OpenParts) -> None:
 
 def _maintain(opened: OpenParts) -> None:
     opened.audit.retry()
-    opened.unlogged_changes.look()
+    opened.unlogged_changes.log_hand_edits()
     opened.builds.tidy()
     for scope_index in opened.builds.scopes.values():
         scope_index.index.maintain()

@@ -161,9 +161,9 @@ def _unlogged_changes(
 ) -> UnloggedChanges:
     """The part that logs what others did to captures, until the vault is closed."""
     unlogged_changes = UnloggedChanges(audit, vault, captures, inbox=settings.vault.inbox)
-    stack.callback(unlogged_changes.look)
-    audit.look = unlogged_changes.look
-    unlogged_changes.settle()
+    stack.callback(unlogged_changes.log_hand_edits)
+    audit.look = unlogged_changes.log_hand_edits
+    unlogged_changes.log_unfinished()
     return unlogged_changes
 
 
@@ -171,7 +171,7 @@ def _queue(settings: Settings, ledger: Ledger, audit: AuditLog) -> Queue:
     """The queue, in which nothing is under way any more."""
     queue = Queue(ledger, settings.state, settings.kb)
     try:
-        queue.recover(audit.made)
+        queue.recover(audit.has_created)
     except Unavailable as error:  # the ledger's, whose disk is full, say: the next start finds out
         log.warning("what was under way when the daemon ended is left as it is: %s", error.message)
     return queue

@@ -157,7 +157,7 @@ class NamedCollections:
     chosen: str
 
     @classmethod
-    def alone(cls, collection: str) -> NamedCollections:
+    def only(cls, collection: str) -> NamedCollections:
         """A note that named only this one, or none."""
         return cls(frozenset({CollectionName(collection, tag=True), CollectionName(collection, tag=False)}), collection)
 
@@ -177,7 +177,7 @@ class Filing:
         self._known = known
         self._named: dict[str, NamedCollections] = {}
 
-    def look(self, document: Document, raw: bytes, record: Callable[[], Record | None]) -> None:
+    def remember(self, document: Document, raw: bytes, record: Callable[[], Record | None]) -> None:
         """Remember what a note names; `record` is what has been known of it until now."""
         if not contested(document) or not document.writable:
             self._named.pop(document.path, None)
@@ -188,12 +188,12 @@ class Filing:
         elif contested(before):
             known = self._named.get(before.path)
         else:
-            known = NamedCollections.alone(before.collection)
+            known = NamedCollections.only(before.collection)
         values = properties(split(decode(raw))[0])
         mentions = among(naming(values, texts(values.get(_spelled("tags", values)))), self._known)
         self._named[document.path] = latest(mentions, known)
 
-    def settled(self, path: str, text: str) -> str:
+    def settle(self, path: str, text: str) -> str:
         """The note at `path`, naming one collection: the one that was set last. Raises FrontmatterError."""
         named = self._named.get(path)
         return written(text, named.chosen, self._known) if named else text

@@ -88,10 +88,14 @@ def add(text: str, contents: Sequence[str], *, now: int) -> tuple[str, list[Obse
     new = [Observation(at, checked_content(content)) for at, content in enumerate(contents, first)]
     if not new:
         return text, []
-    lines = [line for observation in new for line in written(draft.lead(), observation.content, observation.ordinal)]
-    draft.under("observations", lines)
+    lines = [
+        line
+        for observation in new
+        for line in written(draft.observation_lead(), observation.content, observation.ordinal)
+    ]
+    draft.append_to_section("observations", lines)
     draft.found.highest += len(new)
-    return draft.done(now, {"observed_at": iso(now)}, says=(*draft.found.observations, *new)), new
+    return draft.finish(now, {"observed_at": iso(now)}, says=(*draft.found.observations, *new)), new
 
 
 def replace(text: str, ordinal: int, content: str, *, now: int) -> tuple[str, str]:
@@ -109,7 +113,7 @@ def replace(text: str, ordinal: int, content: str, *, now: int) -> tuple[str, st
         Observation(observation.ordinal, content if observation.ordinal == ordinal else observation.content)
         for observation in draft.found.observations
     )
-    return draft.done(now, {"observed_at": iso(now)}, says=says), item.content
+    return draft.finish(now, {"observed_at": iso(now)}, says=says), item.content
 
 
 def remove(text: str, ordinals: Collection[int], *, now: int) -> tuple[str, list[int]]:
@@ -118,12 +122,12 @@ def remove(text: str, ordinals: Collection[int], *, now: int) -> tuple[str, list
     gone = {ordinal: None for ordinal in ordinals if ordinal in draft.found.items}
     if not gone:
         return text, []
-    draft = draft.lifted([draft.found.items[ordinal] for ordinal in gone])
+    draft = draft.unindent_behind([draft.found.items[ordinal] for ordinal in gone])
     for ordinal in gone:
         draft.splice(draft.found.items[ordinal].first, draft.found.items[ordinal].behind, [])
         draft.found.given.pop(ordinal, None)
     says = tuple(observation for observation in draft.found.observations if observation.ordinal not in gone)
-    return draft.done(now, {}, says=says), list(gone)
+    return draft.finish(now, {}, says=says), list(gone)
 
 
 def relate(text: str, type: str, link: str, *, now: int) -> str:
@@ -139,8 +143,8 @@ def relate_all(text: str, relations: Sequence[tuple[str, str]], *, now: int) -> 
     new = [statement for statement in lines if statement not in before]
     if not new:
         return text
-    draft.under("relations", [lines[statement] for statement in new])
-    return draft.done(now, {}, states=(*before, *new))
+    draft.append_to_section("relations", [lines[statement] for statement in new])
+    return draft.finish(now, {}, states=(*before, *new))
 
 
 def unrelate(text: str, gone: Callable[[Statement], bool], *, now: int) -> tuple[str, int]:
@@ -152,10 +156,10 @@ def unrelate(text: str, gone: Callable[[Statement], bool], *, now: int) -> tuple
         return text, 0
     for at in dict.fromkeys(at for at, _ in draft.found.page.fields):
         line = draft.line(at)
-        left = without(line, gone, keep=draft.above(at))
+        left = without(line, gone, keep=draft.has_nested(at))
         if left != line:
             draft.splice(at, at + 1, [] if left is None else [left])
-    return draft.done(now, {}, states=kept), len(before) - len(kept)
+    return draft.finish(now, {}, states=kept), len(before) - len(kept)
 
 
 def retype(text: str, which: Callable[[Statement], bool], new: str, *, now: int) -> str:
@@ -180,13 +184,13 @@ def retype(text: str, which: Callable[[Statement], bool], new: str, *, now: int)
             draft.splice(at, at + 1, [*moved, rest] if listed(line) else [rest, *moved])  # what is below stays with it
         elif left != line:
             draft.splice(at, at + 1, [left])
-    return draft.done(now, {}, states=states)
+    return draft.finish(now, {}, states=states)
 
 
 def describe(text: str, changes: Mapping[str, PropertyValue], *, now: int) -> str:
     """`text` with properties of the node changed (None removes one); a summary that changes tells when."""
     stamp = {"summary_updated_at": iso(now) if changes["summary"] else None} if "summary" in changes else {}
-    return _Draft(text).done(now, {**changes, **stamp})
+    return _Draft(text).finish(now, {**changes, **stamp})
 
 
 def settle(text: str, *, now: int) -> str:
@@ -194,7 +198,7 @@ def settle(text: str, *, now: int) -> str:
     draft = _Draft(text)
     if not draft.found.unsettled:
         return text
-    return draft.done(now, {}, version=False)
+    return draft.finish(now, {}, version=False)
 
 
 def _relation(type: str, link: str) -> tuple[str, Statement]:
@@ -222,7 +226,7 @@ class _Draft:
     def line(self, at: int) -> str:
         return self.lines[at].rstrip("\r\n")
 
-    def above(self, at: int) -> bool:
+    def has_nested(self, at: int) -> bool:
         """Whether something stands under a line, indented."""
         below = self.line(at + 1) if at + 1 < len(self.lines) else ""
         return below.strip() != "" and len(prefix(below)) > len(prefix(self.line(at)))
@@ -231,14 +235,14 @@ class _Draft:
         """Put `lines` in place of `lines[first:behind]`; those without a line end get one."""
         self.splices.append((first, behind, lines))
 
-    def lead(self) -> str:
+    def observation_lead(self) -> str:
         """The indentation and list mark of a further observation: those of the last one, if its list is not numbered."""
         section = self.found.page.sections.get("observations")
         leads = [item.lead for item in self.found.page.items if section and item.behind <= section.behind]
         last = leads[-1] if leads else "-"
         return last if last[-1] not in ".)" else last.rstrip("0123456789.)") + "-"
 
-    def under(self, name: str, lines: list[str]) -> None:
+    def append_to_section(self, name: str, lines: list[str]) -> None:
         """Put `lines` at the end of the list in the section `name`, which is made if there is none."""
         page = self.found.page
         section = page.sections.get(name)
@@ -248,7 +252,7 @@ class _Draft:
             while name == "relations" and at < section.behind and self.lines[at].strip() and self.lines[at][0] in " \t":
                 at += 1  # what is indented belongs to the relation above
             if name == "observations":
-                at = self._clear(at, section.behind)
+                at = self._next_clear_line(at, section.behind)
             prose = at == section.inner and at < len(self.lines) and self.lines[at].strip()
             self.splice(at, at, [*lines, ""] if prose else lines)
             return
@@ -258,9 +262,9 @@ class _Draft:
         above = [""] if at and self.lines[at - 1].strip() else []
         self.splice(at, at, [*above, f"{'#' * level} {name.title()}", *lines, *([""] if other else [])])
 
-    def _clear(self, at: int, behind: int) -> int:
+    def _next_clear_line(self, at: int, behind: int) -> int:
         """The next place from which on nothing would sink into an item that is put there."""
-        deep = inside(self.lead())
+        deep = inside(self.observation_lead())
         for n in range(at, behind):
             if self.lines[n].strip():
                 if indentation(self.lines[n]) < deep:
@@ -268,7 +272,7 @@ class _Draft:
                 at = n + 1
         return at
 
-    def lifted(self, gone: Collection[Item]) -> _Draft:
+    def unindent_behind(self, gone: Collection[Item]) -> _Draft:
         """The same note, which says the same, less the indentation by which lines would sink into another item.
 
         These are the lines behind the items that go, and that item is the one before them."""
@@ -292,7 +296,7 @@ class _Draft:
                 at += 1
         return self if lines == self.lines else _Draft(self.front + "".join(lines))
 
-    def done(
+    def finish(
         self,
         now: int,
         changes: Mapping[str, PropertyValue],
@@ -307,7 +311,7 @@ class _Draft:
         states = statements(numbered.page) if states is None else states
         if numbered.highest > LARGEST:
             raise Conflict(f"the note has no ordinals left: its ids or its `last_ordinal` are near {LARGEST:,}")
-        self.splices[:0] = [self._stating(item, ordinal) for ordinal, item in numbered.given.items()]
+        self.splices[:0] = [self._ordinal_splice(item, ordinal) for ordinal, item in numbered.given.items()]
         changes = {"updated_at": iso(now), **changes}
         if version:
             changes["version"] = self._version() + 1
@@ -315,11 +319,11 @@ class _Draft:
             changes["last_ordinal"] = numbered.highest
         if self.unseen:
             changes["observed_at"] = iso(now)
-        text = self._spliced(split(edit(self.text, changes))[0])
+        text = self._apply_splices(split(edit(self.text, changes))[0])
         _check(text, says, states)
         return text
 
-    def _stating(self, item: Item, ordinal: int) -> tuple[int, int, list[str]]:
+    def _ordinal_splice(self, item: Item, ordinal: int) -> tuple[int, int, list[str]]:
         """The splice that makes an item state its ordinal."""
         if item.place is None:
             return item.behind, item.behind, alone(item.lead, item.content, ordinal)
@@ -329,7 +333,7 @@ class _Draft:
         version = self.own.values.get("version")
         return version if isinstance(version, int) and not isinstance(version, bool) and 1 <= version < 2**53 else 1
 
-    def _spliced(self, front: str) -> str:
+    def _apply_splices(self, front: str) -> str:
         """The text with the new lines. They end as the note's first line does; the last ends as it did."""
         ends = _LINE_END.search(self.text)
         newline = ends[0] if ends else "\n"

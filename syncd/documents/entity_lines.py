@@ -137,24 +137,24 @@ class _Reader:
         while at < len(lines):
             text = lines[at].rstrip("\r\n")
             bare = text.strip(" \t")
-            at = self._line(at, text, bare) if bare else at + 1
+            at = self._read_line(at, text, bare) if bare else at + 1
             self.fresh = self.fresh if bare else True
-        self._close(1, len(lines))
+        self._close_sections(1, len(lines))
 
-    def _line(self, at: int, text: str, bare: str) -> int:
+    def _read_line(self, at: int, text: str, bare: str) -> int:
         """Take in a line that is not blank; where to go on."""
         indent = indentation(text)
         quoted = bare.startswith(">")
         if indent < self.column:
             self.column = 0
-        if self._covered(bare, indent, quoted):
+        if self._is_hidden(bare, indent, quoted):
             self.fresh = True
             return at + 1
         top = indent <= 3 and not self.column and not quoted
         fresh, self.fresh = self.fresh, False
         if top and (heading := _heading(self.page.lines, at, text, fresh)):
             level, name, inner = heading
-            self._heading(level, name, at, inner)
+            self._begin_section(level, name, at, inner)
             self.fresh = True
             return inner
         match = _ITEM.match(text) if top else None
@@ -164,11 +164,11 @@ class _Reader:
         if match and not _RULE.match(text):
             self.column = indent + 2
         self.code = indent > 3 and not self.column and (fresh or self.code)
-        if not self.code and not self._hides(bare, quoted=quoted) and not self.section:
+        if not self.code and not self._begins_hidden(bare, quoted=quoted) and not self.section:
             self.page.fields += [(at, inline_field) for inline_field in fields(text)]
         return at + 1
 
-    def _covered(self, bare: str, indent: int, quoted: bool) -> bool:
+    def _is_hidden(self, bare: str, indent: int, quoted: bool) -> bool:
         hidden = self.hidden
         if hidden and (indent < hidden.column or (hidden.quoted and not quoted)):
             hidden = self.hidden = None
@@ -176,7 +176,7 @@ class _Reader:
             self.hidden = None
         return hidden is not None
 
-    def _hides(self, bare: str, *, quoted: bool) -> bool:
+    def _begins_hidden(self, bare: str, *, quoted: bool) -> bool:
         """Whether code or a comment begins here, that goes on in the next line."""
         bare = _LEADS.sub("", bare, count=1)
         closing = None
@@ -190,10 +190,10 @@ class _Reader:
             self.hidden = _Hidden(closing, self.column, quoted)
         return closing is not None
 
-    def _heading(self, level: int, name: str, first: int, inner: int) -> None:
+    def _begin_section(self, level: int, name: str, first: int, inner: int) -> None:
         named = name if name in ("observations", "relations") else ""
         ends = 1 if named == "relations" else level  # relations are no part of the observations, whatever their level
-        self._close(ends, first)
+        self._close_sections(ends, first)
         self.column = 0
         if self.section >= ends:
             self.section = 0
@@ -203,7 +203,7 @@ class _Reader:
             self.section = level
         self.open.setdefault(named, Section(level, first, inner, len(self.page.lines)))
 
-    def _close(self, level: int, behind: int) -> None:
+    def _close_sections(self, level: int, behind: int) -> None:
         """End the sections that a heading of this level ends, or the end of the page."""
         for name, section in list(self.open.items()):
             if level <= section.level:

@@ -37,7 +37,7 @@ class OwnerMarks:
     unclear: tuple[str, ...] = ()  # of `promote` and `promote_to`: what says something, but none of its kind
 
     @property
-    def meant(self) -> bool:
+    def may_be_promotion(self) -> bool:
         """Whether it is to be promoted, or somebody may have meant so."""
         return self.promote or "promote" in self.unclear
 

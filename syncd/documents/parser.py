@@ -144,7 +144,7 @@ def _assemble(note: _Reading, owned: _Owned, kind: _Class, mtime_ms: int) -> Doc
         updated_at=updated_at,
         version=version,
         headings=tuple(outlined.headings),
-        links=(*_property_links(owned.known()), *outlined.links),
+        links=(*_property_links(owned.own_values()), *outlined.links),
         callouts=tuple(outlined.callouts),
         tasks=tuple(outlined.tasks),
         blocks=tuple(outlined.blocks),
@@ -230,7 +230,7 @@ class _Owned:
         text = as_text(value)
         if text is not None and ID.match(text):
             return text
-        self._defect("bad-id", "`id` must be 1 to 64 letters, digits, `-` or `_`; the note goes by its path")
+        self._add_defect("bad-id", "`id` must be 1 to 64 letters, digits, `-` or `_`; the note goes by its path")
         return None
 
     def title(self, path: str, *, entity: bool) -> str:
@@ -250,7 +250,9 @@ class _Owned:
         if inside and not where.lower().endswith(".md"):
             return where
         if self.get("file") is not None:
-            self._defect("bad-file", "`file` does not lead to a file of this workspace, as `[[Captures/…/report.pdf]]`")
+            self._add_defect(
+                "bad-file", "`file` does not lead to a file of this workspace, as `[[Captures/…/report.pdf]]`"
+            )
         return None
 
     def successor(self) -> str | None:
@@ -258,7 +260,7 @@ class _Owned:
         text = self.text("superseded_by") if self.where.scope == "captures" else None
         return next((link.target for link in wikilinks(text)), text.strip()) or None if text else None
 
-    def known(self) -> dict[str, Any]:
+    def own_values(self) -> dict[str, Any]:
         """The properties without those by which a person is told of other notes, which are no part of what this one says."""
         captured = self.where.scope == "captures"
         return {key: value for key, value in self.values.items() if not (captured and for_the_person(key))}
@@ -269,7 +271,7 @@ class _Owned:
             return None
         time = as_time(value)
         if time is None:
-            self._defect("bad-date", f"`{name}` is not a date that can be read, such as 2026-11-20T14:32:05Z")
+            self._add_defect("bad-date", f"`{name}` is not a date that can be read, such as 2026-11-20T14:32:05Z")
         return time
 
     def version(self) -> int:
@@ -277,11 +279,11 @@ class _Owned:
         if isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**53:
             return value
         if value is not None and self.where.scope == "captures":
-            self._defect("bad-version", "`version` is not a whole number from 1; the note counts as version 1")
+            self._add_defect("bad-version", "`version` is not a whole number from 1; the note counts as version 1")
         return 1
 
     def aliases(self) -> tuple[str, ...]:
-        value = self._listed("aliases", deprecated="alias")
+        value = self._list_property("aliases", deprecated="alias")
         return _distinct(text for item in (value if isinstance(value, list) else [value]) if (text := as_text(item)))
 
     def collection_and_tags(self, front: str, known: Sequence[str]) -> tuple[str, list[str]]:
@@ -292,32 +294,40 @@ class _Owned:
         names = [choice.name for choice in among(named, known if captured else COLLECTIONS)]
         collection = names[-1] if names else COLLECTIONS[0]
         if len(set(names)) > 1:
-            self._defect(SEVERAL_COLLECTIONS, f"more than one collection is named; {collection!r}, the last, counts")
+            self._add_defect(
+                SEVERAL_COLLECTIONS, f"more than one collection is named; {collection!r}, the last, counts"
+            )
         for name in dict.fromkeys(choice.name for choice in named if captured and not among([choice], known)):
-            self._defect(UNKNOWN_COLLECTION, f"{name!r} is not one of {', '.join(known)}; it counts as {collection}")
+            self._add_defect(
+                UNKNOWN_COLLECTION, f"{name!r} is not one of {', '.join(known)}; it counts as {collection}"
+            )
         return collection, [tag for tag in tags if not names_one(tag)]
 
     def _tags(self, front: str) -> list[str]:
-        value = self._listed("tags", deprecated="tag")
+        value = self._list_property("tags", deprecated="tag")
         if value is None and _EMPTY_TAGS.search(front):
-            self._defect("bad-tag", "`tags: #x` is empty to YAML, for which # begins a comment: write `tags: [x]`")
+            self._add_defect("bad-tag", "`tags: #x` is empty to YAML, for which # begins a comment: write `tags: [x]`")
         if isinstance(value, str) and re.search(r"[,\s]", value.strip()):
-            self._defect("tags-as-text", "several tags stand in one text, where Obsidian sees none: make them a list")
+            self._add_defect(
+                "tags-as-text", "several tags stand in one text, where Obsidian sees none: make them a list"
+            )
         tags = texts(value)
         for tag in tags:
             if not is_tag(tag) and not names_one(tag):
-                self._defect("bad-tag", f"{tag!r} is not a tag in Obsidian (no blanks or punctuation, not only digits)")
+                self._add_defect(
+                    "bad-tag", f"{tag!r} is not a tag in Obsidian (no blanks or punctuation, not only digits)"
+                )
         return tags
 
-    def _listed(self, name: str, *, deprecated: str) -> Any:
+    def _list_property(self, name: str, *, deprecated: str) -> Any:
         """A list property. Older vaults have it under another name, which Obsidian no longer reads."""
         value = self.get(name)
         if value is None and self.where.scope == "vault" and deprecated in self.values:
             value = self.values[deprecated]
-            self._defect("deprecated-property", f"Obsidian no longer reads `{deprecated}`: call it `{name}`")
+            self._add_defect("deprecated-property", f"Obsidian no longer reads `{deprecated}`: call it `{name}`")
         return value
 
-    def _defect(self, name: str, detail: str) -> None:
+    def _add_defect(self, name: str, detail: str) -> None:
         self.defects.append(Defect(name, detail))
 
 

@@ -61,13 +61,13 @@ def filing(inbox: Inbox, sync: Sync, queue: Queue, handled: ImportedFiles, setti
         inbox=inbox.folder,
         quiet_s=inbox.quiet_s,
     )
-    sync.on_listing(scanner.seen)
+    sync.on_listing(scanner.take_listing)
 
     def handler(work: RunningJob) -> str:
         job = work.job
         order = FileOrder(job.id, job.workspace, job.planned, job.given, work.staged, work.progress, work.stopping)
         lies = job.key == OWNER and work.staged is None and "path" in job.given
-        return inplace.read(order) if lies else files.store(order)
+        return inplace.import_file(order) if lies else files.import_file(order)
 
     return FileImport(handler, scanner)
 

@@ -48,7 +48,7 @@ class InboxFiles:
         self._inbox, self._handled, self._beside, self._converter = inbox, handled, other_files, converter
         self._taken, self._scratch, self._free = taken, scratch, free
 
-    def read(self, order: FileOrder) -> str:
+    def import_file(self, order: FileOrder) -> str:
         """Carry a job out; the id of the document that the file has now. Raises what kept it from that."""
         path = str(order.given["path"])
         where = place(path, self._inbox.folder)
@@ -58,15 +58,15 @@ class InboxFiles:
         with self._beside.reserved(path) as ours:
             if not ours:
                 raise Unavailable("the file is being read already; it is looked at again", retryable=True)
-            with self._copied(order, path) as (copy, file_digest):
-                id = self._document(order, folder, path, copy, file_digest)
+            with self._copying(order, path) as (copy, file_digest):
+                id = self._make_document(order, folder, path, copy, file_digest)
                 self._handled.put(path, file_digest, id)
                 return id
 
-    def _document(self, order: FileOrder, folder: str, path: str, copy: Path, file_digest: FileDigest) -> str:
+    def _make_document(self, order: FileOrder, folder: str, path: str, copy: Path, file_digest: FileDigest) -> str:
         if records := self._inbox.captures.index.of_file(path):
             return self._revise(records[0], path, order, copy, file_digest)
-        if moved := self._moved(path, order.workspace, file_digest.digest):
+        if moved := self._find_moved(path, order.workspace, file_digest.digest):
             return moved.id
         if done(self._inbox, order, folder):
             return order.planned
@@ -90,10 +90,10 @@ class InboxFiles:
         if digest_of(raw) != file_digest.digest:
             file_facts = facts(self._converter, order, copy, order.name, file_digest)
             with alone(self._inbox, order.workspace):
-                carried_out(self._inbox, partial(self._revision, record.path, path, file_facts))
+                carried_out(self._inbox, partial(self._plan_revision, record.path, path, file_facts))
         return record.id
 
-    def _revision(self, note: str, path: str, file_facts: FileFacts, _: object) -> tuple[list[Change], None]:
+    def _plan_revision(self, note: str, path: str, file_facts: FileFacts, _: object) -> tuple[list[Change], None]:
         drafts = NoteDrafts(self._inbox.vault)
         raw = encode(drafts.text(note))
         if digest_of(raw) == file_facts.digest:
@@ -110,21 +110,21 @@ class InboxFiles:
             raise Conflict(f"the note's properties can't be changed: {error}") from error
         return drafts.changes(), None
 
-    def _moved(self, path: str, workspace: str, digest: str) -> Record | None:
+    def _find_moved(self, path: str, workspace: str, digest: str) -> Record | None:
         """The document that still looks for this file where it was before."""
         vault, index = self._inbox.vault, self._inbox.captures.index
         for was, note in index.files(workspace):
-            if self._there(was):
+            if self._exists(was):
                 continue
             with suppress(NotFound):
                 raw, _ = vault.read(note)
                 if digest_of(raw) == digest:
                     with alone(self._inbox, workspace):
-                        carried_out(self._inbox, partial(self._pointed, note, path))
+                        carried_out(self._inbox, partial(self._plan_new_path, note, path))
                     return index.at(note)
         return None
 
-    def _pointed(self, note: str, path: str, _: object) -> tuple[list[Change], None]:
+    def _plan_new_path(self, note: str, path: str, _: object) -> tuple[list[Change], None]:
         drafts = NoteDrafts(self._inbox.vault)
         try:
             drafts.put(note, edit(drafts.text(note), {"file": linked(path)}))
@@ -132,7 +132,7 @@ class InboxFiles:
             raise Conflict(f"the note's properties can't be changed: {error}") from error
         return drafts.changes(), None
 
-    def _there(self, path: str) -> bool:
+    def _exists(self, path: str) -> bool:
         """Whether there is a file, as far as can be told."""
         try:
             return self._inbox.vault.stat(path) is not None
@@ -140,7 +140,7 @@ class InboxFiles:
             return True
 
     @contextmanager
-    def _copied(self, order: FileOrder, path: str) -> Iterator[tuple[Path, FileDigest]]:
+    def _copying(self, order: FileOrder, path: str) -> Iterator[tuple[Path, FileDigest]]:
         """The file as it is at one moment: what is read is what was measured, and no link can take its place."""
         copy = self._scratch / f".{order.id}.copy"  # hidden: no truth that a backup would take along
         try:

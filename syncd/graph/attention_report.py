@@ -131,7 +131,9 @@ def report(
     stale = pending([vertex for vertex in vertices if vertex.observations])
     candidates = _candidates(evidence, compared, similar_nodes.cosine(vertices, pooled), cosines)
     orphans = [vertex for n, vertex in enumerate(vertices) if not near[n]]
-    groups = sorted((group for part in compared for group in part.clusters()), key=lambda group: (-len(group), group))
+    groups = sorted(
+        (group for part in compared for group in part.find_clusters()), key=lambda group: (-len(group), group)
+    )
     return Report(
         stale=tuple(_stale(by_name[node.name], observations, places, drafter) for node in stale[:limit]),
         candidates=tuple(candidates[:limit]),
@@ -213,7 +215,7 @@ def _candidates(
 ) -> list[Candidate]:
     """Best first."""
     proposals = []
-    near = [pair for part in compared for pair in part.pairs(evidence.near, LOOKED_AT)]
+    near = [pair for part in compared for pair in part.similar_pairs(evidence.near, LOOKED_AT)]
     highest = max(part.typical for part in compared)
     for a, b in pairs(evidence, near, LOOKED_AT):
         each = {name: value for name, cosine in perspectives.items() if (value := cosine(a, b)) is not None}

@@ -49,7 +49,7 @@ class Picture:
     arrows: tuple[Edge, ...]
 
     @property
-    def inner(self) -> list[Edge]:
+    def inner_edges(self) -> list[Edge]:
         """The relations that can be drawn."""
         names = {card.name for card in self.cards}
         return [arrow for arrow in self.arrows if arrow.source in names and arrow.target in names]
@@ -76,7 +76,7 @@ def mermaid(picture: Picture) -> str:
     lines += [f"    class {','.join(linked)} internal-link;"] if linked else []
     room = MERMAID_TEXT - 200 - sum(len(line) + 1 for line in lines)
     left_out = 0
-    for number, arrow in enumerate(picture.inner):
+    for number, arrow in enumerate(picture.inner_edges):
         line = f'    {ids[arrow.source]} -->|"{_label(arrow.type)}"| {ids[arrow.target]}'
         room -= len(line) + 1
         if number < MERMAID_EDGES and room > 0:
@@ -131,7 +131,7 @@ def canvas(picture: Picture) -> str:
         )
     ids = {card.name: node["id"] for card, node in zip(picture.cards, cards, strict=True)}
     arrows = []
-    for arrow in picture.inner:
+    for arrow in picture.inner_edges:
         out, into = _sides(places[arrow.source], places[arrow.target])
         ends = {"fromNode": ids[arrow.source], "fromSide": out, "toNode": ids[arrow.target], "toSide": into}
         arrows.append({"id": _id("edge", *ends.values(), arrow.type), **ends, "label": arrow.type})
@@ -207,7 +207,7 @@ def layout(picture: Picture) -> dict[str, tuple[int, int]]:
 def _parts(picture: Picture) -> Iterator[dict[int, list[str]]]:
     """What hangs together: names by column, 0 the middle."""
     near: dict[str, list[str]] = {card.name: [] for card in picture.cards}
-    for arrow in picture.inner:
+    for arrow in picture.inner_edges:
         near[arrow.source].append(arrow.target)
         near[arrow.target].append(arrow.source)
     alone = [name for name in near if not near[name]]
@@ -286,7 +286,7 @@ def graphml(picture: Picture) -> str:
             "observations": str(card.observations),
         }
         _data(ET.SubElement(graph, "node", {"id": ids[card.name]}), values)
-    for number, arrow in enumerate(picture.inner):
+    for number, arrow in enumerate(picture.inner_edges):
         ends = {"id": f"e{number}", "source": ids[arrow.source], "target": ids[arrow.target]}
         _data(ET.SubElement(graph, "edge", ends), {"relation_type": arrow.type})
     ET.indent(root)

@@ -123,11 +123,11 @@ def _record(value: Any, where: str) -> Record:
     match value.get("type"):
         case "entity":
             reading = _Reading(value, where)
-            entity = reading.entity()
+            entity = reading.read_entity()
             return where, entity, reading.mistakes
         case "relation":
             reading = _Reading(value, where)
-            relation = reading.relation()
+            relation = reading.read_relation()
             return where, relation, reading.mistakes
         case other:
             problem = "no type" if other is None else f"an unknown type {str(other)[:40]!r}"
@@ -141,14 +141,14 @@ class _Reading:
         self._value, self._where = value, where
         self.mistakes: list[Mistake] = []
 
-    def entity(self) -> Entity | None:
-        name = self._text(checked_name, "name")
-        kind = self._text(_kind, "entityType", "entity_type")
-        contents = self._observations()
-        ordinals = self._ordinals(contents)
-        properties = self._properties()
+    def read_entity(self) -> Entity | None:
+        name = self._read_text(checked_name, "name")
+        kind = self._read_text(_kind, "entityType", "entity_type")
+        contents = self._read_observations()
+        ordinals = self._read_ordinals(contents)
+        properties = self._read_properties()
         if sum(len(text.encode()) for text in contents if text) > MAX_CONTENT:
-            self._wrong(f"its observations have more than the {MAX_CONTENT:,} bytes that a note may have")
+            self._add_mistake(f"its observations have more than the {MAX_CONTENT:,} bytes that a note may have")
             return None
         if name is None or kind is None:
             return None
@@ -156,53 +156,55 @@ class _Reading:
         texts = tuple(text for text in contents if text is not None)
         return Entity(name, kind, texts, tuple(ordinals[at] for at in kept) if ordinals else (), properties)
 
-    def relation(self) -> Edge | None:
-        source, target = self._text(checked_name, "from"), self._text(checked_name, "to")
-        kind = self._text(checked_type, "relationType", "relation_type")
+    def read_relation(self) -> Edge | None:
+        source, target = self._read_text(checked_name, "from"), self._read_text(checked_name, "to")
+        kind = self._read_text(checked_type, "relationType", "relation_type")
         return None if source is None or target is None or kind is None else Edge(source, target, kind)
 
-    def _wrong(self, what: str) -> None:
+    def _add_mistake(self, what: str) -> None:
         self.mistakes.append(Mistake(self._where, what))
 
-    def _text(self, checked: Callable[[str], str], *keys: str) -> str | None:
+    def _read_text(self, checked: Callable[[str], str], *keys: str) -> str | None:
         value = next((self._value[key] for key in keys if key in self._value), None)
         if not isinstance(value, str):
-            self._wrong(f"{keys[0]} is missing" if value is None else f"{keys[0]} is no text")
+            self._add_mistake(f"{keys[0]} is missing" if value is None else f"{keys[0]} is no text")
             return None
-        return self._checked(checked, value, keys[0])
+        return self._check(checked, value, keys[0])
 
-    def _checked(self, checked: Callable[[str], str], value: str, key: str) -> str | None:
+    def _check(self, checked: Callable[[str], str], value: str, key: str) -> str | None:
         try:
             return checked(value)
         except MemexError as error:
-            self._wrong(f"{key}: {error.message}")
+            self._add_mistake(f"{key}: {error.message}")
             return None
 
-    def _observations(self) -> list[str | None]:
+    def _read_observations(self) -> list[str | None]:
         listed = self._value.get("observations") or []
         if not isinstance(listed, list):
-            self._wrong("observations is no list")
+            self._add_mistake("observations is no list")
             return []
         texts: list[str | None] = []
         for at, text in enumerate(listed):
             if isinstance(text, str):
-                texts.append(self._checked(checked_content, text, f"observations[{at}]"))
+                texts.append(self._check(checked_content, text, f"observations[{at}]"))
             else:
-                self._wrong(f"observations[{at}] is no text")
+                self._add_mistake(f"observations[{at}] is no text")
                 texts.append(None)
         return texts
 
-    def _ordinals(self, contents: list[str | None]) -> list[int]:
+    def _read_ordinals(self, contents: list[str | None]) -> list[int]:
         ordinals = self._value.get("ordinals") or []
         good = isinstance(ordinals, list) and all(
             type(ordinal) is int and 1 <= ordinal <= MAX_ORDINAL for ordinal in ordinals
         )
         if good and (not ordinals or (len(ordinals) == len(contents) and sorted(set(ordinals)) == ordinals)):
             return list(ordinals)
-        self._wrong("ordinals must be as many whole numbers as there are observations, each larger than the one before")
+        self._add_mistake(
+            "ordinals must be as many whole numbers as there are observations, each larger than the one before"
+        )
         return []
 
-    def _properties(self) -> dict[str, Any]:
+    def _read_properties(self) -> dict[str, Any]:
         properties: dict[str, Any] = {}
         for key, (fits, wanted) in _PROPERTIES.items():
             value = self._value.get(key)
@@ -211,7 +213,7 @@ class _Reading:
             if fits(value):
                 properties[key] = value
             else:
-                self._wrong(f"{key} must be {wanted}")
+                self._add_mistake(f"{key} must be {wanted}")
         return properties
 
 

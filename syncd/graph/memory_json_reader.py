@@ -32,7 +32,7 @@ class FileSummary:
     mistakes: list[Mistake] = field(default_factory=list)
     wrong: int = 0
 
-    def has(self, name: str) -> bool:
+    def has_entity(self, name: str) -> bool:
         """Whether an entity of the file has that name."""
         return _digest(name_key(name)) in self.names
 
@@ -88,7 +88,7 @@ def brought(source: IO[bytes], summary: FileSummary, ask: Ask, show: Show, asked
     entities = (_told(entity) for _, entity, _ in _records(source) if isinstance(entity, Entity))
     for kind, items in (
         ("entities", entities),
-        ("relations", dangling.without(_records(source))),
+        ("relations", dangling.filter_relations(_records(source))),
         ("stamps", _stamps(source, made)),
     ):
         for part in _parts(items):
@@ -103,7 +103,9 @@ def brought(source: IO[bytes], summary: FileSummary, ask: Ask, show: Show, asked
 def _missing(source: IO[bytes], summary: FileSummary, ask: Ask, workspace: str) -> Iterator[str]:
     """The ends of relations that are neither an entity of the file nor a node."""
     edges = (edge for _, edge, _ in _records(source) if isinstance(edge, Edge))
-    strange = dict.fromkeys(name for edge in edges for name in (edge.source, edge.target) if not summary.has(name))
+    strange = dict.fromkeys(
+        name for edge in edges for name in (edge.source, edge.target) if not summary.has_entity(name)
+    )
     names = list(strange)
     for first in range(0, len(names), MANY):
         yield from ask("graph.unknown", {"workspace": workspace, "names": names[first : first + MANY]})
@@ -117,7 +119,7 @@ class _Dangling:
     count: int = 0
     told: list[str] = field(default_factory=list)  # the first of them, for people
 
-    def without(self, all_records: Iterator[Record]) -> Iterator[dict[str, str]]:
+    def filter_relations(self, all_records: Iterator[Record]) -> Iterator[dict[str, str]]:
         """The other relations."""
         for where, edge, _ in all_records:
             if not isinstance(edge, Edge):

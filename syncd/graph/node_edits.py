@@ -182,7 +182,7 @@ def relate(graph: Graph, drafts: NoteDrafts, now: int, *, edges: Sequence[Edge])
         missing |= {name: None for name, end in ((edge.source, source), (edge.target, target)) if end is None}
         if source is None or target is None:
             continue
-        pairs, relation = stated.of(source), Edge(source.name, target.name, edge.type)
+        pairs, relation = stated.relations_of(source), Edge(source.name, target.name, edge.type)
         if (edge.type, target.path) in pairs:
             outcome.existed.append(relation)
         else:
@@ -201,8 +201,8 @@ def unrelate(graph: Graph, drafts: NoteDrafts, now: int, *, edges: Sequence[Edge
     gone: dict[str, tuple[Vertex, set[tuple[str, str]]]] = {}
     for edge in edges:
         source, target = held(graph, drafts, edge.source), held(graph, drafts, edge.target)
-        if source and target and (key := (typed(edge.type), target.path)) in stated.of(source):
-            stated.of(source).remove(key)
+        if source and target and (key := (typed(edge.type), target.path)) in stated.relations_of(source):
+            stated.relations_of(source).remove(key)
             gone.setdefault(source.path, (source, set()))[1].add(key)
     for source, keys in gone.values():
         _edited(drafts, source, partial(entity_edits.unrelate, gone=_among(graph, keys), now=now))
@@ -213,7 +213,7 @@ def unrelate(graph: Graph, drafts: NoteDrafts, now: int, *, edges: Sequence[Edge
 def retype(graph: Graph, drafts: NoteDrafts, now: int, *, source: str, target: str, old: str, new: str) -> Edge:
     """Give a relation another type; the relation as it is then."""
     vertex, other, was = agreed(graph, drafts, source), agreed(graph, drafts, target), typed(old)
-    pairs = _Stated(graph, drafts).of(vertex)
+    pairs = _Stated(graph, drafts).relations_of(vertex)
     if (was, other.path) not in pairs:
         raise NotFound(f"no relation {was[:100]!r} from {vertex.name!r} to {other.name!r}")
     if new != was:
@@ -272,7 +272,7 @@ class _Stated:
         self._graph, self._drafts = graph, drafts
         self._known: dict[str, set[tuple[str, str]]] = {}
 
-    def of(self, vertex: Vertex) -> set[tuple[str, str]]:
+    def relations_of(self, vertex: Vertex) -> set[tuple[str, str]]:
         """Those of one node."""
         if vertex.path not in self._known:
             front, body = split(self._drafts.text(vertex.path))

@@ -32,7 +32,7 @@ class Perspectives:
         """Those of a workspace, in their order; the first one also stands for what an observation says in words."""
         return self._own.get(workspace, DEFAULTS)
 
-    def own(self, workspace: str) -> bool:
+    def has_own(self, workspace: str) -> bool:
         """Whether the workspace has others than the defaults."""
         return workspace in self._own
 
@@ -47,12 +47,12 @@ class Perspectives:
                 raise InvalidArgument(f"a workspace has at most {MOST} perspectives: remove one first")
             return (*table, new)
 
-        return self._changed(workspace, added)
+        return self._change(workspace, added)
 
-    def set(self, workspace: str, name: str, prompt: str) -> Table:
+    def set_prompt(self, workspace: str, name: str, prompt: str) -> Table:
         """Give a perspective another prompt."""
         new = checked(name, prompt)
-        return self._changed(
+        return self._change(
             workspace,
             lambda table: tuple(new if perspective == _named(table, name) else perspective for perspective in table),
         )
@@ -66,13 +66,13 @@ class Perspectives:
                 raise InvalidArgument(f"{name!r} is the last perspective of {workspace!r}: add another one first")
             return left
 
-        return self._changed(workspace, removed)
+        return self._change(workspace, removed)
 
     def reset(self, workspace: str) -> Table:
         """Go back to the defaults."""
-        return self._changed(workspace, lambda _: DEFAULTS)
+        return self._change(workspace, lambda _: DEFAULTS)
 
-    def _changed(self, workspace: str, change: Callable[[Table], Table]) -> Table:
+    def _change(self, workspace: str, change: Callable[[Table], Table]) -> Table:
         with self._changing:
             table = change(self.of(workspace))
             with self._ledger.writing():

@@ -38,7 +38,7 @@ class ComparedNodes:
     typical: float  # cosine of any two
     spread: float
 
-    def pairs(self, near: Sequence[frozenset[int]], most: int) -> list[tuple[int, int]]:
+    def similar_pairs(self, near: Sequence[frozenset[int]], most: int) -> list[tuple[int, int]]:
         """The pairs of nodes that are most alike, and are not near each other."""
         nodes = self.row.keys()
         related = {(self.row[a], self.row[b]) for a in nodes for b in near[a] & nodes}
@@ -48,13 +48,13 @@ class ComparedNodes:
         ]
 
     @property
-    def near(self) -> float:
+    def threshold(self) -> float:
         """The cosine from which on nodes are alike."""
         return max(NEAR, min(self.typical + SPREAD * self.spread, (self.typical + 1) / 2))
 
-    def clusters(self, neighbours: vector_similarity.Neighbours | None = None) -> list[tuple[int, ...]]:
+    def find_clusters(self, neighbours: vector_similarity.Neighbours | None = None) -> list[tuple[int, ...]]:
         """Groups of nodes that are alike. `neighbours`: as `vector_similarity.clusters` takes them."""
-        groups = vector_similarity.clusters(self.matrix, near=self.near, most=LARGEST, neighbours=neighbours)
+        groups = vector_similarity.clusters(self.matrix, near=self.threshold, most=LARGEST, neighbours=neighbours)
         return [tuple(self.numbers[row] for row in group) for group in groups]
 
 

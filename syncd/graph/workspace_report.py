@@ -71,7 +71,7 @@ def report(index: Index, workspace: str, inbox: Inbox) -> attention_report.Repor
     """All that wants attention, and what was written in the last week."""
     graph = index.graph(workspace)
     vertices = graph.vertices()
-    events = inbox.audit.events(workspace, inbox.now() - WEEK_MS, {vertex.id for vertex in vertices})
+    events = inbox.audit.count_events(workspace, inbox.now() - WEEK_MS, {vertex.id for vertex in vertices})
     drafter = SummaryDrafts(inbox.enricher, inbox.drafted, inbox.folder)
     attention = attention_report.report(
         vertices,

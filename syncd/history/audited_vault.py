@@ -45,26 +45,26 @@ class AuditedVault(Vault):
         with self._told(path):
             if lstat(self._calls.open, self._fd, path) is not None:
                 raise Conflict(f"{path} exists already")
-        self._allowed(path, None, data)
-        with self.reservations.turn(path), self._noted(changed(path, None, data, self._inbox)):
+        self._check_allowed(path, None, data)
+        with self.reservations.turn(path), self._logging(changed(path, None, data, self._inbox)):
             return super().create(path, data, again=again)
 
     def replace(self, path: str, data: bytes, *, digest: str) -> Stat:
         """As a vault does, once it is logged."""
         with self.reservations.turn(path):
-            raw = self._as_read(path, digest)
-            self._allowed(path, raw, data)
-            self._keep(raw)
-            with self._noted(changed(path, raw, data, self._inbox)):
+            raw = self._read_unchanged(path, digest)
+            self._check_allowed(path, raw, data)
+            self._keep_overwritten(raw)
+            with self._logging(changed(path, raw, data, self._inbox)):
                 return super().replace(path, data, digest=digest)
 
     def remove(self, path: str, *, digest: str | None = None) -> None:
         """As a vault does, once it is logged."""
         with self.reservations.turn(path):
-            raw = self._as_read(path, digest)
-            self._allowed(path, raw, None)
-            self._keep(raw)
-            with self._noted(changed(path, raw, None, self._inbox)):
+            raw = self._read_unchanged(path, digest)
+            self._check_allowed(path, raw, None)
+            self._keep_overwritten(raw)
+            with self._logging(changed(path, raw, None, self._inbox)):
                 super().remove(path, digest=sha256(raw))
 
     def put_file(self, path: str, source: Path, digest: str) -> Stat:
@@ -73,7 +73,10 @@ class AuditedVault(Vault):
         with self._told(path):
             if lstat(self._calls.open, self._fd, path) is not None:
                 raise Conflict(f"{path} exists already")
-        with self.reservations.turn(path), self._noted(self._binary(path, "", digest, source.stat().st_size)):
+        with (
+            self.reservations.turn(path),
+            self._logging(self._describe_file_change(path, "", digest, source.stat().st_size)),
+        ):
             return super().put_file(path, source, digest)
 
     @contextmanager
@@ -85,7 +88,7 @@ class AuditedVault(Vault):
                 self.measured(path, write)
         with (
             self.reservations.turn(path),
-            self._noted(self._binary(path, was.digest, "", 0)),
+            self._logging(self._describe_file_change(path, was.digest, "", 0)),
             super().without(path, was),
         ):
             yield
@@ -95,11 +98,11 @@ class AuditedVault(Vault):
         """Who keeps what is about to be overwritten; None when it need not be kept."""
         return self._overwritten if AUTHOR.get().surface in KEPT and not TAKING_BACK.get() else None
 
-    def _keep(self, raw: bytes) -> None:
+    def _keep_overwritten(self, raw: bytes) -> None:
         if keeper := self._keeper:
             keeper.keep(raw)
 
-    def _allowed(self, path: str, was: bytes | None, data: bytes | None) -> None:
+    def _check_allowed(self, path: str, was: bytes | None, data: bytes | None) -> None:
         """Refuse what an agent may not do to a note, whatever tool has let it through: to speak for its owner."""
         if AUTHOR.get().surface not in AGENTS or TAKING_BACK.get() or not note(path):
             return
@@ -108,11 +111,11 @@ class AuditedVault(Vault):
         if refused := overreach(*texts, node=node):
             raise refused
 
-    def _binary(self, path: str, before: str, after: str, size: int) -> Change:
+    def _describe_file_change(self, path: str, before: str, after: str, size: int) -> Change:
         """What becomes of a file that is no note."""
         return Change(path, before, after, size, path_id(path), "file", place(path, self._inbox).workspace)
 
-    def _as_read(self, path: str, digest: str | None) -> bytes:
+    def _read_unchanged(self, path: str, digest: str | None) -> bytes:
         """What the file holds now, which must be what whoever writes has read."""
         self._check(path)
         raw, _ = self.read(path)
@@ -121,20 +124,20 @@ class AuditedVault(Vault):
         return raw
 
     @contextmanager
-    def _noted(self, change: Change) -> Iterator[None]:
+    def _logging(self, change: Change) -> Iterator[None]:
         """Log the write that is done inside; one that fails there is logged once more, as undone."""
         if TAKING_BACK.get():
-            self._audit.doubted(change.path)
+            self._audit.mark_doubtful(change.path)
             yield
-            self._audit.taken_back(change)
+            self._audit.log_taken_back(change)
             return
-        entry = self._audit.note(change)
+        entry = self._audit.log_write(change)
         try:
             yield
         except BaseException as error:
-            self._audit.undone(entry, change, error.code if isinstance(error, MemexError) else Unavailable.code)
+            self._audit.log_undone(entry, change, error.code if isinstance(error, MemexError) else Unavailable.code)
             raise
-        self._audit.came_about(entry)
+        self._audit.mark_done(entry)
 
 
 def changed(path: str, was: bytes | None, data: bytes | None, inbox: str) -> Change:

@@ -122,7 +122,7 @@ class ChangeJournal:
                 )
         return Entry(seq, plan.kind, plan.document_id, "begun", plan.source, plan.target, by, at, "", about)
 
-    def note(self, seq: int, state: State, *, commit_id: str | None = None, about: str | None = None) -> None:
+    def set_state(self, seq: int, state: State, *, commit_id: str | None = None, about: str | None = None) -> None:
         """Note what has become of it."""
         with self._ledger.writing():
             self._ledger.run(
@@ -141,7 +141,7 @@ class ChangeJournal:
             for path, was, now, before, after, twin in rows
         ]
 
-    def begun(self) -> list[Entry]:
+    def unfinished(self) -> list[Entry]:
         """What may be half done."""
         return self._entries("state = 'begun'")
 
@@ -149,15 +149,15 @@ class ChangeJournal:
         """What was done since then, and is in no commit yet."""
         return self._entries("state = 'done' AND commit_id = '' AND at >= ?", since)
 
-    def of(self, document_id: str) -> list[Entry]:
+    def entries_of(self, document_id: str) -> list[Entry]:
         """All that became of a document, the newest last."""
         return self._entries("document_id = ?", document_id)
 
-    def about(self, id: str) -> list[Entry]:
+    def entries_about(self, id: str) -> list[Entry]:
         """All whose `about` has this text, the newest last."""
         return self._entries("instr(about, ?)", json.dumps(id))
 
-    def latest(self, limit: int) -> list[Entry]:
+    def latest_entries(self, limit: int) -> list[Entry]:
         """The newest, the newest last."""
         return self._entries("seq > (SELECT coalesce(max(seq), 0) FROM promotions) - ?", limit)
 
@@ -167,7 +167,7 @@ class ChangeJournal:
 
     # What is done
 
-    def found(self, step: FileChange) -> str:
+    def current_digest(self, step: FileChange) -> str:
         """What the file of a step holds now: its digest, "" = no file. Raises Unavailable when nobody can tell."""
         try:
             return self._vault.measured(step.path).digest
@@ -176,25 +176,25 @@ class ChangeJournal:
                 return "?"  # a folder or a link, which is somebody else's
             return ""
 
-    def strange(self, steps: Iterable[FileChange]) -> set[str]:
+    def find_conflicts(self, steps: Iterable[FileChange]) -> set[str]:
         """The files that are neither as they were nor as they are to be."""
-        return {step.path for step in steps if self.found(step) not in (step.was, step.now)}
+        return {step.path for step in steps if self.current_digest(step) not in (step.was, step.now)}
 
-    def forward(self, steps: Iterable[FileChange], *, without: Collection[str] = ()) -> None:
+    def roll_forward(self, steps: Iterable[FileChange], *, without: Collection[str] = ()) -> None:
         """Do what is not done yet, `without` some files. Raises Conflict when one is neither as it was nor as it is to be."""
         for step in steps:
-            here = self.found(step)
+            here = self.current_digest(step)
             if here == step.now or step.path in without:
                 continue
             if here != step.was:
                 raise Conflict(f"{step.path} has been changed meanwhile")
             self._write(step.path, step.was, step.now, step.after, step.twin)
 
-    def back(self, steps: Sequence[FileChange]) -> list[str]:
+    def roll_back(self, steps: Sequence[FileChange]) -> list[str]:
         """Take back what was done; the files that were not as they were left, which stay as they are."""
         left = []
         for step in reversed(steps):
-            here = self.found(step)
+            here = self.current_digest(step)
             if here == step.was:
                 continue
             if here != step.now:

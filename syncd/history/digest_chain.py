@@ -57,7 +57,7 @@ class Head:
         return f"{self.seq}:{self.seal}"
 
     @classmethod
-    def of(cls, text: str) -> Head | None:
+    def parse(cls, text: str) -> Head | None:
         """What `str` made of a head; None for anything else."""
         match = HEAD.match(text.strip())
         return cls(int(match[1]), match[2]) if match else None
@@ -73,7 +73,7 @@ class Checked:
     breaks: list[str] = field(default_factory=list)
     broken: int = 0
 
-    def wrong(self, text: str) -> None:
+    def add_break(self, text: str) -> None:
         """Count a break, and keep the first of them."""
         self.broken += 1
         if len(self.breaks) < BREAKS:
@@ -99,22 +99,24 @@ def checked(entries: Iterable[Entry], base: Head | None = None, *, heads: Iterab
         if not result.entries and base is None:
             last = Head(entry.seq - 1, "")
         if entry.seq != last.seq + 1:
-            result.wrong(_gap(last.seq, entry.seq))
+            result.add_break(_gap(last.seq, entry.seq))
         elif last.seal and entry.seal != seal(entry, last.seal):
-            result.wrong(f"entry {entry.seq} does not match its seal: it was changed, or the one before it was")
+            result.add_break(f"entry {entry.seq} does not match its seal: it was changed, or the one before it was")
         if entry.kind == "cut":
-            result.wrong(f"entry {entry.seq} was written where the log had been cut: it had gone on to {entry.outcome}")
+            result.add_break(
+                f"entry {entry.seq} was written where the log had been cut: it had gone on to {entry.outcome}"
+            )
         if entry.seq in wanted and wanted.pop(entry.seq) != entry.seal:
-            result.wrong(f"entry {entry.seq} is not the one whose seal was noted down: the log was rewritten")
+            result.add_break(f"entry {entry.seq} is not the one whose seal was noted down: the log was rewritten")
         result.entries += 1
         result.head = Head(entry.seq, entry.seal)
     for seq in sorted(wanted):
         if seq < result.first:
-            result.wrong(
+            result.add_break(
                 f"entry {seq} was noted down, and this begins at entry {result.first}: look where it was moved to"
             )
         else:
-            result.wrong(
+            result.add_break(
                 f"the log ends at entry {result.head.seq}, and entry {seq} was noted down: its end was cut off"
             )
     return result
@@ -129,7 +131,7 @@ def _gap(last: int, seq: int) -> str:
 
 def base_of(entries: Iterable[Entry]) -> Head:
     """What went before the first of `entries`, as the newest of them about a prune says; the very beginning without one."""
-    heads = [head for entry in entries if entry.kind == "pruned" and (head := Head.of(entry.outcome))]
+    heads = [head for entry in entries if entry.kind == "pruned" and (head := Head.parse(entry.outcome))]
     return heads[-1] if heads else Head()
 
 

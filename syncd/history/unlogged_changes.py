@@ -32,13 +32,13 @@ class UnloggedChanges:
         self._audit, self._vault, self._captures, self._inbox = audit, vault, captures, inbox
         self._lock = threading.Lock()
         self._paths: set[str] = set()
-        captures.told.append(self._told)
+        captures.told.append(self._on_commit)
 
-    def _told(self, paths: Collection[str] | None) -> None:
+    def _on_commit(self, paths: Collection[str] | None) -> None:
         with self._lock:  # None: an index took another's place, and holds what that one held
             self._paths |= set(self._captures.index.manifest if paths is None else paths)
 
-    def look(self) -> None:
+    def log_hand_edits(self) -> None:
         """Log the nodes that were changed by hand since the last look. Raises nothing: what fails is looked at again."""
         with self._lock:
             paths, self._paths = self._paths, set()
@@ -46,7 +46,7 @@ class UnloggedChanges:
             return
         try:
             index = self._captures.index
-            if unlogged := {path for path in paths if self._strange(index, path)}:
+            if unlogged := {path for path in paths if self._is_unlogged(index, path)}:
                 with index.still():  # no tool is between its entry and its commit now
                     self._log(index, unlogged)
         except MemexError as error:
@@ -54,9 +54,9 @@ class UnloggedChanges:
             with self._lock:
                 self._paths |= paths
 
-    def _strange(self, index: Index, path: str) -> bool:
+    def _is_unlogged(self, index: Index, path: str) -> bool:
         """Whether the log's last word on a node is not what the index holds."""
-        entry, last = index.manifest.get(path), self._audit.last(path)
+        entry, last = index.manifest.get(path), self._audit.last_entry(path)
         if (entry.digest if entry else "") == (last.after if last else ""):
             return False
         if last and last.type == "entity":
@@ -69,8 +69,8 @@ class UnloggedChanges:
     def _log(self, index: Index, paths: Iterable[str]) -> None:
         changes: dict[str, Change] = {}
         for path in sorted(paths):
-            last, entry = self._audit.last(path), index.manifest.get(path)
-            change = self._change(path, last, entry.id if entry else "")
+            last, entry = self._audit.last_entry(path), index.manifest.get(path)
+            change = self._describe_change(path, last, entry.id if entry else "")
             known = entry.digest if entry else ""
             if change.after != known or change.before == change.after:
                 continue  # the file has changed once more, and is told of once more
@@ -79,9 +79,9 @@ class UnloggedChanges:
                     self._paths.add(path)
                 continue
             changes[path] = change
-        self._audit.noticed(list(_told(changes)))
+        self._audit.log_hand_edits(list(_told(changes)))
 
-    def _change(self, path: str, last: Entry | None, indexed_id: str) -> Change:
+    def _describe_change(self, path: str, last: Entry | None, indexed_id: str) -> Change:
         """What became of a file since its last entry, as it lies there now; `indexed_id`: its id, if it has one."""
         raw: bytes | None = None
         with suppress(NotFound):
@@ -92,19 +92,19 @@ class UnloggedChanges:
 
     # What a crash left
 
-    def settle(self) -> None:
+    def log_unfinished(self) -> None:
         """Log as undone what the end of the log says and no file shows: the process ended in between."""
-        done = self._audit.done()
-        for entry in self._audit.found(LATELY):
+        done = self._audit.done_entries()
+        for entry in self._audit.find(LATELY):
             if entry.kind in ("create", "update", "delete") and entry.surface != "file" and entry.seq not in done:
                 try:
-                    self._settle(entry)
+                    self._log_unfinished(entry)
                 except MemexError as error:
                     log.info("whether a write came about is not known: %s", error.message)
 
-    def _settle(self, entry: Entry) -> None:
+    def _log_unfinished(self, entry: Entry) -> None:
         known = self._captures.index.manifest.get(entry.path)
-        if (known.digest if known else "") == entry.after or self._audit.last(entry.path) != entry:
+        if (known.digest if known else "") == entry.after or self._audit.last_entry(entry.path) != entry:
             return  # it came about and was acknowledged, or something came after it
         digest = ""
         with suppress(NotFound):
@@ -113,7 +113,7 @@ class UnloggedChanges:
         if digest == entry.before:
             about = {name: getattr(entry, name) for name in Change.__slots__}
             with authored(Author("daemon", "start", request=entry.request)):
-                self._audit.undone(entry.seq, Change(**about), "INTERRUPTED")
+                self._audit.log_undone(entry.seq, Change(**about), "INTERRUPTED")
 
 
 def _under_way(last: Entry, change: Change) -> bool:

@@ -30,7 +30,7 @@ class StagedFiles:
             file.replace(self.folder / id)
         synced(self.folder)
 
-    def give_back(self, id: str, file: Path) -> None:
+    def put_back(self, id: str, file: Path) -> None:
         """Move it to where it came from."""
         (self.folder / id).replace(file)
 

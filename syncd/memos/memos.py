@@ -159,7 +159,7 @@ class Memos:
 
         Raises Conflict, with the version, when it has another than `version`."""
         with alone(self._inbox, self.workspace):
-            return carried_out(self._inbox, partial(self._removal, memo_id, namespace, version))
+            return carried_out(self._inbox, partial(self._plan_removal, memo_id, namespace, version))
 
     # For those who write memos
 
@@ -171,7 +171,7 @@ class Memos:
     def memo(self, memo_id: str, namespace: str) -> Record:
         """The memo of that id. Raises NotFound, also for what is no memo or lies elsewhere."""
         record = self.index.record(memo_id, self.workspace)
-        if record is None or not self._here(record, namespace):
+        if record is None or not self._is_here(record, namespace):
             raise NotFound(f"no memo {memo_id[:64]!r} in namespace {namespace[:200]!r}")
         return record
 
@@ -179,12 +179,12 @@ class Memos:
         """The memo as its file has it now. Raises Conflict when it is one that can't be written to, or not yet."""
         return note_update.read(self._inbox, drafts, record)
 
-    def _here(self, record: Record, namespace: str) -> bool:
+    def _is_here(self, record: Record, namespace: str) -> bool:
         return (record.workspace, record.namespace) == (self.workspace, namespace) and record.type != "entity"
 
     def _attempt(self, wish: _Wish) -> SaveOutcome | None:
         """Create the memo, or revise the one of that id; None when somebody else has created it at the same moment."""
-        if wish.memo_id is not None and self._standing(wish.memo_id, wish.namespace) is not None:
+        if wish.memo_id is not None and self._find_existing(wish.memo_id, wish.namespace) is not None:
             return self._revise(wish.memo_id, wish)
         if wish.version:
             raise Conflict(f"there is no memo {wish.memo_id!r}, so it has no version {wish.version}", version=0)
@@ -207,31 +207,31 @@ class Memos:
                 metadata=patched({}, wish.fields),
             ),
             now=now,
-            instead=partial(self._taken, wish.memo_id),
+            instead=partial(self._is_id_taken, wish.memo_id),
             progress=self._progress,
         )
         return None if record is True else SaveOutcome(record, created=True)
 
     def _revise(self, memo_id: str, wish: _Wish) -> SaveOutcome:
         with alone(self._inbox, self.workspace):
-            path = carried_out(self._inbox, partial(self._revision, memo_id, wish), self._progress)
+            path = carried_out(self._inbox, partial(self._plan_revision, memo_id, wish), self._progress)
             return SaveOutcome(known(self.index.at(path)), created=False)
 
-    def _taken(self, memo_id: str | None) -> Literal[True] | None:
+    def _is_id_taken(self, memo_id: str | None) -> Literal[True] | None:
         return True if memo_id is not None and self.index.record(memo_id, self.workspace) is not None else None
 
-    def _standing(self, memo_id: str, namespace: str) -> Record | None:
+    def _find_existing(self, memo_id: str, namespace: str) -> Record | None:
         """The memo to change, if there is one. Raises Conflict when its id is another note's, InvalidArgument for a file's."""
         record = self.index.record(memo_id, self.workspace)
-        if record is not None and not self._here(record, namespace):
+        if record is not None and not self._is_here(record, namespace):
             raise Conflict(f"the id {memo_id!r} is in use; leave memo_id out, or choose another")
         if record is not None and record.type in note_update.ELSEWHERE:
             raise InvalidArgument(f"this is no memo to change: {note_update.ELSEWHERE[record.type]}", type=record.type)
         return record
 
-    def _revision(self, memo_id: str, wish: _Wish, _: Index) -> tuple[list[Change], str]:
+    def _plan_revision(self, memo_id: str, wish: _Wish, _: Index) -> tuple[list[Change], str]:
         """What to write so that the memo says what was given."""
-        record = self._standing(memo_id, wish.namespace)
+        record = self._find_existing(memo_id, wish.namespace)
         if record is None:
             raise Conflict("the memo was removed a moment ago; try again in a moment", retryable=True)
 
@@ -243,7 +243,7 @@ class Memos:
             self._inbox, record, changes, content=wish.content, version=wish.version
         ), record.path
 
-    def _removal(
+    def _plan_removal(
         self, memo_id: str, namespace: str, version: int | None, index: Index
     ) -> tuple[list[Change], tuple[Record, int]]:
         """What to write so that the memo is gone, and with it the entries that lead to it."""

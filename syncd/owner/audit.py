@@ -31,7 +31,7 @@ def operations(audit: AuditLog, vault: Vault, *, inbox: str) -> dict[str, Operat
         if not 1 <= limit <= MOST:
             raise InvalidArgument(f"limit must be between 1 and {MOST:,}")
         wanted = {name: arguments.get(name) for name in WANTED}
-        return [asdict(entry) for entry in audit.found(limit, after=arguments.get("after"), **wanted)]
+        return [asdict(entry) for entry in audit.find(limit, after=arguments.get("after"), **wanted)]
 
     def verified(arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         head = _head(arguments.get("head"))
@@ -41,7 +41,7 @@ def operations(audit: AuditLog, vault: Vault, *, inbox: str) -> dict[str, Operat
         return result | {"head": str(audit.head)}
 
     def pruned(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
-        gone, base = audit.prunable(int(arguments["before"])), audit.base()
+        gone, base = audit.last_prunable(int(arguments["before"])), audit.base()
         if gone <= base.seq:
             return {"pruned": 0, "file": None, "head": str(audit.head)}
         if not arguments.get("force") and (chain := digest_chain.checked(_until(audit.entries(), gone), base)).broken:
@@ -68,7 +68,7 @@ def of_file(lines: Iterable[str], head: str | None) -> Checked:
 def _head(text: str | None) -> Head | None:
     if not text:
         return None
-    head = Head.of(text)
+    head = Head.parse(text)
     if head is None:
         raise InvalidArgument("a head is an entry's number and seal, as `memex status` tells it: 1234:ab12…")
     return head
@@ -76,7 +76,7 @@ def _head(text: str | None) -> Head | None:
 
 def _checked(audit: AuditLog, heads: Iterable[Head], progress: Callable[[dict[str, Any]], None]) -> Checked:
     end, total = audit.head, audit.count
-    noted = audit.noted()
+    noted = audit.saved_head()
 
     def entries() -> Iterable[Entry]:
         for done, entry in enumerate(_until(audit.entries(), end.seq)):
@@ -99,7 +99,7 @@ def _until(entries: Iterable[Entry], last: int) -> Iterable[Entry]:
 
 def _compared(audit: AuditLog, vault: Vault, inbox: str) -> dict[str, list[str]]:
     """How the files differ from what the log last says of them: changed or gone by hand, or never written by us."""
-    known = audit.states()
+    known = audit.last_digests()
     listing = vault.listing(inbox)
     changed, gone = [], []
     for path, after in known.items():

@@ -150,7 +150,7 @@ class MarkedCaptures:
         try:
             if restless(self._snapshot, self._repo, record.path):
                 return UndecidedCapture()
-            if not asked.meant:
+            if not asked.may_be_promotion:
                 self._say(record, None)
                 return None
             return ReadyCapture(self._planned(record, asked, spoken))
@@ -207,7 +207,7 @@ class MarkedCaptures:
 
 def _concerned(marks: OwnerMarks) -> bool:
     """Whether there is something to do, or to say, about a capture with these marks."""
-    return marks.meant or marks.promote_problem is not None
+    return marks.may_be_promotion or marks.promote_problem is not None
 
 
 def written_at(snapshot: VaultSnapshot, repo: Repository, path: str) -> int:

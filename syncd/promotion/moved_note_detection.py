@@ -164,7 +164,7 @@ class MovedNotes:
 
     def _ours(self, path: str) -> bool:
         """Whether it was Memex that took the file away."""
-        last = self._audit.last(path)
+        last = self._audit.last_entry(path)
         return last is not None and not last.after and last.surface != "file"
 
     def _found(self, id: str, others: Collection[str]) -> str | None:
@@ -183,7 +183,7 @@ class MovedNotes:
 
     def _made(self, id: str, path: str) -> bool:
         """Whether an agent has made the note at `path` with that id, so that nobody has moved it there."""
-        entries = self._audit.of(path=path)
+        entries = self._audit.entries_about(path=path)
         return any(entry.kind == "create" and entry.surface in AGENTS and entry.id == id for entry in entries)
 
     def _recall(self) -> None:
@@ -192,7 +192,7 @@ class MovedNotes:
         notes = {id: path for path, id in self._now().items() if not self._capture(path)}
         self._keep(
             (id, path, [])
-            for id, path, after, surface in self._audit.latest()
+            for id, path, after, surface in self._audit.latest_notes()
             if id in notes
             and id not in moved
             and id not in self._left
@@ -203,7 +203,9 @@ class MovedNotes:
 
     def _same(self, id: str, note: str) -> bool:
         """Whether a note may be the capture that an agent made with that id: it says that it was made then."""
-        made = [entry.at for entry in self._audit.of(id=id) if entry.kind == "create" and entry.surface in AGENTS]
+        made = [
+            entry.at for entry in self._audit.entries_about(id=id) if entry.kind == "create" and entry.surface in AGENTS
+        ]
         with suppress(MemexError, FrontmatterError):
             values = properties(split(decode(self._snapshot.vault.read(note)[0]))[0])
             at = as_time(next((value for key, value in values.items() if key.casefold() == "created_at"), None))

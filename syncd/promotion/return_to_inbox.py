@@ -51,7 +51,7 @@ def return_of(snapshot: VaultSnapshot, journal: ChangeJournal, reference: str) -
     order += [written(other, *pair) for other, pair in sorted(changed.items())]
     order.append(written(path, raw, None))
     for step in files:
-        copied, gone = moved(step.path, step.twin, journal.found(step))
+        copied, gone = moved(step.path, step.twin, journal.current_digest(step))
         order = [order[0], copied, *order[1:], gone]
     about = {
         "title": target.rpartition("/")[2][:-3],
@@ -85,7 +85,9 @@ def _promoted(snapshot: VaultSnapshot, journal: ChangeJournal, reference: str) -
 def _standing(journal: ChangeJournal, id: str) -> Entry | None:
     """The promotion of that id that was not taken back; what another note of that id went through is none."""
     entries = (
-        entry for entry in reversed(journal.of(id)) if entry.state in ("done", "torn") and entry.kind in STANDING
+        entry
+        for entry in reversed(journal.entries_of(id))
+        if entry.state in ("done", "torn") and entry.kind in STANDING
     )
     last = next(entries, None)
     return last if last is not None and last.kind == "promote" else None

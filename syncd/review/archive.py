@@ -124,7 +124,7 @@ class Archive:
             return ""
         days, since = self._snapshot.settings.review.expire_days, None
         if days > 0:
-            last = self._audit.last(record.path)
+            last = self._audit.last_entry(record.path)
             ours = last is not None and last.after == record.digest  # else a person has changed it, or put it there
             since = (record.updated_at or record.created_at) if ours else None
         return reason(marks, now=now, untouched_since=since, expire_days=days)
@@ -193,7 +193,9 @@ class Archive:
 
     def _unsaid(self, text: str, id: str) -> str:
         """`text` as it was before consolidation said in it which duplicate takes its place, unless that was changed since."""
-        entry = next((candidate for candidate in reversed(self._united.about(id)) if candidate.state == "done"), None)
+        entry = next(
+            (candidate for candidate in reversed(self._united.entries_about(id)) if candidate.state == "done"), None
+        )
         if entry is None or json.loads(entry.about)["ids"][-1] != id:
             return text
         after = [step.after for step in self._united.steps(entry.seq) if not step.was]

@@ -157,7 +157,7 @@ class HandEdits:
 
     def _ours(self, document: Document) -> bool:
         """Whether these very bytes are the last that Memex has written there."""
-        last = self._audit.last(document.path)
+        last = self._audit.last_entry(document.path)
         return last is not None and last.after == document.digest
 
     def _keep(self, edit: Edit) -> None:

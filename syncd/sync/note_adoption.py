@@ -59,7 +59,7 @@ class NoteAdoption:
             if document.node:
                 with suppress(Conflict):  # in code that is not closed, or out of ordinals
                     text = settle(text, now=int(time.time() * 1000))
-            text = edit(self._filing.settled(document.path, text), stamps or {})
+            text = edit(self._filing.settle(document.path, text), stamps or {})
             if text == decode(raw):
                 return document, stat
             raw = encode(text)

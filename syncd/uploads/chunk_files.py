@@ -64,17 +64,17 @@ class ChunkFiles:
             private(self.folder / ABOUT, json.dumps(asdict(self.about)))
             synced(self.folder.parent)
 
-    def holds(self, index: int, data: bytes) -> bool:
+    def has_chunk(self, index: int, data: bytes) -> bool:
         """Whether a chunk is this very one; if so, that is a sign of life."""
         with disk():
-            if self.sizes.get(index) != len(data) or self._part(index).read_bytes() != data:
+            if self.sizes.get(index) != len(data) or self._chunk_path(index).read_bytes() != data:
                 return False
             os.utime(self.folder)
             return True
 
-    def keep(self, index: int, data: bytes) -> None:
+    def write_chunk(self, index: int, data: bytes) -> None:
         """Write a chunk, in place of the one that was there."""
-        part = self._part(index)
+        part = self._chunk_path(index)
         temp = part.with_name(f".{part.name}.{secrets.token_hex(4)}")
         with disk():
             with fresh(temp) as file:
@@ -84,14 +84,14 @@ class ChunkFiles:
             synced(self.folder)
         self.sizes[index] = len(data)
 
-    def whole(self) -> Path:
+    def assemble(self) -> Path:
         """One file of all chunks. Raises InvalidArgument when it is not the one that was announced."""
         made, digest, size = self.folder / WHOLE, hashlib.sha256(), 0
         with disk():
             made.unlink(missing_ok=True)
             with fresh(made) as file:
                 for index in range(len(self.sizes)):
-                    with self._part(index).open("rb", buffering=0) as part:
+                    with self._chunk_path(index).open("rb", buffering=0) as part:
                         while piece := part.read(BLOCK):
                             write(file, piece)
                             size += len(piece)
@@ -111,7 +111,7 @@ class ChunkFiles:
             self.folder.rename(away)
             shutil.rmtree(away)
 
-    def _part(self, index: int) -> Path:
+    def _chunk_path(self, index: int) -> Path:
         return self.folder / f"{index:06}"
 
 

@@ -48,15 +48,15 @@ class ApiKey:
     serial: int = 1  # counts its secrets; of a key that somebody came in with: which of them it was
     old_until: int | None = None  # the secret before this one is good until then
 
-    def sees(self, workspace: str) -> bool:
+    def can_see(self, workspace: str) -> bool:
         """Whether the key may see `workspace` at all."""
         return self.workspaces is None or workspace in self.workspaces
 
-    def may(self, scope: str) -> bool:
+    def has_scope(self, scope: str) -> bool:
         """Whether the key has `scope`; no scope implies another."""
         return scope in self.scopes
 
-    def live(self, now: int) -> bool:
+    def is_live(self, now: int) -> bool:
         """Whether the key is neither revoked nor expired."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
@@ -102,11 +102,11 @@ class ApiKeys:
         secret = f"{PREFIX}_{key.id}_{secrets.token_hex(32)}"
         with self._lock:
             self._load()
-            if self._named(name) is not None:
+            if self._find_key(name) is not None:
                 raise Conflict(f"there is a key named {name!r}; revoke it first, or choose another name")
             with self._ledger.writing():
                 self._insert(key, _digest(secret))
-                self._note("created", key, now)
+                self._log_event("created", key, now)
             self._keys[key.id] = (key, _digest(secret), _NOBODY)
         return key, secret
 
@@ -118,14 +118,14 @@ class ApiKeys:
         With `expires_at` the key then ends at that time; one that has expired needs it."""
         with self._lock:
             self._load()
-            key = self._named(name_or_id)
+            key = self._find_key(name_or_id)
             if key is None:
                 raise NotFound(f"no live key {name_or_id!r}; `memex key list` shows them all")
             ends = key.expires_at if expires_at is None else expires_at
             if ends is not None and ends <= now:
                 raise InvalidArgument(f"the key {key.name!r} has expired, or would have: say when it is to end")
             # The secret of a key that has expired must not come to life again with it.
-            old_until = now + overlap_ms if overlap_ms > 0 and key.live(now) else None
+            old_until = now + overlap_ms if overlap_ms > 0 and key.is_live(now) else None
             old = self._keys[key.id][1] if old_until is not None else _NOBODY
             rotated = replace(key, expires_at=ends, serial=key.serial + 1, old_until=old_until)
             secret = f"{PREFIX}_{key.id}_{secrets.token_hex(32)}"
@@ -134,7 +134,7 @@ class ApiKeys:
                     "UPDATE keys SET digest = ?, old_digest = ?, old_until = ?, serial = ?, expires_at = ? WHERE id = ?",
                     (_digest(secret), old if old_until else None, old_until, rotated.serial, ends, key.id),
                 )
-                self._note("rotated", key, now)
+                self._log_event("rotated", key, now)
             self._keys[key.id] = (rotated, _digest(secret), old)
         log.warning("key %s (%r) has a new secret", key.id, key.name)
         return rotated, secret
@@ -158,20 +158,20 @@ class ApiKeys:
                 return key
         return None
 
-    def live(self, key: ApiKey, *, now: int) -> bool:
+    def is_live(self, key: ApiKey, *, now: int) -> bool:
         """Whether the key, as somebody came in with it a while ago, still opens: what long-lived streams ask."""
         with self._lock:
             self._load()
             stored = self._keys.get(key.id)
-        return key.live(now) and (
+        return key.is_live(now) and (
             _good(key, stored[0], now) if stored else any(known.id == key.id for known, _ in self._static)
         )
 
-    def named(self, name: str, *, now: int) -> ApiKey | None:
+    def find_live(self, name: str, *, now: int) -> ApiKey | None:
         """The live key of that name, for one whom somebody else has identified."""
         with self._lock:
             self._load()
-            key = next((key for key, *_ in self._keys.values() if key.name == name and key.live(now)), None)
+            key = next((key for key, *_ in self._keys.values() if key.name == name and key.is_live(now)), None)
             if key is not None:
                 self._used[key.id] = now
         return key
@@ -197,7 +197,7 @@ class ApiKeys:
                 return key
             with self._ledger.writing():
                 self._ledger.run("UPDATE keys SET revoked_at = ? WHERE id = ?", (now, key.id))
-                self._note("revoked", key, now)
+                self._log_event("revoked", key, now)
             revoked = replace(key, revoked_at=now)
             self._keys[key.id] = (revoked, *self._keys[key.id][1:])
         log.warning("key %s (%r) was revoked", key.id, key.name)
@@ -212,7 +212,7 @@ class ApiKeys:
                     self.revoke(key.id, now=now)
             made, secret = self.create(name, workspaces=None, scopes=SCOPES, now=now)
             with self._ledger.writing():
-                self._note("reset", made, now)
+                self._log_event("reset", made, now)
         log.warning("key %s (%r) was made by `memex key reset`", made.id, name)
         return made, secret
 
@@ -224,7 +224,7 @@ class ApiKeys:
     def facts(self, now: int) -> dict[str, Any]:
         """How many keys open something, and which of them soon end."""
         try:
-            live = [key for key in self.list() if key.live(now)]
+            live = [key for key in self.list() if key.is_live(now)]
         except Unavailable as error:  # of the ledger; its owner must still be able to ask what is wrong
             return {"live": 0, "expiring": [], "problem": error.message}
         soon = now + EXPIRING_MS
@@ -257,7 +257,7 @@ class ApiKeys:
         }:
             log.warning("the keys were changed by another process; `memex key history` tells how")
 
-    def _named(self, name_or_id: str) -> ApiKey | None:
+    def _find_key(self, name_or_id: str) -> ApiKey | None:
         """The key of that name or id that was not revoked; it may have expired."""
         unrevoked = (key for key, *_ in self._keys.values() if key.revoked_at is None)
         return next((key for key in unrevoked if name_or_id in (key.id, key.name)), None)
@@ -274,7 +274,7 @@ class ApiKeys:
             ),
         )
 
-    def _note(self, event: str, key: ApiKey, now: int) -> None:
+    def _log_event(self, event: str, key: ApiKey, now: int) -> None:
         """Write down what became of a key (inside `writing`): whoever looks for a thief begins here."""
         self._ledger.run("INSERT INTO key_events VALUES (?, ?, ?, ?)", (now, event, key.id, key.name))
 
@@ -293,7 +293,7 @@ def _good(presented: ApiKey, stored: ApiKey, now: int) -> bool:
     """Whether a key, with the secret that was presented, opens as it is stored now."""
     newest = presented.serial == stored.serial
     old = presented.serial == stored.serial - 1 and stored.old_until is not None and now < stored.old_until
-    return stored.live(now) and (newest or old)
+    return stored.is_live(now) and (newest or old)
 
 
 def _key(row: tuple[object, ...]) -> ApiKey:

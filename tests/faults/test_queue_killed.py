@@ -70,8 +70,8 @@ def die_at(app, place, die):
 
 def abandoned(world):
     """Leave the App as kill -9 would, but for what the system frees: no outcome is written down any more."""
-    world.app.opened.queue.give_back = lambda _: None
-    world.app.opened.audit.undone = world.app.opened.audit.taken_back = lambda *_: None
+    world.app.opened.queue.requeue = lambda _: None
+    world.app.opened.audit.log_undone = world.app.opened.audit.log_taken_back = lambda *_: None
 
 
 @pytest.mark.parametrize(("place", "after"), CASES)

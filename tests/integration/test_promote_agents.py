@@ -158,7 +158,7 @@ def test_a_node_that_somebody_ticked_can_still_be_written_to(world):
     world.run()
     assert marks(file.read_text()).promote
     with authored(Author("mcp", "add_observations")):
-        space.nodes.add([("Ada", ["two"])])
+        space.nodes.add_observations([("Ada", ["two"])])
     assert "two" in file.read_text()
     world.run()
     world.app.services.marked_captures.run()

@@ -76,9 +76,11 @@ class Story:
                         [NewNode(name, "thing", (self.text(),)) for name in self.dice.sample(names, 2)]
                     )
                 case "observe":
-                    self.space.nodes.add([(pick(names), [self.text()])])
+                    self.space.nodes.add_observations([(pick(names), [self.text()])])
                 case "relate":
-                    self.space.nodes.relate([Edge(names[0], names[1], "knows"), Edge(names[2], names[1], "knows")])
+                    self.space.nodes.add_relations(
+                        [Edge(names[0], names[1], "knows"), Edge(names[2], names[1], "knows")]
+                    )
                 case "forget":
                     self.space.nodes.delete(self.dice.sample(names, 2))
                 case "stamp" if records:
@@ -130,7 +132,7 @@ def unstamped(files):
 
 def tick(world):
     """A moment after everything that is in the log."""
-    last = max([0, *(entry.at for entry in world.app.opened.audit.found(1))]) + 1
+    last = max([0, *(entry.at for entry in world.app.opened.audit.find(1))]) + 1
     while time.time_ns() // 1_000_000 <= last:
         time.sleep(0.001)
     return last

@@ -67,7 +67,7 @@ class Filing:
             inbox="Captures",
             quiet_s=0.0,
         )
-        app.opened.sync.on_listing(self.dropped.seen)
+        app.opened.sync.on_listing(self.dropped.take_listing)
 
     def reopen(self, *, free: int = 0) -> None:
         self.world.reopen()
@@ -88,7 +88,7 @@ class Filing:
 
     def upload(self, name: str, data: bytes, **given: Any) -> str:
         """The id of what an upload became."""
-        return self.files.store(self.order(name, data, **given))
+        return self.files.import_file(self.order(name, data, **given))
 
     def drop(self, path: str, data: bytes) -> None:
         """A person saves a file in Obsidian's folder."""
@@ -99,13 +99,13 @@ class Filing:
         """A pass and the job after it: what it queued."""
         self.queued.clear()
         self.world.run()
-        self.dropped.look()
+        self.dropped.queue_quiet_files()
         return [str(given["path"]) for _, given in self.queued]
 
     def take(self) -> list[str]:
         """What is queued is carried out: the ids of the documents."""
         taken, self.queued[:] = list(self.queued), []
-        return [self.inplace.read(self.order(given.pop("name"), workspace=to, **given)) for to, given in taken]
+        return [self.inplace.import_file(self.order(given.pop("name"), workspace=to, **given)) for to, given in taken]
 
     @property
     def workspace(self) -> Any:

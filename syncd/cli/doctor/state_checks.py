@@ -198,7 +198,7 @@ def _chain(path: Path) -> dict[str, Any]:
 
     pruned = (Entry(*row) for row in peeked(path, PRUNINGS))
     noted = path.with_name(HEAD)
-    head = Head.of(noted.read_text("ascii", "replace").partition("\n")[0]) if mine(noted) else None
+    head = Head.parse(noted.read_text("ascii", "replace").partition("\n")[0]) if mine(noted) else None
     entries = (Entry(*row) for row in peeked(path, EVERY))
     return asdict(checked(entries, base_of(pruned), heads=[head] if head else []))
 

@@ -44,7 +44,7 @@ def operations(nodes: Callable[[str], Nodes], index: Callable[[], Index]) -> dic
             for stamp in arguments.get("stamps") or ()
         ]
         for first in range(0, len(stamps), TOGETHER):
-            workspace_nodes.stamp(stamps[first : first + TOGETHER])
+            workspace_nodes.set_stamps(stamps[first : first + TOGETHER])
         return {**counts, "made": made}
 
     def unknown(arguments: Arguments, _: Any) -> list[str]:
@@ -126,7 +126,7 @@ def _added(nodes: Nodes, wanted: _Wanted, vertex: Vertex, facts: Sequence[Observ
     summary = "" if vertex.summary else str(wanted.properties.get("summary") or "").strip()
     if not dry_run:
         if contents:
-            nodes.add([(vertex.name, contents)], most=ANY)
+            nodes.add_observations([(vertex.name, contents)], most=ANY)
         if missing:
             nodes.set_tags(vertex.name, [*vertex.tags, *missing])
         if summary:
@@ -148,7 +148,7 @@ def _relations(nodes: Nodes, relations: Iterable[Arguments], counts: dict[str, i
         counts["existed"] += existed
         counts["related"] += len(edges) - existed
         return
-    made = nodes.relate(edges)
+    made = nodes.add_relations(edges)
     counts["related"] += len(made.created)
     counts["existed"] += len(made.existed)
 

@@ -58,7 +58,7 @@ def test_who_queued_a_note_is_its_author_in_the_log(world):
         job = home(world).add_note("a knot in the surf", key="abc")
     world.reopen()
     (kept,) = done(world, job)
-    (entry,) = world.app.opened.audit.found(10, id=kept.record.id)
+    (entry,) = world.app.opened.audit.find(10, id=kept.record.id)
     assert (entry.surface, entry.tool, entry.key, entry.name, entry.request) == tuple(
         getattr(author, name) for name in ("surface", "tool", "key", "name", "request")
     )
@@ -156,7 +156,7 @@ def test_a_ledger_that_can_t_be_written_does_not_keep_the_daemon_from_starting(w
     def full(*_):
         raise Unavailable("the ledger could not be written (disk full); nothing was changed")
 
-    monkeypatch.setattr("syncd.jobs.queue.Queue.put_off", full)
+    monkeypatch.setattr("syncd.jobs.queue.Queue.postpone", full)
     world.reopen()
     assert world.app.opened.queue.job(job.id).status == "running"
     monkeypatch.undo()

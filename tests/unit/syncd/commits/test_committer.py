@@ -249,7 +249,7 @@ def test_a_write_that_came_to_nothing_is_not_committed(rig):
     rig.agent(A, "one\n")
     taken_back(lambda: rig.files.remove(A))
     assert rig.commits.flush() == 0
-    assert rig.audit.last(A).kind == "undone"
+    assert rig.audit.last_entry(A).kind == "undone"
 
 
 def test_a_key_may_have_any_name(rig):

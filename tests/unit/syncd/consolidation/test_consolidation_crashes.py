@@ -29,7 +29,7 @@ def test_what_a_crash_broke_off_is_taken_back_where_a_person_came_in_between(inb
     assert "taken back" in inbox.look()[key]
     assert not (inbox.world.vault / target).exists()
     assert inbox.read(one.path).endswith("and more by hand\n")
-    assert [entry.state for entry in journal.of(key)] == ["torn"]
+    assert [entry.state for entry in journal.entries_of(key)] == ["torn"]
     told = inbox.app.operations["status"]({}, lambda _: None)["promotion"]
     assert told["torn"] == [{"path": "", "what": "Archive it", "left": [one.path]}]
 

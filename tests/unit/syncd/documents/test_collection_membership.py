@@ -212,10 +212,10 @@ TAG = {name: CollectionName(name, tag=True) for name in KNOWN}
 @pytest.mark.parametrize(
     ("mentions", "before", "chosen"),
     [
-        pytest.param([TAG["memory"], OWN["documents"]], NamedCollections.alone("documents"), "memory", id="a tag is added"),
-        pytest.param([OWN["workspace"], TAG["memory"]], NamedCollections.alone("memory"), "workspace", id="the property changes"),
+        pytest.param([TAG["memory"], OWN["documents"]], NamedCollections.only("documents"), "memory", id="a tag is added"),
+        pytest.param([OWN["workspace"], TAG["memory"]], NamedCollections.only("memory"), "workspace", id="the property changes"),
         pytest.param([OWN["workspace"], TAG["memory"]], None, "memory", id="nobody knows: the last"),
-        pytest.param([OWN["workspace"], TAG["memory"]], NamedCollections.alone("recipes"), "memory", id="both are new: the last"),
+        pytest.param([OWN["workspace"], TAG["memory"]], NamedCollections.only("recipes"), "memory", id="both are new: the last"),
         pytest.param([OWN["documents"], TAG["memory"]], NamedCollections(frozenset({OWN["documents"], TAG["memory"]}), "memory"), "memory", id="nothing changed"),
         pytest.param([OWN["memory"], TAG["memory"], TAG["workspace"]], NamedCollections(frozenset({OWN["documents"], TAG["memory"], TAG["workspace"]}), "workspace"), "memory",
                      id="the property comes to say what a tag says"),

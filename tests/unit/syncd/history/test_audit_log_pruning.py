@@ -15,25 +15,25 @@ from tests.support.audit_entries import change, owner
 def test_a_prune_keeps_the_chain_and_what_is_known_of_files(ledger, audit, tmp_path, monkeypatch):
     now = [1000]
     monkeypatch.setattr(log.time, "time_ns", lambda: now[0] * 1_000_000)
-    audit.note(change(path="gone.md", after="1"))
-    audit.note(change(path="gone.md", before="1", after=""))
-    audit.note(change(path="kept.md", after="2", type="entity", id="node"))
-    audit.note(change(path="later.md", after="3"))
+    audit.log_write(change(path="gone.md", after="1"))
+    audit.log_write(change(path="gone.md", before="1", after=""))
+    audit.log_write(change(path="kept.md", after="2", type="entity", id="node"))
+    audit.log_write(change(path="later.md", after="3"))
     now[0] = 2000
-    audit.note(change(path="later.md", before="3", after="4"))
-    assert audit.prunable(1000) == 0
-    assert audit.prunable(2000) == 4
-    assert audit.prunable(9000) == 4  # the newest entry always stays
+    audit.log_write(change(path="later.md", before="3", after="4"))
+    assert audit.last_prunable(1000) == 0
+    assert audit.last_prunable(2000) == 4
+    assert audit.last_prunable(9000) == 4  # the newest entry always stays
     head = audit.head
     assert audit.prune(4) == 4
     kinds = [(entry.kind, entry.path) for entry in audit.entries()]
     assert kinds == [("update", "later.md"), ("pruned", ""), ("kept", "kept.md")]
-    assert audit.states() == {"later.md": "4", "kept.md": "2"}
+    assert audit.last_digests() == {"later.md": "4", "kept.md": "2"}
     assert checked(audit.entries(), audit.base(), heads=[head, audit.head]).broken == 0
-    assert audit.events("default", 0, {"node"}) == Events(0, 0, 0, 0)
+    assert audit.count_events("default", 0, {"node"}) == Events(0, 0, 0, 0)
     again = AuditLog(ledger, tmp_path / "state")
-    again.note(change(path="kept.md", before="2", after="5", type="entity"))
-    assert [entry.kind for entry in again.found(2)] == ["kept", "update"]  # nothing was changed by hand
+    again.log_write(change(path="kept.md", before="2", after="5", type="entity"))
+    assert [entry.kind for entry in again.find(2)] == ["kept", "update"]  # nothing was changed by hand
     again.close()
     ledger._connection.execute("DELETE FROM audit WHERE kind = 'pruned'")
     assert checked(audit.entries(), audit.base()).broken  # entries that went otherwise are missing

@@ -118,7 +118,7 @@ def test_what_was_exported_is_checked_by_itself(tmp_path):
 @pytest.mark.parametrize("column", COLUMNS)
 def test_a_column_changed_in_the_ledger_is_told(ledger, audit, column):
     for n in range(5):
-        audit.note(change(path=f"{n}.md"))
+        audit.log_write(change(path=f"{n}.md"))
     value = 99 if column in ("at", "bytes", "undoes", "seq") else "forged"
     ledger._connection.execute(f"UPDATE audit SET {column} = ? WHERE seq = 3", (value,))
     assert checked(audit.entries(), audit.base()).broken
@@ -127,12 +127,12 @@ def test_a_column_changed_in_the_ledger_is_told(ledger, audit, column):
 @pytest.mark.parametrize("where", ["seq = 1", "seq = 3", "seq > 3", "seq < 3", "seq = 5"])
 def test_rows_taken_out_of_the_ledger_are_told(ledger, audit, tmp_path, where):
     for n in range(5):
-        audit.note(change(path=f"{n}.md"))
+        audit.log_write(change(path=f"{n}.md"))
     ledger._connection.execute(f"DELETE FROM audit WHERE {where}")
     assert checked(audit.entries(), audit.base(), heads=[audit.head]).broken  # while the daemon runs
     again = AuditLog(ledger, tmp_path / "state")  # and after a restart
     assert checked(again.entries(), again.base(), heads=[again.head]).broken
-    again.note(change(path="later.md"))
+    again.log_write(change(path="later.md"))
     found = checked(again.entries(), again.base(), heads=[again.head])
     assert found.broken == 1, found.breaks
     again.close()
@@ -140,27 +140,27 @@ def test_rows_taken_out_of_the_ledger_are_told(ledger, audit, tmp_path, where):
 
 def test_a_log_that_was_made_anew_does_not_have_the_old_head(ledger, audit, tmp_path):
     for n in range(5):
-        audit.note(change(path=f"{n}.md"))
+        audit.log_write(change(path=f"{n}.md"))
     old = audit.head
     ledger._connection.execute("DELETE FROM audit")
     (tmp_path / "state" / HEAD).unlink()
     forged = AuditLog(ledger, tmp_path / "state")
     for n in range(6):
-        forged.note(change(path=f"{n}.md", id="forged"))
+        forged.log_write(change(path=f"{n}.md", id="forged"))
     assert checked(forged.entries(), forged.base(), heads=[forged.head]).broken == 0  # nothing here can tell it
     assert checked(forged.entries(), forged.base(), heads=[old]).broken == 1
     forged.close()
 
 
 def test_a_head_that_lags_behind_after_a_power_cut_is_no_tampering(ledger, audit, tmp_path):
-    audit.note(change())
+    audit.log_write(change())
     lagging = (tmp_path / "state" / HEAD).read_bytes()
-    audit.note(change(path="b.md"))
+    audit.log_write(change(path="b.md"))
     for left in (lagging, b"", b"\0" * 85, b"nonsense"):
         (tmp_path / "state" / HEAD).write_bytes(left)
         again = AuditLog(ledger, tmp_path / "state")
         assert [entry.kind for entry in again.entries()] == ["create", "create"]
-        assert again.noted() == again.head
+        assert again.saved_head() == again.head
         again.close()
 
 

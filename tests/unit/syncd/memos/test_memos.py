@@ -28,7 +28,7 @@ def test_saving_a_memo_that_comes_and_goes_ends(world, space):
 
         asked = 0
 
-        def _taken(self, _):
+        def _is_id_taken(self, _):
             self.asked += 1
             return True
 

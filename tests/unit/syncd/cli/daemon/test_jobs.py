@@ -102,7 +102,7 @@ def test_a_job_that_failed_gives_its_exit_code_and_is_tried_again(world, memex):
             raise InvalidArgument("it can't be read")
         return real(work)
 
-    world.app.worker.on("note", handler)
+    world.app.worker.register("note", handler)
     job = add(world)
     done, _, err = memex("job", "wait", job.id)
     assert (done, "it can't be read" in err) == (2, True)
