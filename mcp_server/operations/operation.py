@@ -21,7 +21,7 @@ from mcp_server.http.metrics_page import Metrics
 from mcp_server.http.request_log import calling, request_id
 from mcp_server.operations.caller import Caller, allow, exhausted, workspace_of
 from mcp_server.operations.wire_format import AnswerModel, RequestModel, invalid
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class OperationRunner:
     async def telling(self, name: str, scope: str, caller: Caller) -> AsyncIterator[dict[str, Any]]:
         """What is done in this block is done for `caller`: it is counted, logged, and audited when it is refused."""
         author = Author(caller.surface, name, caller.key.id, caller.key.name, request_id())
-        with calling(name, self._metrics) as outcome, authored(author):
+        with calling(name, self._metrics) as outcome, acting_as(author):
             try:
                 yield outcome
             except MemexError as error:

@@ -22,7 +22,7 @@ from index.tracing import span
 from syncd.documents.capture_note import composed, title_of
 from syncd.documents.file_names import free_name
 from syncd.enrichment.enricher import EnrichmentResult, filled, lacking
-from syncd.history.audit_log import taken_back
+from syncd.history.audit_log import take_back
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.notes.front_matter import FrontmatterError, encode
 from syncd.notes.secret_patterns import redacted
@@ -78,7 +78,7 @@ def undoing(undo: Callable[[], object]) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        taken_back(undo)
+        take_back(undo)
         raise
 
 

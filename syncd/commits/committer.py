@@ -25,7 +25,7 @@ from syncd.commits.own_changes import CommitBatch, batches, saying
 from syncd.git import head_moves
 from syncd.git.repository import GitPosition, Repository
 from syncd.history.audit_log import AuditLog
-from syncd.history.change_journal import RECENT_MS, owed, sha256
+from syncd.history.change_journal import RECENT_MS, sha256, uncommitted_paths
 from syncd.settings.automation import GitSettings
 from syncd.state import named_values
 from syncd.state.ledger import Ledger
@@ -285,7 +285,7 @@ class Committer:
         return [MadeCommit(name, _subject(message), tuple(batch.steps))] if name else []
 
     def _theirs(self) -> set[str]:
-        return owed(self._ledger, time.time_ns() // 1_000_000 - RECENT_MS)
+        return uncommitted_paths(self._ledger, time.time_ns() // 1_000_000 - RECENT_MS)
 
     def _noted(self, selection: CommitSelection, asked: Iterable[str]) -> None:
         """Take note of what became of the paths that were asked for."""

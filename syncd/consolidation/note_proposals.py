@@ -15,7 +15,7 @@ from syncd.consolidation.note_merge import merged, superseded
 from syncd.consolidation.proposal_plans import FileKind, Plan, Proposed, ReadCapture, captures, edited, read
 from syncd.consolidation.tag_rename import retagged
 from syncd.documents.owner_marks import marks
-from syncd.history.change_journal import FileChange, written
+from syncd.history.change_journal import FileChange, note_step
 from syncd.links.link_resolution import Paths
 from syncd.notes.front_matter import FrontmatterError, decode, encode
 from syncd.promotion.link_updates import relinking
@@ -39,7 +39,7 @@ def supersede(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:
         raise Conflict(f"{older.name} says already what takes its place")
     after = edited(older, superseded, decode(older.raw), link)
     return Plan(
-        [written(older.path, older.raw, after)] if after != older.raw else [],
+        [note_step(older.path, older.raw, after)] if after != older.raw else [],
         f"{older.name} says that {newer.name} takes its place",
         f"Mark {older.name} as superseded",
         proposed["ids"],
@@ -75,7 +75,7 @@ def replace_tag(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:
             left += 1
             continue
         if after != capture.raw:
-            steps.append(written(record.path, capture.raw, after))
+            steps.append(note_step(record.path, capture.raw, after))
     if not steps:
         raise Conflict(
             "no capture has the tag any more, outside of headings" if not left else "no capture could be changed"
@@ -100,9 +100,9 @@ def _archived(
     relinked = relinking(snapshot.vault, {capture.path: target}, texts=texts, inbox=snapshot.inbox)
     after = dict(texts) | {path: new for path, (_, new) in relinked.changes.items()}
     was = {path: old for path, (old, _) in relinked.changes.items()} | dict(before)
-    steps = [written(target, None, after.pop(capture.path, capture.raw))]
-    steps += [written(path, was[path], new) for path, new in sorted(after.items()) if was[path] != new]
-    return [*steps, written(capture.path, capture.raw, None)], target
+    steps = [note_step(target, None, after.pop(capture.path, capture.raw))]
+    steps += [note_step(path, was[path], new) for path, new in sorted(after.items()) if was[path] != new]
+    return [*steps, note_step(capture.path, capture.raw, None)], target
 
 
 def _tagged(snapshot: VaultSnapshot, workspace: str, tag: str) -> list[Record]:

@@ -19,7 +19,7 @@ from syncd.commits.commit_message import message
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.consolidation.proposal_plans import FileKind, GraphKind, Proposed
 from syncd.git.repository import Repository
-from syncd.history.audit_log import AuditLog, Author, authored
+from syncd.history.audit_log import AuditLog, Author, acting_as
 from syncd.history.change_journal import RECENT_MS, ChangeJournal, Entry, FileChange, MovePlan, sha256
 from syncd.promotion.promotions import AGAIN_S, NO_HISTORY, NOTHING
 from syncd.promotion.proposal_store import Proposals
@@ -72,7 +72,7 @@ class ProposalExecution:
         with self._lock:
             self._owed, self._not_before = False, float("-inf")
             for entry in self._journal.unfinished():
-                with authored(Author("daemon", "consolidation", request=entry.document_id)):
+                with acting_as(Author("daemon", "consolidation", request=entry.document_id)):
                     self._tended(entry)
             for entry in self._journal.uncommitted(_now() - RECENT_MS):
                 if self._not_before > time.monotonic():  # Git does not allow it
@@ -113,7 +113,7 @@ class ProposalExecution:
     def _graph(self, kind: GraphKind, proposed: Proposed) -> str:
         """Have the graph do it, which changes its notes by itself; what it wrote is one commit."""
         key = proposed["key"]
-        with self._lock, authored(Author("daemon", "consolidation", request=key)):
+        with self._lock, acting_as(Author("daemon", "consolidation", request=key)):
             for entry in self._journal.entries_of(key):
                 if entry.state == "done":
                     return str(json.loads(entry.about)["said"])
@@ -143,7 +143,7 @@ class ProposalExecution:
     def _carried(self, kind: FileKind, proposed: Proposed) -> str:
         """Go the way that the kind plans, or the rest of it."""
         key = proposed["key"]
-        with self._lock, authored(Author("daemon", "consolidation", request=key)):
+        with self._lock, acting_as(Author("daemon", "consolidation", request=key)):
             if busy := self._repo.busy():
                 raise Unavailable(f"Git is at work on the files ({busy}); it is done once that has ended")
             for entry in self._journal.entries_of(key):

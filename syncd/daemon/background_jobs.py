@@ -15,7 +15,7 @@ from syncd.daemon.open_parts import OpenParts
 from syncd.daemon.vault_services import VaultServices
 from syncd.enrichment.backfill import Backfill
 from syncd.files.inbox_file_scanner import EVERY_S, InboxFileScanner
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from syncd.history.audited_vault import AuditedVault
 from syncd.jobs.queued_job import Kind
 from syncd.jobs.run_history import RunHistory
@@ -66,12 +66,12 @@ def background_jobs(
     planned.every("drags", MARKS_S, services.manual_moves.run)
     planned.every("what was", HOUR_S, opened.overwritten.prune)
     planned.every(
-        "archive", MINUTE_S, authored(Author("daemon", "archive"))(partial(services.archive.run, planned.stopping))
+        "archive", MINUTE_S, acting_as(Author("daemon", "archive"))(partial(services.archive.run, planned.stopping))
     )
     planned.every(
-        "review", MINUTE_S, authored(Author("daemon", "review"))(partial(services.review.run, planned.stopping))
+        "review", MINUTE_S, acting_as(Author("daemon", "review"))(partial(services.review.run, planned.stopping))
     )
-    planned.every("enrichment", MINUTE_S, authored(Author("daemon", "enrichment"))(backfill.pay))
+    planned.every("enrichment", MINUTE_S, acting_as(Author("daemon", "enrichment"))(backfill.pay))
     planned.every(REMOTE, TICK_S, services.remote.tick, soon=True)
     return planned
 

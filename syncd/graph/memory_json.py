@@ -22,7 +22,7 @@ from index.names import fold
 from syncd.documents.capture_note import MAX_CONTENT, composed, metadata_of
 from syncd.documents.entity_edits import checked_content, checked_kind, checked_name, checked_type
 from syncd.documents.entity_node import OWN
-from syncd.graph.node_request import checked_summary
+from syncd.graph.node_request import check_summary
 from syncd.notes.tag_names import checked_tags
 
 MAX_LINE: Final = 32 * 1024 * 1024  # bytes of one line, or of a file that is one object
@@ -56,7 +56,7 @@ class Mistake:
 Record: TypeAlias = "tuple[str, Entity | Edge | None, list[Mistake]]"  # where, what is good of it, and what is not
 
 
-def written(record: Entity | Edge) -> str:
+def format_line(record: Entity | Edge) -> str:
     """One line, without its end. Bytes that are no UTF-8 become U+FFFD, as they do for agents."""
     if isinstance(record, Edge):
         values: dict[str, Any] = {
@@ -74,25 +74,25 @@ def written(record: Entity | Edge) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def whole(first: bytes) -> bool:
+def is_single_object(first: bytes) -> bool:
     """Whether a file that begins with this line is the older form: one object with all entities and relations."""
     return _WHOLE.fullmatch(first.removeprefix(b"\xef\xbb\xbf").rstrip()) is not None
 
 
-def records(lines: Iterable[tuple[int, bytes | None]]) -> Iterator[Record]:
+def parse_lines(lines: Iterable[tuple[int, bytes | None]]) -> Iterator[Record]:
     """What numbered lines say, one record at a time; None stands for a line longer than `MAX_LINE`."""
     for number, raw in lines:
         where = f"line {number}"
         if raw is None:
             yield where, None, [Mistake(where, f"longer than {MAX_LINE:,} bytes")]
         elif raw.strip(b" \t\r\n\xef\xbb\xbf"):
-            value, mistake = _json(raw, where)
-            yield (where, None, [mistake]) if mistake else _record(value, where)
+            value, mistake = _load_json(raw, where)
+            yield (where, None, [mistake]) if mistake else _parse_record(value, where)
 
 
-def records_of(raw: bytes) -> Iterator[Record]:
+def parse_object(raw: bytes) -> Iterator[Record]:
     """The same of a file in the older form."""
-    value, mistake = _json(raw, "the file")
+    value, mistake = _load_json(raw, "the file")
     if mistake or not isinstance(value, dict):
         yield "the file", None, [mistake or Mistake("the file", "no JSON object")]
         return
@@ -103,10 +103,10 @@ def records_of(raw: bytes) -> Iterator[Record]:
             continue
         for at, item in enumerate(listed):
             where = f"{key}[{at}]"
-            yield _record({**item, "type": kind} if isinstance(item, dict) else item, where)
+            yield _parse_record({**item, "type": kind} if isinstance(item, dict) else item, where)
 
 
-def _json(raw: bytes, where: str) -> tuple[Any, Mistake | None]:
+def _load_json(raw: bytes, where: str) -> tuple[Any, Mistake | None]:
     try:
         return json.loads(raw.decode("utf-8-sig")), None
     except UnicodeDecodeError as error:
@@ -117,7 +117,7 @@ def _json(raw: bytes, where: str) -> tuple[Any, Mistake | None]:
         return None, Mistake(where, "JSON that is too deep or has too long a number")
 
 
-def _record(value: Any, where: str) -> Record:
+def _parse_record(value: Any, where: str) -> Record:
     if not isinstance(value, dict):
         return where, None, [Mistake(where, "no JSON object")]
     match value.get("type"):
@@ -143,7 +143,7 @@ class _Reading:
 
     def read_entity(self) -> Entity | None:
         name = self._read_text(checked_name, "name")
-        kind = self._read_text(_kind, "entityType", "entity_type")
+        kind = self._read_text(_check_kind, "entityType", "entity_type")
         contents = self._read_observations()
         ordinals = self._read_ordinals(contents)
         properties = self._read_properties()
@@ -217,23 +217,23 @@ class _Reading:
         return properties
 
 
-def _kind(text: str) -> str:
+def _check_kind(text: str) -> str:
     """Also "" is good: the type of a node that a person wrote without one."""
     return checked_kind(text) if text else ""
 
 
-def _texts(value: Any) -> bool:
+def _is_text_list(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
-def _time(value: Any) -> bool:
+def _is_time(value: Any) -> bool:
     try:
         return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
     except ValueError:
         return False
 
 
-def _metadata(value: Any) -> bool:
+def _is_metadata(value: Any) -> bool:
     """Whether it can stand among a note's properties, and sets none that is Memex's own."""
     if not isinstance(value, dict) or any(isinstance(key, str) and fold(key) in OWN for key in value):
         return False
@@ -248,22 +248,25 @@ def _passes(checked: Callable[[Any], object], value: Any) -> bool:
     return True
 
 
-def _count(value: Any) -> bool:
+def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value <= MAX_ORDINAL
 
 
 # What is known of a node beside its observations and relations, by the name of the property in its note.
 _PROPERTIES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "id": (lambda value: isinstance(value, str) and ID.match(value) is not None, "an id"),
-    "summary": (lambda value: isinstance(value, str) and _passes(checked_summary, value), "text of a sentence or two"),
-    "tags": (lambda value: _texts(value) and _passes(checked_tags, value), "a list of tags"),
-    "aliases": (lambda value: _texts(value) and all(_passes(checked_name, name) for name in value), "a list of names"),
+    "summary": (lambda value: isinstance(value, str) and _passes(check_summary, value), "text of a sentence or two"),
+    "tags": (lambda value: _is_text_list(value) and _passes(checked_tags, value), "a list of tags"),
+    "aliases": (
+        lambda value: _is_text_list(value) and all(_passes(checked_name, name) for name in value),
+        "a list of names",
+    ),
     **dict.fromkeys(
         ("source", "collection"),
         (lambda value: isinstance(value, str) and _passes(checked_name, value), "one line of text"),
     ),
-    **dict.fromkeys(TIMES, (_time, "a time such as 2026-11-20T14:32:05.120Z")),
-    "version": (_count, "a whole number"),
-    "last_ordinal": (_count, "a whole number"),
-    "metadata": (_metadata, "an object without keys that are Memex's own"),
+    **dict.fromkeys(TIMES, (_is_time, "a time such as 2026-11-20T14:32:05.120Z")),
+    "version": (_is_count, "a whole number"),
+    "last_ordinal": (_is_count, "a whole number"),
+    "metadata": (_is_metadata, "an object without keys that are Memex's own"),
 }

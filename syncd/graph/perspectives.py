@@ -54,14 +54,16 @@ class Perspectives:
         new = checked(name, prompt)
         return self._change(
             workspace,
-            lambda table: tuple(new if perspective == _named(table, name) else perspective for perspective in table),
+            lambda table: tuple(
+                new if perspective == _find_perspective(table, name) else perspective for perspective in table
+            ),
         )
 
     def remove(self, workspace: str, name: str) -> Table:
         """Take a perspective away; not the last one."""
 
         def removed(table: Table) -> Table:
-            left = tuple(perspective for perspective in table if perspective != _named(table, name))
+            left = tuple(perspective for perspective in table if perspective != _find_perspective(table, name))
             if not left:
                 raise InvalidArgument(f"{name!r} is the last perspective of {workspace!r}: add another one first")
             return left
@@ -87,7 +89,7 @@ class Perspectives:
             return table
 
 
-def _named(table: Table, name: str) -> Perspective:
+def _find_perspective(table: Table, name: str) -> Perspective:
     perspective = next((row for row in table if row.name == name), None)
     if perspective is None:
         raise NotFound(f"no perspective {name!r}; there are: {', '.join(row.name for row in table)}")

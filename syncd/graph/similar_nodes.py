@@ -58,7 +58,7 @@ class ComparedNodes:
         return [tuple(self.numbers[row] for row in group) for group in groups]
 
 
-def cosine(vertices: Sequence[Vertex], aggregates: Aggregates) -> Cosine:
+def cosine_function(vertices: Sequence[Vertex], aggregates: Aggregates) -> Cosine:
     """The cosine of two nodes; None if one says nothing."""
     paths, matrix = aggregates
     row = {path: n for n, path in enumerate(paths)}
@@ -70,29 +70,31 @@ def cosine(vertices: Sequence[Vertex], aggregates: Aggregates) -> Cosine:
     return of
 
 
-def unspaced(texts: Sequence[Sequence[str]]) -> set[int]:
+def find_unspaced(texts: Sequence[Sequence[str]]) -> set[int]:
     """The numbers of those that are written without blanks, for the most part."""
     return {n for n, contents in enumerate(texts) if _UNSPACED.match(" ".join(contents)[:_SEEN])}
 
 
-def parts(vertices: Sequence[Vertex], aggregates: Aggregates, unspaced: Collection[int]) -> list[ComparedNodes]:
+def split_into_groups(
+    vertices: Sequence[Vertex], aggregates: Aggregates, unspaced: Collection[int]
+) -> list[ComparedNodes]:
     """Nodes that have a row, as they are compared with each other."""
     paths, matrix = aggregates
     row = {path: n for n, path in enumerate(paths)}
     known = [n for n, vertex in enumerate(vertices) if vertex.path in row]
     rows = [row[vertices[n].path] for n in known]
-    whole = part(known, matrix if rows == list(range(len(matrix))) else matrix[rows])
+    whole = make_group(known, matrix if rows == list(range(len(matrix))) else matrix[rows])
     some = [n for n in known if n in unspaced]
     if not SOME <= len(some) < len(known):
         return [whole]
-    apart = part(some, whole.matrix[[whole.row[n] for n in some]])
+    apart = make_group(some, whole.matrix[[whole.row[n] for n in some]])
     if apart.typical < whole.typical + whole.spread:
         return [whole]  # it reads them
     rest = [n for n in known if n not in unspaced]
-    return [part(rest, whole.matrix[[whole.row[n] for n in rest]]), apart]
+    return [make_group(rest, whole.matrix[[whole.row[n] for n in rest]]), apart]
 
 
-def part(numbers: Sequence[int], matrix: vector_similarity.Matrix) -> ComparedNodes:
+def make_group(numbers: Sequence[int], matrix: vector_similarity.Matrix) -> ComparedNodes:
     """These are compared with each other; row by row they are `numbers`."""
     typical, spread = vector_similarity.typical(matrix)
     return ComparedNodes(numbers, matrix, {number: n for n, number in enumerate(numbers)}, typical, spread)

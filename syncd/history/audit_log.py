@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from index.errors import Conflict, NotFound, Unavailable
-from syncd.history.digest_chain import COLUMNS, Entry, Head, seal
+from syncd.history.digest_chain import COLUMNS, Entry, Head, compute_seal
 from syncd.state import named_values
 from syncd.state.ledger import Ledger
 
@@ -89,7 +89,7 @@ TAKING_BACK: ContextVar[bool] = ContextVar("taking back", default=False)
 
 
 @contextlib.contextmanager
-def authored(author: Author) -> Iterator[None]:
+def acting_as(author: Author) -> Iterator[None]:
     """What is written inside is written on behalf of `author`, in threads that take this context along too."""
     token = AUTHOR.set(author)
     try:
@@ -98,7 +98,7 @@ def authored(author: Author) -> Iterator[None]:
         AUTHOR.reset(token)
 
 
-def taken_back(undo: Callable[[], object]) -> None:
+def take_back(undo: Callable[[], object]) -> None:
     """Call `undo`, which takes back a write that came to nothing: what it writes is logged as that, and is never refused.
 
     A file that somebody has changed since is theirs, and stays."""
@@ -216,7 +216,7 @@ class AuditLog:
             head, entries = self.head, []
             for draft in drafts:
                 entry = replace(draft, seq=head.seq + 1)
-                entry = replace(entry, seal=seal(entry, head.seal))
+                entry = replace(entry, seal=compute_seal(entry, head.seal))
                 head = Head(entry.seq, entry.seal)
                 entries.append(entry)
             try:

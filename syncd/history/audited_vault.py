@@ -46,7 +46,7 @@ class AuditedVault(Vault):
             if lstat(self._calls.open, self._fd, path) is not None:
                 raise Conflict(f"{path} exists already")
         self._check_allowed(path, None, data)
-        with self.reservations.turn(path), self._logging(changed(path, None, data, self._inbox)):
+        with self.reservations.turn(path), self._logging(describe_change(path, None, data, self._inbox)):
             return super().create(path, data, again=again)
 
     def replace(self, path: str, data: bytes, *, digest: str) -> Stat:
@@ -55,7 +55,7 @@ class AuditedVault(Vault):
             raw = self._read_unchanged(path, digest)
             self._check_allowed(path, raw, data)
             self._keep_overwritten(raw)
-            with self._logging(changed(path, raw, data, self._inbox)):
+            with self._logging(describe_change(path, raw, data, self._inbox)):
                 return super().replace(path, data, digest=digest)
 
     def remove(self, path: str, *, digest: str | None = None) -> None:
@@ -64,7 +64,7 @@ class AuditedVault(Vault):
             raw = self._read_unchanged(path, digest)
             self._check_allowed(path, raw, None)
             self._keep_overwritten(raw)
-            with self._logging(changed(path, raw, None, self._inbox)):
+            with self._logging(describe_change(path, raw, None, self._inbox)):
                 super().remove(path, digest=sha256(raw))
 
     def put_file(self, path: str, source: Path, digest: str) -> Stat:
@@ -106,7 +106,7 @@ class AuditedVault(Vault):
         """Refuse what an agent may not do to a note, whatever tool has let it through: to speak for its owner."""
         if AUTHOR.get().surface not in AGENTS or TAKING_BACK.get() or not note(path):
             return
-        node = changed(path, was, was, self._inbox).type == "entity"
+        node = describe_change(path, was, was, self._inbox).type == "entity"
         texts = (None if raw is None else decode(raw) for raw in (was, data))
         if refused := overreach(*texts, node=node):
             raise refused
@@ -140,7 +140,7 @@ class AuditedVault(Vault):
         self._audit.mark_done(entry)
 
 
-def changed(path: str, was: bytes | None, data: bytes | None, inbox: str) -> Change:
+def describe_change(path: str, was: bytes | None, data: bytes | None, inbox: str) -> Change:
     """What becomes of the file at `path`, as the log tells it; None = there is no file."""
     where = place(path, inbox)
     raw = data if data is not None else was or b""

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 from index.errors import Conflict, NotFound
-from syncd.history.audit_log import taken_back
+from syncd.history.audit_log import take_back
 from syncd.state.ledger import Ledger
 from syncd.vault.vault import Vault
 
@@ -67,12 +67,12 @@ class Entry:
     about: str  # JSON, of whoever made it
 
 
-def written(path: str, before: bytes | None, after: bytes | None) -> FileChange:
+def note_step(path: str, before: bytes | None, after: bytes | None) -> FileChange:
     """The step of a note."""
     return FileChange(path, sha256(before), sha256(after), before, after)
 
 
-def moved(old: str, new: str, digest: str) -> tuple[FileChange, FileChange]:
+def move_steps(old: str, new: str, digest: str) -> tuple[FileChange, FileChange]:
     """The steps of a stored file: it is copied, and goes from its old place last."""
     return FileChange(new, "", digest, twin=old), FileChange(old, digest, "", twin=new)
 
@@ -82,7 +82,7 @@ def sha256(raw: bytes | None) -> str:
     return "" if raw is None else hashlib.sha256(raw).hexdigest()
 
 
-def owed(ledger: Ledger, since: int) -> set[str]:
+def uncommitted_paths(ledger: Ledger, since: int) -> set[str]:
     """The files of all changes that are under way, or were done since then and are in no commit yet."""
     asked = (
         "SELECT DISTINCT path FROM promoted_files JOIN promotions ON promotion = seq"
@@ -91,7 +91,7 @@ def owed(ledger: Ledger, since: int) -> set[str]:
     return {path for (path,) in ledger.rows(asked, (since,))}
 
 
-def documents(ledger: Ledger) -> set[str]:
+def document_ids(ledger: Ledger) -> set[str]:
     """The ids of the documents that any change is about."""
     return {id for (id,) in ledger.rows("SELECT DISTINCT document_id FROM promotions")}
 
@@ -137,7 +137,7 @@ class ChangeJournal:
             "SELECT path, was, now, before, after, twin FROM promoted_files WHERE promotion = ? ORDER BY place", (seq,)
         )
         return [
-            FileChange(path, was, now, _unpacked(before), _unpacked(after), twin)
+            FileChange(path, was, now, _decompress(before), _decompress(after), twin)
             for path, was, now, before, after, twin in rows
         ]
 
@@ -200,7 +200,7 @@ class ChangeJournal:
             if here != step.now:
                 left.append(step.path)
                 continue
-            taken_back(partial(self._write, step.path, step.now, step.was, step.before, step.twin))
+            take_back(partial(self._write, step.path, step.now, step.was, step.before, step.twin))
         return left
 
     def _write(self, path: str, was: str, now: str, raw: bytes | None, twin: str) -> None:
@@ -226,5 +226,5 @@ class ChangeJournal:
             vault.create(path, raw, again=True)
 
 
-def _unpacked(raw: bytes | None) -> bytes | None:
+def _decompress(raw: bytes | None) -> bytes | None:
     return None if raw is None else zlib.decompress(raw)

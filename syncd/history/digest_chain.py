@@ -80,13 +80,13 @@ class Checked:
             self.breaks.append(text)
 
 
-def seal(entry: Entry, before: str) -> str:
+def compute_seal(entry: Entry, before: str) -> str:
     """The seal of an entry that follows the one with the seal `before`."""
     values = [getattr(entry, name) for name in COLUMNS[:-1]]
     return hashlib.sha256(f"{before}\n{json.dumps(values)}".encode()).hexdigest()
 
 
-def checked(entries: Iterable[Entry], base: Head | None = None, *, heads: Iterable[Head] = ()) -> Checked:
+def check(entries: Iterable[Entry], base: Head | None = None, *, heads: Iterable[Head] = ()) -> Checked:
     """Look through a chain, in order. `base`: what went before its first entry; None = that entry is taken as it is.
 
     Each of `heads`, as somebody has noted it down, must be one of its entries."""
@@ -99,8 +99,8 @@ def checked(entries: Iterable[Entry], base: Head | None = None, *, heads: Iterab
         if not result.entries and base is None:
             last = Head(entry.seq - 1, "")
         if entry.seq != last.seq + 1:
-            result.add_break(_gap(last.seq, entry.seq))
-        elif last.seal and entry.seal != seal(entry, last.seal):
+            result.add_break(_describe_gap(last.seq, entry.seq))
+        elif last.seal and entry.seal != compute_seal(entry, last.seal):
             result.add_break(f"entry {entry.seq} does not match its seal: it was changed, or the one before it was")
         if entry.kind == "cut":
             result.add_break(
@@ -122,25 +122,25 @@ def checked(entries: Iterable[Entry], base: Head | None = None, *, heads: Iterab
     return result
 
 
-def _gap(last: int, seq: int) -> str:
+def _describe_gap(last: int, seq: int) -> str:
     if seq <= last:
         return f"entry {seq} stands behind entry {last}"
     missing = f"entry {last + 1} is" if seq == last + 2 else f"entries {last + 1} to {seq - 1} are"
     return f"{missing} missing"
 
 
-def base_of(entries: Iterable[Entry]) -> Head:
+def find_base(entries: Iterable[Entry]) -> Head:
     """What went before the first of `entries`, as the newest of them about a prune says; the very beginning without one."""
     heads = [head for entry in entries if entry.kind == "pruned" and (head := Head.parse(entry.outcome))]
     return heads[-1] if heads else Head()
 
 
-def line(entry: Entry) -> str:
+def format_line(entry: Entry) -> str:
     """An entry as a line of JSON."""
     return json.dumps(asdict(entry), ensure_ascii=False)
 
 
-def read(text: str) -> Entry:
+def parse_line(text: str) -> Entry:
     """The entry that a line of JSON holds. Raises ValueError for anything else."""
     values: Any = json.loads(text)
     if not isinstance(values, Mapping) or set(values) != set(COLUMNS):

@@ -24,7 +24,7 @@ from syncd.history.change_journal import ChangeJournal
 from syncd.history.change_journal import Entry as Passage
 from syncd.history.digest_chain import Entry
 from syncd.history.overwritten_bytes import OverwrittenBytes
-from syncd.history.write_lineage import WRITES, IdHistory, id_histories, in_force
+from syncd.history.write_lineage import WRITES, IdHistory, id_histories, writes_in_force
 from syncd.indexes.note_lookup import LEAST, Candidate, candidates, chosen
 from syncd.vault.vault import Vault
 
@@ -131,10 +131,10 @@ class NoteHistory:
         commits = self._find_commits(dict.fromkeys([path or name, *(entry.path for entry in reversed(entries))]))
         if not entries and not commits:
             raise NotFound(f"nothing is known of {name[:200]!r}: no note has that id or path; memex search finds notes")
-        logged = list(_told(entries, self._current_state(path), self._find_moves(entries)))
+        logged = list(_log_events(entries, self._current_state(path), self._find_moves(entries)))
         within = {event.commit for event in logged}
-        others = [_committed(commit) for commit in reversed(commits) if commit.commit not in within]
-        events = ordered(logged, others, self._blob_digest)
+        others = [_commit_event(commit) for commit in reversed(commits) if commit.commit not in within]
+        events = merge_events(logged, others, self._blob_digest)
         more = max(0, len(events) - limit)
         shown = [asdict(event) for event in events[more:]]
         if patch:
@@ -174,7 +174,7 @@ class NoteHistory:
             if passage.state != "done":
                 continue
             steps = {step.path: (step.was, step.now) for step in self._journal.steps(passage.seq)}
-            event = _moved(passage, steps)
+            event = _move_event(passage, steps)
             for entry in entries:
                 held = entry.before, entry.after
                 if entry.at >= passage.at and entry.seq not in moves and steps.get(entry.path) == held:
@@ -210,7 +210,9 @@ class NoteHistory:
         return hashlib.sha256(raw).hexdigest(), stat.mtime_ns // 1_000_000
 
 
-def ordered(events: Sequence[Event], commits: Sequence[Event], held: Callable[[str | None], str | None]) -> list[Event]:
+def merge_events(
+    events: Sequence[Event], commits: Sequence[Event], held: Callable[[str | None], str | None]
+) -> list[Event]:
     """What the log tells and the commits as one line of time, each in the order in which it is given.
 
     Git knows the second alone. Within it a commit stands behind what it holds, or before what was made of that; `held`
@@ -241,7 +243,7 @@ class _Texts:
         self._history, self._path, self._commits = history, path, commits
         self._known: dict[str, str | None] = {"": ""}
         if (raw := history.read_current(path)) is not None:
-            self._known[hashlib.sha256(raw).hexdigest()] = _decoded(raw)
+            self._known[hashlib.sha256(raw).hexdigest()] = _decode(raw)
 
     def text(self, name: str | None, *, blob: bool) -> str | None:
         """What had this digest, or is in the `blob` of this name; None when it is not kept."""
@@ -249,13 +251,13 @@ class _Texts:
             return None
         if name not in self._known:
             raw = self._history.read_blob(name) if blob else self._history.read_version(name, self._path, self._commits)
-            self._known[name] = None if raw is None else _decoded(raw)
+            self._known[name] = None if raw is None else _decode(raw)
         return self._known[name]
 
 
-def _told(entries: Sequence[Entry], now: tuple[str, int] | None, moves: Mapping[int, Event]) -> Iterator[Event]:
+def _log_events(entries: Sequence[Entry], now: tuple[str, int] | None, moves: Mapping[int, Event]) -> Iterator[Event]:
     """The events of the log, of which several may be one move, and those by hand that lie between them."""
-    stands = {entry.seq for entry in in_force(entries)}
+    stands = {entry.seq for entry in writes_in_force(entries)}
     void = {entry.undoes for entry in entries if entry.kind == "undone"}
     last: Entry | Event | None = None
     for entry in entries:
@@ -266,7 +268,7 @@ def _told(entries: Sequence[Entry], now: tuple[str, int] | None, moves: Mapping[
             continue
         at, before = (entry.at, entry.before) if event is None else (event.at, event.before or "")
         if last is not None and last.after != before:
-            yield _by_hand(at, last, before, last.path if event else entry.path)
+            yield _hand_edit_event(at, last, before, last.path if event else entry.path)
         yield event or Event(
             at=entry.at,
             what=entry.kind,
@@ -283,10 +285,10 @@ def _told(entries: Sequence[Entry], now: tuple[str, int] | None, moves: Mapping[
         )
         last = event or entry
     if last is not None and now is not None and now[0] != last.after:
-        yield _by_hand(now[1] or last.at, last, now[0], last.path)
+        yield _hand_edit_event(now[1] or last.at, last, now[0], last.path)
 
 
-def _moved(passage: Passage, steps: Mapping[str, tuple[str, str]]) -> Event:
+def _move_event(passage: Passage, steps: Mapping[str, tuple[str, str]]) -> Event:
     """A move of a note; its text was at the source, or, if a person has moved the file, at the target already."""
     nothing = ("", "")
     return Event(
@@ -302,11 +304,11 @@ def _moved(passage: Passage, steps: Mapping[str, tuple[str, str]]) -> Event:
     )
 
 
-def _by_hand(at: int, last: Entry | Event, after: str, path: str) -> Event:
+def _hand_edit_event(at: int, last: Entry | Event, after: str, path: str) -> Event:
     return Event(max(at, last.at), "edit", path, surface="file", before=last.after, after=after)
 
 
-def _committed(commit: NoteCommit) -> Event:
+def _commit_event(commit: NoteCommit) -> Event:
     return Event(
         at=commit.at,
         what="commit",
@@ -320,7 +322,7 @@ def _committed(commit: NoteCommit) -> Event:
     )
 
 
-def _decoded(raw: bytes) -> str:
+def _decode(raw: bytes) -> str:
     return raw.decode("utf-8", "backslashreplace")
 
 

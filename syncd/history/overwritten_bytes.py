@@ -77,7 +77,7 @@ class OverwrittenBytes:
             return
         copy = self._folder / f".out.{secrets.token_hex(4)}"
         try:
-            yield copy if _unpacked(self._folder / digest, copy) == digest else None
+            yield copy if _decompress(self._folder / digest, copy) == digest else None
         finally:
             copy.unlink(missing_ok=True)
 
@@ -186,7 +186,7 @@ class _Draft:
         self.close()
 
 
-def _unpacked(source: Path, target: Path) -> str:
+def _decompress(source: Path, target: Path) -> str:
     """The sha256 of what `source` holds, which is in `target` then; "" for what is damaged."""
     unpacking, digest = zlib.decompressobj(), hashlib.sha256()
     fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

@@ -11,10 +11,18 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
-from syncd.history.audit_log import AUTHOR, AuditLog, authored
+from syncd.history.audit_log import AUTHOR, AuditLog, acting_as
 from syncd.history.digest_chain import Entry
 from syncd.history.note_history import NoteHistory
-from syncd.history.write_lineage import AGENTS, MOVED, WRITES, UndoReach, in_force, last_call, way_back
+from syncd.history.write_lineage import (
+    AGENTS,
+    MOVED,
+    WRITES,
+    UndoReach,
+    find_last_call,
+    find_undo_reach,
+    writes_in_force,
+)
 from syncd.vault.location import place
 from syncd.vault.path_rules import note
 from syncd.vault.vault import Vault
@@ -94,13 +102,13 @@ class Undo:
         entries, _ = self._history.entries(name)
         if not entries:
             return self._check_inside(self._audit.find(-1, request=name), name), ""
-        last = last_call(entries)
+        last = find_last_call(entries)
         if last is None:
             raise NotFound(
                 "no agent and no command has written this note, or all of it is taken back; memex log shows it"
             )
         same = self._audit.find(-1, request=last.request) if last.request else [last]
-        return self._check_inside([entry for entry in same if _author(entry) == _author(last)], name), last.path
+        return self._check_inside([entry for entry in same if _caller(entry) == _caller(last)], name), last.path
 
     @staticmethod
     def _check_inside(call: Sequence[Entry], name: str) -> list[Entry]:
@@ -150,7 +158,7 @@ class Undo:
         if step.now == step.target_digest or step.way.first is None:
             return step
         try:
-            with authored(replace(AUTHOR.get(), undoes=step.way.first.seq)):
+            with acting_as(replace(AUTHOR.get(), undoes=step.way.first.seq)):
                 self._write(step)
         except (Conflict, NotFound):
             return replace(step, reason=JUST_NOW)
@@ -181,7 +189,7 @@ class Undo:
 
     def _current_path(self, path: str, wanted: Collection[int]) -> str:
         """Where the file that was at `path` lies now."""
-        chain = in_force(self._audit.entries_about(path=path), wanted)
+        chain = writes_in_force(self._audit.entries_about(path=path), wanted)
         if chain and chain[-1].after and not self._exists(path):
             return self._history.current_path(chain[-1])
         return path
@@ -205,9 +213,9 @@ class Undo:
         except NotFound:
             now = ""
         except MemexError:
-            yield UndoStep(home, id, UndoReach(None, left=_only(chain, wanted)), reason=UNREADABLE)
+            yield UndoStep(home, id, UndoReach(None, left=_select(chain, wanted)), reason=UNREADABLE)
             return
-        reach = way_back(chain, now, wanted)
+        reach = find_undo_reach(chain, now, wanted)
         if reach.left:
             yield UndoStep(home, id, replace(reach, first=None, taken=()), now, reason=reach.reason)
         if reach.first:
@@ -231,9 +239,9 @@ class Undo:
         return raw, "" if raw is not None else KEPT_NO_MORE
 
 
-def _author(entry: Entry) -> tuple[str, ...]:
+def _caller(entry: Entry) -> tuple[str, ...]:
     return entry.surface, entry.key, entry.tool
 
 
-def _only(entries: Iterable[Entry], wanted: Collection[int]) -> tuple[Entry, ...]:
-    return tuple(entry for entry in in_force(list(entries), wanted) if entry.seq in wanted)
+def _select(entries: Iterable[Entry], wanted: Collection[int]) -> tuple[Entry, ...]:
+    return tuple(entry for entry in writes_in_force(list(entries), wanted) if entry.seq in wanted)

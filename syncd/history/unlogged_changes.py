@@ -14,8 +14,8 @@ from typing import Final
 
 from index.errors import MemexError, NotFound
 from index.scope.index import Index
-from syncd.history.audit_log import ADOPTION, LATELY, AuditLog, Author, Change, authored
-from syncd.history.audited_vault import changed
+from syncd.history.audit_log import ADOPTION, LATELY, AuditLog, Author, Change, acting_as
+from syncd.history.audited_vault import describe_change
 from syncd.history.digest_chain import Entry
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.vault.vault import Vault
@@ -74,19 +74,19 @@ class UnloggedChanges:
             known = entry.digest if entry else ""
             if change.after != known or change.before == change.after:
                 continue  # the file has changed once more, and is told of once more
-            if last and _under_way(last, change):
+            if last and _is_under_way(last, change):
                 with self._lock:
                     self._paths.add(path)
                 continue
             changes[path] = change
-        self._audit.log_hand_edits(list(_told(changes)))
+        self._audit.log_hand_edits(list(_add_kinds(changes)))
 
     def _describe_change(self, path: str, last: Entry | None, indexed_id: str) -> Change:
         """What became of a file since its last entry, as it lies there now; `indexed_id`: its id, if it has one."""
         raw: bytes | None = None
         with suppress(NotFound):
             raw, _ = self._vault.read(path)
-        change = changed(path, None, raw, self._inbox)
+        change = describe_change(path, None, raw, self._inbox)
         known = indexed_id or (last.id if last else change.id)
         return Change(path, last.after if last else "", change.after, change.bytes, known, "entity", change.workspace)
 
@@ -112,17 +112,17 @@ class UnloggedChanges:
             digest = hashlib.sha256(raw).hexdigest()
         if digest == entry.before:
             about = {name: getattr(entry, name) for name in Change.__slots__}
-            with authored(Author("daemon", "start", request=entry.request)):
+            with acting_as(Author("daemon", "start", request=entry.request)):
                 self._audit.log_undone(entry.seq, Change(**about), "INTERRUPTED")
 
 
-def _under_way(last: Entry, change: Change) -> bool:
+def _is_under_way(last: Entry, change: Change) -> bool:
     """Whether the last entry may be of a write that is about to be done: a pass is held back by nobody's commit."""
     lately = time.time_ns() // 1_000_000 - last.at < UNDER_WAY_MS
     return lately and (last.surface, last.tool) == (ADOPTION.surface, ADOPTION.tool) and last.before == change.after
 
 
-def _told(changes: dict[str, Change]) -> Iterable[tuple[str, Change]]:
+def _add_kinds(changes: dict[str, Change]) -> Iterable[tuple[str, Change]]:
     """The changes with their kinds: a node that left one path and came to another was moved."""
     came = {change.id for change in changes.values() if not change.before}
     left = {change.id for change in changes.values() if not change.after}

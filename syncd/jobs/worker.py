@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from index.errors import MemexError, Unavailable
-from syncd.history.audit_log import authored
+from syncd.history.audit_log import acting_as
 from syncd.jobs.queue import TRIES, Queue
 from syncd.jobs.queued_job import STATUSES, Job, Kind
 
@@ -181,7 +181,7 @@ class Worker:
             job, self._queue.staged.find(job.id), report, partial(self._queue.remember, job), self.stopping
         )
         try:
-            with authored(job.author):
+            with acting_as(job.author):
                 made = handler(work)
         except MemexError as failure:
             error = failure

@@ -44,7 +44,7 @@ def operations(audit: AuditLog, vault: Vault, *, inbox: str) -> dict[str, Operat
         gone, base = audit.last_prunable(int(arguments["before"])), audit.base()
         if gone <= base.seq:
             return {"pruned": 0, "file": None, "head": str(audit.head)}
-        if not arguments.get("force") and (chain := digest_chain.checked(_until(audit.entries(), gone), base)).broken:
+        if not arguments.get("force") and (chain := digest_chain.check(_until(audit.entries(), gone), base)).broken:
             raise Conflict(f"the log is not whole, so nothing was pruned: {chain.breaks[0]}; --force moves it as it is")
         _written(Path(arguments["file"]), _until(audit.entries(), gone))
         return {"pruned": audit.prune(gone), "file": arguments["file"], "head": str(audit.head)}
@@ -55,14 +55,14 @@ def operations(audit: AuditLog, vault: Vault, *, inbox: str) -> dict[str, Operat
 def of_file(lines: Iterable[str], head: str | None) -> Checked:
     """Look through entries that were exported, as lines of JSON."""
     try:
-        entries = [digest_chain.read(line) for line in lines if line.strip()]
+        entries = [digest_chain.parse_line(line) for line in lines if line.strip()]
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidArgument(f"the file holds a line that is no entry of an audit log: {error}") from error
-    base: Head | None = digest_chain.base_of(entries)
+    base: Head | None = digest_chain.find_base(entries)
     if entries and base and base.seq + 1 != entries[0].seq:
         base = None if entries[0].seq > 1 else Head()  # a part: its first entry is taken as it is
     noted = _head(head)
-    return digest_chain.checked(entries, base, heads=[noted] if noted else [])
+    return digest_chain.check(entries, base, heads=[noted] if noted else [])
 
 
 def _head(text: str | None) -> Head | None:
@@ -84,7 +84,7 @@ def _checked(audit: AuditLog, heads: Iterable[Head], progress: Callable[[dict[st
                 progress({"stage": "checking seals", "done": done, "total": total})
             yield entry
 
-    return digest_chain.checked(
+    return digest_chain.check(
         entries(), audit.base(), heads=[*heads, end, *([noted] if noted and noted.seq <= end.seq else [])]
     )
 
@@ -127,7 +127,7 @@ def _written(target: Path, entries: Iterable[Entry]) -> None:
         raise Unavailable(f"{target} can't be written: {error.strerror}", retryable=False) from error
     try:
         with open(fd, "w", encoding="utf-8") as stream:  # noqa: PTH123 - the descriptor is what makes it private
-            stream.writelines(digest_chain.line(entry) + "\n" for entry in entries)
+            stream.writelines(digest_chain.format_line(entry) + "\n" for entry in entries)
             stream.flush()
             os.fsync(fd)
         synced(target.parent)

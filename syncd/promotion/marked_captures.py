@@ -18,7 +18,7 @@ from index.names import fold
 from syncd.documents.owner_marks import OwnerMarks, marks
 from syncd.git import head_moves
 from syncd.git.repository import Repository
-from syncd.history.audit_log import authored
+from syncd.history.audit_log import acting_as
 from syncd.history.change_journal import sha256
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode
 from syncd.promotion.destination_conflicts import DestinationConflicts
@@ -112,7 +112,7 @@ class MarkedCaptures:
 
     def run(self) -> None:
         """Look, if anything has changed since the last time."""
-        with authored(AUTHOR):
+        with acting_as(AUTHOR):
             last_look, snapshot = self._look, self._snapshot
             if not snapshot.vault.present():
                 return

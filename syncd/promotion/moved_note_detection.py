@@ -18,7 +18,7 @@ from index.document_ids import path_id
 from index.errors import MemexError, Unavailable
 from index.scope.index import Index
 from syncd.history.audit_log import AuditLog
-from syncd.history.change_journal import documents
+from syncd.history.change_journal import document_ids
 from syncd.history.write_lineage import AGENTS
 from syncd.notes.front_matter import FrontmatterError, decode, properties, split
 from syncd.notes.property_reader import as_time
@@ -188,7 +188,7 @@ class MovedNotes:
 
     def _recall(self) -> None:
         """Notes of the vault proper that the audit log knows as captures: the index may have been made anew meanwhile."""
-        moved = documents(self._ledger)
+        moved = document_ids(self._ledger)
         notes = {id: path for path, id in self._now().items() if not self._capture(path)}
         self._keep(
             (id, path, [])

@@ -17,7 +17,7 @@ from syncd.documents.file_names import ending, numbered
 from syncd.documents.file_types import KNOWN
 from syncd.documents.owner_marks import marks
 from syncd.git.repository import Repository
-from syncd.history.change_journal import FileChange, MovePlan, moved, sha256, written
+from syncd.history.change_journal import FileChange, MovePlan, move_steps, note_step, sha256
 from syncd.notes.front_matter import FrontmatterError, decode, encode, split
 from syncd.notes.markdown_outline import open_ended
 from syncd.promotion.link_updates import LinkUpdates, relinking
@@ -74,11 +74,11 @@ class Plan:
     def steps(self, updates: LinkUpdates) -> list[FileChange]:
         """What becomes of each file, in order: what is made, then what leads to it, and what goes at the end."""
         text = updates.changes[self.source][1] if self.source in updates.changes else self.text
-        steps = [written(self.target, None, text)]
-        steps += [written(path, *raws) for path, raws in sorted(updates.changes.items()) if path != self.source]
-        steps.append(written(self.source, self.raw, None))
+        steps = [note_step(self.target, None, text)]
+        steps += [note_step(path, *raws) for path, raws in sorted(updates.changes.items()) if path != self.source]
+        steps.append(note_step(self.source, self.raw, None))
         if self.stored:
-            copied, gone = moved(self.stored.old, self.stored.new, self.stored.digest)
+            copied, gone = move_steps(self.stored.old, self.stored.new, self.stored.digest)
             steps = [copied, *steps, gone]
         return steps
 
@@ -267,9 +267,9 @@ def merged(snapshot: VaultSnapshot, record: Record, target: str) -> MovePlan:
     gap = "" if not text or text.endswith(end * 2) else end if text.endswith(end) else end * 2
     if body and open_ended(split(text)[1]):
         raise Problem(f"{target} ends in code or a comment that is not closed: close it, and tick again")
-    steps = [written(target, there, encode(f"{text}{gap}{body}"))]
-    steps += [written(path, *pair) for path, pair in sorted(changed.items())]
-    steps.append(written(record.path, raw, None))
+    steps = [note_step(target, there, encode(f"{text}{gap}{body}"))]
+    steps += [note_step(path, *pair) for path, pair in sorted(changed.items())]
+    steps.append(note_step(record.path, raw, None))
     about = {
         "title": document.title,
         "origin": document.source or "",

@@ -21,7 +21,7 @@ from syncd.captures.writer import still
 from syncd.commits.commit_message import message
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.git.repository import Repository
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from syncd.history.change_journal import RECENT_MS, ChangeJournal, Entry, FileChange, MovePlan, sha256
 from syncd.notes.front_matter import FrontmatterError, decode, encode, properties, split
 from syncd.promotion.link_updates import MoveSeries, relinking
@@ -166,7 +166,7 @@ class Promotions:
         made: list[MadeCommit] = []
         if not self._owed or (time.monotonic() < self._not_before and not at_once):
             return made
-        with self.lock, authored(AUTHOR):
+        with self.lock, acting_as(AUTHOR):
             self._owed, self._not_before = False, float("-inf")
             for entry in self._journal.unfinished():
                 self._resumed(entry)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from index.errors import Conflict, NotFound
 from index.model import Record
 from index.names import fold
-from syncd.history.change_journal import ChangeJournal, Entry, FileChange, MovePlan, moved, sha256, written
+from syncd.history.change_journal import ChangeJournal, Entry, FileChange, MovePlan, move_steps, note_step, sha256
 from syncd.indexes.note_lookup import candidates, chosen
 from syncd.notes.front_matter import FrontmatterError, decode, encode
 from syncd.promotion.link_updates import relinking
@@ -47,11 +47,11 @@ def return_of(snapshot: VaultSnapshot, journal: ChangeJournal, reference: str) -
     if exact:
         changed |= _as_before(snapshot, steps.values(), {entry.source, entry.target})
     changed = freed(snapshot, text, target, changed)
-    order = [written(target, None, text)]
-    order += [written(other, *pair) for other, pair in sorted(changed.items())]
-    order.append(written(path, raw, None))
+    order = [note_step(target, None, text)]
+    order += [note_step(other, *pair) for other, pair in sorted(changed.items())]
+    order.append(note_step(path, raw, None))
     for step in files:
-        copied, gone = moved(step.path, step.twin, journal.current_digest(step))
+        copied, gone = move_steps(step.path, step.twin, journal.current_digest(step))
         order = [order[0], copied, *order[1:], gone]
     about = {
         "title": target.rpartition("/")[2][:-3],

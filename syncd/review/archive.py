@@ -20,7 +20,7 @@ from index.names import fold
 from syncd.documents.owner_marks import OwnerMarks, marks
 from syncd.git.repository import Repository
 from syncd.history.audit_log import AuditLog
-from syncd.history.change_journal import ChangeJournal, FileChange, MovePlan, moved, sha256, written
+from syncd.history.change_journal import ChangeJournal, FileChange, MovePlan, move_steps, note_step, sha256
 from syncd.indexes import note_lookup
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, properties, split
 from syncd.notes.inline_syntax import wikilinks
@@ -235,13 +235,13 @@ class Archive:
         changed = {other: pair for other, pair in updates.changes.items() if other != path}
         if not why:
             changed = freed(snapshot, made, target, changed)
-        steps: list[FileChange] = [written(target, None, made)]
-        steps += [written(other, *pair) for other, pair in sorted(changed.items())]
-        steps.append(written(path, raw, None))
+        steps: list[FileChange] = [note_step(target, None, made)]
+        steps += [note_step(other, *pair) for other, pair in sorted(changed.items())]
+        steps.append(note_step(path, raw, None))
         for old, new in moves.items():
             if old == path:
                 continue
-            copied, gone = moved(old, new, snapshot.vault.measured(old).digest)
+            copied, gone = move_steps(old, new, snapshot.vault.measured(old).digest)
             steps = [copied, *steps, gone]
         about = {"title": document.title, "origin": document.source or "", "tool": kind, "why": why}
         assert document.claimed_id is not None, "what has none is not set aside"

@@ -29,7 +29,7 @@ from syncd.documents.capture_note import checked, checked_source, metadata_of, p
 from syncd.documents.collection_membership import filed
 from syncd.files.file_removal import deleted
 from syncd.graph.nodes import Nodes
-from syncd.history.write_lineage import Writer, created_by, updated_by
+from syncd.history.write_lineage import Writer, find_creator, find_last_editor
 from syncd.jobs.queued_job import Job, Status
 from syncd.memos.memo_graph import MemoGraph
 from syncd.memos.memos import Memos
@@ -218,8 +218,8 @@ class Workspace:
         What was written while it lay in another workspace is not told: somebody put it here."""
         entries = [entry for entry in self._inbox.audit.entries_about(id=record.id) if entry.workspace == self.name]
         whole = not self._inbox.audit.base().seq
-        made = created_by(entries, record.created_at, whole=whole)
-        return made, updated_by(entries, record.digest, record.updated_at)
+        made = find_creator(entries, record.created_at, whole=whole)
+        return made, find_last_editor(entries, record.digest, record.updated_at)
 
     def file_exists(self, record: Record) -> bool:
         """Whether a document's file is there now, as far as anybody knows; the index believes an absence a little later."""

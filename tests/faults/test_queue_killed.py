@@ -140,12 +140,12 @@ def doomed(vault: Path, state: Path, place: str) -> None:
     import signal
 
     from syncd.app import App
-    from syncd.history.audit_log import authored
+    from syncd.history.audit_log import acting_as
     from tests.support.fakes import fake_embedder
 
     app = App(settings_of(vault, state), embedder=fake_embedder())
     app.opened.sync.run(accept=True)
-    with authored(Author("mcp", "kb_addnote", "k", "claude")):
+    with acting_as(Author("mcp", "kb_addnote", "k", "claude")):
         job = app.agent_access.workspace("default").add_note(TEXT, key="k", tags=["x"])
     sys.stdout.write(json.dumps({"id": job.id, "planned": job.planned}) + "\n")
     sys.stdout.flush()

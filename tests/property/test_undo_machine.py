@@ -12,7 +12,7 @@ import pytest
 from index.errors import MemexError
 from index.graph.vertex import Edge
 from syncd.graph.node_request import NewNode
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from tests.support.agent_writes import by, inbox, undo
 from tests.support.world import World
 
@@ -94,7 +94,7 @@ class Story:
         if b"\npromote: false" not in raw and raw.startswith(b"---\n"):
             from hashlib import sha256
 
-            with authored(Author("daemon", "review")):
+            with acting_as(Author("daemon", "review")):
                 self.world.app.opened.vault.replace(
                     path, raw.replace(b"---\n", b"---\npromote: false\n", 1), digest=sha256(raw).hexdigest()
                 )

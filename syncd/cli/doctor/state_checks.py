@@ -193,14 +193,14 @@ def audit(context: DoctorContext) -> Iterator[Finding]:
 
 def _chain(path: Path) -> dict[str, Any]:
     from syncd.history.audit_log import HEAD
-    from syncd.history.digest_chain import EVERY, PRUNINGS, Entry, Head, base_of, checked
+    from syncd.history.digest_chain import EVERY, PRUNINGS, Entry, Head, check, find_base
     from syncd.state.ledger import peeked
 
     pruned = (Entry(*row) for row in peeked(path, PRUNINGS))
     noted = path.with_name(HEAD)
     head = Head.parse(noted.read_text("ascii", "replace").partition("\n")[0]) if mine(noted) else None
     entries = (Entry(*row) for row in peeked(path, EVERY))
-    return asdict(checked(entries, base_of(pruned), heads=[head] if head else []))
+    return asdict(check(entries, find_base(pruned), heads=[head] if head else []))
 
 
 def queue(context: DoctorContext) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from index.errors import Conflict
 from index.graph.vertex import Edge, Vertex, name_key
 from index.model import COLLECTIONS, Observation, Record
 from index.scope.index import Index
-from syncd.graph.memory_json import Entity, written
+from syncd.graph.memory_json import Entity, format_line
 from syncd.graph.node_request import NewNode
 from syncd.notes.tag_names import tag_of
 from syncd.notes.timestamps import iso
@@ -56,8 +56,10 @@ def operations(nodes: Callable[[str], Nodes], index: Callable[[], Index]) -> dic
         opened = workspace_nodes.open(arguments["names"])
         asked = {vertex.name for vertex, _ in opened.nodes}
         return {
-            "entities": [written(_entity(vertex, facts, index().at(vertex.path))) for vertex, facts in opened.nodes],
-            "relations": [written(edge) for edge in opened.edges if edge.source in asked],
+            "entities": [
+                format_line(_entity(vertex, facts, index().at(vertex.path))) for vertex, facts in opened.nodes
+            ],
+            "relations": [format_line(edge) for edge in opened.edges if edge.source in asked],
         }
 
     return {"graph.import": bring, "graph.unknown": unknown, "graph.export": export}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailable
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from tests.support.world import World, until
 
 
@@ -54,7 +54,7 @@ def test_a_queued_note_becomes_a_document_of_the_id_it_was_promised(world):
 
 def test_who_queued_a_note_is_its_author_in_the_log(world):
     author = Author("mcp", "kb_addnote", "abc", "claude", "r1")
-    with authored(author):
+    with acting_as(author):
         job = home(world).add_note("a knot in the surf", key="abc")
     world.reopen()
     (kept,) = done(world, job)

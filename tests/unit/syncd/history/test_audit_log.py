@@ -10,13 +10,13 @@ import pytest
 from index.errors import Unavailable
 from syncd.history import audit_log as log
 from syncd.history import digest_chain
-from syncd.history.audit_log import AuditLog, Author, authored, taken_back
-from syncd.history.digest_chain import Entry, Head, checked, seal
+from syncd.history.audit_log import AuditLog, Author, acting_as, take_back
+from syncd.history.digest_chain import Entry, Head, check, compute_seal
 from tests.support.audit_entries import change, unwritable
 
 
 def test_an_entry_says_who_what_and_when(audit):
-    with authored(Author("mcp", "capture_thought", "k1", "claude", "r1")):
+    with acting_as(Author("mcp", "capture_thought", "k1", "claude", "r1")):
         audit.log_write(change())
     (entry,) = audit.entries()
     assert asdict(entry) == asdict(
@@ -25,7 +25,7 @@ def test_an_entry_says_who_what_and_when(audit):
             *("Captures/default/a.md", 3, "", "1", "done", 0, entry.seal),
         )
     )
-    assert entry.seal == seal(entry, digest_chain.GENESIS)
+    assert entry.seal == compute_seal(entry, digest_chain.GENESIS)
     assert audit.head == audit.saved_head() == Head(1, entry.seal)
 
 
@@ -45,7 +45,7 @@ def test_the_author_is_that_of_the_very_context(audit):
     seen = []
 
     def work(name):
-        with authored(Author("mcp", name)):
+        with acting_as(Author("mcp", name)):
             barrier.wait()
             seen.append((name, audit.log_write(change(path=name))))
 
@@ -57,12 +57,12 @@ def test_the_author_is_that_of_the_very_context(audit):
         thread.join()
     told = {entry.seq: (entry.tool, entry.path) for entry in audit.entries()}
     assert told == {seq: (name, name) for name, seq in seen}
-    assert checked(audit.entries(), Head()).broken == 0
+    assert check(audit.entries(), Head()).broken == 0
 
 
 def test_entries_are_found_by_what_is_known_of_them(audit):
     for n in range(10):
-        with authored(Author("mcp" if n % 2 else "rest", f"tool{n % 3}", f"k{n % 2}", f"name{n % 2}")):
+        with acting_as(Author("mcp" if n % 2 else "rest", f"tool{n % 3}", f"k{n % 2}", f"name{n % 2}")):
             audit.log_write(change(path=f"{n}.md", id=f"id{n}"))
 
     def numbers(**wanted):
@@ -84,7 +84,7 @@ def test_a_log_goes_on_where_it_ended(ledger, audit, tmp_path):
     again = AuditLog(ledger, tmp_path / "state")
     again.log_write(change(before="1", after="2"))
     assert [entry.kind for entry in again.entries()] == ["create", "update"]
-    assert checked(again.entries(), Head()).broken == 0
+    assert check(again.entries(), Head()).broken == 0
     again.close()
 
 
@@ -101,7 +101,7 @@ def test_denied_calls_are_bounded_and_counted(audit):
     audit._denials["k1"] = (left, then - 2 * log.DENIALS[1], more)  # two minutes later
     audit.log_denied(flooding, "PERMISSION_DENIED", "")
     assert audit.find(1)[0].outcome == "PERMISSION_DENIED, and 480 more like it before"
-    assert checked(audit.entries(), Head()).broken == 0
+    assert check(audit.entries(), Head()).broken == 0
 
 
 def test_what_can_not_be_logged_is_refused_and_told(ledger, audit):
@@ -112,14 +112,14 @@ def test_what_can_not_be_logged_is_refused_and_told(ledger, audit):
         assert audit.problem
         audit.log_denied(Author("mcp"), "PERMISSION_DENIED", "")  # is denied all the same
         audit.log_undone(1, change(), "UNAVAILABLE")
-        taken_back(lambda: audit.log_taken_back(change(before="1", after="")))
+        take_back(lambda: audit.log_taken_back(change(before="1", after="")))
         assert [entry.seq for entry in audit.find(9)] == [1]
         audit.retry()
         assert audit.problem
     audit.retry()
     assert not audit.problem, "nobody need write first"
     audit.log_write(change(path="b.md"))
-    assert checked(audit.entries(), Head()).broken == 0
+    assert check(audit.entries(), Head()).broken == 0
 
 
 def test_a_ledger_of_which_a_page_is_damaged_refuses_writes_too(ledger, audit):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from syncd.history import audit_log as log
-from syncd.history.audit_log import Author, Events, authored, taken_back
+from syncd.history.audit_log import Author, Events, acting_as, take_back
 from tests.support.audit_entries import change, owner, sha, told, unwritable
 from tests.support.world import World
 
@@ -15,7 +15,7 @@ def node(path, before, after, id="n1", **more):
 
 
 def test_events_are_those_of_nodes_that_are_there_and_the_ends_of_others(audit):
-    with authored(Author("mcp", "create_entities")):
+    with acting_as(Author("mcp", "create_entities")):
         audit.log_write(node("Ada", "", "1"))
         audit.log_write(node("Ada", "1", "2"))
         audit.log_write(node("Bob", "", "3", id="n2"))
@@ -30,12 +30,12 @@ def test_events_are_those_of_nodes_that_are_there_and_the_ends_of_others(audit):
 
 
 def test_what_did_not_come_about_is_no_event(audit):
-    with authored(Author("mcp", "create_entities")):
+    with acting_as(Author("mcp", "create_entities")):
         made = audit.log_write(node("Ada", "", "1"))
         audit.log_undone(made, node("Ada", "", "1"), "CONFLICT")
         audit.log_write(node("Ada", "", "2"))
         gone = audit.log_write(node("Ada", "2", ""))
-        taken_back(lambda: audit.log_taken_back(node("Ada", "", "2")))
+        take_back(lambda: audit.log_taken_back(node("Ada", "", "2")))
     assert audit.find(1)[0].undoes == gone
     assert audit.count_events("default", 0, {"n1"}) == Events(0, 1, 0, 0)
     assert [entry.outcome for entry in audit.find(9)] == ["done", "CONFLICT", "done", "done", "UNAVAILABLE"]
@@ -61,7 +61,7 @@ def test_a_note_by_hand_whose_type_is_a_list_is_indexed(tmp_path):
 
 def test_a_node_that_is_given_its_id_counts_from_its_beginning(audit):
     audit.log_hand_edits([("", node("Ada", "", "1", id="of the path"))])
-    with authored(log.ADOPTION):
+    with acting_as(log.ADOPTION):
         audit.log_write(node("Ada", "1", "2", id="n1"))
     assert audit.count_events("default", 0, {"n1"}) == Events(0, 1, 0, 0)
 
@@ -151,7 +151,7 @@ def test_a_write_of_the_pipe_that_is_under_way_is_no_change_by_hand(world):
     world.write(path, ada())
     world.run()
     world.app.opened.unlogged_changes.log_hand_edits()
-    with authored(log.ADOPTION):  # logged, and the file and the index are to follow
+    with acting_as(log.ADOPTION):  # logged, and the file and the index are to follow
         world.app.opened.audit.log_write(node("Ada", sha(ada().encode()), "9", id="ada"))
     seen = world.app.opened.audit.head
     world.app.opened.unlogged_changes._on_commit([path])

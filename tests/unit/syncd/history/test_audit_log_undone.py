@@ -8,7 +8,7 @@ import pytest
 
 from index.errors import Unavailable
 from syncd.history import audit_log as log
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from tests.support.audit_entries import change, owner, sha
 
 
@@ -96,7 +96,7 @@ def test_a_write_that_a_crash_kept_from_happening_is_logged_as_undone(world, kin
     raw = (world.vault / record.path).read_bytes()
     path = "Captures/default/new.md" if kind == "create" else record.path
     before, after = {"create": ("", "9"), "update": (sha(raw), "9"), "delete": (sha(raw), "")}[kind]
-    with authored(Author("mcp", "some_tool", request="r9")):
+    with acting_as(Author("mcp", "some_tool", request="r9")):
         entry = world.app.opened.audit.log_write(change(path=path, before=before, after=after, id=record.id))
     crashed(world)
     last = world.app.opened.audit.find(1)[0]

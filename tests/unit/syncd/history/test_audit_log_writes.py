@@ -9,7 +9,7 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd.history.audited_vault import AuditedVault
-from syncd.history.digest_chain import line
+from syncd.history.digest_chain import format_line
 from syncd.installation import backup
 from syncd.state.ledger import peeked
 from tests.support.audit_entries import change, owner, sha, told, unwritable
@@ -26,7 +26,7 @@ def test_what_is_told_of_a_write_is_true_of_the_file(world):
     assert (entry.id, entry.path, entry.bytes, entry.before, entry.after) == (
         *(record.id, record.path, len(raw), "", sha(raw)),
     )
-    assert "hush" not in line(entry)
+    assert "hush" not in format_line(entry)
     assert world.app.opened.audit.last_digests() == {record.path: sha(raw)}
 
 

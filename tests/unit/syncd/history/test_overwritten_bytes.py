@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from syncd.history.overwritten_bytes import DAY_S, OverwrittenBytes
 from tests.support.world import World
 
@@ -116,7 +116,7 @@ def test_what_agents_and_commands_overwrite_is_kept_and_what_the_daemon_does_is_
         vault = world.app.opened.vault
         for surface in ("mcp", "rest", "cli", "daemon"):
             path, raw = f"Captures/default/{surface}.md", surface.encode()
-            with authored(Author(surface, "x")):
+            with acting_as(Author(surface, "x")):
                 vault.create(path, raw)
                 vault.replace(path, b"other", digest=sha(raw))
                 vault.remove(path)

@@ -9,7 +9,7 @@ import pytest
 
 from index.errors import NotFound
 from syncd.graph.node_request import NewNode
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from syncd.history.undo import JUST_NOW, KEPT_NO_MORE, OUTSIDE, UNHOUSED
 from syncd.history.write_lineage import EDITED, GONE, MOVED, THERE
 from tests.support.agent_writes import by, capture, delete, inbox, space, undo, update
@@ -125,7 +125,7 @@ def test_a_command_of_the_owner_counts_as_a_person_s_edit_and_can_be_taken_back_
 def test_what_the_daemon_wrote_because_of_the_note_goes_with_it(world):
     kept = capture(world, "one")
     file = world.vault / kept.path
-    with authored(Author("daemon", "review")):
+    with acting_as(Author("daemon", "review")):
         raw = file.read_bytes()
         world.app.opened.vault.replace(
             kept.path,

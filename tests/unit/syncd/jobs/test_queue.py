@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted, Unavailable
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from syncd.jobs.queue import BACKOFF_S, NOTES, TRIES, Queue, backoff
 from syncd.jobs.queued_job import unfinished
 from syncd.settings.knowledge_base import KbSettings
@@ -98,7 +98,7 @@ def dropped(path, data=b"data"):
 
 
 def test_what_was_queued_is_there_after_a_restart(opened):
-    with authored(Author("rest", "kb_addnote", "k", "claude", "r")):
+    with acting_as(Author("rest", "kb_addnote", "k", "claude", "r")):
         job = add(opened())
     again = opened().job(job.id)
     assert again == job

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from index.errors import Conflict, InvalidArgument, Unavailable
-from syncd.history.audit_log import AUTHOR, Author, authored
+from syncd.history.audit_log import AUTHOR, Author, acting_as
 from syncd.jobs import worker as module
 from syncd.jobs.queue import TRIES, Queue
 from syncd.jobs.worker import LATE_MS, STREAK, Worker
@@ -56,7 +56,7 @@ def ended(queue, *jobs):
 def test_what_is_added_is_begun_at_once_and_by_whoever_queued_it(queue, working):
     authors = []
     worker = working(lambda work: authors.append(AUTHOR.get()) or work.job.planned)
-    with authored(Author("mcp", "kb_addnote", "k", "claude", "r")):
+    with acting_as(Author("mcp", "kb_addnote", "k", "claude", "r")):
         job = add(queue)
     (done,) = ended(queue, job)
     assert (done.status, done.document_id) == ("done", job.planned)
