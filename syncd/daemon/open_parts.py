@@ -15,7 +15,7 @@ from index.scope.reader import Looks
 from index.search.reranker import Reranker
 from syncd.captures.inbox import Inbox
 from syncd.enrichment.enricher import Enricher
-from syncd.files.file_import import wanted
+from syncd.files.file_import import file_filter
 from syncd.git.repository import Repository
 from syncd.graph.perspectives import Perspectives
 from syncd.history.audit_log import AuditLog
@@ -139,7 +139,7 @@ def _vault(settings: Settings, audit: AuditLog, overwritten: OverwrittenBytes) -
         overwritten=overwritten,
         ignore=settings.vault.ignore,
         max_bytes=settings.vault.max_bytes,
-        wanted=wanted(settings),
+        wanted=file_filter(settings),
     )
 
 

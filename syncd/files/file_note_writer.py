@@ -81,7 +81,7 @@ def folder_of(inbox: Inbox, workspace: str, namespace: str) -> str:
     return "/".join(filter(None, (inbox.folder, workspace, namespace_path(namespace), FILES)))
 
 
-def done(inbox: Inbox, order: FileOrder, folder: str) -> bool:
+def is_done(inbox: Inbox, order: FileOrder, folder: str) -> bool:
     """Whether a run before this one made the document. Unavailable while its note is there and not indexed yet."""
     index, vault = inbox.captures.index, inbox.vault
     if index.record(order.planned, order.workspace) is not None:
@@ -97,7 +97,7 @@ def done(inbox: Inbox, order: FileOrder, folder: str) -> bool:
     return False
 
 
-def facts(converter: Converter, order: FileOrder, source: Path, name: str, file_digest: FileDigest) -> FileFacts:
+def read_facts(converter: Converter, order: FileOrder, source: Path, name: str, file_digest: FileDigest) -> FileFacts:
     """What the file says. InvalidArgument or ResourceExhausted when it can't be read, Unavailable when nothing could."""
     order.progress(0, 1, "reading")
     with source.open("rb") as file:
@@ -107,14 +107,14 @@ def facts(converter: Converter, order: FileOrder, source: Path, name: str, file_
     return FileFacts(read.media_type, size, file_digest.digest, text, read.pages, read.cut, read.warnings)
 
 
-def noted(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | None, note: str) -> Record | None:
+def write_note(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | None, note: str) -> Record | None:
     """Write the note of the file at `path` (None: the note is all of it) and make it findable.
 
     None when its name went to another note meanwhile."""
     now, order = inbox.now(), planned.order
-    text, document = _composed(inbox, planned, path, note, now)
+    text, document = _compose(inbox, planned, path, note, now)
     brief = replace(planned, facts=replace(planned.facts, text=planned.facts.text[:SAMPLE]))
-    finding = inbox.enricher.begin(_composed(inbox, brief, path, note, now)[1])
+    finding = inbox.enricher.begin(_compose(inbox, brief, path, note, now)[1])
     total = len(planned.facts.text) // PASSAGE + 1
 
     def embedded(count: int) -> None:
@@ -137,7 +137,7 @@ def noted(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | None, no
     raise Unavailable("the index was being switched all the while; the file is gone on with later", retryable=True)
 
 
-def _composed(inbox: Inbox, planned: PlannedNote, path: str | None, note: str, now: int) -> tuple[str, Document]:
+def _compose(inbox: Inbox, planned: PlannedNote, path: str | None, note: str, now: int) -> tuple[str, Document]:
     """The note's text, and the document that it is."""
     order, arguments = planned.order, planned.order.given
     collection, tags = filed(arguments.get("collection"), arguments.get("tags") or (), inbox.collections)
@@ -156,16 +156,16 @@ def _composed(inbox: Inbox, planned: PlannedNote, path: str | None, note: str, n
         with suppress(InvalidArgument):  # what it brought along can't be written so, and stays text
             title = arguments.get("title") or title or order.name
             text = composed(
-                note_properties(title=title, tags=_tags((*tags, *tagged)), metadata={**metadata, **more}), body
+                note_properties(title=title, tags=_clean_tags((*tags, *tagged)), metadata={**metadata, **more}), body
             )
     text = text or composed(
-        note_properties(title=arguments.get("title") or order.name, tags=_tags(tags), metadata=metadata),
+        note_properties(title=arguments.get("title") or order.name, tags=_clean_tags(tags), metadata=metadata),
         planned.facts.text,
     )
     return text, inbox.parsed(encode(text), note, mtime_ms=now)
 
 
-def _tags(raw_tags: Collection[str]) -> tuple[str, ...]:
+def _clean_tags(raw_tags: Collection[str]) -> tuple[str, ...]:
     """As tags that Obsidian accepts; an uploaded note can't choose its collection."""
     tags = (tag_of(tag) for tag in raw_tags)
     return tuple(dict.fromkeys(tag for tag in tags if tag and not names_one(tag)))

@@ -16,7 +16,7 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Stat
 from syncd.documents.file_note import digest_of
-from syncd.files.imported_files import ImportedFiles, same
+from syncd.files.imported_files import ImportedFiles, is_unchanged
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.vault.listing import Listing
 from syncd.vault.location import place
@@ -67,9 +67,9 @@ class InboxFileScanner:
                 self._there.add(path)
                 self._gone.discard(path)
                 known, waiting = self._handled.get(path), self._waiting.get(path)
-                if known is not None and same(known.stat, stat):
+                if known is not None and is_unchanged(known.stat, stat):
                     self._forget(path)
-                elif waiting is None or not same(waiting[0], stat):
+                elif waiting is None or not is_unchanged(waiting[0], stat):
                     self._waiting[path] = stat, now
 
     def _forget(self, path: str) -> None:
@@ -102,7 +102,7 @@ class InboxFileScanner:
     def _check_quiet(self, path: str, was: Stat) -> Stat | None:
         """The file's stat if it is as it was; else it waits on, unless it has gone."""
         now = self._vault.stat(path)
-        if now is not None and same(now, was):
+        if now is not None and is_unchanged(now, was):
             return now
         with self._lock:
             if now is None:
@@ -114,7 +114,7 @@ class InboxFileScanner:
     def _queue_file(self, path: str, stat: Stat) -> None:
         """Queue a file, unless these bytes of it were read already."""
         file_digest = self._vault.measured(path)
-        if not same(file_digest.stat, stat):
+        if not is_unchanged(file_digest.stat, stat):
             raise Conflict("it has changed just now")
         known, id = self._handled.get(path), self._find_document(path, file_digest)
         if (known is None or known.digest != file_digest.digest) and id is None:

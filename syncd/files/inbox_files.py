@@ -18,7 +18,7 @@ from syncd.captures.batch_writer import Change, NoteDrafts, carried_out
 from syncd.captures.writer import alone, unnamed
 from syncd.documents.file_names import ending, home, linked, numbered
 from syncd.documents.file_note import FileFacts, digest_of, revised, untouched
-from syncd.files.file_note_writer import Converter, FileOrder, Noted, PlannedNote, done, facts, noted
+from syncd.files.file_note_writer import Converter, FileOrder, Noted, PlannedNote, is_done, read_facts, write_note
 from syncd.files.imported_files import ImportedFiles
 from syncd.notes.front_matter import FrontmatterError, edit, encode
 from syncd.notes.timestamps import iso
@@ -68,16 +68,16 @@ class InboxFiles:
             return self._revise(records[0], path, order, copy, file_digest)
         if moved := self._find_moved(path, order.workspace, file_digest.digest):
             return moved.id
-        if done(self._inbox, order, folder):
+        if is_done(self._inbox, order, folder):
             return order.planned
         name = path.rpartition("/")[2]
-        planned = PlannedNote(order, folder, name, facts(self._converter, order, copy, name, file_digest))
+        planned = PlannedNote(order, folder, name, read_facts(self._converter, order, copy, name, file_digest))
         for candidate in numbered(name, ending(name, self._converter.known)):
             folded = fold(candidate)
             with self._beside.reserved(folded) as ours:
                 if not ours or self._taken(folded) or self._beside.paths(folded) - {path}:
                     continue
-                if record := noted(self._inbox, self._taken, planned, path, f"{folder}/{candidate}.md"):
+                if record := write_note(self._inbox, self._taken, planned, path, f"{folder}/{candidate}.md"):
                     return record.id
         raise AssertionError
 
@@ -88,7 +88,7 @@ class InboxFiles:
         with unnamed(record.path):
             raw, _ = self._inbox.vault.read(record.path)
         if digest_of(raw) != file_digest.digest:
-            file_facts = facts(self._converter, order, copy, order.name, file_digest)
+            file_facts = read_facts(self._converter, order, copy, order.name, file_digest)
             with alone(self._inbox, order.workspace):
                 carried_out(self._inbox, partial(self._plan_revision, record.path, path, file_facts))
         return record.id

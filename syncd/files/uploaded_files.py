@@ -17,7 +17,16 @@ from index.names import fold
 from syncd.captures.writer import unnamed
 from syncd.documents.file_names import ending, note_name, numbered, stored_name
 from syncd.documents.file_types import MARKDOWN
-from syncd.files.file_note_writer import Converter, FileOrder, Noted, PlannedNote, done, facts, folder_of, noted
+from syncd.files.file_note_writer import (
+    Converter,
+    FileOrder,
+    Noted,
+    PlannedNote,
+    folder_of,
+    is_done,
+    read_facts,
+    write_note,
+)
 from syncd.files.imported_files import ImportedFiles
 from syncd.uploads.chunk_files import spare
 from syncd.vault.atomic_write import seen
@@ -50,14 +59,14 @@ class UploadedFiles:
     def import_file(self, order: FileOrder) -> str:
         """Carry a job out; the id of its document. Raises what kept it from that; a file that can't be read is kept."""
         folder = folder_of(self._inbox, order.workspace, str(order.given.get("namespace") or "default"))
-        if done(self._inbox, order, folder):
+        if is_done(self._inbox, order, folder):
             return order.planned
         source = order.staged
         if source is None:
             raise NotFound("the uploaded file is no longer there; upload it again")
-        file_digest = _measured(source)
+        file_digest = _measure(source)
         try:
-            file_facts = facts(self._converter, order, source, order.name, file_digest)
+            file_facts = read_facts(self._converter, order, source, order.name, file_digest)
         except (InvalidArgument, ResourceExhausted):
             if ending(order.name, self._converter.known):
                 self._keep_file(order, folder, source, file_digest)
@@ -74,7 +83,7 @@ class UploadedFiles:
             for path, there in homes:
                 if not there:
                     self._store_file(path, planned.order, source, file_digest)
-                if record := noted(inbox, self._taken, planned, path, f"{path}.md"):
+                if record := write_note(inbox, self._taken, planned, path, f"{path}.md"):
                     return record.id
                 with unnamed(path), inbox.vault.without(path, inbox.vault.measured(path)):
                     pass  # a person has just given a note its name
@@ -95,7 +104,7 @@ class UploadedFiles:
             with self._beside.reserved(fold(name)) as ours:
                 if not ours or self._inbox.taken(fold(name)):
                     continue
-                if record := noted(self._inbox, self._taken, planned, None, f"{planned.folder}/{name}.md"):
+                if record := write_note(self._inbox, self._taken, planned, None, f"{planned.folder}/{name}.md"):
                     return record.id
         raise AssertionError
 
@@ -140,7 +149,7 @@ class UploadedFiles:
         return False
 
 
-def _measured(source: Path) -> FileDigest:
+def _measure(source: Path) -> FileDigest:
     """The digest and size of an uploaded file."""
     digest = hashlib.sha256()
     try:

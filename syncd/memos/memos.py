@@ -25,7 +25,7 @@ from syncd.captures.writer import alone, created, known, known_whole
 from syncd.documents.capture_note import checked, metadata_of, properties_of
 from syncd.documents.collection_membership import filed, retagged
 from syncd.documents.memo_relations import dropped
-from syncd.files.file_removal import stored_file
+from syncd.files.file_removal import find_stored_file
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, encode
 from syncd.vault.location import namespace_path
 
@@ -267,7 +267,7 @@ class Memos:
                     drafts.put(path, dropped(drafts.text(path), partial(leads, record)))
                 except FrontmatterError:
                     continue  # its owner is in the middle of editing it; the entry leads nowhere now
-        stored = stored_file(self._inbox, record.path, encode(text))
+        stored = find_stored_file(self._inbox, record.path, encode(text))
         return [*([DeletedStoredFile(*stored)] if stored else []), *drafts.changes()], (record, count)
 
 

@@ -27,7 +27,7 @@ from syncd.captures.writer import created, enriched, known, still, undoing, unna
 from syncd.documents.agent_paths import addresses, bare, base, called, stems, told, unnumbered
 from syncd.documents.capture_note import checked, checked_source, metadata_of, properties_of
 from syncd.documents.collection_membership import filed
-from syncd.files.file_removal import deleted
+from syncd.files.file_removal import delete_document
 from syncd.graph.nodes import Nodes
 from syncd.history.write_lineage import Writer, find_creator, find_last_editor
 from syncd.jobs.queued_job import Job, Status
@@ -347,7 +347,7 @@ class Workspace:
         if (node := self._record(id)).type == "entity":
             self.nodes.delete_note(node.path)
             return node
-        return deleted(self._inbox, partial(self._record, id))
+        return delete_document(self._inbox, partial(self._record, id))
 
     def _record(self, id: str) -> Record:
         record = self._index.record(id, self.name)

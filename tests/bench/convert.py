@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from syncd.files.conversion.converter import HEAD, Limits, converted, kind_of
+from syncd.files.conversion.converter import HEAD, Limits, convert, kind_of
 from tests.bench.measure import ROOT, Row
 from tests.support.sample_files import docx, paragraph, pdf, xlsx
 
@@ -52,7 +52,7 @@ def _read(path: Path) -> tuple[float, int]:
     begun = _used()
     with path.open("rb") as file:
         kind = kind_of(path.name, file.read(HEAD))
-    found = converted(path, kind, Limits(), threading.Event())
+    found = convert(path, kind, Limits(), threading.Event())
     return _used() - begun, len(found.text.encode())
 
 

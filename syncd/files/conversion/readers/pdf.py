@@ -12,7 +12,7 @@ from typing import BinaryIO, Final
 import pypdfium2
 import pypdfium2.raw as pdfium
 
-from syncd.files.conversion.readers.page_layout import Line, composed, marks_item
+from syncd.files.conversion.readers.page_layout import Line, compose, is_item_mark
 from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, UnreadableFile
 
 GAP: Final = 0.8  # of a letter's height: white space that is wider parts columns
@@ -40,7 +40,7 @@ def read_pdf(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
         if size > limits.text:
             break
         try:
-            pages.append(list(_lines(document, number)))
+            pages.append(list(_read_lines(document, number)))
         except pypdfium2.PdfiumError:
             pages.append([])
             broken += 1
@@ -56,11 +56,11 @@ def read_pdf(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     if len(pages) < count:
         warnings.append(f"the first {len(pages):,} of {count:,} pages were read")
     return MarkdownReading(
-        composed(pages), title=named or None, pages=count, cut=len(pages) < count, warnings=tuple(warnings)
+        compose(pages), title=named or None, pages=count, cut=len(pages) < count, warnings=tuple(warnings)
     )
 
 
-def _lines(document: pypdfium2.PdfDocument, number: int) -> Iterator[Line]:
+def _read_lines(document: pypdfium2.PdfDocument, number: int) -> Iterator[Line]:
     """The lines of a page in the order in which the file draws them."""
     page = document[number]
     try:
@@ -107,7 +107,7 @@ class _Page:
             after = self._char_box(at + start)
             right, left = max(right, before[2], after[2]), min(left, before[0], after[0])
             apart = max(after[0] - before[2], before[0] - after[2])
-            if apart > GAP * size and abs(after[1] - before[1]) < size / 2 and not marks_item(text[begun:end]):
+            if apart > GAP * size and abs(after[1] - before[1]) < size / 2 and not is_item_mark(text[begun:end]):
                 cells.append((*self._span(at + begun, at + end - 1), text[begun:end]))
                 begun = start
         right, left = max(right, before[2]), min(left, before[0])
