@@ -17,12 +17,12 @@ from mcp_server.answers.text_budget import shares, tokens
 from mcp_server.operations.caller import CALLER
 from mcp_server.operations.wire_format import replaced
 from mcp_server.tools import kb_schema as shape
-from syncd.documents.collection_membership import names_one
+from syncd.documents.collection_membership import is_collection_tag
 from syncd.notes.markdown_outline import outline
 from syncd.notes.secret_patterns import DEFECT
 from syncd.notes.timestamps import iso
 from syncd.settings.settings import Settings
-from syncd.uploads.upload_request import decoded
+from syncd.uploads.upload_request import decode_chunk
 
 if TYPE_CHECKING:
     from syncd.jobs.queued_job import Job
@@ -38,7 +38,7 @@ URL: Final = str.maketrans("-_", "+/")  # the alphabet of base64 for addresses
 def search(workspace: Workspace, arguments: shape.Search, settings: Settings) -> shape.Found:
     """The best passage of each document, cut so that the answer stays within its tokens."""
     asked = arguments.tags or []
-    some = [tag for tag in asked if arguments.tags_match == "any" and not names_one(tag)]
+    some = [tag for tag in asked if arguments.tags_match == "any" and not is_collection_tag(tag)]
     every = [tag for tag in asked if tag not in some]  # one that names a collection is no choice
     answer = workspace.search(
         request(
@@ -96,7 +96,7 @@ def upload_start(workspace: Workspace, arguments: shape.StartUpload, _: Settings
 def upload_chunk(workspace: Workspace, arguments: shape.UploadChunk, _: Settings) -> shape.Received:
     """Take a chunk; the same one may come again."""
     upload = workspace.uploads.put_chunk(
-        _key(), workspace.name, arguments.upload_id, arguments.chunk_index, decoded(_standard(arguments.data))
+        _key(), workspace.name, arguments.upload_id, arguments.chunk_index, decode_chunk(_standard(arguments.data))
     )
     return shape.Received(
         upload_id=arguments.upload_id,

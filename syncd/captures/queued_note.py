@@ -16,8 +16,8 @@ from index.names import fold
 from index.scope.index import Index
 from syncd.captures.batch_writer import Change, NoteDrafts, carried_out
 from syncd.captures.writer import alone, created, known, unnamed
-from syncd.documents.capture_note import checked, checked_source, composed, properties_of, title_of
-from syncd.documents.collection_membership import filed, texts
+from syncd.documents.capture_note import check_content, check_source, compose_note, properties_of, title_of
+from syncd.documents.collection_membership import choose_collection, tag_texts
 from syncd.jobs.queued_job import Job
 from syncd.jobs.worker import RunningJob
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, properties, split
@@ -42,10 +42,10 @@ def asked(
     """What the queue keeps of a note until its turn comes, and what it is about. Refuses now what could not be made then.
 
     `known`: the collections that there are."""
-    checked(text)
-    named, plain = filed(collection, tags, known)
+    check_content(text)
+    named, plain = choose_collection(collection, tags, known)
     namespace_path(namespace)
-    checked_source(source)
+    check_source(source)
     request: dict[str, Any] = {
         "text": text,
         "title": (title or "").strip() or None,
@@ -54,7 +54,7 @@ def asked(
         "namespace": namespace,
         "source": source,
     }
-    composed(_properties(request, id="0", created_at=0), text)
+    compose_note(_properties(request, id="0", created_at=0), text)
     return request, request["title"] or title_of(text)
 
 
@@ -135,4 +135,4 @@ def _changed() -> Conflict:
 def _own(text: str) -> list[str]:
     """The tags that the properties of a note name."""
     values = properties(split(text)[0])
-    return texts(next((value for key, value in values.items() if key.casefold() == "tags"), None))
+    return tag_texts(next((value for key, value in values.items() if key.casefold() == "tags"), None))

@@ -19,7 +19,7 @@ from index.scope.index import Index
 from index.scope.prepared_document import Prepared
 from index.text.summary_and_tags import Enrichment
 from index.tracing import span
-from syncd.documents.capture_note import composed, title_of
+from syncd.documents.capture_note import compose_note, title_of
 from syncd.documents.file_names import free_name
 from syncd.enrichment.enricher import EnrichmentResult, filled, lacking
 from syncd.history.audit_log import take_back
@@ -126,7 +126,7 @@ def created(
     for _ in range(ROUNDS):
         name = free_name(stem_of, now, lambda folded: folded in avoid or inbox.taken(folded))
         # A file that had to be named otherwise says its title: the number would tell of a note that is not its reader's.
-        raw = encode(composed(properties(title=title or (wanted if name != wanted else None)), content))
+        raw = encode(compose_note(properties(title=title or (wanted if name != wanted else None)), content))
         document = inbox.parsed(raw, f"{folder}/{name}.md", mtime_ms=now)
         finding = finding or inbox.enricher.begin(document)
         outcome = attempt(

@@ -14,7 +14,7 @@ from index.names import fold
 from syncd.consolidation.note_merge import merged, superseded
 from syncd.consolidation.proposal_plans import FileKind, Plan, Proposed, ReadCapture, captures, edited, read
 from syncd.consolidation.tag_rename import retagged
-from syncd.documents.owner_marks import marks
+from syncd.documents.owner_marks import read_marks
 from syncd.history.change_journal import FileChange, note_step
 from syncd.links.link_resolution import Paths
 from syncd.notes.front_matter import FrontmatterError, decode, encode
@@ -35,7 +35,7 @@ def supersede(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:
     """Write into the older capture which one takes its place."""
     newer, older = captures(snapshot, proposed)
     link = _link(snapshot, newer.path, older.path)
-    if marks(decode(older.raw)).superseded_by not in (None, f"[[{link}]]"):
+    if read_marks(decode(older.raw)).superseded_by not in (None, f"[[{link}]]"):
         raise Conflict(f"{older.name} says already what takes its place")
     after = edited(older, superseded, decode(older.raw), link)
     return Plan(
@@ -90,7 +90,7 @@ def _archived(
     """The steps that put a capture into the archive, with links to it, and where that is. `texts`: what notes are to say."""
     if capture.record.type != "note":
         raise Conflict(f"{capture.name} is no note by now")
-    if marks(decode(capture.raw)).promote:
+    if read_marks(decode(capture.raw)).promote:
         raise Conflict(f"{capture.name} is to be promoted")
     stem = away(capture.path, snapshot.inbox)[: -len(".md")]
     target, number = f"{stem}.md", 1

@@ -24,7 +24,7 @@ from syncd.jobs.worker import Handler, RunningJob, Worker
 from syncd.remote.branch_sync import TICK_S
 from syncd.state.folder import collect
 from syncd.sync.deep_check import DAY_S
-from syncd.uploads.chunk_files import spare
+from syncd.uploads.chunk_files import has_space
 from syncd.uploads.upload_sessions import Uploads
 from syncd.workspaces.agent_access import AgentAccess
 
@@ -83,7 +83,7 @@ def worker(opened: OpenParts, agent_access: AgentAccess, inbox: Inbox, files: Ha
         if not opened.vault.present():
             return "the vault is missing"
         with suppress(OSError):  # of a vault that went away just now
-            if not spare(opened.vault.root, 0, free=opened.settings.kb.free if kind == "file" else LEAST_FREE):
+            if not has_space(opened.vault.root, 0, free=opened.settings.kb.free if kind == "file" else LEAST_FREE):
                 return "the vault's disk is almost full"
         return "" if inbox.captures.index.comparable else opened.embedder.problem or "the encoder is not ready yet"
 

@@ -13,7 +13,17 @@ from typing import Final
 
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.model import Observation, Statement
-from syncd.documents.entity_lines import LARGEST, Item, alone, indentation, inside, read, stated, underline, written
+from syncd.documents.entity_lines import (
+    LARGEST,
+    Item,
+    format_ids_line,
+    format_observation,
+    indentation,
+    is_underline,
+    item_indentation,
+    parse_page,
+    state_ordinal,
+)
 from syncd.documents.entity_node import (
     ONE_LINE,
     NodeProperties,
@@ -22,9 +32,9 @@ from syncd.documents.entity_node import (
     checked_kind,
     checked_name,
     checked_type,
-    link,
-    node,
-    statements,
+    find_statements,
+    format_link,
+    read_node,
 )
 from syncd.notes.front_matter import PropertyValue, edit, properties, split
 from syncd.notes.front_matter import compose as composed
@@ -32,22 +42,22 @@ from syncd.notes.inline_fields import fields, listed, prefix, retyped, without
 from syncd.notes.timestamps import iso
 
 __all__ = [
-    "add",
+    "add_observations",
+    "add_relation",
+    "add_relations",
     "checked_content",
     "checked_kind",
     "checked_name",
     "checked_type",
     "compose",
-    "describe",
-    "link",
-    "node",
-    "relate",
-    "relate_all",
-    "remove",
-    "replace",
-    "retype",
-    "settle",
-    "unrelate",
+    "format_link",
+    "read_node",
+    "remove_observations",
+    "remove_relations",
+    "replace_observation",
+    "retype_relations",
+    "set_properties",
+    "state_ordinals",
 ]
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -67,9 +77,12 @@ def compose(
     The ordinals rise, one for each observation; () = from 1 on."""
     numbers = ordinals or range(1, len(observations) + 1)
     facts = [Observation(at, checked_content(text)) for at, text in zip(numbers, observations, strict=True)]
-    lines = ["## Observations", *(line for fact in facts for line in written("-", fact.content, fact.ordinal))]
+    lines = [
+        "## Observations",
+        *(line for fact in facts for line in format_observation("-", fact.content, fact.ordinal)),
+    ]
     if relations:
-        lines += ["", "## Relations", *(_relation(type, to)[0] for type, to in relations)]
+        lines += ["", "## Relations", *(_relation_line(type, to)[0] for type, to in relations)]
     front = {key: value for key, value in values.items() if value is not None or key not in UNKNOWN}
     if facts:
         front["last_ordinal"] = max(
@@ -77,11 +90,11 @@ def compose(
         )
         front |= {"observed_at": values["created_at"]} if "created_at" in values and "observed_at" not in values else {}
     text = composed(front, "".join(f"{line}\n" for line in lines))
-    _check(text, tuple(facts), dict.fromkeys(_relation(type, to)[1] for type, to in relations))
+    _check(text, tuple(facts), dict.fromkeys(_relation_line(type, to)[1] for type, to in relations))
     return text
 
 
-def add(text: str, contents: Sequence[str], *, now: int) -> tuple[str, list[Observation]]:
+def add_observations(text: str, contents: Sequence[str], *, now: int) -> tuple[str, list[Observation]]:
     """`text` with observations added behind those that are there; and these, with their ordinals."""
     draft = _Draft(text)
     first = draft.found.highest + 1
@@ -91,14 +104,14 @@ def add(text: str, contents: Sequence[str], *, now: int) -> tuple[str, list[Obse
     lines = [
         line
         for observation in new
-        for line in written(draft.observation_lead(), observation.content, observation.ordinal)
+        for line in format_observation(draft.observation_lead(), observation.content, observation.ordinal)
     ]
     draft.append_to_section("observations", lines)
     draft.found.highest += len(new)
     return draft.finish(now, {"observed_at": iso(now)}, says=(*draft.found.observations, *new)), new
 
 
-def replace(text: str, ordinal: int, content: str, *, now: int) -> tuple[str, str]:
+def replace_observation(text: str, ordinal: int, content: str, *, now: int) -> tuple[str, str]:
     """`text` with another observation under the same ordinal, in the same place; and the old one."""
     draft = _Draft(text)
     content = checked_content(content)
@@ -107,7 +120,7 @@ def replace(text: str, ordinal: int, content: str, *, now: int) -> tuple[str, st
         raise NotFound(f"no observation {ordinal} in this node: open it to see those there are", ordinal=ordinal)
     if item.content == content:
         return text, content
-    draft.splice(item.first, item.behind, written(item.lead, content, ordinal, item.anchor))
+    draft.splice(item.first, item.behind, format_observation(item.lead, content, ordinal, item.anchor))
     draft.found.given.pop(ordinal, None)
     says = tuple(
         Observation(observation.ordinal, content if observation.ordinal == ordinal else observation.content)
@@ -116,7 +129,7 @@ def replace(text: str, ordinal: int, content: str, *, now: int) -> tuple[str, st
     return draft.finish(now, {"observed_at": iso(now)}, says=says), item.content
 
 
-def remove(text: str, ordinals: Collection[int], *, now: int) -> tuple[str, list[int]]:
+def remove_observations(text: str, ordinals: Collection[int], *, now: int) -> tuple[str, list[int]]:
     """`text` without these observations; and those ordinals that were there."""
     draft = _Draft(text)
     gone = {ordinal: None for ordinal in ordinals if ordinal in draft.found.items}
@@ -130,16 +143,16 @@ def remove(text: str, ordinals: Collection[int], *, now: int) -> tuple[str, list
     return draft.finish(now, {}, says=says), list(gone)
 
 
-def relate(text: str, type: str, link: str, *, now: int) -> str:
+def add_relation(text: str, type: str, link: str, *, now: int) -> str:
     """`text` with a relation of that type to `[[link]]`; as it is when it says so already."""
-    return relate_all(text, [(type, link)], now=now)
+    return add_relations(text, [(type, link)], now=now)
 
 
-def relate_all(text: str, relations: Sequence[tuple[str, str]], *, now: int) -> str:
+def add_relations(text: str, relations: Sequence[tuple[str, str]], *, now: int) -> str:
     """The same with several relations, each a type and a `link`, as one change."""
     draft = _Draft(text)
-    before = statements(draft.found.page)
-    lines = {statement: line for line, statement in (_relation(type, to) for type, to in relations)}
+    before = find_statements(draft.found.page)
+    lines = {statement: line for line, statement in (_relation_line(type, to) for type, to in relations)}
     new = [statement for statement in lines if statement not in before]
     if not new:
         return text
@@ -147,10 +160,10 @@ def relate_all(text: str, relations: Sequence[tuple[str, str]], *, now: int) -> 
     return draft.finish(now, {}, states=(*before, *new))
 
 
-def unrelate(text: str, gone: Callable[[Statement], bool], *, now: int) -> tuple[str, int]:
+def remove_relations(text: str, gone: Callable[[Statement], bool], *, now: int) -> tuple[str, int]:
     """`text` without the relations that are `gone`; and how many these were."""
     draft = _Draft(text)
-    before = statements(draft.found.page)
+    before = find_statements(draft.found.page)
     kept = [statement for statement in before if not gone(statement)]
     if len(kept) == len(before):
         return text, 0
@@ -162,11 +175,11 @@ def unrelate(text: str, gone: Callable[[Statement], bool], *, now: int) -> tuple
     return draft.finish(now, {}, states=kept), len(before) - len(kept)
 
 
-def retype(text: str, which: Callable[[Statement], bool], new: str, *, now: int) -> str:
+def retype_relations(text: str, which: Callable[[Statement], bool], new: str, *, now: int) -> str:
     """`text` with `new` as the type of the relations that are among `which`."""
     draft = _Draft(text)
     type = checked_type(new)
-    before = statements(draft.found.page)
+    before = find_statements(draft.found.page)
     states = dict.fromkeys(Statement(type, statement.target) if which(statement) else statement for statement in before)
     if tuple(states) == before:
         return text
@@ -187,13 +200,13 @@ def retype(text: str, which: Callable[[Statement], bool], new: str, *, now: int)
     return draft.finish(now, {}, states=states)
 
 
-def describe(text: str, changes: Mapping[str, PropertyValue], *, now: int) -> str:
+def set_properties(text: str, changes: Mapping[str, PropertyValue], *, now: int) -> str:
     """`text` with properties of the node changed (None removes one); a summary that changes tells when."""
     stamp = {"summary_updated_at": iso(now) if changes["summary"] else None} if "summary" in changes else {}
     return _Draft(text).finish(now, {**changes, **stamp})
 
 
-def settle(text: str, *, now: int) -> str:
+def state_ordinals(text: str, *, now: int) -> str:
     """`text` with the ordinals that its observations have but do not state; as it is when there are none."""
     draft = _Draft(text)
     if not draft.found.unsettled:
@@ -201,7 +214,7 @@ def settle(text: str, *, now: int) -> str:
     return draft.finish(now, {}, version=False)
 
 
-def _relation(type: str, link: str) -> tuple[str, Statement]:
+def _relation_line(type: str, link: str) -> tuple[str, Statement]:
     """The line of a relation, and what it states."""
     line = f"- {checked_type(type)}:: [[{link}]]"
     targets = [target for field in fields(line) for target in field.targets] if ONE_LINE.fullmatch(link) else []
@@ -218,7 +231,7 @@ class _Draft:
         self.front, body = split(text)
         self.own = NodeProperties(properties(self.front), [])
         self.stated = self.own.last_ordinal()
-        self.found = NumberedObservations(read(body), self.stated)
+        self.found = NumberedObservations(parse_page(body), self.stated)
         self.lines = self.found.page.lines
         self.splices: list[tuple[int, int, list[str]]] = []
         self.unseen = self.found.unsettled
@@ -264,7 +277,7 @@ class _Draft:
 
     def _next_clear_line(self, at: int, behind: int) -> int:
         """The next place from which on nothing would sink into an item that is put there."""
-        deep = inside(self.observation_lead())
+        deep = item_indentation(self.observation_lead())
         for n in range(at, behind):
             if self.lines[n].strip():
                 if indentation(self.lines[n]) < deep:
@@ -281,7 +294,7 @@ class _Draft:
         for item in self.found.page.items:
             if item.first in behind:
                 continue
-            deep = inside(lines[item.first])
+            deep = item_indentation(lines[item.first])
             at, shift, apart = item.behind, 0, False
             while at < len(lines):
                 if at in behind:
@@ -308,7 +321,7 @@ class _Draft:
         """The text after the change. Raises Conflict when it would not say what it should."""
         numbered = self.found
         says = numbered.observations if says is None else says
-        states = statements(numbered.page) if states is None else states
+        states = find_statements(numbered.page) if states is None else states
         if numbered.highest > LARGEST:
             raise Conflict(f"the note has no ordinals left: its ids or its `last_ordinal` are near {LARGEST:,}")
         self.splices[:0] = [self._ordinal_splice(item, ordinal) for ordinal, item in numbered.given.items()]
@@ -326,8 +339,8 @@ class _Draft:
     def _ordinal_splice(self, item: Item, ordinal: int) -> tuple[int, int, list[str]]:
         """The splice that makes an item state its ordinal."""
         if item.place is None:
-            return item.behind, item.behind, alone(item.lead, item.content, ordinal)
-        return item.place, item.place + 1, [stated(self.lines[item.place], item, ordinal)]
+            return item.behind, item.behind, format_ids_line(item.lead, item.content, ordinal)
+        return item.place, item.place + 1, [state_ordinal(self.lines[item.place], item, ordinal)]
 
     def _version(self) -> int:
         version = self.own.values.get("version")
@@ -342,7 +355,7 @@ class _Draft:
         for first, behind, new in sorted(self.splices, key=lambda splice: splice[:2]):
             out += self.lines[at:first]
             # Where nothing is put before a line of dashes, that would make a heading of what stands above.
-            lines = new or ([""] if behind < len(self.lines) and underline(self.lines[behind]) else [])
+            lines = new or ([""] if behind < len(self.lines) and is_underline(self.lines[behind]) else [])
             if lines and out and out[-1][-1] not in "\r\n":
                 out[-1] += newline
             out += [line if line[-1:] in ("\r", "\n") else line + newline for line in lines]
@@ -357,8 +370,8 @@ class _Draft:
 
 def _check(text: str, says: Sequence[Observation], states: Collection[Statement]) -> None:
     """Refuse to return what would be read as something else."""
-    numbered = NumberedObservations(read(split(text)[1]), 0)
-    if numbered.given or numbered.observations != tuple(says) or set(statements(numbered.page)) != set(states):
+    numbered = NumberedObservations(parse_page(split(text)[1]), 0)
+    if numbered.given or numbered.observations != tuple(says) or set(find_statements(numbered.page)) != set(states):
         raise Conflict(
             "the note can't be changed here: a code block or comment in it is not closed, or its lists are not plain ones"
         )

@@ -60,40 +60,44 @@ class Page:
     sections: dict[str, Section] = field(default_factory=dict)  # the first one of each name, folded
 
 
-def read(body: str) -> Page:
+def parse_page(body: str) -> Page:
     """The page of a body. Never raises."""
     reader = _Reader(Page(_LINES.findall(body)))
     reader.run()
     return reader.page
 
 
-def ids(page: Page) -> list[tuple[int, int]]:
+def find_ids(page: Page) -> list[tuple[int, int]]:
     """Where in the body the block ids of observations stand, the blank before each included: start and end."""
     starts = [0, *accumulate(map(len, page.lines))]
     block_ids = (id for item in page.items for id in (item.mark, item.anchor) if id)
     return [(starts[id.line] + id.start - 1, starts[id.line] + id.end) for id in block_ids]
 
 
-def underline(line: str) -> bool:
+def is_underline(line: str) -> bool:
     """Whether `line` makes a heading of the text above it."""
     return _UNDERLINE.match(line) is not None
 
 
-def written(lead: str, content: str, ordinal: int, anchor: BlockId | None = None) -> list[str]:
+def format_observation(lead: str, content: str, ordinal: int, anchor: BlockId | None = None) -> list[str]:
     """The lines (without line ends) of an observation under the list mark `lead`; `content` has LF, and no white space around it."""
     first, *others = content.split("\n")
     if not others and not confusing(first):
-        return [f"{lead} {first} {_ids(ordinal, anchor)}"]
+        return [f"{lead} {first} {_format_ids(ordinal, anchor)}"]
     margin = " " * (len(lead) + 1)
-    return [f"{lead} {first}", *(line and margin + line for line in others), *alone(lead, content, ordinal, anchor)]
+    return [
+        f"{lead} {first}",
+        *(line and margin + line for line in others),
+        *format_ids_line(lead, content, ordinal, anchor),
+    ]
 
 
-def stated(line: str, item: Item, ordinal: int) -> str:
+def state_ordinal(line: str, item: Item, ordinal: int) -> str:
     """`line`, in which `item` states its ordinal or should, with this `ordinal`; the line end stays."""
     if item.mark:
         return f"{line[: item.mark.start]}^o{ordinal}{line[item.mark.end :]}"
     if item.anchor:
-        return f"{line[: item.anchor.start]}{_ids(ordinal, item.anchor)}{line[item.anchor.end :]}"
+        return f"{line[: item.anchor.start]}{_format_ids(ordinal, item.anchor)}{line[item.anchor.end :]}"
     text = line.rstrip("\r\n")
     end = line[len(text) :]
     if text.rstrip(" \t") == item.lead:  # a further blank would move the column in which the item's text begins
@@ -101,12 +105,12 @@ def stated(line: str, item: Item, ordinal: int) -> str:
     return f"{text} ^o{ordinal}{end}"
 
 
-def alone(lead: str, content: str, ordinal: int, anchor: BlockId | None = None) -> list[str]:
+def format_ids_line(lead: str, content: str, ordinal: int, anchor: BlockId | None = None) -> list[str]:
     """The ids on a line of their own, as they end an item."""
-    return [*([""] if apart(content.split("\n")) else []), f"{' ' * (len(lead) + 1)}{_ids(ordinal, anchor)}"]
+    return [*([""] if apart(content.split("\n")) else []), f"{' ' * (len(lead) + 1)}{_format_ids(ordinal, anchor)}"]
 
 
-def _ids(ordinal: int, anchor: BlockId | None) -> str:
+def _format_ids(ordinal: int, anchor: BlockId | None) -> str:
     return f"^o{ordinal} {anchor.text}" if anchor else f"^o{ordinal}"
 
 
@@ -152,13 +156,13 @@ class _Reader:
             return at + 1
         top = indent <= 3 and not self.column and not quoted
         fresh, self.fresh = self.fresh, False
-        if top and (heading := _heading(self.page.lines, at, text, fresh)):
+        if top and (heading := _match_heading(self.page.lines, at, text, fresh)):
             level, name, inner = heading
             self._begin_section(level, name, at, inner)
             self.fresh = True
             return inner
         match = _ITEM.match(text) if top else None
-        if match and self.section and (item := _item(self.page.lines, at, text, match)):
+        if match and self.section and (item := _match_item(self.page.lines, at, text, match)):
             self.page.items.append(item)
             return item.behind
         if match and not _RULE.match(text):
@@ -217,12 +221,12 @@ def indentation(text: str) -> int:
     return len(lead.expandtabs(4))
 
 
-def inside(lead: str) -> int:
+def item_indentation(lead: str) -> int:
     """The least indentation of what belongs to an item."""
     return indentation(lead) + 2
 
 
-def _heading(lines: list[str], at: int, text: str, fresh: bool) -> tuple[int, str, int] | None:
+def _match_heading(lines: list[str], at: int, text: str, fresh: bool) -> tuple[int, str, int] | None:
     """The level and folded text of the heading that begins in line `at`, and the line behind it."""
     if mark := _HEADING.match(text):
         name = text[mark.end() :].strip(" \t")
@@ -235,12 +239,12 @@ def _heading(lines: list[str], at: int, text: str, fresh: bool) -> tuple[int, st
     return (1 if line[1][0] == "=" else 2, text.strip().casefold(), at + 2) if line else None
 
 
-def _item(lines: list[str], first: int, text: str, match: re.Match[str]) -> Item | None:
+def _match_item(lines: list[str], first: int, text: str, match: re.Match[str]) -> Item | None:
     """The item that begins in line `first`; None for a rule across the page, which begins like one."""
     lead, blanks = match.groups()
     width = len((lead + blanks).expandtabs(4)) - len(lead)
     column = len(lead) + (width if match.end() < len(text) and 1 <= width <= 4 else 1)
-    deep = inside(lead)
+    deep = item_indentation(lead)
     behind = at = first + 1
     inner = [text[match.end() :]]
     while at < len(lines):
@@ -250,11 +254,11 @@ def _item(lines: list[str], first: int, text: str, match: re.Match[str]) -> Item
             continue
         if indentation(line) < deep:
             break
-        inner += [_dedented(lines[n].rstrip("\r\n"), column) for n in range(behind, at)]
+        inner += [_dedent(lines[n].rstrip("\r\n"), column) for n in range(behind, at)]
         behind = at
     if behind == first + 1 and _RULE.match(text):
         return None
-    paragraph = _paragraph(inner)
+    paragraph = _paragraph_length(inner)
     mark, anchor = find(inner, paragraph)
     content = without(inner, [id for id in (mark, anchor) if id])
 
@@ -274,7 +278,7 @@ def _item(lines: list[str], first: int, text: str, match: re.Match[str]) -> Item
     )
 
 
-def _paragraph(inner: Sequence[str]) -> int:
+def _paragraph_length(inner: Sequence[str]) -> int:
     """How many lines of an item are its own first paragraph; 0 when it begins with something else and goes on."""
     if len(inner) > 1 and BLOCK.match(inner[0]):
         return 0
@@ -284,7 +288,7 @@ def _paragraph(inner: Sequence[str]) -> int:
     return behind
 
 
-def _dedented(text: str, column: int) -> str:
+def _dedent(text: str, column: int) -> str:
     """`text` without its indentation up to `column`."""
     at = width = 0
     while at < len(text) and width < column and text[at] in " \t":

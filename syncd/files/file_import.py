@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from syncd.documents.file_names import droppable
+from syncd.documents.file_names import why_not_imported
 from syncd.documents.file_types import KNOWN
-from syncd.files.conversion.converter import Limits, convert, kind_of
+from syncd.files.conversion.converter import Limits, convert, media_type_of
 from syncd.files.file_note_writer import Converter, FileOrder
 from syncd.files.imported_files import ImportedFiles
 from syncd.files.inbox_file_scanner import InboxFileScanner
@@ -41,13 +41,13 @@ class FileImport:
 
 def file_filter(settings: Settings) -> Wanted:
     """Which files of the vault are listed beside its notes."""
-    return partial(droppable, known=KNOWN, most=settings.kb.max_file, inbox=settings.vault.inbox)
+    return partial(why_not_imported, known=KNOWN, most=settings.kb.max_file, inbox=settings.vault.inbox)
 
 
 def build_file_import(inbox: Inbox, sync: Sync, queue: Queue, handled: ImportedFiles, settings: Settings) -> FileImport:
     """All of it, for one vault."""
     limits, staged = _conversion_limits(settings.kb), queue.staged.folder
-    converter = Converter(KNOWN, kind_of, lambda path, kind, stopping: convert(path, kind, limits, stopping))
+    converter = Converter(KNOWN, media_type_of, lambda path, kind, stopping: convert(path, kind, limits, stopping))
     staged.mkdir(mode=0o700, exist_ok=True)
     parts = inbox, handled, sync.beside, converter, sync.noted
     files = UploadedFiles(*parts, free=settings.kb.free)

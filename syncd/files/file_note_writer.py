@@ -17,10 +17,10 @@ from index.model import Document, Record
 from index.scope.index import Index
 from index.scope.prepared_document import Prepared
 from syncd.captures.writer import ROUNDS, UNWRITTEN, MissedAttempt, attempt
-from syncd.documents.capture_note import composed, properties_of
-from syncd.documents.collection_membership import filed, names_one
+from syncd.documents.capture_note import compose_note, properties_of
+from syncd.documents.collection_membership import choose_collection, is_collection_tag
 from syncd.documents.file_names import last_name
-from syncd.documents.file_note import FileFacts, about, clean, taken_in
+from syncd.documents.file_note import FileFacts, clean_text, file_properties, split_uploaded_note
 from syncd.files.conversion.converter import HEAD, Converted
 from syncd.notes.front_matter import PropertyValue, encode
 from syncd.notes.tag_names import tag_of
@@ -103,7 +103,7 @@ def read_facts(converter: Converter, order: FileOrder, source: Path, name: str, 
     with source.open("rb") as file:
         head = file.read(HEAD)
     read = converter.read(source, converter.kind(name, head), order.stopping)
-    size, text = file_digest.stat.size, clean(read.text)
+    size, text = file_digest.stat.size, clean_text(read.text)
     return FileFacts(read.media_type, size, file_digest.digest, text, read.pages, read.cut, read.warnings)
 
 
@@ -140,7 +140,7 @@ def write_note(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | Non
 def _compose(inbox: Inbox, planned: PlannedNote, path: str | None, note: str, now: int) -> tuple[str, Document]:
     """The note's text, and the document that it is."""
     order, arguments = planned.order, planned.order.given
-    collection, tags = filed(arguments.get("collection"), arguments.get("tags") or (), inbox.collections)
+    collection, tags = choose_collection(arguments.get("collection"), arguments.get("tags") or (), inbox.collections)
     note_properties = partial(
         properties_of,
         id=order.planned,
@@ -149,16 +149,16 @@ def _compose(inbox: Inbox, planned: PlannedNote, path: str | None, note: str, no
         collection=collection or inbox.collections[0],
     )
     other = planned.name if planned.name != note.rpartition("/")[2][:-3] else None
-    metadata: dict[str, PropertyValue] = {"type": "file", **about(planned.facts, path, other)}
+    metadata: dict[str, PropertyValue] = {"type": "file", **file_properties(planned.facts, path, other)}
     text = ""
     if path is None:
-        more, title, tagged, body = taken_in(planned.facts.text)
+        more, title, tagged, body = split_uploaded_note(planned.facts.text)
         with suppress(InvalidArgument):  # what it brought along can't be written so, and stays text
             title = arguments.get("title") or title or order.name
-            text = composed(
+            text = compose_note(
                 note_properties(title=title, tags=_clean_tags((*tags, *tagged)), metadata={**metadata, **more}), body
             )
-    text = text or composed(
+    text = text or compose_note(
         note_properties(title=arguments.get("title") or order.name, tags=_clean_tags(tags), metadata=metadata),
         planned.facts.text,
     )
@@ -168,4 +168,4 @@ def _compose(inbox: Inbox, planned: PlannedNote, path: str | None, note: str, no
 def _clean_tags(raw_tags: Collection[str]) -> tuple[str, ...]:
     """As tags that Obsidian accepts; an uploaded note can't choose its collection."""
     tags = (tag_of(tag) for tag in raw_tags)
-    return tuple(dict.fromkeys(tag for tag in tags if tag and not names_one(tag)))
+    return tuple(dict.fromkeys(tag for tag in tags if tag and not is_collection_tag(tag)))

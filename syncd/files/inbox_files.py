@@ -16,13 +16,13 @@ from index.model import Record
 from index.names import fold
 from syncd.captures.batch_writer import Change, NoteDrafts, carried_out
 from syncd.captures.writer import alone, unnamed
-from syncd.documents.file_names import ending, home, linked, numbered
-from syncd.documents.file_note import FileFacts, digest_of, revised, untouched
+from syncd.documents.file_names import known_ending, link_to, note_folder, numbered_names
+from syncd.documents.file_note import FileFacts, digest_of, is_untouched, revise
 from syncd.files.file_note_writer import Converter, FileOrder, Noted, PlannedNote, is_done, read_facts, write_note
 from syncd.files.imported_files import ImportedFiles
 from syncd.notes.front_matter import FrontmatterError, edit, encode
 from syncd.notes.timestamps import iso
-from syncd.uploads.chunk_files import spare
+from syncd.uploads.chunk_files import has_space
 from syncd.vault.location import place
 from syncd.vault.taken_names import OtherFileNames
 from syncd.vault.vault import FileDigest
@@ -54,7 +54,7 @@ class InboxFiles:
         where = place(path, self._inbox.folder)
         if (where.scope, where.workspace) != ("captures", order.workspace):
             raise NotFound("the file lies in no folder of this workspace")
-        folder = home(path, self._inbox.folder)
+        folder = note_folder(path, self._inbox.folder)
         with self._beside.reserved(path) as ours:
             if not ours:
                 raise Unavailable("the file is being read already; it is looked at again", retryable=True)
@@ -72,7 +72,7 @@ class InboxFiles:
             return order.planned
         name = path.rpartition("/")[2]
         planned = PlannedNote(order, folder, name, read_facts(self._converter, order, copy, name, file_digest))
-        for candidate in numbered(name, ending(name, self._converter.known)):
+        for candidate in numbered_names(name, known_ending(name, self._converter.known)):
             folded = fold(candidate)
             with self._beside.reserved(folded) as ours:
                 if not ours or self._taken(folded) or self._beside.paths(folded) - {path}:
@@ -98,14 +98,14 @@ class InboxFiles:
         raw = encode(drafts.text(note))
         if digest_of(raw) == file_facts.digest:
             return [], None
-        if not untouched(raw):
+        if not is_untouched(raw):
             raise Conflict(
                 "the file has changed, and its note was edited by hand, so the note is left as it is; "
                 "to have the file read anew, delete the note and retry the job"
             )
         now, version = iso(self._inbox.now()), drafts.version(note) + 1
         try:
-            drafts.put(note, revised(raw, file_facts, path, updated_at=now, version=version))
+            drafts.put(note, revise(raw, file_facts, path, updated_at=now, version=version))
         except FrontmatterError as error:
             raise Conflict(f"the note's properties can't be changed: {error}") from error
         return drafts.changes(), None
@@ -127,7 +127,7 @@ class InboxFiles:
     def _plan_new_path(self, note: str, path: str, _: object) -> tuple[list[Change], None]:
         drafts = NoteDrafts(self._inbox.vault)
         try:
-            drafts.put(note, edit(drafts.text(note), {"file": linked(path)}))
+            drafts.put(note, edit(drafts.text(note), {"file": link_to(path)}))
         except FrontmatterError as error:
             raise Conflict(f"the note's properties can't be changed: {error}") from error
         return drafts.changes(), None
@@ -153,7 +153,7 @@ class InboxFiles:
         if stat is None:
             raise NotFound("the file is no longer there")
         try:
-            if not spare(self._scratch, stat.size, free=self._free):
+            if not has_space(self._scratch, stat.size, free=self._free):
                 raise Unavailable("the disk is full; free some space and try again", retryable=True)
             with target.open("wb") as file:
                 return self._inbox.vault.measured(path, file.write)

@@ -15,7 +15,7 @@ from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Resour
 from index.model import Stat
 from index.names import fold
 from syncd.captures.writer import unnamed
-from syncd.documents.file_names import ending, note_name, numbered, stored_name
+from syncd.documents.file_names import known_ending, note_name, numbered_names, stored_name
 from syncd.documents.file_types import MARKDOWN
 from syncd.files.file_note_writer import (
     Converter,
@@ -28,7 +28,7 @@ from syncd.files.file_note_writer import (
     write_note,
 )
 from syncd.files.imported_files import ImportedFiles
-from syncd.uploads.chunk_files import spare
+from syncd.uploads.chunk_files import has_space
 from syncd.vault.atomic_write import seen
 from syncd.vault.taken_names import OtherFileNames
 from syncd.vault.vault import FileDigest
@@ -68,7 +68,7 @@ class UploadedFiles:
         try:
             file_facts = read_facts(self._converter, order, source, order.name, file_digest)
         except (InvalidArgument, ResourceExhausted):
-            if ending(order.name, self._converter.known):
+            if known_ending(order.name, self._converter.known):
                 self._keep_file(order, folder, source, file_digest)
             raise
         if file_facts.media_type == MARKDOWN and not file_facts.cut:
@@ -100,7 +100,7 @@ class UploadedFiles:
 
     def _write_note(self, planned: PlannedNote) -> str:
         """An uploaded note becomes a note: nothing lies beside it."""
-        for name in numbered(planned.name, ""):
+        for name in numbered_names(planned.name, ""):
             with self._beside.reserved(fold(name)) as ours:
                 if not ours or self._inbox.taken(fold(name)):
                     continue
@@ -111,7 +111,7 @@ class UploadedFiles:
     def _store_file(self, path: str, order: FileOrder, source: Path, file_digest: FileDigest) -> None:
         """Store the file; whoever looks for files to read knows of it before it is there."""
         with suppress(OSError):  # the vault is away, and says so itself
-            if not spare(self._inbox.vault.root, file_digest.stat.size, free=self._free):
+            if not has_space(self._inbox.vault.root, file_digest.stat.size, free=self._free):
                 raise Unavailable(
                     "the vault's disk is almost full; the file is stored once there is room", retryable=True
                 )
@@ -127,7 +127,7 @@ class UploadedFiles:
 
     def _reserve_paths(self, folder: str, name: str, file_digest: FileDigest) -> Generator[tuple[str, bool]]:
         """Where the file may go, and whether it lies there since a run before this one; each is nobody else's meanwhile."""
-        for candidate in numbered(name, ending(name, self._converter.known)):
+        for candidate in numbered_names(name, known_ending(name, self._converter.known)):
             path, folded = f"{folder}/{candidate}", fold(candidate)
             with self._beside.reserved(path, folded) as ours:
                 if not ours or self._taken(folded):

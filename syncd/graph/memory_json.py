@@ -19,7 +19,7 @@ from index.document_ids import ID
 from index.errors import MemexError
 from index.graph.vertex import Edge
 from index.names import fold
-from syncd.documents.capture_note import MAX_CONTENT, composed, metadata_of
+from syncd.documents.capture_note import MAX_CONTENT, compose_note, split_metadata
 from syncd.documents.entity_edits import checked_content, checked_kind, checked_name, checked_type
 from syncd.documents.entity_node import OWN
 from syncd.graph.node_request import check_summary
@@ -237,7 +237,9 @@ def _is_metadata(value: Any) -> bool:
     """Whether it can stand among a note's properties, and sets none that is Memex's own."""
     if not isinstance(value, dict) or any(isinstance(key, str) and fold(key) in OWN for key in value):
         return False
-    return _passes(lambda values: composed(metadata_of(values)[0], "-"), value) and not {"title", "tags"} & set(value)
+    return _passes(lambda values: compose_note(split_metadata(values)[0], "-"), value) and not {"title", "tags"} & set(
+        value
+    )
 
 
 def _passes(checked: Callable[[Any], object], value: Any) -> bool:

@@ -20,7 +20,7 @@ from index.model import Observation, Statement
 from syncd.captures.batch_writer import NoteDrafts
 from syncd.documents import entity_edits
 from syncd.documents.capture_note import MAX_CONTENT
-from syncd.documents.collection_membership import retagged
+from syncd.documents.collection_membership import tag_changes
 from syncd.graph.node_request import link_to
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, properties, split
 
@@ -68,7 +68,7 @@ def _drop(graph: Graph, drafts: NoteDrafts, now: int, vertices: Mapping[str, Ver
     sources = {path for vertex in vertices.values() for path, _ in graph.sources(vertex.name)} - vertices.keys()
     for path in sorted(sources):
         if (source := graph.at(path)) and drafts.holds(path):
-            _edit_draft(drafts, source, partial(entity_edits.unrelate, gone=leads, now=now))
+            _edit_draft(drafts, source, partial(entity_edits.remove_relations, gone=leads, now=now))
 
 
 def set_properties(
@@ -82,7 +82,7 @@ def set_properties(
 ) -> str:
     """Set properties of a node; its path."""
     vertex = require_node(graph, drafts, name, version)
-    _rewrite_draft(drafts, vertex, partial(entity_edits.describe, changes=changes(now), now=now))
+    _rewrite_draft(drafts, vertex, partial(entity_edits.set_properties, changes=changes(now), now=now))
     return vertex.path
 
 
@@ -90,8 +90,8 @@ def set_tags(graph: Graph, drafts: NoteDrafts, now: int, *, name: str, version: 
     """Put these in place of the tags of a node, and leave alone what names its collection; its path."""
     vertex = require_node(graph, drafts, name, version)
     with _explaining_defects(vertex):
-        changes = retagged(split(drafts.text(vertex.path))[0], tags, None)
-    _rewrite_draft(drafts, vertex, partial(entity_edits.describe, changes=changes, now=now))
+        changes = tag_changes(split(drafts.text(vertex.path))[0], tags, None)
+    _rewrite_draft(drafts, vertex, partial(entity_edits.set_properties, changes=changes, now=now))
     return vertex.path
 
 
@@ -115,7 +115,7 @@ def rename(graph: Graph, drafts: NoteDrafts, now: int, *, name: str, new_name: s
     known = [alias for alias in vertex.aliases if name_key(alias) not in (name_key(new_name), name_key(vertex.name))]
     aliases = [text for text in dict.fromkeys([new_name, vertex.name]) if name_key(text) != name_key(stem)]
     changes = {"name": None if new_name == stem else new_name, "aliases": [*aliases, *known] or None}
-    _rewrite_draft(drafts, vertex, partial(entity_edits.describe, changes=changes, now=now))
+    _rewrite_draft(drafts, vertex, partial(entity_edits.set_properties, changes=changes, now=now))
     return vertex.path
 
 
@@ -129,7 +129,7 @@ def add_observations(
         if vertex:
             wanted.setdefault(vertex.path, (vertex, []))[1].extend(contents)
     added = {
-        path: iter(_edit_draft(drafts, vertex, partial(entity_edits.add, contents=contents, now=now)))
+        path: iter(_edit_draft(drafts, vertex, partial(entity_edits.add_observations, contents=contents, now=now)))
         for path, (vertex, contents) in wanted.items()
     }
     return [
@@ -143,7 +143,9 @@ def replace_observation(
 ) -> tuple[str, str, str]:
     """Put another text in place of an observation: the node's name, the old text and the new."""
     vertex = require_node(graph, drafts, name, version)
-    old = _edit_draft(drafts, vertex, partial(entity_edits.replace, ordinal=ordinal, content=content, now=now))
+    old = _edit_draft(
+        drafts, vertex, partial(entity_edits.replace_observation, ordinal=ordinal, content=content, now=now)
+    )
     return vertex.name, old, content
 
 
@@ -157,7 +159,7 @@ def remove_observations(
         if vertex:
             wanted.setdefault(vertex.path, (vertex, []))[1].extend(ordinals)
     gone = {
-        path: set(_edit_draft(drafts, vertex, partial(entity_edits.remove, ordinals=ordinals, now=now)))
+        path: set(_edit_draft(drafts, vertex, partial(entity_edits.remove_observations, ordinals=ordinals, now=now)))
         for path, (vertex, ordinals) in wanted.items()
     }
     results = []
@@ -190,7 +192,7 @@ def add_relations(graph: Graph, drafts: NoteDrafts, now: int, *, edges: Sequence
             new.setdefault(source.path, (source, []))[1].append((edge.type, link_to(target)))
             outcome.created.append(relation)
     for source, relations in new.values():
-        _rewrite_draft(drafts, source, partial(entity_edits.relate_all, relations=relations, now=now))
+        _rewrite_draft(drafts, source, partial(entity_edits.add_relations, relations=relations, now=now))
     outcome.not_found.extend(missing)
     return outcome
 
@@ -205,7 +207,7 @@ def remove_relations(graph: Graph, drafts: NoteDrafts, now: int, *, edges: Seque
             stated.relations_of(source).remove(key)
             gone.setdefault(source.path, (source, set()))[1].add(key)
     for source, keys in gone.values():
-        _edit_draft(drafts, source, partial(entity_edits.unrelate, gone=_match_any_of(graph, keys), now=now))
+        _edit_draft(drafts, source, partial(entity_edits.remove_relations, gone=_match_any_of(graph, keys), now=now))
     deleted = sum(len(keys) for _, keys in gone.values())
     return deleted, len(edges) - deleted
 
@@ -222,7 +224,7 @@ def retype_relation(
         if (new, other.path) in pairs:
             raise Conflict(f"there is a relation {new!r} from {vertex.name!r} to {other.name!r} already")
         which = _match_any_of(graph, {(was, other.path)})
-        _rewrite_draft(drafts, vertex, partial(entity_edits.retype, which=which, new=new, now=now))
+        _rewrite_draft(drafts, vertex, partial(entity_edits.retype_relations, which=which, new=new, now=now))
     return Edge(vertex.name, other.name, new)
 
 
@@ -279,7 +281,7 @@ class _Stated:
         if vertex.path not in self._known:
             front, body = split(self._drafts.text(vertex.path))
             with _explaining_defects(vertex):
-                node, _ = entity_edits.node(properties(front), body, vertex.path)
+                node, _ = entity_edits.read_node(properties(front), body, vertex.path)
             leads = ((stated.type, self._graph.resolved(stated.target)) for stated in node.relations)
             self._known[vertex.path] = {(kind, to.path) for kind, to in leads if to}
         return self._known[vertex.path]

@@ -11,7 +11,7 @@ from typing import Final
 
 from index.errors import InvalidArgument
 from index.graph.vertex import Vertex, name_key
-from syncd.documents.entity_edits import checked_content, checked_kind, checked_name, link
+from syncd.documents.entity_edits import checked_content, checked_kind, checked_name, format_link
 from syncd.notes.front_matter import PropertyValue
 from syncd.notes.tag_names import checked_tags
 from syncd.notes.timestamps import iso
@@ -95,4 +95,4 @@ def _text_list(value: PropertyValue) -> list[str]:
 
 def link_to(vertex: Vertex) -> str:
     """What stands between the brackets of a link to a node."""
-    return link(vertex.path.rpartition("/")[2].removesuffix(".md"), vertex.name)
+    return format_link(vertex.path.rpartition("/")[2].removesuffix(".md"), vertex.name)

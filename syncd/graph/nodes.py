@@ -24,7 +24,7 @@ from syncd.captures.batch_writer import Change, NewFile, NoteDrafts, carried_out
 from syncd.captures.note_update import parsed, unread
 from syncd.captures.writer import alone, unnamed
 from syncd.documents import entity_edits
-from syncd.documents.file_names import free_name, node_file
+from syncd.documents.file_names import free_name, node_name
 from syncd.graph import attention_report, node_edits, workspace_report
 from syncd.graph.node_edits import RelationsOutcome, check_size, normalize_type, unknown_node
 from syncd.graph.node_request import (
@@ -292,7 +292,7 @@ class Nodes:
         unseen: set[str] = set()
         while True:
             stem = free_name(
-                node_file(name),
+                node_name(name),
                 now,
                 lambda folded: folded in made or folded in unseen or self._inbox.taken(folded),
             )

@@ -13,7 +13,7 @@ from typing import Any, Final
 from index.document_ids import ID, path_id
 from index.errors import Conflict, MemexError, Unavailable
 from index.model import Stat
-from syncd.documents.owner_marks import overreach
+from syncd.documents.owner_marks import find_overreach
 from syncd.documents.parser import TYPES
 from syncd.history.audit_log import AUTHOR, TAKING_BACK, AuditLog, Change
 from syncd.history.change_journal import sha256
@@ -108,7 +108,7 @@ class AuditedVault(Vault):
             return
         node = describe_change(path, was, was, self._inbox).type == "entity"
         texts = (None if raw is None else decode(raw) for raw in (was, data))
-        if refused := overreach(*texts, node=node):
+        if refused := find_overreach(*texts, node=node):
             raise refused
 
     def _describe_file_change(self, path: str, before: str, after: str, size: int) -> Change:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound, ResourceExhausted, Unavailable
 from syncd.history.audit_log import AUTHOR
-from syncd.jobs.queued_job import STATUSES, Job, Kind, Status, read
+from syncd.jobs.queued_job import STATUSES, Job, Kind, Status, job_of_row
 from syncd.jobs.staged_files import StagedFiles
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
@@ -200,7 +200,7 @@ class Queue:
     def cancel(self, id: str) -> Job:
         """Let a job that waits fail. Conflict for one that does not wait."""
         error = Unavailable("it was cancelled before it was done", retryable=False)
-        if not self._update(id, "queued", status="failed", error=_told(error), finished_at=self._now()):
+        if not self._update(id, "queued", status="failed", error=_error_json(error), finished_at=self._now()):
             raise Conflict(f"the job is {self.job(id).status}, and only one that waits can be cancelled")
         return self._require_job(id)
 
@@ -261,12 +261,12 @@ class Queue:
     def fail(self, id: str, error: MemexError) -> None:
         """The job came to nothing. Its staged file stays, for whoever tries again, while its key's have room."""
         stage = self._stages.get(id, (0.0, ""))[1]
-        self._update(id, "running", status="failed", stage=stage, error=_told(error), finished_at=self._now())
+        self._update(id, "running", status="failed", stage=stage, error=_error_json(error), finished_at=self._now())
 
     def postpone(self, id: str, error: MemexError, tries: int) -> None:
         """Let a job be tried again after a while, longer each time, and tell why."""
         self._update(
-            id, "running", status="queued", error=_told(error), due_at=self._now() + int(backoff(tries) * 1000)
+            id, "running", status="queued", error=_error_json(error), due_at=self._now() + int(backoff(tries) * 1000)
         )
 
     def requeue(self, id: str) -> None:
@@ -367,7 +367,7 @@ class Queue:
         return job
 
     def _job_of_row(self, row: Sequence[Any]) -> Job:
-        return read(row, self._stages.get(row[1]))
+        return job_of_row(row, self._stages.get(row[1]))
 
 
 def backoff(tries: int) -> float:
@@ -376,5 +376,5 @@ def backoff(tries: int) -> float:
     return min(most, first * 2.0 ** (max(1, tries) - 1))
 
 
-def _told(error: MemexError) -> str:
+def _error_json(error: MemexError) -> str:
     return json.dumps(error.as_dict(), default=str)

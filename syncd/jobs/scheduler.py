@@ -101,7 +101,7 @@ class Scheduler:
         shown as too long. A second job of the same name replaces the first."""
         last = self._last_run(name)
         now = datetime.now(UTC)
-        wait = _wait(last, seconds, now.timestamp()) if after is None else after
+        wait = _first_delay(last, seconds, now.timestamp()) if after is None else after
         first = now if soon else now + timedelta(seconds=wait)
         self._add(_Job(name, seconds, limit_s, work, last, last), _Every(seconds), first)
 
@@ -114,7 +114,9 @@ class Scheduler:
         now = datetime.now(UTC)
         trigger = _Cron(expression)
         due, then = trigger.next_after(now), trigger.next_after(trigger.next_after(now))
-        missed = trigger.next_after(_moment(last.started_at if last else self._known_since(name, now), now)) <= now
+        missed = (
+            trigger.next_after(_believable_time(last.started_at if last else self._known_since(name, now), now)) <= now
+        )
         first = min(due, now + timedelta(seconds=LATE_S)) if missed else due
         every_s = (then - due).total_seconds()
         self._add(_Job(name, every_s, limit_s, work, last, last, cron=expression), trigger, first)
@@ -195,7 +197,7 @@ class Scheduler:
         due = {job.id: getattr(job, "next_run_time", None) for job in self._scheduler.get_jobs()}
         with self._changed:
             return {
-                name: _standing(job, due.get(name) if self._scheduler.running else None)
+                name: _job_state(job, due.get(name) if self._scheduler.running else None)
                 for name, job in self._jobs.items()
             }
 
@@ -219,7 +221,7 @@ class Scheduler:
     def troubles(self) -> list[str]:
         """Which jobs fail or take too long, in sentences that say nothing of notes or paths."""
         with self._changed:
-            standing = [(name, _standing(job, None)) for name, job in self._jobs.items()]
+            standing = [(name, _job_state(job, None)) for name, job in self._jobs.items()]
         sentences = [
             f"jobs: {name} failed the last time; memex job list says why" for name, state in standing if state.error
         ]
@@ -268,7 +270,7 @@ class Scheduler:
                 log.warning("how the job %s went was not written down: %s", job.name, error.message)
 
 
-def _wait(last: Run | None, seconds: float, now: float) -> float:
+def _first_delay(last: Run | None, seconds: float, now: float) -> float:
     """Seconds to the first run: what the last one left of the interval, as far as its time can be believed.
 
     One that never ran must not wait for a day that a laptop is never on for."""
@@ -276,12 +278,12 @@ def _wait(last: Run | None, seconds: float, now: float) -> float:
     return min(max(left, min(seconds, LATE_S)), seconds)
 
 
-def _moment(at: int, now: datetime) -> datetime:
+def _believable_time(at: int, now: datetime) -> datetime:
     """A time in epoch milliseconds, as far as it can be believed."""
     return datetime.fromtimestamp(min(max(0, at / 1000), now.timestamp()), UTC)
 
 
-def _standing(job: _Job, due: datetime | None) -> JobState:
+def _job_state(job: _Job, due: datetime | None) -> JobState:
     so_far = None if job.began is None else time.monotonic() - job.began
     began, took = (job.last.started_at, job.last.seconds) if job.last else (None, None)
     if so_far is not None:

@@ -19,8 +19,8 @@ from index.scope.index import Index
 from syncd.captures.batch_writer import Change, NoteDrafts, carried_out
 from syncd.captures.note_update import refused
 from syncd.captures.writer import alone
-from syncd.documents.memo_relations import REASON, checked_tag, dropped, rounded, saved
-from syncd.memos.memos import Memos, leads
+from syncd.documents.memo_relations import REASON, checked_tag, drop_relations, round_weight, save_relation
+from syncd.memos.memos import Memos, leads_to
 from syncd.notes.front_matter import FrontmatterError
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class MemoGraph:
             raise InvalidArgument("weight must be from 0.00 to 1.00", field="weight")
         if reason is not None and len(reason) > REASON:
             raise InvalidArgument(f"reason must be at most {REASON:,} characters", field="reason")
-        wanted = _Wanted(source, target, tag, namespace, None if weight is None else rounded(weight), reason)
+        wanted = _Wanted(source, target, tag, namespace, None if weight is None else round_weight(weight), reason)
         with alone(self._inbox, self._memos.workspace):
             return carried_out(self._inbox, partial(self._plan_save, wanted))
 
@@ -176,7 +176,7 @@ class MemoGraph:
                 updated_at=now,
             )
         try:
-            drafts.put(source.path, saved(text, made, partial(_same, wanted.tag, target)))
+            drafts.put(source.path, save_relation(text, made, partial(_is_same, wanted.tag, target)))
         except FrontmatterError as error:
             raise refused(error) from error
         return drafts.changes(), MemoTie(end(source), end(target), made)
@@ -187,7 +187,7 @@ class MemoGraph:
         if old is None:
             raise NotFound(f"no relation {wanted.tag!r} from {wanted.source!r} to {wanted.target!r}")
         try:
-            drafts.put(source.path, dropped(text, partial(_same, wanted.tag, target)))
+            drafts.put(source.path, drop_relations(text, partial(_is_same, wanted.tag, target)))
         except FrontmatterError as error:
             raise refused(error) from error
         return drafts.changes(), MemoTie(end(source), end(target), old)
@@ -197,7 +197,7 @@ class MemoGraph:
         source, target = (self._memos.memo(id, wanted.namespace) for id in (wanted.source, wanted.target))
         drafts = NoteDrafts(self._inbox.vault)
         text, document = self._memos.read(drafts, source)
-        old = next(filter(partial(_same, wanted.tag, target), document.memo_relations), None)
+        old = next(filter(partial(_is_same, wanted.tag, target), document.memo_relations), None)
         return drafts, source, target, text, old
 
     def _joined_memos(self, ties: Sequence[MemoTie], *more: MemoEnd) -> tuple[Record, ...]:
@@ -209,5 +209,5 @@ class MemoGraph:
         return tuple(records[key] for key in keys if key in records)
 
 
-def _same(tag: str, target: Record, relation: MemoRelation) -> bool:
-    return relation.tag == tag and leads(target, relation)
+def _is_same(tag: str, target: Record, relation: MemoRelation) -> bool:
+    return relation.tag == tag and leads_to(target, relation)

@@ -22,9 +22,9 @@ from index.tracing import span
 from syncd.captures import note_update
 from syncd.captures.batch_writer import Change, DeletedStoredFile, NoteDrafts, carried_out
 from syncd.captures.writer import alone, created, known, known_whole
-from syncd.documents.capture_note import checked, metadata_of, properties_of
-from syncd.documents.collection_membership import filed, retagged
-from syncd.documents.memo_relations import dropped
+from syncd.documents.capture_note import check_content, properties_of, split_metadata
+from syncd.documents.collection_membership import choose_collection, tag_changes
+from syncd.documents.memo_relations import drop_relations
 from syncd.files.file_removal import find_stored_file
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, encode
 from syncd.vault.location import namespace_path
@@ -99,7 +99,7 @@ class Memos:
 
         `metadata` is merged as RFC 7396 has it, or takes the place of all there is with `replace`. `version` is the one
         that the memo must have, 0 for none at all. Raises Conflict, with the version, when it has another."""
-        wish = _wish(
+        wish = _check_wish(
             content,
             namespace=namespace,
             memo_id=memo_id,
@@ -204,7 +204,7 @@ class Memos:
                 source=None,
                 collection=wish.collection or "memory",
                 tags=wish.tags,
-                metadata=patched({}, wish.fields),
+                metadata=merge_patch({}, wish.fields),
             ),
             now=now,
             instead=partial(self._is_id_taken, wish.memo_id),
@@ -236,8 +236,8 @@ class Memos:
             raise Conflict("the memo was removed a moment ago; try again in a moment", retryable=True)
 
         def changes(front: str, document: Document) -> dict[str, PropertyValue]:
-            filed = retagged(front, wish.tags, wish.collection) if wish.retag else {}
-            return {**wish.titles, **_changes(document.metadata, wish.fields, replace=wish.replace), **filed}
+            filed = tag_changes(front, wish.tags, wish.collection) if wish.retag else {}
+            return {**wish.titles, **_metadata_changes(document.metadata, wish.fields, replace=wish.replace), **filed}
 
         return note_update.revised(
             self._inbox, record, changes, content=wish.content, version=wish.version
@@ -264,7 +264,7 @@ class Memos:
             source = index.at(path)
             if source is not None and source.writable and drafts.holds(path):
                 try:
-                    drafts.put(path, dropped(drafts.text(path), partial(leads, record)))
+                    drafts.put(path, drop_relations(drafts.text(path), partial(leads_to, record)))
                 except FrontmatterError:
                     continue  # its owner is in the middle of editing it; the entry leads nowhere now
         stored = find_stored_file(self._inbox, record.path, encode(text))
@@ -288,7 +288,7 @@ def _score(cosine: float, metric: Metric) -> float:
     return cosine if metric == "cosine" else round(sqrt(max(0.0, 2 - 2 * cosine)), 6)
 
 
-def _wish(
+def _check_wish(
     content: str,
     *,
     namespace: str,
@@ -300,9 +300,9 @@ def _wish(
     collections: Sequence[str],
 ) -> _Wish:
     """What a call asks for. Raises InvalidArgument for what no memo can become."""
-    checked(content)
-    fields, titled, labels = metadata_of(metadata)
-    collection, tags = filed(None, labels, collections)
+    check_content(content)
+    fields, titled, labels = split_metadata(metadata)
+    collection, tags = choose_collection(None, labels, collections)
     namespace_path(namespace)
     if memo_id is not None and not ID.match(memo_id):
         raise InvalidArgument("memo_id must be 1 to 64 letters, digits, - or _, as in a UUID", field="memo_id")
@@ -323,14 +323,14 @@ def _wish(
     )
 
 
-def leads(record: Record, relation: MemoRelation) -> bool:
+def leads_to(record: Record, relation: MemoRelation) -> bool:
     """Whether a relation of a note beside it leads to this memo."""
     if relation.target is not None:
         return relation.target == record.id
     return stem(relation.link) == stem(record.path)
 
 
-def patched(old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+def merge_patch(old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     """`old` after a merge patch (RFC 7396): null takes a key away, objects are merged, all else is replaced."""
     merged = dict(old)
     for key, value in patch.items():
@@ -338,15 +338,15 @@ def patched(old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
             merged.pop(key, None)
         elif isinstance(value, Mapping):
             held = merged.get(key)
-            merged[key] = patched(held if isinstance(held, Mapping) else {}, value)
+            merged[key] = merge_patch(held if isinstance(held, Mapping) else {}, value)
         else:
             merged[key] = value
     return merged
 
 
-def _changes(old: Mapping[str, Any], fields: Mapping[str, Any], *, replace: bool) -> dict[str, PropertyValue]:
+def _metadata_changes(old: Mapping[str, Any], fields: Mapping[str, Any], *, replace: bool) -> dict[str, PropertyValue]:
     """The properties to set, None for those to remove. Keys that differ by letter case alone are one property."""
     spelt = {fold(key): key for key in old}
     named = {key if key in old else spelt.get(fold(key), key): value for key, value in fields.items()}
-    merged = patched({} if replace else old, named)
+    merged = merge_patch({} if replace else old, named)
     return {key: merged.get(key) for key in ({**old, **named} if replace else named)}

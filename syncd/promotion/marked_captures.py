@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 from index.errors import MemexError
 from index.model import Record
 from index.names import fold
-from syncd.documents.owner_marks import OwnerMarks, marks
+from syncd.documents.owner_marks import OwnerMarks, read_marks
 from syncd.git import head_moves
 from syncd.git.repository import Repository
 from syncd.history.audit_log import acting_as
@@ -196,7 +196,7 @@ class MarkedCaptures:
             return
         try:
             raw, _ = self._snapshot.vault.read(record.path)
-            if sha256(raw) == record.digest and marks(decode(raw)).promote_problem != why:
+            if sha256(raw) == record.digest and read_marks(decode(raw)).promote_problem != why:
                 self._snapshot.vault.replace(record.path, encode(edit(decode(raw), {KEY: why})), digest=record.digest)
                 self._snapshot.sync.hint([record.path])
         except (MemexError, FrontmatterError) as error:

@@ -13,9 +13,9 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Document, Record, Stat
 from index.names import fold
-from syncd.documents.file_names import ending, numbered
+from syncd.documents.file_names import known_ending, numbered_names
 from syncd.documents.file_types import KNOWN
-from syncd.documents.owner_marks import marks
+from syncd.documents.owner_marks import read_marks
 from syncd.git.repository import Repository
 from syncd.history.change_journal import FileChange, MovePlan, move_steps, note_step, sha256
 from syncd.notes.front_matter import FrontmatterError, decode, encode, split
@@ -99,7 +99,7 @@ def fit(snapshot: VaultSnapshot, record: Record) -> tuple[Document, bytes]:
     if sha256(raw) != record.digest:
         raise Conflict("the capture was changed a moment ago; try again in a moment", retryable=True)
     document = snapshot.parsed(raw, record.path, stat)
-    if why := refusal(document, marks(decode(raw))) or _double(snapshot, document):
+    if why := refusal(document, read_marks(decode(raw))) or _double(snapshot, document):
         raise Problem(why)
     return document, raw
 
@@ -118,7 +118,7 @@ def planned(
 
     `spoken` for is what `speak` has noted. Raises Problem, TakenDestination, or Conflict when it has just changed."""
     document, raw = fit(snapshot, record)
-    owner_marks, spoken = marks(decode(raw)), spoken or {}
+    owner_marks, spoken = read_marks(decode(raw)), spoken or {}
     settings, name = snapshot.settings.promote, record.path.rpartition("/")[2][:-3]
     where = goal(
         document, owner_marks, settings.rules, folder=settings.folder, name=settings.name, inbox=snapshot.inbox, to=to
@@ -233,7 +233,7 @@ def stored_of(snapshot: VaultSnapshot, document: Document, folder: str, spoken: 
         return None
     current = old.rpartition("/")[2]
     there = {fold(name) for name in snapshot.vault.names(folder)}
-    for name in numbered(current, ending(current, KNOWN)):
+    for name in numbered_names(current, known_ending(current, KNOWN)):
         new = join(folder, name)
         if fold(name) in there or fold(new) in spoken:
             continue

@@ -17,7 +17,7 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Document, Record
 from index.names import fold
-from syncd.documents.owner_marks import OwnerMarks, marks
+from syncd.documents.owner_marks import OwnerMarks, read_marks
 from syncd.git.repository import Repository
 from syncd.history.audit_log import AuditLog
 from syncd.history.change_journal import ChangeJournal, FileChange, MovePlan, move_steps, note_step, sha256
@@ -148,7 +148,7 @@ class Archive:
             raise Problem("its properties can't be read: mend them")
         if any(defect.name == "conflict-copy" for defect in document.defects):
             raise Problem(HINDERING["conflict-copy"])
-        owner_marks = marks(decode(raw))
+        owner_marks = read_marks(decode(raw))
         if why != DISMISSED and not self._due(record, owner_marks, time.time_ns() // 1_000_000):
             raise Conflict("its owner has just said something of the capture")
         try:
@@ -199,8 +199,8 @@ class Archive:
         if entry is None or json.loads(entry.about)["ids"][-1] != id:
             return text
         after = [step.after for step in self._united.steps(entry.seq) if not step.was]
-        successor = marks(text).superseded_by
-        if successor is None or successor not in [marks(decode(raw)).superseded_by for raw in after if raw]:
+        successor = read_marks(text).superseded_by
+        if successor is None or successor not in [read_marks(decode(raw)).superseded_by for raw in after if raw]:
             return text
         return edit(text, {key: None for key in properties(split(text)[0]) if key.casefold() == "superseded_by"})
 

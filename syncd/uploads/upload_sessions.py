@@ -15,13 +15,23 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailable
-from syncd.documents.file_types import HEAD, KNOWN, kind_of, suffix
+from syncd.documents.file_types import HEAD, KNOWN, media_type_of, suffix
 from syncd.jobs.queue import Queue
 from syncd.jobs.queued_job import Job
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.folder import synced
 from syncd.uploads import upload_request
-from syncd.uploads.chunk_files import ALONE, OURS, ChunkFiles, UploadFacts, disk, found, leftovers, spare, write
+from syncd.uploads.chunk_files import (
+    ALONE,
+    OURS,
+    ChunkFiles,
+    UploadFacts,
+    find_uploads,
+    has_space,
+    hiding_disk_errors,
+    remove_leftovers,
+    write_all,
+)
 
 FOLDER: Final = "uploads"  # in the state folder
 OWNER: Final = ""  # in place of a key's id
@@ -50,7 +60,7 @@ class Uploads:
         self.settings = settings
         self._root, self._queue, self._vault, self._now = state / FOLDER, queue, vault, now
         self._lock = threading.Lock()  # for the two below
-        self._known = {parts.id: parts for parts in found(self._root)}
+        self._known = {parts.id: parts for parts in find_uploads(self._root)}
         self._arriving: dict[str, SingleUpload] = {}
 
     # In three steps
@@ -68,13 +78,13 @@ class Uploads:
         """Begin an upload; `description` is what `upload_request.described` takes.
 
         Raises InvalidArgument, ResourceExhausted for what is too large or too much, Unavailable without room on the disk."""
-        size = upload_request.sized(total_size, largest=self.settings.max_file)
+        size = upload_request.check_size(total_size, largest=self.settings.max_file)
         arguments = {
-            "name": upload_request.filename(filename),
+            "name": upload_request.check_filename(filename),
             "size": size,
-            **upload_request.described(self.settings.known, **description),
+            **upload_request.check_description(self.settings.known, **description),
         }
-        facts = UploadFacts(key, workspace, size, upload_request.sha256(sha256), arguments)
+        facts = UploadFacts(key, workspace, size, upload_request.check_sha256(sha256), arguments)
         self.check_space(2 * size, stored=size)  # its chunks, and the file that they make
         made = str(uuid.uuid4())
         parts = ChunkFiles(made, facts, self._root / made, self._now())
@@ -86,18 +96,18 @@ class Uploads:
         except BaseException:
             self._drop(parts)
             raise
-        return _told(parts)
+        return _upload_status(parts)
 
     def put_chunk(self, key: str, workspace: str, upload_id: str, index: int, data: bytes) -> Upload:
         """Keep one chunk; one that is sent again replaces what it was. Raises NotFound, InvalidArgument, Unavailable."""
         with self._open_upload(key, workspace, upload_id) as parts:
             others = parts.received - parts.sizes.get(index, 0)
-            upload_request.chunk(index, len(data), total=parts.about.size, others=others)
+            upload_request.check_chunk(index, len(data), total=parts.about.size, others=others)
             if not parts.has_chunk(index, data):
                 self.check_space(len(data))
                 parts.write_chunk(index, data)
             parts.touched_at = self._now()
-            return _told(parts)
+            return _upload_status(parts)
 
     def finish(self, key: str, workspace: str, upload_id: str) -> Job:
         """Queue the file that all chunks are; again, the same job. Raises NotFound, InvalidArgument for what is missing."""
@@ -105,10 +115,10 @@ class Uploads:
             job = self._finished_job(key, workspace, upload_id)  # its process may have died before it could say so
             if job is None:
                 parts.touched_at = self._now()
-                upload_request.whole(parts.sizes, parts.about.size)
+                upload_request.check_complete(parts.sizes, parts.about.size)
                 self.check_space(parts.about.size)
                 arguments, file = parts.about.given, parts.assemble()
-                taken(str(arguments["name"]), file)
+                check_type(str(arguments["name"]), file)
                 job = self._queue.add_file(key, workspace, arguments, file, id=_job_id(upload_id))
             self._drop(parts)
             return job
@@ -160,7 +170,7 @@ class Uploads:
             path,
             size=path.stat().st_size,
             description=description,
-            digest=upload_request.sha256(sha256),
+            digest=upload_request.check_sha256(sha256),
         )
 
     # What is left
@@ -180,13 +190,13 @@ class Uploads:
                     parts.lock.release()
         with self._lock:
             kept = frozenset(self._known) | frozenset(self._arriving)
-        return gone + leftovers(self._root, kept, before=now - LIVES_MS)
+        return gone + remove_leftovers(self._root, kept, before=now - LIVES_MS)
 
     def check_space(self, size: int, *, stored: int = 0) -> None:
         """Raises Unavailable unless this disk has `size` bytes, and the vault's what will be `stored`, beside those that stay free."""
         for folder, wanted in ((self._root, size), (self._vault, stored)):
             with suppress(OSError):  # the vault is away, and its jobs wait for it
-                if wanted and not spare(folder, wanted, free=self.settings.free):
+                if wanted and not has_space(folder, wanted, free=self.settings.free):
                     raise Unavailable("the disk is almost full; nothing was kept, try again when there is room")
 
     @contextmanager
@@ -218,12 +228,12 @@ class Uploads:
     ) -> Job:
         rest = dict(description)
         arguments = {
-            "name": upload_request.filename(rest.pop("filename")),
-            **upload_request.described(self.settings.known, **rest),
+            "name": upload_request.check_filename(rest.pop("filename")),
+            **upload_request.check_description(self.settings.known, **rest),
         }
-        arguments["size"] = upload_request.sized(size, largest=self.settings.max_file)
+        arguments["size"] = upload_request.check_size(size, largest=self.settings.max_file)
         arguments |= {"sha256": digest} if digest else {}
-        taken(arguments["name"], path)
+        check_type(arguments["name"], path)
         return self._queue.add_file(key, workspace, arguments, path)
 
     def _check_share(self, key: str, size: int) -> None:
@@ -272,7 +282,7 @@ class SingleUpload:
 
     def __enter__(self) -> Self:
         try:
-            with disk():
+            with hiding_disk_errors():
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
                 self._file = os.open(self.path, flags, 0o600)
         except Unavailable:
@@ -288,17 +298,17 @@ class SingleUpload:
         """Keep the next bytes. Raises ResourceExhausted, Unavailable."""
         with self._open() as file:
             self.size += len(data)
-            upload_request.sized(max(self.size, 1), largest=self._uploads.settings.max_file)
+            upload_request.check_size(max(self.size, 1), largest=self._uploads.settings.max_file)
             if self.size > self.reserved:
                 self._uploads.reserve(self, self.size - self.reserved)
             self._uploads.check_space(len(data))
-            with disk():
-                write(file, data)
+            with hiding_disk_errors():
+                write_all(file, data)
 
     def queue(self, **description: Any) -> Job:
         """Queue it, on disk; `description` is its `filename` and what `upload_request.described` takes. Raises InvalidArgument."""
         with self._open() as file:
-            with disk():
+            with hiding_disk_errors():
                 os.fsync(file)
                 synced(self.path.parent)
             return self._uploads.queue(self, description)
@@ -328,14 +338,14 @@ class SingleUpload:
                 self._lock.release()
 
 
-def taken(name: str, file: Path) -> None:
+def check_type(name: str, file: Path) -> None:
     """Raises InvalidArgument, with the reason, for a file of a type that is not read.
 
     One that only can't be read, by what its name says it is, goes on: its job fails with the reason, and keeps it."""
-    with disk(), file.open("rb") as opened:
+    with hiding_disk_errors(), file.open("rb") as opened:
         head = opened.read(HEAD)
     try:
-        kind_of(name, head)
+        media_type_of(name, head)
     except InvalidArgument:
         if suffix(name) not in KNOWN or not head:
             raise
@@ -346,7 +356,7 @@ def _job_id(upload_id: str) -> str:
     return uuid.UUID(upload_id).hex
 
 
-def _told(parts: ChunkFiles) -> Upload:
+def _upload_status(parts: ChunkFiles) -> Upload:
     return Upload(
         upload_id=parts.id,
         filename=str(parts.about.given["name"]),

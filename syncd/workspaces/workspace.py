@@ -24,9 +24,17 @@ from syncd.captures.inbox import Inbox
 from syncd.captures.note_update import NoteUpdate, set_tags, updated
 from syncd.captures.queued_note import asked
 from syncd.captures.writer import created, enriched, known, still, undoing, unnamed
-from syncd.documents.agent_paths import addresses, bare, base, called, stems, told, unnumbered
-from syncd.documents.capture_note import checked, checked_source, metadata_of, properties_of
-from syncd.documents.collection_membership import filed
+from syncd.documents.agent_paths import (
+    assign_addresses,
+    bare_path,
+    base_of,
+    name_of,
+    possible_stems,
+    strip_link_numbers,
+    strip_number,
+)
+from syncd.documents.capture_note import check_content, check_source, properties_of, split_metadata
+from syncd.documents.collection_membership import choose_collection
 from syncd.files.file_removal import delete_document
 from syncd.graph.nodes import Nodes
 from syncd.history.write_lineage import Writer, find_creator, find_last_editor
@@ -121,10 +129,10 @@ class Workspace:
 
         A tag `collection:x` names the collection too. A note of another collection than the named one does not count."""
         now = self._inbox.now()
-        content_hash = hashlib.sha256(checked(content)).hexdigest()
-        rest, title, metadata_tags = metadata_of(metadata or {})
-        named, tags = filed(collection, metadata_tags, self.collections)
-        checked_source(source)
+        content_hash = hashlib.sha256(check_content(content)).hexdigest()
+        rest, title, metadata_tags = split_metadata(metadata or {})
+        named, tags = choose_collection(collection, metadata_tags, self.collections)
+        check_source(source)
         folder = "/".join(filter(None, (self._inbox.folder, self.name, namespace_path(namespace))))
         if again := self._renew_same_content(content_hash, named, now):
             return again
@@ -230,22 +238,22 @@ class Workspace:
 
     def totals(self) -> WorkspaceTotals:
         """How much there is here."""
-        return _totals(self._index, self.name, self._inbox.degraded())
+        return _count_totals(self._index, self.name, self._inbox.degraded())
 
     def read_content(self, record: Record) -> str:
         """The body of a document, byte for byte, as its file holds it now; a node's as `agent_paths.told` has it."""
         with unnamed(record.path):
             raw, _ = self._inbox.vault.read(record.path)
         body = split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        return told(body) if record.type == "entity" else body
+        return strip_link_numbers(body) if record.type == "entity" else body
 
     def document_at(self, address: str) -> Record:
         """The document at `address`, a path below the workspace's folder as agents know it. NotFound without one.
 
         The address of a stored file is that of the document which holds its text."""
-        record = self._documents_by_base([base(address)]).get(address)
+        record = self._documents_by_base([base_of(address)]).get(address)
         if record is None and not note(address):
-            beside = self._documents_by_base([base(f"{address}.md")]).get(f"{address}.md")
+            beside = self._documents_by_base([base_of(f"{address}.md")]).get(f"{address}.md")
             record = beside if beside and beside.file else self._find_by_file(f"{self._root}{address}")
         if record is None:
             raise NotFound(f"no document {address[:200]!r} in workspace {self.name!r}")
@@ -258,7 +266,9 @@ class Workspace:
 
     def addresses(self, records: Iterable[Record]) -> dict[str, str]:
         """The address of each of these documents, by id."""
-        asked = {record.id: base(self._plain_address(record.path, called(record), record.type)) for record in records}
+        asked = {
+            record.id: base_of(self._plain_address(record.path, name_of(record), record.type)) for record in records
+        }
         by_address = self._documents_by_base(set(asked.values()))
         return {record.id: address for address, record in by_address.items() if record.id in asked}
 
@@ -271,9 +281,9 @@ class Workspace:
             return not fold(address).startswith(wanted), address
 
         paths = self._paths()
-        plain = {bare(path) for path in paths if core in fold(f"{bare(path)}.md") or core in fold(path)}
+        plain = {bare_path(path) for path in paths if core in fold(f"{bare_path(path)}.md") or core in fold(path)}
         alike = frozenset(sorted(plain, key=rank)[: limit + 1])
-        by_address = self._assign_addresses(path for path in paths if bare(path) in alike)
+        by_address = self._assign_addresses(path for path in paths if bare_path(path) in alike)
         return sorted((address for address in by_address if wanted in fold(address)), key=rank)[:limit]
 
     def tags(self, limit: int) -> list[str]:
@@ -290,24 +300,24 @@ class Workspace:
         return [path[len(root) :] for path in list(self._index.manifest) if path.startswith(root)]
 
     def _plain_address(self, path: str, title: str, type: str) -> str:
-        return unnumbered(path.removeprefix(self._root), title, type)
+        return strip_number(path.removeprefix(self._root), title, type)
 
     def _documents_by_base(self, bases: Iterable[str]) -> dict[str, Record]:
         """The documents by address whose addresses have one of these bases."""
         root, paths = self._root, set[str]()
         for address_base in bases:
             for path, title, kind in (
-                row for name in stems(address_base) for row in self._index.titled(f"{root}{name}")
+                row for name in possible_stems(address_base) for row in self._index.titled(f"{root}{name}")
             ):
                 record = self._index.at(path) if kind == "file" else None  # which may be named for more than its title
-                if base(self._plain_address(path, called(record) if record else title, kind)) == address_base:
+                if base_of(self._plain_address(path, name_of(record) if record else title, kind)) == address_base:
                     paths.add(path[len(root) :])
         return self._assign_addresses(paths)
 
     def _assign_addresses(self, paths: Iterable[str]) -> dict[str, Record]:
         index, root = self._index, self._root
         records = (index.at(f"{root}{path}") for path in paths)
-        return addresses([record for record in records if record and record.workspace == self.name], root)
+        return assign_addresses([record for record in records if record and record.workspace == self.name], root)
 
     def recent(self, limit: int = 20, *, before: int | None = None) -> list[Record]:
         """The newest documents by creation; with `before`, those created strictly before that time."""
@@ -381,7 +391,7 @@ class Workspace:
             return Captured(known(index.at(record.path)), created=False)
 
 
-def _totals(index: Index, workspace: str, degraded: Sequence[str]) -> WorkspaceTotals:
+def _count_totals(index: Index, workspace: str, degraded: Sequence[str]) -> WorkspaceTotals:
     """What the index counts in `workspace`."""
     rows = index.tally(workspace)
     return WorkspaceTotals(

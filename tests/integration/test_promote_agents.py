@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from index.errors import Conflict, InvalidArgument, MemexError
-from syncd.documents.owner_marks import EDITED, marks
+from syncd.documents.owner_marks import EDITED, read_marks
 from syncd.graph.node_request import NewNode
 from syncd.history.audit_log import Author, acting_as
 from syncd.notes.front_matter import decode
@@ -82,7 +82,7 @@ def test_nothing_that_an_agent_sends_promotes(tmp_path):
         notes = list((rim.world.vault / "Captures").rglob("*.md"))
         assert len(notes) > 40
         for note in notes:
-            said = marks(decode(note.read_bytes()))
+            said = read_marks(decode(note.read_bytes()))
             assert (said.promote, said.promote_to, said.promoted_at) == (False, None, None), note
         assert proper(rim.world) == before
 
@@ -156,13 +156,13 @@ def test_a_node_that_somebody_ticked_can_still_be_written_to(world):
     (file,) = (world.vault / "Captures/default/Entities").glob("*.md")
     file.write_text(file.read_text().replace("---\n## ", "promote: true\n---\n## "))
     world.run()
-    assert marks(file.read_text()).promote
+    assert read_marks(file.read_text()).promote
     with acting_as(Author("mcp", "add_observations")):
         space.nodes.add_observations([("Ada", ["two"])])
     assert "two" in file.read_text()
     world.run()
     world.app.services.marked_captures.run()
-    assert "node of the graph" in (marks(file.read_text()).promote_problem or "")
+    assert "node of the graph" in (read_marks(file.read_text()).promote_problem or "")
     assert file.exists()
 
 

@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 
 from index.errors import InvalidArgument
-from syncd.documents.file_types import kind_of
+from syncd.documents.file_types import media_type_of
 from syncd.files.conversion.converter import HEAD
 from syncd.files.conversion.converter_child import READERS, _load_reader, convert_file
 from syncd.files.conversion.process_sandbox import set_limits
@@ -95,7 +95,7 @@ def _repacked(raw: bytes, dice: random.Random) -> bytes:
 def outcome(name: str, data: bytes) -> str:
     """How reading `data` ends: text, empty, unreadable, exhausted, memory, or the code of a child without an answer."""
     try:
-        kind = kind_of(name, data[:HEAD])
+        kind = media_type_of(name, data[:HEAD])
     except InvalidArgument:
         return "refused"
     given, taken = os.pipe()

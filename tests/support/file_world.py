@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from syncd.documents.file_names import droppable
-from syncd.documents.file_types import KNOWN, kind_of
+from syncd.documents.file_names import why_not_imported
+from syncd.documents.file_types import KNOWN, media_type_of
 from syncd.files.conversion.converter import Converted, Unreadable
 from syncd.files.file_note_writer import Converter, FileOrder
 from syncd.files.imported_files import ImportedFiles
@@ -51,12 +51,12 @@ class Filing:
     def _open(self, free: int = 0) -> None:
         app = self.world.app
         inbox = app.agent_access._inbox
-        app.opened.vault._wanted = lambda path, size: droppable(path, size, known=KNOWN, most=1_000_000)
+        app.opened.vault._wanted = lambda path, size: why_not_imported(path, size, known=KNOWN, most=1_000_000)
         self.staged = self.world.state / "staged"
         self.staged.mkdir(exist_ok=True)
         self.handled = ImportedFiles(app.opened.ledger)
         self.beside: OtherFileNames = app.opened.sync.beside
-        parts = inbox, self.handled, self.beside, Converter(KNOWN, kind_of, self.reader), app.opened.sync.noted
+        parts = inbox, self.handled, self.beside, Converter(KNOWN, media_type_of, self.reader), app.opened.sync.noted
         self.files, self.inplace = UploadedFiles(*parts, free=free), InboxFiles(*parts, scratch=self.staged, free=free)
         self.dropped = InboxFileScanner(
             app.opened.vault,

@@ -206,20 +206,20 @@ def _chain(path: Path) -> dict[str, Any]:
 def queue(context: DoctorContext) -> Iterator[Finding]:
     """The jobs that wait or failed, and the files that lie staged for them."""
     from syncd.jobs.queue import STAGED
-    from syncd.jobs.queued_job import UNFINISHED, unfinished
-    from syncd.jobs.staged_files import StagedFiles, moved_notes
+    from syncd.jobs.queued_job import UNFINISHED, unfinished_of_rows
+    from syncd.jobs.staged_files import StagedFiles, find_unneeded
     from syncd.state.folder import LEDGER
     from syncd.state.ledger import examined, peeked
 
     path = context.state / LEDGER
     if mine(path) is None or examined(path):
         return  # and that is a finding already
-    jobs = unfinished(peeked(path, UNFINISHED))
+    jobs = unfinished_of_rows(peeked(path, UNFINISHED))
     staged = StagedFiles(context.state / STAGED)
     lost = [job.id for job in jobs if job.needs_file and not staged.find(job.id)]
     for id in lost:
         yield Finding("queue", "wrong", f"the file of the job {id} is missing: upload it again", f"memex job show {id}")
-    old = moved_notes(staged.folder, [job.id for job in jobs if job.kind == "file"], older_s=STRAY_S)
+    old = find_unneeded(staged.folder, [job.id for job in jobs if job.kind == "file"], older_s=STRAY_S)
     if old:
         says = f"{len(old)} staged files belong to no job"
         yield Finding(

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from index.errors import InvalidArgument, MemexError, ResourceExhausted, Unavailable
-from syncd.documents.file_types import HEAD, KNOWN, NAMED, kind_of
+from syncd.documents.file_types import HEAD, KNOWN, NAMED, media_type_of
 
-__all__ = ["HEAD", "KNOWN", "Converted", "Limits", "Unreadable", "convert", "kind_of"]
+__all__ = ["HEAD", "KNOWN", "Converted", "Limits", "Unreadable", "convert", "media_type_of"]
 
 TICK: Final = 0.05  # seconds between two looks at the child
 ROOM: Final = 1 << 30  # bytes of addresses that programs and libraries take up beside the file
@@ -65,7 +65,7 @@ class Converted:
 
 
 def convert(path: Path, media_type: str, limits: Limits, stopping: threading.Event) -> Converted:
-    """The text of the file at `path`, which is of `media_type` as `kind_of` tells it.
+    """The text of the file at `path`, which is of `media_type` as `media_type_of` tells it.
 
     Raises Unreadable with the reason; ResourceExhausted if a limit was met, which its details name; Unavailable,
     which a retry can help, if the child could not be started or `stopping` was set."""

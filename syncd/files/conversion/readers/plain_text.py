@@ -13,7 +13,7 @@ from typing import BinaryIO, Final
 
 import charset_normalizer
 
-from syncd.documents.file_types import stray, wide
+from syncd.documents.file_types import guess_utf16, has_stray_nulls
 from syncd.files.conversion.readers.clean_text import format_rows, remove_invisible
 from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, TooLarge, UnreadableFile
 from syncd.notes.front_matter import FrontmatterError, properties, split
@@ -43,8 +43,8 @@ def decode(raw: bytes) -> tuple[str, tuple[str, ...]]:
         if raw.startswith(mark):
             return raw.decode(name, "replace"), ()
     sample = raw[:SAMPLE]
-    guess = wide(sample)
-    if guess is None and stray(sample):
+    guess = guess_utf16(sample)
+    if guess is None and has_stray_nulls(sample):
         raise UnreadableFile("the file holds bytes that are no text")
     text = raw.decode("utf-8", "replace") if guess is None else ""
     bad = text.count(BAD)

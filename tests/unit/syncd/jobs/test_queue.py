@@ -10,7 +10,7 @@ import pytest
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from syncd.history.audit_log import Author, acting_as
 from syncd.jobs.queue import BACKOFF_S, NOTES, TRIES, Queue, backoff
-from syncd.jobs.queued_job import unfinished
+from syncd.jobs.queued_job import unfinished_of_rows
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
 
@@ -83,7 +83,7 @@ def test_the_owners_job_of_a_file_is_found_by_its_bytes(queue, tmp_path):
     ],
 )
 def test_an_unfinished_job_says_whether_it_needs_its_file(kind, status, about, shed, failed, needs_file):
-    (job,) = unfinished([("id", kind, status, json.dumps({"given": about}), shed)])
+    (job,) = unfinished_of_rows([("id", kind, status, json.dumps({"given": about}), shed)])
     assert (job.failed, job.needs_file) == (failed, needs_file)
 
 

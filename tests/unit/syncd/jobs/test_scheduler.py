@@ -16,7 +16,7 @@ import pytest
 
 from index.errors import NotFound, Unavailable
 from syncd.jobs.run_history import KEPT, Run, RunHistory
-from syncd.jobs.scheduler import FIRST_S, LATE_S, Scheduler, _Cron, _Every, _wait
+from syncd.jobs.scheduler import FIRST_S, LATE_S, Scheduler, _Cron, _Every, _first_delay
 from tests.support.paths import ROOT
 from tests.support.shifted_clock import Clock
 from tests.support.world import until
@@ -290,7 +290,7 @@ def test_a_ledger_that_can_not_be_written_stops_no_job(jobs, ledger, caplog):
 )
 def test_the_first_run_is_counted_from_the_last_one_before_the_start(last, seconds, wait):
     run = None if last is None else Run(int(last * 1000), 1.0, "")
-    assert _wait(run, seconds, NOW) == pytest.approx(wait)
+    assert _first_delay(run, seconds, NOW) == pytest.approx(wait)
 
 
 def test_a_machine_that_slept_for_years_owes_one_run():

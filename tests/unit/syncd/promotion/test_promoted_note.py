@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from syncd.documents.owner_marks import marks
+from syncd.documents.owner_marks import read_marks
 from syncd.documents.parser import parse
 from syncd.notes.front_matter import FrontmatterError, decode, encode, properties, split
 from syncd.promotion.promoted_note import (
@@ -139,7 +139,7 @@ def test_a_promotion_changes_no_other_byte_and_is_undone_to_the_byte(text):
     back = returned(after, text, after)
     if any(key.casefold() == "promote" and value is True for key, value in was.items()):
         assert back == unmarked(text)
-        assert not marks(back).promote
+        assert not read_marks(back).promote
         assert len(back.splitlines()) == len(text.splitlines())
     else:
         assert encode(back) == encode(text)
@@ -153,7 +153,7 @@ def test_no_bytes_are_changed_without_a_word(raw):
     except FrontmatterError:
         return
     assert split(after)[1] == split(text)[1]
-    assert encode(returned(after, text, after)) == raw or marks(text).promote
+    assert encode(returned(after, text, after)) == raw or read_marks(text).promote
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,13 @@ RULES = [
 def test_where_a_capture_goes(front, to, rules, found):
     text = f"---\nid: a\n{front}\n---\nbody\n"
     where = goal(
-        note(text, "Captures/default/X.md"), marks(text), rules, folder="Notes", name="{title}", inbox="Captures", to=to
+        note(text, "Captures/default/X.md"),
+        read_marks(text),
+        rules,
+        folder="Notes",
+        name="{title}",
+        inbox="Captures",
+        to=to,
     )
     assert (where.folder, where.stem, where.by) == found
 
@@ -248,13 +254,13 @@ def test_a_taken_name_gives_way():
 )
 def test_what_stays_in_the_inbox(text, word):
     document = note(text)
-    assert word in refusal(document, marks(text))
+    assert word in refusal(document, read_marks(text))
 
 
 def test_what_does_not_stay():
     document = note(CAPTURE)
-    assert refusal(document, marks(CAPTURE)) == ""
-    assert refusal(replace(document, writable=False), marks(CAPTURE))
+    assert refusal(document, read_marks(CAPTURE)) == ""
+    assert refusal(replace(document, writable=False), read_marks(CAPTURE))
 
 
 @pytest.mark.parametrize(

@@ -341,7 +341,7 @@ def test_one_that_changes_while_it_is_copied_is_not_added(tmp_path):
                 more.write(b"more")
 
     with file.open("rb") as source, pytest.raises(Exception, match="changed while it was read"):
-        with local_files.copied(source, tmp_path, largest=1 << 30, free=0, show=show):
+        with local_files.staged_copy(source, tmp_path, largest=1 << 30, free=0, show=show):
             pytest.fail("it was handed over")
     assert list((tmp_path / "uploads").iterdir()) == []
 

@@ -18,7 +18,7 @@ import pytest
 
 from index.errors import MemexError, Unavailable
 from syncd.files.conversion import converter
-from syncd.files.conversion.converter import Limits, convert, kind_of
+from syncd.files.conversion.converter import Limits, convert, media_type_of
 from tests.support.paths import ROOT
 from tests.support.sample_files import bomb, docx, paragraph, pdf
 
@@ -50,7 +50,7 @@ def nothing_is_left(tmp_path, monkeypatch):
 
 def read(path: Path, limits: Limits | None = None, stopping: threading.Event | None = None):
     with path.open("rb") as file:
-        kind = kind_of(path.name, file.read(65_536))
+        kind = media_type_of(path.name, file.read(65_536))
     return convert(path, kind, limits or Limits(), stopping or threading.Event())
 
 
