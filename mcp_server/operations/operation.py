@@ -86,7 +86,7 @@ class OperationRunner:
         arguments: Mapping[str, Any] | bytes,
         progress: Callable[[int], None] | None = None,
     ) -> AnswerModel:
-        """Run `operation` for `caller`; raises the errors of `index.errors`. `progress` as `Workspace.reporting` has it.
+        """Run `operation` for `caller`; raises the errors of `index.errors`. `progress` as `Workspace.with_progress` has it.
 
         A write that outlives its time limit or its caller runs to its end: half a capture does not exist."""
         async with self.telling(operation.name, operation.scope, caller) as outcome:

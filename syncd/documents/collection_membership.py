@@ -1,7 +1,7 @@
 """Decide a document's collection membership: which one collection it is in, and how its note says so.
 
 A property `collection` names the collection, and so does each tag `collection:x`. Laws, tested: whatever a note
-names, it is in exactly one of the known collections; `written` leaves one name, and every other line and tag as it
+names, it is in exactly one of the known collections; `set_collection` leaves one name, and every other line and tag as it
 was."""
 
 from __future__ import annotations
@@ -103,16 +103,16 @@ def set_collection(text: str, collection: str, known: Sequence[str]) -> str:
     key = _spelling_of("tags", values)
     tags = values.get(key)
 
-    def gone(tag: str) -> bool:
+    def names_known(tag: str) -> bool:
         return bool(select_known(find_names({}, tag_texts([tag])), known))
 
     if isinstance(tags, list):
-        left = [at for at, tag in enumerate(tags) if isinstance(tag, str) and gone(tag)]
+        left = [at for at, tag in enumerate(tags) if isinstance(tag, str) and names_known(tag)]
         text = _remove_items(text, key, left) if left else text
     elif isinstance(tags, str):
         parts = _BETWEEN.split(tags)
         kept = "".join(
-            word + after for word, after in zip_longest(parts[::2], parts[1::2], fillvalue="") if not gone(word)
+            word + after for word, after in zip_longest(parts[::2], parts[1::2], fillvalue="") if not names_known(word)
         )
         text = edit(text, {key: kept.rstrip(", \t\r\n") or None}) if kept != tags else text
     name = values.get(_spelling_of("collection", values))

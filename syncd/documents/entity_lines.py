@@ -1,7 +1,7 @@
 """Read the lines of an entity's note: which observations and relations they state, and where.
 
 Laws, tested: one pass, in time linear in the text. An item ends before the first line that is not indented, whatever
-its own lines look like, so no observation reaches into the text behind it; the output of `written` is read back as
+its own lines look like, so no observation reaches into the text behind it; the output of `format_observation` is read back as
 it was given."""
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ def _match_item(lines: list[str], first: int, text: str, match: re.Match[str]) -
     mark, anchor = find(inner, paragraph)
     content = without(inner, [id for id in (mark, anchor) if id])
 
-    def placed(id: BlockId) -> BlockId:
+    def locate(id: BlockId) -> BlockId:
         before = len(lines[first + id.line].rstrip("\r\n")) - len(inner[id.line])
         return BlockId(first + id.line, before + id.start, before + id.end, id.text)
 
@@ -272,8 +272,8 @@ def _match_item(lines: list[str], first: int, text: str, match: re.Match[str]) -
         behind,
         lead,
         content,
-        placed(mark) if mark else None,
-        placed(anchor) if anchor else None,
+        locate(mark) if mark else None,
+        locate(anchor) if anchor else None,
         None if place is None else first + place,
     )
 

@@ -67,22 +67,22 @@ def marks_of(values: Mapping[str, Any]) -> OwnerMarks:
     for key, value in values.items():
         named.setdefault(key.casefold(), []).append(value)
 
-    def one(name: str) -> Any:
+    def value_of(name: str) -> Any:
         return named[name][0] if len(named.get(name, ())) == 1 else None
 
-    def words(name: str) -> str | None:
-        return (as_text(one(name)) or "").strip() or None
+    def text_of(name: str) -> str | None:
+        return (as_text(value_of(name)) or "").strip() or None
 
-    review = words("review")
+    review = text_of("review")
     return OwnerMarks(
-        promote=one("promote") is True,
-        promote_to=words("promote_to"),
+        promote=value_of("promote") is True,
+        promote_to=text_of("promote_to"),
         review=fold(review) if review else None,
-        expires=as_time(one("expires")),
-        promote_problem=words("promote_problem"),
-        promoted_at=as_time(one("promoted_at")),
-        suggested_folder=words("suggested_folder"),
-        superseded_by=words("superseded_by"),
+        expires=as_time(value_of("expires")),
+        promote_problem=text_of("promote_problem"),
+        promoted_at=as_time(value_of("promoted_at")),
+        suggested_folder=text_of("suggested_folder"),
+        superseded_by=text_of("superseded_by"),
         twice=tuple(name for name, entries in named.items() if len(entries) > 1 and name in {*PERSONS, "expires"}),
         unclear=tuple(_find_unclear(named)),
     )

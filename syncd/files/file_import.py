@@ -63,13 +63,13 @@ def build_file_import(inbox: Inbox, sync: Sync, queue: Queue, handled: ImportedF
     )
     sync.on_listing(scanner.take_listing)
 
-    def handler(work: RunningJob) -> str:
+    def handle(work: RunningJob) -> str:
         job = work.job
         order = FileOrder(job.id, job.workspace, job.planned, job.given, work.staged, work.progress, work.stopping)
         lies = job.key == OWNER and work.staged is None and "path" in job.given
         return inplace.import_file(order) if lies else files.import_file(order)
 
-    return FileImport(handler, scanner)
+    return FileImport(handle, scanner)
 
 
 def _calm_check(sync: Sync) -> Callable[[], bool]:

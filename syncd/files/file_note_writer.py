@@ -117,19 +117,19 @@ def write_note(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | Non
     finding = inbox.enricher.begin(_compose(inbox, brief, path, note, now)[1])
     total = len(planned.facts.text) // PASSAGE + 1
 
-    def embedded(count: int) -> None:
+    def report_progress(count: int) -> None:
         if order.stopping.is_set():
             raise Unavailable("the daemon is ending; the file is gone on with at the next start", retryable=True)
         order.progress(count, max(count, total), "embedding")
 
-    def prepared(index: Index, document: Document) -> Prepared:
-        (ready,) = index.prepare([(document, UNWRITTEN)], progress=embedded)
+    def prepare(index: Index, document: Document) -> Prepared:
+        (ready,) = index.prepare([(document, UNWRITTEN)], progress=report_progress)
         if ready.chunks and ready.vectors is None:
             raise Unavailable("the encoder is not ready; the file is gone on with once it is", retryable=True)
         return ready
 
     for _ in range(ROUNDS):
-        outcome = attempt(inbox, encode(text), document, now=now, prepare=prepared, finding=finding, taken=taken)
+        outcome = attempt(inbox, encode(text), document, now=now, prepare=prepare, finding=finding, taken=taken)
         if outcome is MissedAttempt.TAKEN:
             return None
         if outcome is not MissedAttempt.SWITCHED:

@@ -225,7 +225,7 @@ def _draft_stale_summary(
 def _rank_candidates(
     evidence: Evidence, compared: Sequence[ComparedNodes], pooled: Cosine, perspectives: Mapping[str, Cosine]
 ) -> list[Candidate]:
-    """Best first."""
+    """Rank the pairs that deserve a relation, best first."""
     proposals = []
     near = [pair for part in compared for pair in part.similar_pairs(evidence.near, LOOKED_AT)]
     highest = max(part.typical for part in compared)

@@ -4,7 +4,7 @@
     {"type": "relation", "from": …, "to": …, "relationType": …}
 
 Other values that Memex has of a node stand beside these keys under the names of its properties, where other programs
-skip them. Law, tested: `records` reads back what `written` makes of an entity or a relation."""
+skip them. Law, tested: `parse_lines` reads back what `format_line` makes of an entity or a relation."""
 
 from __future__ import annotations
 

@@ -61,14 +61,14 @@ def _drop(graph: Graph, drafts: NoteDrafts, now: int, vertices: Mapping[str, Ver
     for path in vertices:
         drafts.drop(path)
 
-    def leads(stated: Statement) -> bool:
+    def leads_to_dropped(stated: Statement) -> bool:
         to = graph.resolved(stated.target)
         return to is not None and to.path in vertices
 
     sources = {path for vertex in vertices.values() for path, _ in graph.sources(vertex.name)} - vertices.keys()
     for path in sorted(sources):
         if (source := graph.at(path)) and drafts.holds(path):
-            _edit_draft(drafts, source, partial(entity_edits.remove_relations, gone=leads, now=now))
+            _edit_draft(drafts, source, partial(entity_edits.remove_relations, gone=leads_to_dropped, now=now))
 
 
 def set_properties(
@@ -250,7 +250,7 @@ def require_node(graph: Graph, drafts: NoteDrafts, name: str, version: int | Non
 
 
 def unknown_node(name: str) -> NotFound:
-    """There is no such node."""
+    """Say that there is no such node."""
     return NotFound(f"no node {name[:256]!r}; search_nodes finds one, create_entities makes it")
 
 
@@ -290,11 +290,11 @@ class _Stated:
 def _match_any_of(graph: Graph, asked: Collection[tuple[str, str]]) -> Callable[[Statement], bool]:
     """Whether a statement is one of these: (type, path of the node that it leads to)."""
 
-    def among(stated: Statement) -> bool:
+    def is_among(stated: Statement) -> bool:
         to = graph.resolved(stated.target)
         return to is not None and (stated.type, to.path) in asked
 
-    return among
+    return is_among
 
 
 def _edit_draft(drafts: NoteDrafts, vertex: Vertex, edit: Callable[[str], tuple[str, T]]) -> T:

@@ -170,7 +170,7 @@ class Nodes:
             if (collection := node.properties.get("collection")) is not None:
                 collection_of(collection, self._inbox.collections)
 
-        def decide(index: Index) -> tuple[list[Change], list[str]]:
+        def plan(index: Index) -> tuple[list[Change], list[str]]:
             now, graph = self._inbox.now(), index.graph(self.workspace)
             twins = [twin.name for node in wanted if (twin := _find_namesake(graph, node.name))]
             if twins:
@@ -186,7 +186,7 @@ class Nodes:
             return list(made.values()), [change.path for change in made.values()]
 
         with alone(self._inbox, self.workspace):
-            paths = carried_out(self._inbox, decide, self._progress)
+            paths = carried_out(self._inbox, plan, self._progress)
         return [self._node_at(path) for path in paths]
 
     def delete(self, names: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -264,13 +264,13 @@ class Nodes:
     ) -> T:
         """Make the changes that `decide` makes to the drafts, and return what it answers."""
 
-        def decided(index: Index) -> tuple[list[Change], T]:
+        def plan(index: Index) -> tuple[list[Change], T]:
             drafts = NoteDrafts(self._inbox.vault, partial(self._refuse_unread, index))
             answer = decide(index.graph(self.workspace), drafts, self._inbox.now(), *args, **kwargs)
             return drafts.changes(), answer
 
         with alone(self._inbox, self.workspace):
-            return carried_out(self._inbox, decided, self._progress)
+            return carried_out(self._inbox, plan, self._progress)
 
     def _refuse_unread(self, index: Index, path: str, raw: bytes) -> None:
         """Refuse to take the version of a note for what a person has made of it since it was read."""

@@ -40,14 +40,14 @@ class Perspectives:
         """Append a perspective. Conflict when there is one of that name."""
         new = checked(name, prompt)
 
-        def added(table: Table) -> Table:
+        def append(table: Table) -> Table:
             if any(perspective.name == new.name for perspective in table):
                 raise Conflict(f"there is a perspective {name!r} already; `memex perspective set` changes its prompt")
             if len(table) >= MOST:
                 raise InvalidArgument(f"a workspace has at most {MOST} perspectives: remove one first")
             return (*table, new)
 
-        return self._change(workspace, added)
+        return self._change(workspace, append)
 
     def set_prompt(self, workspace: str, name: str, prompt: str) -> Table:
         """Give a perspective another prompt."""
@@ -62,13 +62,13 @@ class Perspectives:
     def remove(self, workspace: str, name: str) -> Table:
         """Take a perspective away; not the last one."""
 
-        def removed(table: Table) -> Table:
+        def drop(table: Table) -> Table:
             left = tuple(perspective for perspective in table if perspective != _find_perspective(table, name))
             if not left:
                 raise InvalidArgument(f"{name!r} is the last perspective of {workspace!r}: add another one first")
             return left
 
-        return self._change(workspace, removed)
+        return self._change(workspace, drop)
 
     def reset(self, workspace: str) -> Table:
         """Go back to the defaults."""

@@ -63,11 +63,11 @@ def cosine_function(vertices: Sequence[Vertex], aggregates: Aggregates) -> Cosin
     paths, matrix = aggregates
     row = {path: n for n, path in enumerate(paths)}
 
-    def of(a: int, b: int) -> float | None:
+    def cosine(a: int, b: int) -> float | None:
         row_a, row_b = row.get(vertices[a].path), row.get(vertices[b].path)
         return None if row_a is None or row_b is None else float(matrix[row_a] @ matrix[row_b])
 
-    return of
+    return cosine
 
 
 def find_unspaced(texts: Sequence[Sequence[str]]) -> set[int]:

@@ -1,6 +1,6 @@
 """Chain the entries of the audit log by digest, and check the chain for changed, added and missing entries.
 
-Law, tested: `checked` reports a change of any value of any entry, a missing entry and an inserted one. Only a reader
+Law, tested: `check` reports a change of any value of any entry, a missing entry and an inserted one. Only a reader
 who noted the head can detect that entries were cut off at the end."""
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class Uploads:
         sha256: str | None = None,
         **description: Any,
     ) -> Upload:
-        """Begin an upload; `description` is what `upload_request.described` takes.
+        """Begin an upload; `description` is what `upload_request.check_description` takes.
 
         Raises InvalidArgument, ResourceExhausted for what is too large or too much, Unavailable without room on the disk."""
         size = upload_request.check_size(total_size, largest=self.settings.max_file)
@@ -306,7 +306,7 @@ class SingleUpload:
                 write_all(file, data)
 
     def queue(self, **description: Any) -> Job:
-        """Queue it, on disk; `description` is its `filename` and what `upload_request.described` takes. Raises InvalidArgument."""
+        """Queue it, on disk; `description` is its `filename` and what `upload_request.check_description` takes. Raises InvalidArgument."""
         with self._open() as file:
             with hiding_disk_errors():
                 os.fsync(file)

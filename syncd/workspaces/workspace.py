@@ -241,7 +241,7 @@ class Workspace:
         return _count_totals(self._index, self.name, self._inbox.degraded())
 
     def read_content(self, record: Record) -> str:
-        """The body of a document, byte for byte, as its file holds it now; a node's as `agent_paths.told` has it."""
+        """The body of a document, byte for byte, as its file holds it now; a node's as `agent_paths.strip_link_numbers` has it."""
         with unnamed(record.path):
             raw, _ = self._inbox.vault.read(record.path)
         body = split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")

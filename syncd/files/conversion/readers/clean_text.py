@@ -1,6 +1,6 @@
 """Clean the text of a file for a note: remove invisible characters, and escape what Markdown would misread.
 
-Laws, tested: `plain` leaves no character that a note cannot hold; a second run of `plain` or `tidy` changes nothing."""
+Laws, tested: `remove_invisible` leaves no character that a note cannot hold; a second run of `remove_invisible` or `tidy` changes nothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def remove_invisible(text: str) -> str:
 
 
 def tidy(text: str) -> str:
-    """Converted text: `plain`, composed (NFC), without soft breaks, white space at line ends and holes between blocks."""
+    """Converted text: `remove_invisible`, composed (NFC), without soft breaks, white space at line ends and holes between blocks."""
     text = unicodedata.normalize("NFC", _SOFT.sub("", remove_invisible(text)))
     text = _HOLES.sub("\n\n", _BLANKS.sub("", text)).strip("\n")
     return f"{text}\n" if text.strip() else ""

@@ -159,13 +159,13 @@ def _parse_rows(text: str) -> Iterator[list[str]]:
 def _guess_delimiter(text: str) -> str:
     """What stands between values: of the usual characters the one that makes most rows equally wide."""
 
-    def even(delimiter: str) -> tuple[int, int]:
+    def equal_rows(delimiter: str) -> tuple[int, int]:
         rows = itertools.islice(csv.reader(io.StringIO(text[:SAMPLE], newline=""), delimiter=delimiter), 50)
         widths = [len(row) for row in rows if row]
         usual = max(set(widths), key=lambda width: (widths.count(width), width), default=1)
         return (widths.count(usual) if usual > 1 else 0, usual)
 
-    return max(_DELIMITERS, key=even)
+    return max(_DELIMITERS, key=equal_rows)
 
 
 def _read_decoded(file: BinaryIO, limits: ReaderLimits) -> tuple[str, tuple[str, ...], bool]:
