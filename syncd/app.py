@@ -202,7 +202,7 @@ class App:
         with ExitStack() as running:
             running.callback(lambda: daemon.unlink(missing_ok=True))
             self._start(running)
-            self.traces = request_traces.opened(self.settings.telemetry, os.environ, version=installed())
+            self.traces = request_traces.open_traces(self.settings.telemetry, os.environ, version=installed())
             if self.traces:
                 running.callback(self.traces.close)
             serve(self.agent_access, self.settings, on_bound=bound, stop=stop, traces=self.traces)

@@ -142,7 +142,7 @@ def _failed(error: Exception, *, serving: bool, as_json: bool) -> int:
     else:
         text = f"memex: {failure.code}: {result_text.plain(failure.message)}"
         shown = json.dumps({"error": failure.as_dict()}, default=str) if as_json else text
-        if log.talking():
+        if log.is_structured():
             logging.getLogger("memex").error("%s", failure.message, extra={"fields": {"code": failure.code}})
         else:
             click.echo(shown.encode("utf-8", "backslashreplace"), err=True)
@@ -170,7 +170,7 @@ def _expected(error: Exception) -> MemexError | None:
 
 
 def _bug(error: Exception, *, serving: bool) -> int:
-    if serving and log.talking():
+    if serving and log.is_structured():
         logging.getLogger("memex").error("an unexpected error ended the daemon", exc_info=error)
     elif serving or os.environ.get("MEMEX_DEBUG"):
         traceback.print_exc()

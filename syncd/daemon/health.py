@@ -189,7 +189,7 @@ class PendingNotes:
 
     def __init__(self, opened: OpenParts) -> None:
         self._sync, self._vault, self._captures = opened.sync, opened.vault, opened.captures
-        self._inbox, self._collections = opened.settings.vault.inbox, opened.settings.kb.known
+        self._inbox, self._collections = opened.settings.vault.inbox, opened.settings.kb.all_collections
 
     def seen_by_agents(self) -> set[str]:
         """The paths of those captures; of very many each counts."""

@@ -122,7 +122,7 @@ def agents_inbox(opened: OpenParts, degraded: Callable[[], list[str]]) -> Inbox:
         quiet_s=settings.sync.adopt_s,
         edited=opened.sync.edits.pending,
         uploads=Uploads(settings.state, opened.queue, settings.kb, vault=settings.vault.path, now=_now),
-        collections=settings.kb.known,
+        collections=settings.kb.all_collections,
         reranker=opened.reranker,
     )
 
@@ -152,7 +152,7 @@ def _sync(settings: Settings, vault: Vault, builds: IndexBuilds, repo: Repositor
         settings.sync,
         inbox=settings.vault.inbox,
         state=settings.state,
-        collections=settings.kb.known,
+        collections=settings.kb.all_collections,
     )
 
 

@@ -33,7 +33,7 @@ def reads(opened: OpenParts, agent_access: AgentAccess, degraded: Callable[[], l
         scope = arguments.get("scope") or "captures"
         if scope not in ("captures", "vault", "all"):
             raise InvalidArgument(f"scope must be captures, vault or all, not {scope!r}")
-        query = _query(arguments, opened.settings.kb.known)
+        query = _query(arguments, opened.settings.kb.all_collections)
         if query.filter.workspace:
             agent_access.workspace(query.filter.workspace)
         scopes = [name for name in SCOPES if scope in (name, "all")]

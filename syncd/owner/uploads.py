@@ -24,7 +24,7 @@ def operations(agent_access: AgentAccess, ledger: Ledger, index: Callable[[], In
 
     def check(asked: Mapping[str, Any], _: Any) -> dict[str, Any]:
         workspace = agent_access.workspace(asked["workspace"]).name
-        upload_request.described(agent_access.uploads.settings.known, **_description(asked))
+        upload_request.described(agent_access.uploads.settings.all_collections, **_description(asked))
         digest = str(asked.get("sha256") or "")
         job = agent_access.queue.job_of(workspace, digest, int(asked.get("size") or 0)) if digest else None
         return {

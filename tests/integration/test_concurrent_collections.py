@@ -570,7 +570,11 @@ def test_a_name_that_no_tag_can_have_is_refused_as_a_setting(name):
 
 
 def test_every_name_is_known_once():
-    assert KbSettings(collections=("memory", "日本", "a-b_2", "a-b_2")).known == (*COLLECTIONS, "日本", "a-b_2")
+    assert KbSettings(collections=("memory", "日本", "a-b_2", "a-b_2")).all_collections == (
+        *COLLECTIONS,
+        "日本",
+        "a-b_2",
+    )
 
 
 def test_no_answer_of_any_tool_has_a_tag_that_names_a_collection(tmp_path):

@@ -319,15 +319,17 @@ def test_a_collector_that_is_down_keeps_nobody_waiting(tmp_path):
 
 
 def test_traces_are_off_until_an_exporter_is_set():
-    assert request_traces.opened(TelemetrySettings(), {}, version="1") is None
+    assert request_traces.open_traces(TelemetrySettings(), {}, version="1") is None
     assert span("x") is span("y")  # the one that does nothing
 
 
 def test_opentelemetry_s_own_variable_sets_the_exporter(monkeypatch):
     collector = Collector()
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
-    exported = request_traces.opened(TelemetrySettings(), {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}, version="1")
-    with exported.request({}):
+    exported = request_traces.open_traces(
+        TelemetrySettings(), {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}, version="1"
+    )
+    with exported.trace_request({}):
         pass
     exported.close()
     assert collector.names() == ["request"]
@@ -337,4 +339,4 @@ def test_opentelemetry_s_own_variable_sets_the_exporter(monkeypatch):
 def test_without_the_sdk_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "opentelemetry.sdk.trace", None)
     with pytest.raises(InvalidArgument, match=re.escape("pip install 'memex-vault[otel]'")):
-        request_traces.opened(TelemetrySettings(traces="http://127.0.0.1:4318"), {}, version="1")
+        request_traces.open_traces(TelemetrySettings(traces="http://127.0.0.1:4318"), {}, version="1")

@@ -33,12 +33,12 @@ def backup(file: str | None, force: bool) -> None:
     not derived. Not in it: the notes, captures included, which are files that Git or any backup of files keeps; and the
     index, which is made from them. Keep the archive as safe as a password. Without FILE it is memex-VAULT-TIME.tar.gz in
     the current folder."""
-    from syncd.installation.backup import checked_target, pack
+    from syncd.installation.backup import check_target, pack
 
     chosen = settings()
     name = f"memex-{chosen.vault.path.name}-{time.strftime('%Y%m%d-%H%M%S')}.tar.gz"
     target = Path(file or name).expanduser().absolute()
-    checked_target(target, chosen.vault.path)
+    check_target(target, chosen.vault.path)
     if target.exists() and not force:
         raise Conflict(f"{target} exists: choose another name, or pass --force")
     made = pack(chosen.state, target, vault=chosen.vault.path, settings=chosen.file, version=installed(), now=now())
@@ -58,25 +58,33 @@ def restore(file: str, force: bool) -> None:
     Without --vault, and where no settings name a vault, it is put back for the vault of the backup. A settings file is
     written where there is none, and led to where the vault is now. Every digest is checked first: of an archive that is
     damaged, cut or hostile nothing is taken. Afterwards all keys work again, and `memex serve` builds the index anew."""
-    from syncd.installation.backup import REPLACED, SETTINGS, checked, free, put_back, relocated, unpack
+    from syncd.installation.backup import (
+        REPLACED,
+        SETTINGS,
+        check_ledger,
+        check_replaceable,
+        relocate_settings,
+        restore_files,
+        unpack,
+    )
     from syncd.state.process_lock import ProcessLock
 
     with tempfile.TemporaryDirectory(prefix="memex-restore-") as unpacked:
         folder = Path(unpacked)
         contents = unpack(Path(file).expanduser().absolute(), folder)
-        checked(folder)
+        check_ledger(folder)
         chosen = _chosen(contents)
-        free(chosen.state, force=force)
+        check_replaceable(chosen.state, force=force)
         claim(chosen.state, chosen.vault.path)
         with ProcessLock.acquire(chosen.state):
-            free(chosen.state, force=force)  # somebody may have been quicker
+            check_replaceable(chosen.state, force=force)  # somebody may have been quicker
             if (chosen.state / "ledger.db").exists():
                 _keep(chosen, chosen.state / REPLACED)
-            names = put_back(folder, chosen.state, contents)
+            names = restore_files(folder, chosen.state, contents)
         text = (folder / SETTINGS).read_text(encoding="utf-8") if SETTINGS in contents.files else None
         usual = default_state(chosen.vault.path, os.environ)
         state = None if chosen.state == usual else chosen.state
-        made = None if text is None else relocated(text, vault=chosen.vault.path, state=state)
+        made = None if text is None else relocate_settings(text, vault=chosen.vault.path, state=state)
         written = _settings(made)
     result = {
         "vault": str(chosen.vault.path),

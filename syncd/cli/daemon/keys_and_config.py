@@ -12,7 +12,7 @@ from syncd.cli.framework.arguments import moment
 from syncd.cli.framework.commands import Command, Group, answer, ask, color, now, settings, talk
 from syncd.cli.framework.completion import keys, workspaces
 from syncd.cli.terminal import result_text
-from syncd.settings.settings import FIELDS, SECTIONS, Settings, known
+from syncd.settings.settings import FIELDS, SECTIONS, Settings, all_settings
 
 
 @click.group(cls=Group)
@@ -120,9 +120,9 @@ def key_rotate(name: str, overlap: str, expires: str | None) -> None:
 @key.command("reset")
 def key_reset() -> None:
     """Make a new owner's key and end the old one, also when no daemon runs or the vault is away."""
-    from syncd.installation.vault_setup import reset  # noqa: PLC0415 - it brings the vault's parts, which no other command here needs
+    from syncd.installation.vault_setup import reset_owner_key  # noqa: PLC0415 - it brings the vault's parts, which no other command here needs
 
-    file = reset(settings().state, now=now())
+    file = reset_owner_key(settings().state, now=now())
     answer({"key_file": str(file)}, lambda: f"your new key is in {file}")
 
 
@@ -151,7 +151,7 @@ def until(text: str | None, now_ms: int) -> int | None:
 def effective(chosen: Settings) -> list[dict[str, Any]]:
     """Every setting with its value in force and its origin; secrets are left out."""
     rows = []
-    for name, setting in known().items():
+    for name, setting in all_settings().items():
         section, _, field = name.rpartition(".")
         value = getattr(getattr(chosen, FIELDS.get(section, section)), field) if section in SECTIONS else chosen.state
         shown = "…" if setting.secret and value else value

@@ -49,7 +49,7 @@ DEMO = "how do we keep the battery boxes cool in summer"
 @click.option("--create", is_flag=True, help="Make the folder if it is missing.")
 def init(folder: str | None, git: bool, create: bool) -> None:
     """Set up the folder VAULT for Memex: the inbox, a state folder, your key. No note is touched."""
-    from syncd.installation.vault_setup import adopt, settings_file
+    from syncd.installation.vault_setup import ensure_settings_file, set_up_vault
 
     flag("vault.path", folder)
     if "vault.path" not in flags() and "MEMEX_VAULT" not in os.environ:
@@ -62,10 +62,10 @@ def init(folder: str | None, git: bool, create: bool) -> None:
         chosen = settings()
     if create:
         chosen.vault.path.mkdir(parents=True, exist_ok=True)
-    key_file = adopt(chosen, now=now(), again=True)
+    key_file = set_up_vault(chosen, now=now(), again=True)
     if git:
         _under_git(chosen.vault.path)
-    file, usual = settings_file(chosen, named, os.environ)
+    file, usual = ensure_settings_file(chosen, named, os.environ)
     made = {"vault": str(chosen.vault.path), "state": str(chosen.state), "config": str(file), "key_file": str(key_file)}
     answer(made, lambda: _initialised(chosen, file, key_file, usual=usual and not named))
 
@@ -221,7 +221,7 @@ class SignalStop:
 def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
     """Serve until a signal; a second signal does not wait."""
     from syncd.app import App, import_server_early
-    from syncd.installation.vault_setup import adopt
+    from syncd.installation.vault_setup import set_up_vault
 
     log.install(chosen.log)  # before the server is imported: its SDK would install a handler of its own
     if sys.__stderr__ is not None:
@@ -235,7 +235,7 @@ def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup(1) wants it to go on
             signal.signal(number, signal_stop.signalled)
     try:
-        adopt(chosen, now=now())
+        set_up_vault(chosen, now=now())
         talk(f"memex: opening {chosen.vault.path}")
         with _alone(lambda: App.open(chosen), chosen.state, signal_stop.wished) as app:
 

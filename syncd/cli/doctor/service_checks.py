@@ -9,12 +9,12 @@ from pathlib import Path
 
 from syncd.cli.doctor.doctor import DoctorContext, Finding
 from syncd.installation import unit_files
-from syncd.installation.service_manager import USUAL, Systemd, command, keeper
+from syncd.installation.service_manager import USUAL, Systemd, find_manager, serve_command
 
 
 def service(context: DoctorContext) -> Iterator[Finding]:
     """The service that runs the daemon of this vault, where the platform has one."""
-    manager = keeper(USUAL, sys.platform, context.environ)
+    manager = find_manager(USUAL, sys.platform, context.environ)
     if not isinstance(manager, Systemd):
         if not manager.file.exists():
             yield Finding(
@@ -25,12 +25,12 @@ def service(context: DoctorContext) -> Iterator[Finding]:
             )
         return
     units = {file: text for file in sorted(manager.folder.glob(f"{USUAL}*.service")) if (text := _read(file))}
-    mine = unit_files.vault_of(unit_files.unit(USUAL, ["/memex"], vault=str(context.vault)))
+    mine = unit_files.vault_line(unit_files.systemd_unit(USUAL, ["/memex"], vault=str(context.vault)))
     for file, text in units.items():
-        if unit_files.vault_of(text) == mine:
+        if unit_files.vault_line(text) == mine:
             yield from _unit(context, Systemd(file.stem, manager.folder), text)
             return
-    if not manager.absent():
+    if not manager.unavailable_reason():
         says = "none is installed for this vault: the daemon runs as long as its terminal"
         yield Finding("service", "advice", says, "memex service install --now")
 
@@ -50,11 +50,11 @@ def _unit(context: DoctorContext, manager: Systemd, text: str) -> Iterator[Findi
     if not program.exists():
         yield Finding("service", "wrong", f"{manager.file.name} starts {program}, which is not there", again)
         return
-    if text != unit_files.unit(manager.name, command(context.settings), vault=str(context.vault)):
+    if text != unit_files.systemd_unit(manager.name, serve_command(context.settings), vault=str(context.vault)):
         yield Finding(
             "service", "advice", f"{manager.file} is not what this Memex would write for these settings", again
         )
-    if manager.absent():
+    if manager.unavailable_reason():
         yield Finding("service", "ok", f"{manager.file.name} is installed; its manager can't be asked from here")
         return
     status = manager.state()

@@ -288,9 +288,9 @@ def _built(context: DoctorContext) -> str:
         raise Unavailable("another process holds the vault")
     else:
         from syncd.app import App
-        from syncd.installation.vault_setup import adopt
+        from syncd.installation.vault_setup import set_up_vault
 
-        adopt(context.settings, now=time.time_ns() // 1_000_000)
+        set_up_vault(context.settings, now=time.time_ns() // 1_000_000)
         try:
             _rebuilt(App, context)
         except (MemexError, OSError):  # not even opened: it is derived, so it may go

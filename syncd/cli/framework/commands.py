@@ -186,7 +186,7 @@ def _encodes(text: str) -> bool:
 
 def talk(text: str) -> None:
     """Something said on the way, on stderr; where nobody sits at a terminal, a record of the log."""
-    if log.talking():
+    if log.is_structured():
         logger.info("%s", text.removeprefix("memex: "))
     else:
         click.echo(text, err=True)
@@ -265,9 +265,9 @@ def _opened(chosen: Settings, *, fresh: bool) -> contextlib.AbstractContextManag
     if not fresh and remembered(chosen.state) is None:
         raise NotFound(f"{chosen.vault.path} is not set up for Memex yet: run `{_init(chosen)}`")
     from syncd.app import App  # noqa: PLC0415 - as above
-    from syncd.installation.vault_setup import adopt  # noqa: PLC0415 - the stores take longer to import than the daemon to answer
+    from syncd.installation.vault_setup import set_up_vault  # noqa: PLC0415 - the stores take longer to import than the daemon to answer
 
-    adopt(chosen, now=now())
+    set_up_vault(chosen, now=now())
     return App.open(chosen)
 
 

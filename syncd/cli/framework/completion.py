@@ -79,7 +79,7 @@ def keys(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionI
 def collections(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Names of collections."""
     chosen = _settings(ctx)
-    return _fitting(((name, "") for name in (chosen.kb.known if chosen else COLLECTIONS)), typed)
+    return _fitting(((name, "") for name in (chosen.kb.all_collections if chosen else COLLECTIONS)), typed)
 
 
 def files(_: click.Context, __: click.Parameter, typed: str) -> list[CompletionItem]:

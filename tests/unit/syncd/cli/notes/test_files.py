@@ -13,7 +13,7 @@ from index.errors import InvalidArgument, Unavailable
 from syncd.app import App
 from syncd.cli.main import code
 from syncd.daemon.control_socket import ControlServer
-from syncd.installation.vault_setup import adopt
+from syncd.installation.vault_setup import set_up_vault
 from syncd.settings.knowledge_base import KbSettings
 from syncd.uploads import local_files
 from tests.support.daemon_process import daemon
@@ -351,7 +351,7 @@ def test_without_a_daemon_the_file_is_queued_here(tmp_path, here, ran):
     vault.mkdir()
     (here / "a.md").write_bytes(TEXT)
     assert ran("a.md")[0] == 4  # not set up
-    adopt(settings_of(vault, state), now=1)
+    set_up_vault(settings_of(vault, state), now=1)
     number, told, _ = ran("a.md", "--no-wait")
     assert number == 0
     with App.open(settings_of(vault, state)) as app:
