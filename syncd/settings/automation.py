@@ -54,7 +54,7 @@ class PromoteSettings:
     rules: tuple[Any, ...] = setting(
         (),
         "Which captures go elsewhere: the first table counts of which all fits.",
-        kind=Tables("syncd.promotion.promoted_note", "Rule"),
+        kind=Tables("syncd.promotion.promoted_note", "PromotionRule"),
     )
     attachments: str = setting(
         "", "The folder for stored files whose notes are promoted; empty = beside the note.", wrong=_folder_objection
