@@ -36,7 +36,7 @@ FRUIT = Variants(__name__, {"apple": "Apple", "pear": "Pear"})
 class Known(Variants):
     """Variants of this file, which is not importable by its name."""
 
-    def cls(self, kind):
+    def load_class(self, kind):
         return {"apple": Apple, "pear": Pear}[kind]
 
 
