@@ -31,7 +31,7 @@ def commit_operations(
             made, selection = commits.look(due())
             return {
                 "commits": [asdict(commit) for commit in made],
-                "kept": _kept(selection.kept),
+                "kept": _kept_rows(selection.kept),
                 "edited": sorted(selection.edited),
             }
         done, edited = commits.flushed(), set(commits.edited)
@@ -41,14 +41,14 @@ def commit_operations(
             raise Conflict(why)
         return {
             "commits": [asdict(commit) for commit in done],
-            "kept": _kept(commits.kept),
+            "kept": _kept_rows(commits.kept),
             "edited": sorted(edited | commits.edited),
         }
 
     return {"commit": commit}
 
 
-def _kept(kept: Mapping[str, str]) -> list[dict[str, str]]:
+def _kept_rows(kept: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"path": path, "why": why} for path, why in sorted(kept.items())]
 
 

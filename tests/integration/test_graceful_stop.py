@@ -38,9 +38,9 @@ import sys, time
 from syncd import app
 from syncd.cli import main
 class Blocked(app.App):
-    def _vitals(self, loop):
+    def _vital_signs(self, loop):
         loop.call_later(4, time.sleep, 16)
-        return super()._vitals(loop)
+        return super()._vital_signs(loop)
 app.App = Blocked
 main.main(sys.argv[1:])
 """

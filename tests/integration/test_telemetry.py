@@ -180,7 +180,7 @@ def test_a_job_s_outcome_is_a_number():
         "new": {"running": False, "started_at": None, "seconds": None, "error": "", "runs": 0, "failures": 0, "next_run_at": 5},
         "broken": {"running": False, "next_run_at": None, "started_at": 1_000, "seconds": 2.0, "error": "no", "runs": 3, "failures": 1},
     }  # fmt: skip
-    told = {(one.name, one.labels["job"]): one.value for one in metrics._jobs(jobs)}
+    told = {(one.name, one.labels["job"]): one.value for one in metrics._job_samples(jobs)}
     assert told["memex_job_last_success_timestamp_seconds", "listing"] == 3.0
     assert told["memex_job_next_run_timestamp_seconds", "listing"] == 9.0
     assert told["memex_job_failures", "broken"] == 1
@@ -189,7 +189,7 @@ def test_a_job_s_outcome_is_a_number():
 
 @pytest.mark.parametrize("watch", ["ok", "deaf", {"state": "poll", "folders": 3, "overflows": 2, "restarts": 1}])
 def test_the_watcher_s_state_is_a_number(watch):
-    told = {(one.name, *one.labels.values()): one.value for one in metrics._watch(watch)}
+    told = {(one.name, *one.labels.values()): one.value for one in metrics._watch_samples(watch)}
     expected = {"ok": "ok", "deaf": "degraded"}.get(watch, "poll") if isinstance(watch, str) else watch["state"]
     assert told["memex_watch", expected] == 1
     assert sum(value for (name, *_), value in told.items() if name == "memex_watch") == 1

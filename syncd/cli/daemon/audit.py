@@ -91,10 +91,10 @@ def audit_verify(file: Path | None, head: str | None) -> int:
     else:
         from dataclasses import asdict  # noqa: PLC0415 - as below
 
-        from syncd.owner.audit import of_file  # noqa: PLC0415 - it brings the vault's parts
+        from syncd.owner.audit import verify_file  # noqa: PLC0415 - it brings the vault's parts
 
         with file.open(encoding="utf-8") as lines:
-            check = of_file(lines, head)
+            check = verify_file(lines, head)
         result = asdict(check) | {"head": str(check.head)}
     print_answer(result, lambda: format_verification(result))
     return BROKEN if result["broken"] else 0

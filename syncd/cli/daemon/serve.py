@@ -235,10 +235,10 @@ def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
     log.install(chosen.log)  # before the server is imported: its SDK would install a handler of its own
     if sys.__stderr__ is not None:
         faulthandler.enable(sys.__stderr__)  # a manager that misses signs of life ends us by SIGABRT: say where we hung
-    watchdog = ServiceWatchdog(Supervisor.of(os.environ, os.getpid()))
+    watchdog = ServiceWatchdog(Supervisor.from_environment(os.environ, os.getpid()))
     watchdog.start()
     import_server_early()
-    signal_stop = SignalStop(watchdog.stopping, _exit_at_once)
+    signal_stop = SignalStop(watchdog.mark_stopping, _exit_at_once)
     threading.Thread(target=signal_stop.supervise, name="leaving", daemon=True).start()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup(1) wants it to go on
