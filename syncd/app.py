@@ -199,7 +199,7 @@ class App:
         state = self.settings.state
         daemon = state / "daemon.json"
 
-        def bound(url: str) -> None:
+        def announce_url(url: str) -> None:
             private(daemon, json.dumps({"url": url, "pid": os.getpid(), "epoch": self.opened.lock.epoch}))
             log.debug("serving %s at %s", self.opened.vault.root, url)
             if watchdog is not None:
@@ -212,7 +212,7 @@ class App:
             self.traces = request_traces.open_traces(self.settings.telemetry, os.environ, version=installed())
             if self.traces:
                 running.callback(self.traces.close)
-            serve(self.agent_access, self.settings, on_bound=bound, stop=stop, traces=self.traces)
+            serve(self.agent_access, self.settings, on_bound=announce_url, stop=stop, traces=self.traces)
 
     def _start_parts(self, running: ExitStack) -> None:
         sync = self.opened.sync

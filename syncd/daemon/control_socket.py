@@ -180,7 +180,7 @@ class ControlServer:
         client.settimeout(SEND_S)
         gone = False
 
-        def progress(event: dict[str, Any]) -> None:
+        def send_progress(event: dict[str, Any]) -> None:
             nonlocal gone
             if not gone:  # work goes on for a client that left
                 try:
@@ -191,7 +191,7 @@ class ControlServer:
         try:
             operation, arguments = self._parse_request(line)
             _send(client, {"taken": True})
-            answer = {"result": operation(arguments, progress)}
+            answer = {"result": operation(arguments, send_progress)}
         except MemexError as error:
             answer = {"error": error.as_dict()}
         except OSError as error:

@@ -180,22 +180,24 @@ def build_consolidation(
     inbox = opened.settings.vault.inbox
     folders = [f"{inbox}/{name}" for name in (REPORTS, ARCHIVE)]
 
-    def go_on() -> None:
+    def check_not_stopping() -> None:
         if stopping().is_set():
             raise Unavailable("consolidation was broken off, as the daemon stops; it begins anew the next time")
 
-    def look(workspace: str, *, limit: int = LIMIT) -> Findings[Events]:
+    def scan_workspace(workspace: str, *, limit: int = LIMIT) -> Findings[Events]:
         index, graph = opened.captures.index, agent_access.workspace(workspace).nodes.report()
         linked = index.linked(folders) | opened.notes.index.linked(folders)
         now = time.time_ns() // 1_000_000
-        return workspace_scan.found(index, workspace, graph, linked=linked, now=now, go_on=go_on, limit=limit)
+        return workspace_scan.found(
+            index, workspace, graph, linked=linked, now=now, go_on=check_not_stopping, limit=limit
+        )
 
     return Consolidation(
         snapshot,
         opened.ledger,
         proposals,
         opened.repo,
-        look=look,
+        look=scan_workspace,
         workspaces=agent_access.workspaces,
         vertex=lambda name, node: agent_access.workspace(name).nodes.graph.get(node),
         waiting=lambda: review.summary()["waiting"],

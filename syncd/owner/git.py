@@ -56,10 +56,10 @@ def remote_operations(remote: RemoteSync) -> dict[str, Operation]:
     """What the owner may ask for, by name."""
 
     def sync(arguments: Arguments, progress: Progress) -> dict[str, Any]:
-        def tell(stage: str) -> None:
+        def report_stage(stage: str) -> None:
             progress({"done": STAGES.index(stage), "total": len(STAGES), "stage": stage})
 
         pull, push = bool(arguments.get("pull")), bool(arguments.get("push"))
-        return asdict(remote.sync(pull=pull or not push, push=push or not pull, tell=tell))
+        return asdict(remote.sync(pull=pull or not push, push=push or not pull, tell=report_stage))
 
     return {"sync": sync}

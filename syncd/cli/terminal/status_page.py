@@ -218,22 +218,22 @@ def _part_rows(now: Mapping[str, Any]) -> Iterator[Row]:
 
 def _format_part(name: str, facts: Any) -> str:
     """One part in a line; parts of an older daemon tell a word only."""
-    words = _WORDS.get(name, _state)(facts) if isinstance(facts, Mapping) else [str(facts)]
+    words = _WORDS.get(name, _state_words)(facts) if isinstance(facts, Mapping) else [str(facts)]
     return line(", ".join(filter(None, words)), 400)
 
 
-def _state(facts: Mapping[str, Any]) -> list[str]:
+def _state_words(facts: Mapping[str, Any]) -> list[str]:
     return [": ".join(filter(None, (str(facts.get("state", "")), str(facts.get("problem", "")))))]
 
 
-def _reranker(facts: Mapping[str, Any]) -> list[str]:
-    return [] if facts.get("state") == "off" else _state(facts)
+def _reranker_words(facts: Mapping[str, Any]) -> list[str]:
+    return [] if facts.get("state") == "off" else _state_words(facts)
 
 
 _UNDER_WAY: Final = ("conflict", "mid-operation")
 
 
-def _git(facts: Mapping[str, Any]) -> list[str]:
+def _git_words(facts: Mapping[str, Any]) -> list[str]:
     at = f" on {facts['branch']}" if facts.get("branch") else ""
     at += f" at {str(facts['head'])[:8]}" if facts.get("head") else ""
     hooks = "hooks: " + " ".join(map(str, facts["hooks"])) if facts.get("hooks") else ""
@@ -245,27 +245,27 @@ def _git(facts: Mapping[str, Any]) -> list[str]:
     return [f"{facts.get('state', '')}{at}", commits, hooks, str(exchange or advice or "")]
 
 
-def _watch(facts: Mapping[str, Any]) -> list[str]:
+def _watch_words(facts: Mapping[str, Any]) -> list[str]:
     counted = (("folders", "folder"), ("overflows", "overflow"), ("restarts", "restart"))
     counts = [_pluralize(facts[key], word) for key, word in counted if facts.get(key)]
     return [str(facts.get("state", "")), *counts, str(facts.get("problem") or "")]
 
 
-def _enrichment(facts: Mapping[str, Any]) -> list[str]:
+def _enrichment_words(facts: Mapping[str, Any]) -> list[str]:
     missing = (
         f"{_pluralize(facts['missing'], 'capture')} without: `memex enrich --backfill`" if facts.get("missing") else ""
     )
     return [str(facts.get("by", "")), missing, str(facts.get("problem") or "")]
 
 
-def _queue(facts: Mapping[str, Any]) -> list[str]:
+def _queue_words(facts: Mapping[str, Any]) -> list[str]:
     jobs = facts.get("jobs", {})
     shown = [f"{jobs[status]:,} {status}" for status in ("queued", "running", "failed") if jobs.get(status)]
     shown[-1:] = [f"{shown[-1]}: `memex job queue --status failed`"] if jobs.get("failed") else shown[-1:]
     return [*shown, str(facts.get("hindrance") or "")] if shown else []
 
 
-def _files(facts: Mapping[str, Any]) -> list[str]:
+def _file_words(facts: Mapping[str, Any]) -> list[str]:
     kinds = {
         "waiting": "waiting to be read",
         "missing": "gone, whose notes are left",
@@ -276,7 +276,7 @@ def _files(facts: Mapping[str, Any]) -> list[str]:
     return [_pluralize(facts.get("known", 0), "file"), *shown] if shown or facts.get("known") else []
 
 
-def _names(facts: Mapping[str, Any]) -> list[str]:
+def _name_words(facts: Mapping[str, Any]) -> list[str]:
     kinds = {
         "twins": ("set", " of names that differ in case only"),
         "conflict_copies": ("conflict copy", ""),
@@ -285,7 +285,7 @@ def _names(facts: Mapping[str, Any]) -> list[str]:
     return [f"{_pluralize(len(facts[key]), noun)}{more}" for key, (noun, more) in kinds.items() if facts.get(key)]
 
 
-def _graph(facts: Mapping[str, Any]) -> list[str]:
+def _graph_words(facts: Mapping[str, Any]) -> list[str]:
     return (
         [_pluralize(facts[key], key[:-1]) for key in ("nodes", "observations", "relations")]
         if facts.get("nodes")
@@ -335,7 +335,7 @@ def _loose_ends(now: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _deep_check(facts: Mapping[str, Any]) -> list[str]:
+def _deep_check_words(facts: Mapping[str, Any]) -> list[str]:
     return (
         [f"{_pluralize(facts.get('checked', 0), 'file')} read", f"{facts.get('mended', 0)} mended"]
         if facts.get("at")
@@ -343,21 +343,21 @@ def _deep_check(facts: Mapping[str, Any]) -> list[str]:
     )
 
 
-def _audit(facts: Mapping[str, Any]) -> list[str]:
+def _audit_words(facts: Mapping[str, Any]) -> list[str]:
     return [_pluralize(facts["entries"], "entry"), f"head {facts['head']}"] if facts.get("entries") else []
 
 
 _WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
-    "reranker": _reranker,
-    "git": _git,
-    "watch": _watch,
-    "enrichment": _enrichment,
-    "queue": _queue,
-    "files": _files,
-    "graph": _graph,
-    "names": _names,
-    "deep_check": _deep_check,
-    "audit": _audit,
+    "reranker": _reranker_words,
+    "git": _git_words,
+    "watch": _watch_words,
+    "enrichment": _enrichment_words,
+    "queue": _queue_words,
+    "files": _file_words,
+    "graph": _graph_words,
+    "names": _name_words,
+    "deep_check": _deep_check_words,
+    "audit": _audit_words,
 }
 
 
