@@ -154,7 +154,7 @@ async def _running(
 
 def _access(agent_access: AgentAccess, settings: Settings, clock: Callable[[], int]) -> CloudflareAccess | None:
     """Who verifies what Cloudflare Access says, if it stands in front."""
-    if not settings.access.on:
+    if not settings.access.is_enabled:
         return None
     from mcp_server.guard.cloudflare_access import CloudflareAccess  # noqa: PLC0415 - its cryptography takes long to load, and few need it
 

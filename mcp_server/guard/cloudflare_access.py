@@ -83,7 +83,7 @@ class CloudflareAccess:
                 signing,
                 algorithms=ALGORITHMS,
                 audience=self._settings.audience,
-                issuer=self._settings.signed_by,
+                issuer=self._settings.expected_issuer,
                 leeway=LEEWAY_S,
                 options={"require": ["exp", "aud", "iss"]},
             )
@@ -106,7 +106,7 @@ class CloudflareAccess:
         """Put the published keys in place of those at hand, or say why they stay."""
         try:
             async with asyncio.timeout(FETCH_S):
-                signing_keys = _signing_keys(await _read(self._settings.certificates))
+                signing_keys = _signing_keys(await _read(self._settings.key_set_url))
         except TimeoutError:
             problem = f"no answer within {FETCH_S:g} s"
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from index.errors import MemexError, Unavailable
 from index.tracing import span
 from mcp_server.http.metrics_page import OTHER, Metrics
-from syncd.telemetry.log import bound
+from syncd.telemetry.log import bind_fields
 
 if TYPE_CHECKING:
     from syncd.telemetry.request_traces import Traces
@@ -51,7 +51,7 @@ def observed(app: ASGIApp, metrics: Metrics, traces: Traces | None = None) -> AS
 
         with ExitStack() as stack:
             stack.callback(_answered, scope, known, metrics, begun)
-            stack.enter_context(bound(known))
+            stack.enter_context(bind_fields(known))
             reset = REQUEST.set(known)
             stack.callback(REQUEST.reset, reset)
             if traces is not None:
@@ -96,7 +96,7 @@ def calling(tool: str, metrics: Metrics | None) -> Iterator[dict[str, Any]]:
 @contextmanager
 def _traced(traces: Traces, scope: Scope, known: dict[str, Any]) -> Iterator[None]:
     carried = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-    with traces.request(carried) as timed:
+    with traces.trace_request(carried) as timed:
         try:
             yield
         finally:

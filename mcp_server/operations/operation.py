@@ -112,7 +112,7 @@ class OperationRunner:
 
     def traced_by(self, carried: Mapping[str, Any]) -> AbstractContextManager[None]:
         """Take a call for a part of the trace that its message names."""
-        return nullcontext() if self._traces is None or not carried else self._traces.under(carried)
+        return nullcontext() if self._traces is None or not carried else self._traces.attach_parent(carried)
 
     def page(self, caller: Caller) -> bytes:
         """The metrics, for who may know the whole vault's numbers."""

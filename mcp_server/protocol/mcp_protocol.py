@@ -101,7 +101,7 @@ class VaultMCP(MCPServer[Any]):
         self._called: dict[str, Operation] = {}
         for operation in operations:
             self._called[operation.name] = self._called[operation.safe_name] = operation
-        known = runner.settings.kb.known
+        known = runner.settings.kb.all_collections
         self._tools = {
             names: [(operation, _listed(operation, names, known)) for operation in operations]
             for names in ("safe", "dotted")

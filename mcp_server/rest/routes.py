@@ -61,7 +61,7 @@ OPERATIONS: Final = {operation.name: operation for operation in (*thoughts.OPERA
 def routes(runner: OperationRunner, *, version: str) -> list[BaseRoute]:
     """All routes of REST."""
     settings = runner.settings
-    known = settings.kb.known
+    known = settings.kb.all_collections
     descriptions = [openapi.RouteDescription(*route, OPERATIONS[route.operation]) for route in ROUTES]
     description = json.dumps(
         openapi.description(descriptions, settings.server.public_url, collections=known, version=version)

@@ -40,7 +40,7 @@ LEAST_FREE = 16 << 20  # bytes of the vault's disk without which no note is trie
 LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
 
 
-def background_jobs(
+def build_scheduler(
     opened: OpenParts, services: VaultServices, *, uploads: Uploads, dropped: InboxFileScanner, backfill: Backfill
 ) -> Scheduler:
     """The jobs of this vault, not started.
@@ -51,15 +51,15 @@ def background_jobs(
     planned = Scheduler(RunHistory(opened.ledger))
     planned.every("listing", settings.sync.listing_s, opened.sync.list_now)
     planned.every("root", 10.0, partial(_check_root, opened))
-    planned.every("maintenance", 30.0, partial(_maintain, opened))
+    planned.every("maintenance", 30.0, partial(_maintain_indexes, opened))
     due_s = opened.check.due_in(time.time_ns() // 1_000_000)
     planned.every("deep check", DAY_S, partial(opened.check.run, planned.stopping), after=due_s)
-    planned.every("leftovers", DAY_S, partial(_collect, opened))
-    planned.every("ended jobs", HOUR_S, partial(_forget, opened))
+    planned.every("leftovers", DAY_S, partial(_remove_leftovers, opened))
+    planned.every("ended jobs", HOUR_S, partial(_prune_ended_jobs, opened))
     planned.every("dropped files", EVERY_S, dropped.look)
     planned.every("commits", COMMITS_S, services.commits.tick)
     planned.every("uploads", MINUTE_S, uploads.collect)
-    planned.every("promotion", MARKS_S, partial(_promote, opened.vault, services))
+    planned.every("promotion", MARKS_S, partial(_promote_marked, opened.vault, services))
     planned.every("ticks", TICKS_S, partial(services.consolidation.tick, planned.stopping))
     if when := settings.consolidate.cron:
         planned.cron("consolidation", when, partial(services.consolidation.run, planned.stopping))
@@ -76,10 +76,10 @@ def background_jobs(
     return planned
 
 
-def worker(opened: OpenParts, agent_access: AgentAccess, inbox: Inbox, files: Handler) -> Worker:
+def build_worker(opened: OpenParts, agent_access: AgentAccess, inbox: Inbox, files: Handler) -> Worker:
     """What carries out the queue, not started. `files` makes documents of files."""
 
-    def hindered(kind: Kind) -> str:
+    def find_hindrance(kind: Kind) -> str:
         if not opened.vault.present():
             return "the vault is missing"
         with suppress(OSError):  # of a vault that went away just now
@@ -87,17 +87,17 @@ def worker(opened: OpenParts, agent_access: AgentAccess, inbox: Inbox, files: Ha
                 return "the vault's disk is almost full"
         return "" if inbox.captures.index.comparable else opened.embedder.problem or "the encoder is not ready yet"
 
-    def note(running_job: RunningJob) -> str:
+    def make_note(running_job: RunningJob) -> str:
         agent_access.workspace(running_job.job.workspace)  # which may have been deleted meanwhile
         return queued_note.made(inbox, running_job)
 
-    carried = Worker(opened.queue, hindered)
-    carried.on("note", note)
+    carried = Worker(opened.queue, find_hindrance)
+    carried.on("note", make_note)
     carried.on("file", files, threads=CONVERTERS)
     return carried
 
 
-def _promote(vault: AuditedVault, services: VaultServices) -> None:
+def _promote_marked(vault: AuditedVault, services: VaultServices) -> None:
     if vault.present():
         services.proposal_execution.tend()
         services.marked_captures.run()
@@ -108,11 +108,11 @@ def _check_root(opened: OpenParts) -> None:
         opened.sync.want_listing()
 
 
-def _forget(opened: OpenParts) -> None:
+def _prune_ended_jobs(opened: OpenParts) -> None:
     opened.queue.prune(time.time_ns() // 1_000_000 - int(opened.settings.kb.keep_days * DAY_S * 1000))
 
 
-def _collect(opened: OpenParts) -> None:
+def _remove_leftovers(opened: OpenParts) -> None:
     opened.queue.sweep(older_s=LEFT_S)
     gone = opened.vault.sweep(older_s=LEFT_S) + collect(opened.settings.state, older_s=LEFT_S)
     gone += opened.builds.clear(older_s=DAY_S)
@@ -120,7 +120,7 @@ def _collect(opened: OpenParts) -> None:
         log.info("leftovers removed: %d", len(gone))
 
 
-def _maintain(opened: OpenParts) -> None:
+def _maintain_indexes(opened: OpenParts) -> None:
     opened.audit.retry()
     opened.unlogged_changes.look()
     opened.builds.tidy()

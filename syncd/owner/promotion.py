@@ -23,9 +23,9 @@ def operations(promotions: Promotions, snapshot: VaultSnapshot) -> dict[str, Ope
     """What the owner may ask, by name."""
 
     def promote(arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-        plans, failed = _planned(promotions, snapshot, _ids(arguments), arguments.get("to"))
+        plans, failed = _plan_promotions(promotions, snapshot, _parse_ids(arguments), arguments.get("to"))
         if arguments.get("dry_run"):
-            return {"promoted": [], "planned": [_told(plan) for plan in plans], "failed": failed}
+            return {"promoted": [], "planned": [_plan_fields(plan) for plan in plans], "failed": failed}
         done: list[dict[str, Any]] = []
         outcomes = promotions.carry(
             plans, progress=lambda number, of, stage: progress({"done": number, "total": of, "stage": stage})
@@ -38,7 +38,7 @@ def operations(promotions: Promotions, snapshot: VaultSnapshot) -> dict[str, Ope
         return {"promoted": done, "planned": [], "failed": failed}
 
     def unpromote(arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-        ids = _ids(arguments)
+        ids = _parse_ids(arguments)
         done: list[dict[str, Any]] = []
         failed: list[dict[str, Any]] = []
         for number, id in enumerate(ids, 1):
@@ -49,20 +49,20 @@ def operations(promotions: Promotions, snapshot: VaultSnapshot) -> dict[str, Ope
             progress({"done": number, "total": len(ids), "stage": "bringing back"})
         return {"returned": done, "failed": failed}
 
-    def promoted(arguments: Mapping[str, Any], _: Progress) -> list[dict[str, Any]]:
+    def list_promoted(arguments: Mapping[str, Any], _: Progress) -> list[dict[str, Any]]:
         return promotions.latest(int(arguments.get("limit") or 50))
 
-    return {"promote": promote, "unpromote": unpromote, "promoted": promoted}
+    return {"promote": promote, "unpromote": unpromote, "promoted": list_promoted}
 
 
-def _ids(arguments: Mapping[str, Any]) -> list[str]:
+def _parse_ids(arguments: Mapping[str, Any]) -> list[str]:
     ids = list(dict.fromkeys(arguments.get("ids") or ()))
     if not 1 <= len(ids) <= MOST:
         raise InvalidArgument(f"name 1 to {MOST:,} notes by their ids or paths")
     return ids
 
 
-def _planned(
+def _plan_promotions(
     promotions: Promotions, snapshot: VaultSnapshot, ids: Sequence[str], to: str | None
 ) -> tuple[list[Plan], list[dict[str, Any]]]:
     """What is to become of each, and what keeps the others from it."""
@@ -83,6 +83,6 @@ def _planned(
     return list(plans.values()), failed
 
 
-def _told(plan: Plan) -> dict[str, Any]:
+def _plan_fields(plan: Plan) -> dict[str, Any]:
     fields = {"id": plan.id, "source": plan.source, "target": plan.target, "chosen": plan.chosen}
     return fields | {"file": plan.stored.new if plan.stored else None}

@@ -33,7 +33,7 @@ class VaultSnapshot:
     def parsed(self, raw: bytes, path: str, stat: Stat) -> Document:
         """The document that these bytes are."""
         mtime_ms = stat.mtime_ns // 1_000_000
-        return parse(raw, path, mtime_ms=mtime_ms, inbox=self.inbox, collections=self.settings.kb.known)
+        return parse(raw, path, mtime_ms=mtime_ms, inbox=self.inbox, collections=self.settings.kb.all_collections)
 
     def workspace(self, path: str) -> str:
         """The workspace that a path lies in; "" = none."""

@@ -72,7 +72,7 @@ class Uploads:
         arguments = {
             "name": upload_request.filename(filename),
             "size": size,
-            **upload_request.described(self.settings.known, **description),
+            **upload_request.described(self.settings.all_collections, **description),
         }
         facts = UploadFacts(key, workspace, size, upload_request.sha256(sha256), arguments)
         self.room(2 * size, stored=size)  # its chunks, and the file that they make
@@ -219,7 +219,7 @@ class Uploads:
         rest = dict(description)
         arguments = {
             "name": upload_request.filename(rest.pop("filename")),
-            **upload_request.described(self.settings.known, **rest),
+            **upload_request.described(self.settings.all_collections, **rest),
         }
         arguments["size"] = upload_request.sized(size, largest=self.settings.max_file)
         arguments |= {"sha256": digest} if digest else {}

@@ -865,7 +865,7 @@ def ended(world: World):
     """The pipe running, from before its first listing until it has nothing left to do."""
 
     with ExitStack() as running:
-        world.app._start(running)
+        world.app._start_parts(running)
         yield
         assert world.app.opened.sync.ready.wait(60)
         world.settled()

@@ -84,7 +84,7 @@ class World:
         from contextlib import ExitStack
 
         with ExitStack() as running:
-            self.app._start(running)
+            self.app._start_parts(running)
             assert self.app.opened.sync.ready.wait(60)
             yield
 

@@ -300,9 +300,9 @@ def test_settings_that_would_let_in_nobody_or_anybody_are_refused():
     ):
         with pytest.raises(InvalidArgument, match=r"access\."):
             AccessSettings(**wrong)
-    assert not AccessSettings().on
+    assert not AccessSettings().is_enabled
     acme = AccessSettings(team="acme", audience=("x",))
-    assert acme.on
-    assert acme.signed_by == "https://acme.cloudflareaccess.com"
-    assert acme.certificates == "https://acme.cloudflareaccess.com/cdn-cgi/access/certs"
+    assert acme.is_enabled
+    assert acme.expected_issuer == "https://acme.cloudflareaccess.com"
+    assert acme.key_set_url == "https://acme.cloudflareaccess.com/cdn-cgi/access/certs"
     assert LONGEST < 16_384

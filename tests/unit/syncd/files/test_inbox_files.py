@@ -10,7 +10,7 @@ import pytest
 from index.errors import Conflict, NotFound, Unavailable
 from index.model import Query
 from syncd.files.conversion.converter import Unreadable
-from syncd.installation.backup import truth
+from syncd.installation.backup import irreplaceable_files
 from syncd.notes.front_matter import properties, split
 from tests.support.disk_faults import Fault, failing
 from tests.support.file_world import Filing
@@ -135,7 +135,7 @@ def test_a_copy_that_is_being_read_is_in_no_backup(filing):
     held = []
 
     def looking(path, *rest):
-        held.extend(truth(filing.world.state))
+        held.extend(irreplaceable_files(filing.world.state))
         assert path.is_file()
         return filing.reader(path, *rest)
 

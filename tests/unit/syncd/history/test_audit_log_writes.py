@@ -168,7 +168,7 @@ def test_a_backup_brings_the_log_to_another_place(world, tmp_path):
     folder.mkdir()
     contents = backup.unpack(archive, folder)
     world.app.close()
-    assert backup.put_back(folder, world.state, contents) == ["ledger.db"]
+    assert backup.restore_files(folder, world.state, contents) == ["ledger.db"]
     world.app = world._open()
     found = owner(world, "audit.verify")
     assert (found["entries"], found["broken"]) == (1, 0)  # to go back on purpose is no tampering

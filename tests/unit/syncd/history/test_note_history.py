@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound
-from syncd.cli.main import code
+from syncd.cli.main import run_command
 from syncd.git.note_commits import touches
 from syncd.history.note_history import Event, ordered
 from syncd.history.write_lineage import PROMOTED
@@ -125,7 +125,7 @@ def memex(world, capsys, monkeypatch):
     options = ["--vault", str(world.vault), "--state", str(world.state)]
 
     def run(*words):
-        number = code([*words, *options])
+        number = run_command([*words, *options])
         told = capsys.readouterr()
         return number, told.out, told.err
 
