@@ -18,7 +18,7 @@ from mcp_server.operations.caller import CALLER
 from mcp_server.operations.wire_format import replacement_fields
 from mcp_server.tools import kb_schema as shape
 from syncd.documents.collection_membership import names_one
-from syncd.notes.markdown_outline import outline
+from syncd.notes.markdown_outline import parse_outline
 from syncd.notes.secret_patterns import DEFECT
 from syncd.notes.timestamps import iso
 from syncd.settings.settings import Settings
@@ -151,14 +151,14 @@ def get_document(
     first, last = 1, max(1, len(text.lines))
     headings = None
     if arguments.heading is not None:
-        headings = outline(content).headings
+        headings = parse_outline(content).headings
         first, last = find_section(text, headings, arguments.heading)
     start = max(first, arguments.start_line)
     end = max(last, start) if arguments.end_line is None else min(last, arguments.end_line)
     lines = select_lines(text, start, end if end >= first else start, arguments.max_tokens)
     cut = lines.next is not None or lines.end < lines.total
     if cut and lines.start == first:  # whoever goes on has seen it
-        headings = outline(content).headings if headings is None else headings
+        headings = parse_outline(content).headings if headings is None else headings
     shown = list_headings(text, headings) if cut and headings and lines.start == first else []
     return shape.WholeDocument(
         **_document_fields(workspace, record, workspace.addresses([record]).get(record.id, "")),

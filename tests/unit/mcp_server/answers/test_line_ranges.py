@@ -7,20 +7,20 @@ from hypothesis import strategies as st
 from index.errors import InvalidArgument, NotFound
 from mcp_server.answers.line_ranges import LONGEST, SHOWN, TextLines, find_section, list_headings, select_lines
 from mcp_server.answers.text_budget import estimate_tokens
-from syncd.notes.markdown_outline import outline
+from syncd.notes.markdown_outline import parse_outline
 
 BODY = "intro\n\n# One\n\na\n\n## Deeper\n\nb\n\n# Two\n\nc\n\n## Deeper\n\nd\n"
 PIECES = st.lists(st.sampled_from(["\n", "\r\n", "\r", "a", "word ", "x" * 700, "日本", "# h", " "]), max_size=30)
 
 
 def headed(body):
-    return TextLines.of(body), outline(body).headings
+    return TextLines.from_text(body), parse_outline(body).headings
 
 
 @given(PIECES, st.integers(1, 400))
 def test_all_parts_one_after_the_other_are_the_document(pieces, budget):
     body = "".join(pieces)
-    text = TextLines.of(body)
+    text = TextLines.from_text(body)
     assert "".join(text.lines) == body
     assert all(len(line) <= LONGEST for line in text.lines)
     told, at = [], 1
@@ -34,7 +34,7 @@ def test_all_parts_one_after_the_other_are_the_document(pieces, budget):
 
 
 def test_a_range_of_lines_is_as_it_was_asked_for():
-    text = TextLines.of(BODY)
+    text = TextLines.from_text(BODY)
     found = select_lines(text, 3, 5, 1_000)
     assert (found.text, found.start, found.end, found.next, found.total) == ("# One\n\na\n", 3, 5, None, 17)
     assert select_lines(text, 16, 99, 1_000).end == 17
@@ -44,7 +44,7 @@ def test_a_range_of_lines_is_as_it_was_asked_for():
 
 
 def test_an_empty_document_has_no_lines():
-    found = select_lines(TextLines.of(""), 1, 1, 100)
+    found = select_lines(TextLines.from_text(""), 1, 1, 100)
     assert (found.text, found.start, found.end, found.next, found.total) == ("", 1, 0, None, 0)
 
 
