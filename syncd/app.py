@@ -194,7 +194,7 @@ class App:
         """Be the daemon until SIGTERM, SIGINT or `stop`: watch, index, answer. Returns when all of it has been put away.
 
         `watchdog` is told once requests are answered, and how to tell that all is well."""
-        from mcp_server.server import installed, serve  # noqa: PLC0415 - the server is imported only where it serves
+        from mcp_server.server import installed_version, serve  # noqa: PLC0415 - imported only where it serves
 
         state = self.settings.state
         daemon = state / "daemon.json"
@@ -209,7 +209,7 @@ class App:
         with ExitStack() as running:
             running.callback(lambda: daemon.unlink(missing_ok=True))
             self._start_parts(running)
-            self.traces = request_traces.open_traces(self.settings.telemetry, os.environ, version=installed())
+            self.traces = request_traces.open_traces(self.settings.telemetry, os.environ, version=installed_version())
             if self.traces:
                 running.callback(self.traces.close)
             serve(self.agent_access, self.settings, on_bound=announce_url, stop=stop, traces=self.traces)

@@ -18,8 +18,8 @@ from syncd.documents import entity_edits
 from syncd.documents.capture_note import checked
 from syncd.documents.collection_membership import filed, names_one, retagged, texts
 from syncd.documents.owner_marks import EDITED, too_large
-from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, properties, rewritten, split
-from syncd.notes.tag_names import checked_tags
+from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, read_properties, replace_body, split
+from syncd.notes.tag_names import check_tags
 from syncd.notes.timestamps import iso
 from syncd.sync.hand_edits import said
 from syncd.sync.note_adoption import UNADOPTED
@@ -60,7 +60,7 @@ def updated(
         checked(update.text)
     title_property = _titled(update.title)
     chosen, plain = filed(update.collection, update.tags or (), inbox.collections)
-    wanted = None if update.tags is None else checked_tags(plain)
+    wanted = None if update.tags is None else check_tags(plain)
 
     def changes(front: str, _: Document) -> dict[str, PropertyValue]:
         if wanted is None and chosen is None:
@@ -89,7 +89,7 @@ def _titled(title: str | None) -> dict[str, PropertyValue]:
 
 def _tags(front: str) -> list[str]:
     """The tags among these properties, those that name a collection aside."""
-    values = {key.casefold(): value for key, value in properties(front).items()}
+    values = {key.casefold(): value for key, value in read_properties(front).items()}
     return [tag for tag in texts(values.get("tags")) if not names_one(tag)]
 
 
@@ -99,7 +99,7 @@ def _tags(front: str) -> list[str]:
 def set_tags(workspace: str, inbox: Inbox, id: str, tags: Sequence[str], version: int | None) -> Record:
     """Put these in place of the tags of a document; one like `collection:x` puts it into that collection."""
     collection, plain = filed(None, tags, inbox.collections)
-    wanted = checked_tags(plain)
+    wanted = check_tags(plain)
 
     def decide(index: Index) -> tuple[list[Change], str]:
         record = index.record(id, workspace)
@@ -144,7 +144,7 @@ def revised(
         content = split(text)[1]
     try:
         changes = dict(wanted(split(text)[0], document))
-        written = rewritten(edit(text, changes), content)
+        written = replace_body(edit(text, changes), content)
         if written == text:
             return []
         unread(inbox, document, record, whole=version is not None, content=content)
@@ -152,7 +152,7 @@ def revised(
         stamps: dict[str, PropertyValue] = {"updated_at": iso(inbox.now()), "version": document.version + 1}
         if inbox.parsed(encode(text), record.path, mtime_ms=UNDATED).created_at == UNDATED:
             stamps["created_at"] = iso(record.created_at)  # else it would be that of every change
-        drafts.put(record.path, rewritten(edit(text, {**changes, **stamps}), content))
+        drafts.put(record.path, replace_body(edit(text, {**changes, **stamps}), content))
     except FrontmatterError as error:
         raise refused(error) from error
     return drafts.changes()

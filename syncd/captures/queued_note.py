@@ -20,7 +20,7 @@ from syncd.documents.capture_note import checked, checked_source, composed, prop
 from syncd.documents.collection_membership import filed, texts
 from syncd.jobs.queued_job import Job
 from syncd.jobs.worker import RunningJob
-from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, properties, split
+from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, read_properties, split
 from syncd.notes.tag_names import tag_of
 from syncd.notes.timestamps import iso
 from syncd.vault.location import namespace_path
@@ -134,5 +134,5 @@ def _changed() -> Conflict:
 
 def _own(text: str) -> list[str]:
     """The tags that the properties of a note name."""
-    values = properties(split(text)[0])
+    values = read_properties(split(text)[0])
     return texts(next((value for key, value in values.items() if key.casefold() == "tags"), None))

@@ -25,7 +25,7 @@ from syncd.enrichment.enricher import EnrichmentResult, filled, lacking
 from syncd.history.audit_log import taken_back
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.notes.front_matter import FrontmatterError, encode
-from syncd.notes.secret_patterns import redacted
+from syncd.notes.secret_patterns import redact
 
 if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
@@ -112,7 +112,7 @@ def created(
     """Make a note of `content` in `folder`, under a name that no note of the vault has; `properties(title=…)` gives its properties.
 
     `instead` is asked last of all, while every other commit is held back; what it has is returned, and no note is made."""
-    stem_of = redacted(title or title_of(content))  # names of files go where a note's text does not
+    stem_of = redact(title or title_of(content))  # names of files go where a note's text does not
     wanted = free_name(stem_of, now, lambda _: False)
     avoid: set[str] = set()
     finding: Callable[[], EnrichmentResult] | None = None

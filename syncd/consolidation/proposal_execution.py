@@ -60,9 +60,9 @@ class ProposalExecution:
         """Have proposals of these kinds carried out here."""
         for kind in self._kinds:
             if isinstance(kind, FileKind):
-                proposals.on(kind.name, partial(self._carried, kind))
+                proposals.register(kind.name, partial(self._carried, kind))
             else:
-                proposals.on(kind.name, partial(self._graph, kind))
+                proposals.register(kind.name, partial(self._graph, kind))
 
     def tend(self, *, at_once: bool = False) -> list[MadeCommit]:
         """Finish what was begun, and commit what could not be committed yet, or has to wait a little; the commits."""

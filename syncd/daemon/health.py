@@ -25,7 +25,7 @@ from syncd.indexes.coverage import coverage
 from syncd.indexes.index_builds import SCOPES
 from syncd.jobs.scheduler import Scheduler
 from syncd.jobs.worker import Worker
-from syncd.notes.secret_patterns import flagged, redacted
+from syncd.notes.secret_patterns import list_flagged, redact
 from syncd.sync.hand_edits import said
 from syncd.vault.location import place
 from syncd.version import installed
@@ -97,7 +97,7 @@ class Health:
             ("removals_held", lambda: opened.sync.held),
             ("keys", lambda: opened.keys.facts(_now())),
             ("audit", opened.audit.facts),
-            ("flagged", lambda: flagged(captures.index.defects())),
+            ("flagged", lambda: list_flagged(captures.index.defects())),
             ("pid", os.getpid),
             ("since", lambda: opened.since),
             ("version", installed),
@@ -248,7 +248,7 @@ class NoteDefects:
     def _public_path(self, path: str) -> str:
         """The path of a capture as an agent may know it: the number in a name would tell of a note outside the inbox."""
         record = self._captures.index.at(path)
-        return path if record is None else f"{path.rpartition('/')[0]}/{redacted(record.title)}.md"
+        return path if record is None else f"{path.rpartition('/')[0]}/{redact(record.title)}.md"
 
 
 def _git_facts(opened: OpenParts, services: VaultServices) -> dict[str, Any]:

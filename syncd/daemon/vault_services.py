@@ -66,11 +66,11 @@ class VaultServices:
 
     def make_due_commits(self) -> list[MadeCommit]:
         """Make the commits that Git did not allow when they were due; which those are."""
-        return self.promotions.tend(at_once=True) + self.proposal_execution.tend(at_once=True)
+        return self.promotions.finish_pending(at_once=True) + self.proposal_execution.tend(at_once=True)
 
     def due_commits(self) -> Iterator[DueCommit]:
         """Those commits, before they are made."""
-        yield from self.promotions.due()
+        yield from self.promotions.due_commits()
         yield from self.proposal_execution.due()
 
     def consolidation_facts(self) -> dict[str, Any]:
@@ -228,7 +228,7 @@ def _build_remote_sync(
     settings = opened.settings
 
     def flush() -> int:
-        return len(promotions.tend(at_once=True) + proposal_execution.tend(at_once=True)) + commits.flush()
+        return len(promotions.finish_pending(at_once=True) + proposal_execution.tend(at_once=True)) + commits.flush()
 
     return RemoteSync(
         opened.repo,

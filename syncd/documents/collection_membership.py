@@ -15,9 +15,9 @@ from typing import Any
 from index.model import COLLECTION_TAG, COLLECTIONS, SEVERAL_COLLECTIONS, Document, Record
 from index.names import fold
 from index.query import collection_of
-from syncd.notes.front_matter import FrontmatterError, PropertyValue, decode, edit, properties, split, verify
-from syncd.notes.list_properties import revised
-from syncd.notes.property_reader import as_text, fences, scan
+from syncd.notes.front_matter import FrontmatterError, PropertyValue, decode, edit, read_properties, split, verify
+from syncd.notes.list_properties import edit_items
+from syncd.notes.property_reader import as_text, find_fences, scan
 from syncd.notes.tag_names import tag_of
 
 _BETWEEN = re.compile(r"([,\s]+)")
@@ -80,7 +80,7 @@ def retagged(front: str, tags: Sequence[str], collection: str | None) -> dict[st
     """The properties to change so that a note has these tags; nothing that names its collection changes without `collection`.
 
     Raises FrontmatterError."""
-    values = properties(front)
+    values = read_properties(front)
     held = texts(values.get(_spelled("tags", values)))
     plain_tags, names = [tag for tag in held if not names_one(tag)], [tag for tag in held if names_one(tag)]
     stated = [fold(mention.name.strip()) for mention in naming(values, held)] or [COLLECTIONS[0]]
@@ -94,7 +94,7 @@ def retagged(front: str, tags: Sequence[str], collection: str | None) -> dict[st
 
 def written(text: str, collection: str, known: Sequence[str]) -> str:
     """A note that says which of the known collections it is in by its property alone. Raises FrontmatterError."""
-    values = properties(split(text)[0])
+    values = read_properties(split(text)[0])
     key = _spelled("tags", values)
     tags = values.get(key)
 
@@ -118,7 +118,7 @@ def written(text: str, collection: str, known: Sequence[str]) -> str:
 
 def _without(text: str, key: str, places: Sequence[int]) -> str:
     """`text` without these items of a list; one that is written as `[a, b]` stays so."""
-    start, end, cut = fences(text)
+    start, end, cut = find_fences(text)
     scanned = scan(text[start:end])
     span = (scanned.keys or {})[key].value
     if span and not scanned.repeated and not scanned.flow and len(places) < len(scanned.values[key]):
@@ -133,7 +133,7 @@ def _without(text: str, key: str, places: Sequence[int]) -> str:
             pass
         else:
             return made
-    return revised(text, key, dict.fromkeys(places))
+    return edit_items(text, key, dict.fromkeys(places))
 
 
 def _spelled(name: str, values: Mapping[str, Any]) -> str:
@@ -189,7 +189,7 @@ class Filing:
             known = self._named.get(before.path)
         else:
             known = NamedCollections.alone(before.collection)
-        values = properties(split(decode(raw))[0])
+        values = read_properties(split(decode(raw))[0])
         mentions = among(naming(values, texts(values.get(_spelled("tags", values)))), self._known)
         self._named[document.path] = latest(mentions, known)
 

@@ -26,9 +26,9 @@ from syncd.documents.entity_node import (
     node,
     statements,
 )
-from syncd.notes.front_matter import PropertyValue, edit, properties, split
+from syncd.notes.front_matter import PropertyValue, edit, read_properties, split
 from syncd.notes.front_matter import compose as composed
-from syncd.notes.inline_fields import fields, listed, prefix, retyped, without
+from syncd.notes.inline_fields import change_type, find_fields, is_list_item, line_prefix, remove_targets
 from syncd.notes.timestamps import iso
 
 __all__ = [
@@ -152,7 +152,7 @@ def unrelate(text: str, gone: Callable[[Statement], bool], *, now: int) -> tuple
         return text, 0
     for at in dict.fromkeys(at for at, _ in draft.found.page.fields):
         line = draft.line(at)
-        left = without(line, gone, keep=draft.above(at))
+        left = remove_targets(line, gone, keep=draft.above(at))
         if left != line:
             draft.splice(at, at + 1, [] if left is None else [left])
     return draft.done(now, {}, states=kept), len(before) - len(kept)
@@ -168,16 +168,18 @@ def retype(text: str, which: Callable[[Statement], bool], new: str, *, now: int)
         return text
     for at in dict.fromkeys(at for at, _ in draft.found.page.fields):
         line = draft.line(at)
-        left = retyped(line, which, type)
+        left = change_type(line, which, type)
         moved = [
-            f"{prefix(line)}- {type}:: {left[target.start : target.end]}"
-            for field in fields(left)
+            f"{line_prefix(line)}- {type}:: {left[target.start : target.end]}"
+            for field in find_fields(left)
             for target in field.targets
             if which(target.says) and target.says.type != type
         ]
         if moved:
-            rest = without(left, lambda statement: which(statement) and statement.type != type, keep=True) or ""
-            draft.splice(at, at + 1, [*moved, rest] if listed(line) else [rest, *moved])  # what is below stays with it
+            rest = remove_targets(left, lambda statement: which(statement) and statement.type != type, keep=True) or ""
+            draft.splice(
+                at, at + 1, [*moved, rest] if is_list_item(line) else [rest, *moved]
+            )  # what is below stays with it
         elif left != line:
             draft.splice(at, at + 1, [left])
     return draft.done(now, {}, states=states)
@@ -200,7 +202,7 @@ def settle(text: str, *, now: int) -> str:
 def _relation(type: str, link: str) -> tuple[str, Statement]:
     """The line of a relation, and what it states."""
     line = f"- {checked_type(type)}:: [[{link}]]"
-    targets = [target for field in fields(line) for target in field.targets] if ONE_LINE.fullmatch(link) else []
+    targets = [target for field in find_fields(line) for target in field.targets] if ONE_LINE.fullmatch(link) else []
     if [(target.end, target.says.target) for target in targets] != [(len(line), link.partition("|")[0].strip())]:
         raise InvalidArgument(f"{link[:100]!r} can't be linked to: rename its file, without any of # ^ [ ] |")
     return line, targets[0].says
@@ -212,7 +214,7 @@ class _Draft:
     def __init__(self, text: str) -> None:
         self.text = text
         self.front, body = split(text)
-        self.own = NodeProperties(properties(self.front), [])
+        self.own = NodeProperties(read_properties(self.front), [])
         self.stated = self.own.last_ordinal()
         self.found = NumberedObservations(read(body), self.stated)
         self.lines = self.found.page.lines
@@ -225,7 +227,7 @@ class _Draft:
     def above(self, at: int) -> bool:
         """Whether something stands under a line, indented."""
         below = self.line(at + 1) if at + 1 < len(self.lines) else ""
-        return below.strip() != "" and len(prefix(below)) > len(prefix(self.line(at)))
+        return below.strip() != "" and len(line_prefix(below)) > len(line_prefix(self.line(at)))
 
     def splice(self, first: int, behind: int, lines: list[str]) -> None:
         """Put `lines` in place of `lines[first:behind]`; those without a line end get one."""

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from syncd.notes.block_ids import BLOCK, BlockId, apart, confusing, find, without
-from syncd.notes.inline_fields import InlineField, fields
+from syncd.notes.block_ids import BLOCK, BlockId, ends_like_block_id, find_block_ids, needs_blank_line, remove_block_ids
+from syncd.notes.inline_fields import InlineField, find_fields
 from syncd.notes.inline_syntax import COMMENT
 
 LARGEST = 10**12 - 1  # ordinal
@@ -82,7 +82,7 @@ def underline(line: str) -> bool:
 def written(lead: str, content: str, ordinal: int, anchor: BlockId | None = None) -> list[str]:
     """The lines (without line ends) of an observation under the list mark `lead`; `content` has LF, and no white space around it."""
     first, *others = content.split("\n")
-    if not others and not confusing(first):
+    if not others and not ends_like_block_id(first):
         return [f"{lead} {first} {_ids(ordinal, anchor)}"]
     margin = " " * (len(lead) + 1)
     return [f"{lead} {first}", *(line and margin + line for line in others), *alone(lead, content, ordinal, anchor)]
@@ -103,7 +103,7 @@ def stated(line: str, item: Item, ordinal: int) -> str:
 
 def alone(lead: str, content: str, ordinal: int, anchor: BlockId | None = None) -> list[str]:
     """The ids on a line of their own, as they end an item."""
-    return [*([""] if apart(content.split("\n")) else []), f"{' ' * (len(lead) + 1)}{_ids(ordinal, anchor)}"]
+    return [*([""] if needs_blank_line(content.split("\n")) else []), f"{' ' * (len(lead) + 1)}{_ids(ordinal, anchor)}"]
 
 
 def _ids(ordinal: int, anchor: BlockId | None) -> str:
@@ -165,7 +165,7 @@ class _Reader:
             self.column = indent + 2
         self.code = indent > 3 and not self.column and (fresh or self.code)
         if not self.code and not self._hides(bare, quoted=quoted) and not self.section:
-            self.page.fields += [(at, inline_field) for inline_field in fields(text)]
+            self.page.fields += [(at, inline_field) for inline_field in find_fields(text)]
         return at + 1
 
     def _covered(self, bare: str, indent: int, quoted: bool) -> bool:
@@ -255,8 +255,8 @@ def _item(lines: list[str], first: int, text: str, match: re.Match[str]) -> Item
     if behind == first + 1 and _RULE.match(text):
         return None
     paragraph = _paragraph(inner)
-    mark, anchor = find(inner, paragraph)
-    content = without(inner, [id for id in (mark, anchor) if id])
+    mark, anchor = find_block_ids(inner, paragraph)
+    content = remove_block_ids(inner, [id for id in (mark, anchor) if id])
 
     def placed(id: BlockId) -> BlockId:
         before = len(lines[first + id.line].rstrip("\r\n")) - len(inner[id.line])

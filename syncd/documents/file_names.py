@@ -13,8 +13,8 @@ from typing import Final
 
 from index.names import fold
 from syncd.documents.file_types import MARKDOWN, SUFFIXES
-from syncd.notes.inline_syntax import wikilinks
-from syncd.notes.secret_patterns import redacted
+from syncd.notes.inline_syntax import find_wikilinks
+from syncd.notes.secret_patterns import redact
 from syncd.notes.timestamps import iso
 from syncd.vault.location import ENTITIES, FILES, INBOX, place
 from syncd.vault.path_rules import file_name
@@ -72,7 +72,7 @@ def note_name(raw_name: str) -> str:
 
 def _safe(name: str, unfit: str) -> str:
     """A base name that everything can hold, without a secret, what sync programs add, and what is `unfit` at its end."""
-    stem = redacted(file_name(name))  # names of files go where a note's text does not
+    stem = redact(file_name(name))  # names of files go where a note's text does not
     while stem != (plain := CONFLICT_COPY.sub("", re.sub(unfit, "", file_name(stem)))):
         stem = plain
     return stem
@@ -100,7 +100,7 @@ def home(path: str, inbox: str = INBOX) -> str:
 def linked(path: str) -> str | None:
     """The link to a file from the vault's root; None when its path holds what no link can."""
     link = f"[[{path}]]"
-    links = list(wikilinks(link))
+    links = list(find_wikilinks(link))
     whole = len(links) == 1 and (links[0].target, links[0].subpath, links[0].display) == (path, "", None)
     return link if whole else None
 
@@ -125,7 +125,7 @@ def droppable(path: str, size: int, *, known: Collection[str], most: int, inbox:
 
 def node_file(name: str) -> str:
     """The base name that the file of a node would have, if it is free: no secret, and nothing that means more at its end."""
-    stem = redacted(file_name(name))
+    stem = redact(file_name(name))
     while stem != (plain := CONFLICT_COPY.sub("", _ENDING.sub("", file_name(stem)))):
         stem = plain
     return stem or NAMELESS

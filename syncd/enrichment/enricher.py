@@ -27,7 +27,7 @@ from syncd.documents.collection_membership import retagged
 from syncd.enrichment.chat_endpoint import ChatEndpoint
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.notes.front_matter import decode, edit, encode, split
-from syncd.notes.secret_patterns import redacted
+from syncd.notes.secret_patterns import redact
 from syncd.settings.settings import EnrichSettings
 from syncd.state.ledger import Ledger
 
@@ -117,16 +117,16 @@ class Enricher:
     def find(self, document: Document, vocabulary: Mapping[str, int]) -> Enrichment:
         """What `document` is about, by whoever is set. Raises Unavailable while an endpoint is away."""
         if self._chat is None:
-            return enrichment(document, vocabulary=vocabulary, places=places(), vectors=self._meaning, clean=redacted)
+            return enrichment(document, vocabulary=vocabulary, places=places(), vectors=self._meaning, clean=redact)
         if self.resting:
             raise Unavailable(self.problem or "the endpoint is left alone for a moment")
-        parts = prose(document, redacted)
+        parts = prose(document, redact)
         text = "\n".join((*parts.headings, *parts.sentences))
         if not text.strip():
             return NOTHING
         try:
-            known = [tag for tag in vocabulary if redacted(tag) == tag]
-            summary, tags = self._chat.ask(cut(plain(redacted(document.title)), SUMMARY), text, known)
+            known = [tag for tag in vocabulary if redact(tag) == tag]
+            summary, tags = self._chat.ask(cut(plain(redact(document.title)), SUMMARY), text, known)
             answer = checked(summary, tags, vocabulary=vocabulary, vectors=self._meaning)
             if not answer.summary or not answer.tags:
                 raise Unavailable(f"{self._chat.name} gives no summary or no tags that can be used")  # noqa: TRY301 - as all its failures

@@ -22,7 +22,7 @@ from syncd.documents import entity_edits
 from syncd.documents.capture_note import MAX_CONTENT
 from syncd.documents.collection_membership import retagged
 from syncd.graph.node_request import link_to
-from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, properties, split
+from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, read_properties, split
 
 T = TypeVar("T")
 
@@ -277,7 +277,7 @@ class _Stated:
         if vertex.path not in self._known:
             front, body = split(self._drafts.text(vertex.path))
             with _mendable(vertex):
-                node, _ = entity_edits.node(properties(front), body, vertex.path)
+                node, _ = entity_edits.node(read_properties(front), body, vertex.path)
             leads = ((stated.type, self._graph.resolved(stated.target)) for stated in node.relations)
             self._known[vertex.path] = {(kind, to.path) for kind, to in leads if to}
         return self._known[vertex.path]

@@ -30,7 +30,7 @@ from syncd.graph.node_edits import RelationsOutcome, sized, typed, unknown
 from syncd.graph.node_request import FACTS, NewNode, bounded, checked, checked_summary, own_properties
 from syncd.history.audit_log import Events
 from syncd.notes.front_matter import PropertyValue, decode, encode
-from syncd.notes.tag_names import checked_tags
+from syncd.notes.tag_names import check_tags
 from syncd.notes.timestamps import iso
 from syncd.vault.location import ENTITIES
 
@@ -209,7 +209,7 @@ class Nodes:
 
     def set_tags(self, name: str, tags: Sequence[str], version: int | None = None) -> Vertex:
         """Put these in place of the tags of a node."""
-        new_tags = list(checked_tags(tags))
+        new_tags = list(check_tags(tags))
         return self._at(self._changed(node_edits.retag, name=name, version=version, tags=new_tags))
 
     def add(

@@ -19,7 +19,7 @@ from syncd.history.audit_log import AUTHOR, TAKING_BACK, AuditLog, Change
 from syncd.history.change_journal import sha256
 from syncd.history.overwritten_bytes import OverwrittenBytes
 from syncd.history.write_lineage import AGENTS
-from syncd.notes.front_matter import FrontmatterError, decode, properties, split
+from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
 from syncd.vault.location import place
 from syncd.vault.openat import lstat
 from syncd.vault.path_rules import note
@@ -142,7 +142,7 @@ def changed(path: str, was: bytes | None, data: bytes | None, inbox: str) -> Cha
     where = place(path, inbox)
     raw = data if data is not None else was or b""
     try:
-        values = {name.casefold(): value for name, value in properties(split(decode(raw))[0]).items()}
+        values = {name.casefold(): value for name, value in read_properties(split(decode(raw))[0]).items()}
     except FrontmatterError:
         values = {}
     note_id, kind = values.get("id"), values.get("type")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from index.errors import Conflict, InvalidArgument, MemexError
-from syncd.promotion.plan import Plan, TakenDestination, speak
+from syncd.promotion.plan import Plan, TakenDestination, reserve_paths
 from syncd.promotion.promotions import Promotions
 from syncd.promotion.vault_snapshot import VaultSnapshot
 
@@ -27,7 +27,7 @@ def operations(promotions: Promotions, snapshot: VaultSnapshot) -> dict[str, Ope
         if arguments.get("dry_run"):
             return {"promoted": [], "planned": [_plan_fields(plan) for plan in plans], "failed": failed}
         done: list[dict[str, Any]] = []
-        outcomes = promotions.carry(
+        outcomes = promotions.carry_out(
             plans, progress=lambda number, of, stage: progress({"done": number, "total": of, "stage": stage})
         )
         for plan, outcome in zip(plans, outcomes, strict=True):
@@ -71,7 +71,7 @@ def _plan_promotions(
     spoken: dict[str, str] = {}
     for id in ids:
         try:
-            plan = promotions.planned(snapshot.capture(id), to=to, spoken=spoken)
+            plan = promotions.make_plan(snapshot.find_capture(id), to=to, spoken=spoken)
         except TakenDestination as error:
             way_out = "name another folder with --to, or mark the capture (promote: true) to be asked in a note"
             failed.append({"id": id, "error": Conflict(f"{error.message}; {way_out}").as_dict()})
@@ -79,7 +79,7 @@ def _plan_promotions(
             failed.append({"id": id, "error": error.as_dict()})
         else:
             plans.setdefault(plan.source, plan)
-            speak(spoken, plan)
+            reserve_paths(spoken, plan)
     return list(plans.values()), failed
 
 

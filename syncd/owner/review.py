@@ -12,8 +12,8 @@ from index.errors import InvalidArgument, MemexError, NotFound
 from index.model import Record
 from syncd.documents.owner_marks import OwnerMarks
 from syncd.indexes import note_lookup
-from syncd.notes.front_matter import FrontmatterError, decode, properties, split
-from syncd.promotion.promoted_note import Problem, goal
+from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
+from syncd.promotion.promoted_note import Problem, choose_destination
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.review.archive import Archive
 from syncd.review.review import Review
@@ -44,7 +44,7 @@ def _list_waiting(review: Review, snapshot: VaultSnapshot, arguments: Mapping[st
     limit, workspace = int(arguments.get("limit") or 50), arguments.get("workspace")
     if not 1 <= limit <= MOST:
         raise InvalidArgument(f"limit must be between 1 and {MOST:,}")
-    waiting = [(record, marks) for record, marks in review.waiting() if workspace in (None, record.workspace)]
+    waiting = [(record, marks) for record, marks in review.list_waiting() if workspace in (None, record.workspace)]
     return {
         "total": len(waiting),
         "waiting": [_capture_fields(snapshot, record, marks) for record, marks in waiting[:limit]],
@@ -53,12 +53,12 @@ def _list_waiting(review: Review, snapshot: VaultSnapshot, arguments: Mapping[st
 
 def _show_capture(review: Review, snapshot: VaultSnapshot, arguments: Mapping[str, Any], _: Progress) -> dict[str, Any]:
     id = arguments["id"]
-    waiting = {record.path: (record, marks) for record, marks in review.waiting()}
+    waiting = {record.path: (record, marks) for record, marks in review.list_waiting()}
     match = note_lookup.found_note([snapshot.captures.index], id, lambda record: record.path in waiting)
     if match is None:
         raise NotFound(f"no capture {id[:200]!r} waits; memex review --json lists those that do")
     record, marks = waiting[match.path]
-    suggestions = review.suggestions(record)
+    suggestions = review.suggest(record)
     return (
         _capture_fields(snapshot, record, marks)
         | _goal_fields(snapshot, record, marks)
@@ -117,7 +117,7 @@ def _capture_fields(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) 
     values: dict[str, Any] = {}
     try:
         front = split(decode(snapshot.vault.read(record.path)[0]))[0]
-        values = {key.casefold(): value for key, value in properties(front).items()}
+        values = {key.casefold(): value for key, value in read_properties(front).items()}
     except (MemexError, FrontmatterError):
         pass  # it went a moment ago, or is being edited
     return {
@@ -140,9 +140,9 @@ def _goal_fields(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) -> 
     """Where it goes if it is promoted, and what chose that; what is wrong with that, if something is."""
     promotion = snapshot.settings.promote
     raw, stat = snapshot.vault.read(record.path)
-    document = snapshot.parsed(raw, record.path, stat)
+    document = snapshot.parse(raw, record.path, stat)
     try:
-        where = goal(
+        where = choose_destination(
             document, marks, promotion.rules, folder=promotion.folder, name=promotion.name, inbox=snapshot.inbox
         )
     except Problem as error:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, TextIO
 
-from syncd.notes.secret_patterns import redacted
+from syncd.notes.secret_patterns import redact
 from syncd.settings.logs_and_traces import LogSettings
 
 FIELDS: Final = ("request", "key", "method", "route", "status", "tool", "code", "ms")  # in this order, and no other
@@ -121,7 +121,7 @@ def clean(text: str) -> str:
 
 
 def _redact_secrets(text: str) -> str:
-    return redacted(_SECRET.sub(lambda match: f"{next(filter(None, match.groups()))}[redacted]", text))
+    return redact(_SECRET.sub(lambda match: f"{next(filter(None, match.groups()))}[redacted]", text))
 
 
 def _escape_controls(text: str) -> str:

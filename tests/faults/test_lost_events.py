@@ -391,7 +391,9 @@ def test_what_sync_programs_leave_is_named_and_removes_nothing(daemon):
     (daemon.vault / "Plan.md").rename(daemon.vault / ".Plan.md.icloud")
     until(lambda: daemon.status("names", "placeholders") == ["Plan.md"])
     (daemon.vault / "Gone.md").unlink()
-    until(lambda: "Gone.md" not in daemon.found("godwit"))  # a deletion is believed after a while, and one before it first
+    until(
+        lambda: "Gone.md" not in daemon.found("godwit")
+    )  # a deletion is believed after a while, and one before it first
     assert len(daemon.found("godwit")) == 3
 
 

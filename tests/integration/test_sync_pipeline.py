@@ -87,7 +87,7 @@ def documents(encoder: FakeEncoder) -> int:
 
 def test_the_gnarly_vault_goes_through_the_whole_pipe(world, tmp_path):
     gnarly.build(world.vault)
-    shapes = gnarly.made(world.vault)
+    shapes = gnarly.existing_shapes(world.vault)
     before = manifest(world.vault)
     world.run()
     world.app.opened.sync.run()

@@ -129,7 +129,7 @@ def unharmed(rim, space):
     for path, text in PROPER.items():
         assert after[path] == text.encode(), path
     assert not [path for path in after if path.startswith("Notes/") and path != "Notes/Note.md"]
-    assert app.services.waiting.look(lambda said: said.promote) == []
+    assert app.services.waiting.find_captures(lambda said: said.promote) == []
     for path, raw in after.items():
         if path.startswith(own) and path.endswith(".md"):
             found = marks(decode(raw))

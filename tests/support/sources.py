@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import cache
 from dataclasses import dataclass
+from functools import cache
 
 from tests.support.paths import ROOT
 

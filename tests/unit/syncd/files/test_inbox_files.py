@@ -11,7 +11,7 @@ from index.errors import Conflict, NotFound, Unavailable
 from index.model import Query
 from syncd.files.conversion.converter import Unreadable
 from syncd.installation.backup import irreplaceable_files
-from syncd.notes.front_matter import properties, split
+from syncd.notes.front_matter import read_properties, split
 from tests.support.disk_faults import Fault, failing
 from tests.support.file_world import Filing
 
@@ -32,7 +32,7 @@ def read(filing, path=PATH, **more):
 
 
 def said(filing, path=NOTE):
-    return properties(split((filing.world.vault / path).read_text())[0])
+    return read_properties(split((filing.world.vault / path).read_text())[0])
 
 
 def test_the_file_stays_where_it_is_and_its_note_goes_to_the_files_of_its_namespace(filing):

@@ -35,7 +35,7 @@ def told(world, scope="vault"):
 def test_every_shape_of_file_is_indexed_or_skipped_for_its_reason(world):
     gnarly.build(world.vault)
     world.run()
-    shapes = gnarly.made(world.vault)
+    shapes = gnarly.existing_shapes(world.vault)
     both = [told(world, scope) for scope in ("captures", "vault")]
     indexed = [
         shape for shape in shapes if shape.outcome == "indexed" or (shape.outcome == "unreadable" and os.geteuid() == 0)

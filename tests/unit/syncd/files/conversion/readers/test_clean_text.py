@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncd.files.conversion.readers.clean_text import cell, cut, inline, line, plain, rows_as_text, table, tidy
-from syncd.notes.markdown_outline import outline
+from syncd.notes.markdown_outline import parse_outline
 
 ANY = st.text(st.characters(), max_size=200)
 
@@ -59,7 +59,7 @@ def test_a_line_says_in_markdown_what_it_says(text, told):
 @given(st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=60))
 def test_a_line_begins_no_block(text):
     told = line(" ".join(plain(text).split()))
-    assert {block.kind for block in outline(f"{told}\n").blocks} <= {"paragraph"}
+    assert {block.kind for block in parse_outline(f"{told}\n").blocks} <= {"paragraph"}
 
 
 def test_cells_stay_in_their_cell():
