@@ -36,11 +36,11 @@ from syncd.jobs.scheduler import Scheduler
 from syncd.owner.operations import Operation, operations
 from syncd.remote.push_webhook import PushWebhook
 from syncd.settings.settings import Settings
-from syncd.state.folder import KEY_FILE, private
-from syncd.state.process_lock import sole
+from syncd.state.folder import KEY_FILE, write_private
+from syncd.state.process_lock import claim_folder
 from syncd.telemetry import request_traces
 from syncd.telemetry.metric_samples import Sample
-from syncd.vault.path_rules import note as is_note
+from syncd.vault.path_rules import is_note
 from syncd.watch.watcher import Watcher, WatcherState
 from syncd.workspaces.agent_access import AgentAccess
 
@@ -172,7 +172,7 @@ class App:
         """Whether no other daemon serves this vault, with another state folder."""
         if self._sole is None:
             with suppress(Unavailable):  # the vault is missing, and that is told
-                self._sole = sole(self.opened.vault.root)
+                self._sole = claim_folder(self.opened.vault.root)
                 return self._sole is not None
         return True
 
@@ -193,7 +193,7 @@ class App:
         daemon = state / "daemon.json"
 
         def bound(url: str) -> None:
-            private(daemon, json.dumps({"url": url, "pid": os.getpid(), "epoch": self.opened.lock.epoch}))
+            write_private(daemon, json.dumps({"url": url, "pid": os.getpid(), "epoch": self.opened.lock.epoch}))
             log.debug("serving %s at %s", self.opened.vault.root, url)
             if watchdog is not None:
                 watchdog.serving(self._vitals(asyncio.get_running_loop()))  # the server says this on its loop

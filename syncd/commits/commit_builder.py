@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Final, Self
 
 from index.errors import Conflict, Unavailable
-from syncd.git.ignored_paths import ignored
+from syncd.git.ignored_paths import find_ignored
 from syncd.git.repository import GitResult, Repository
 
 Content = bytes | Path | None  # what becomes of a file: its bytes, a file of ours that holds them, or no file
@@ -125,8 +125,8 @@ class CommitBuilder:
             self._must("cat-file", "--batch", stdin=stdin, out=out)
             out.seek(0)
             for path in blobs:
-                digest, start = _summed(out, _size(out.readline()))
-                digests[path] = {digest, _pointed(start)} - {""}
+                digest, start = _hash_bytes(out, _parse_size(out.readline()))
+                digests[path] = {digest, _lfs_digest(start)} - {""}
                 out.read(1)
         return digests
 
@@ -136,15 +136,15 @@ class CommitBuilder:
             stdin, env = f"{blob.oid} {path}\n".encode(), {"GIT_LFS_SKIP_SMUDGE": "1"}
             result = self._filtering("cat-file", "--batch", "--filters", stdin=stdin, env=env, out=out)
             if result.status:
-                raise _failed("cat-file", result)
+                raise _command_error("cat-file", result)
             end = out.seek(0, os.SEEK_END)
             out.seek(0)
-            _size(out.readline())  # of the blob, not of the file
-            return _summed(out, end - 1 - out.tell())[0]
+            _parse_size(out.readline())  # of the blob, not of the file
+            return _hash_bytes(out, end - 1 - out.tell())[0]
 
     def ignored(self, paths: Iterable[str]) -> set[str]:
         """Those that a `.gitignore` leaves out, and that the commit has not."""
-        return ignored(self._repo, paths, self._index)
+        return find_ignored(self._repo, paths, self._index)
 
     def staged(self) -> dict[str, str]:
         """What a person has staged: path → the blob, zeros = it is to go."""
@@ -172,7 +172,7 @@ class CommitBuilder:
         Nobody sees it until `land`. Refused when a filter fails on some of them."""
         for path, content in {**self._attributes(changes), **changes}.items():
             if content is not None:
-                _placed(self._tree / path, content)
+                _place_file(self._tree / path, content)
         self._tree.mkdir(exist_ok=True)
         order = sorted(changes, key=lambda path: (changes[path] is not None, path))  # what goes is in no way then
         result = self._taken_in(order)
@@ -182,7 +182,7 @@ class CommitBuilder:
             if refused:
                 raise FilterFailed(refused, result.err)
         if result.status:
-            raise _failed("update-index", result)
+            raise _command_error("update-index", result)
         tree = self._must("write-tree", env=self._index).text
         shutil.rmtree(self._tree)
         if tree == self._last:
@@ -217,11 +217,13 @@ class CommitBuilder:
             "update-ref", "-m", "commit (memex)", "HEAD", self._tip, self.base or "", env=self._plain
         )
         if result.status:
-            raise HeadMoved("HEAD has moved") if self._repo.head() != self.base else _failed("update-ref", result)
+            raise (
+                HeadMoved("HEAD has moved") if self._repo.head() != self.base else _command_error("update-ref", result)
+            )
 
     def _attributes(self, paths: Iterable[str]) -> dict[str, Content]:
         """The files above these that say which filters there are, as they lie in the vault."""
-        folders = {folder for path in paths for folder in above(path)}
+        folders = {folder for path in paths for folder in parent_folders(path)}
         contents: dict[str, Content] = {}
         for name in sorted(f"{folder}/.gitattributes".lstrip("/") for folder in folders):
             with suppress(OSError):
@@ -252,17 +254,17 @@ class CommitBuilder:
     ) -> GitResult:
         result = self._repo.run(command, *options, stdin=stdin, env=env, out=out)
         if result.status:
-            raise _failed(command, result)
+            raise _command_error(command, result)
         return result
 
 
-def above(path: str) -> list[str]:
+def parent_folders(path: str) -> list[str]:
     """The folders that a path lies in; "" is the vault."""
     parts = path.split("/")[:-1]
     return ["/".join(parts[:n]) for n in range(len(parts) + 1)]
 
 
-def _placed(target: Path, content: bytes | Path) -> None:
+def _place_file(target: Path, content: bytes | Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     if isinstance(content, Path):
         if content.exists():  # else it is there from the time before, when another file was refused
@@ -271,7 +273,7 @@ def _placed(target: Path, content: bytes | Path) -> None:
         target.write_bytes(content)
 
 
-def _size(head: bytes) -> int:
+def _parse_size(head: bytes) -> int:
     """How large an object is, as the line before it says."""
     words = head.split(b" ")
     if len(words) != 3:
@@ -279,7 +281,7 @@ def _size(head: bytes) -> int:
     return int(words[2])
 
 
-def _summed(file: IO[bytes], left: int) -> tuple[str, bytes]:
+def _hash_bytes(file: IO[bytes], left: int) -> tuple[str, bytes]:
     """The digest of the next `left` bytes, and the first of them."""
     digest, start = hashlib.sha256(), b""
     while left and (piece := file.read(min(left, _PIECE))):
@@ -289,13 +291,13 @@ def _summed(file: IO[bytes], left: int) -> tuple[str, bytes]:
     return digest.hexdigest(), start
 
 
-def _pointed(raw: bytes) -> str:
+def _lfs_digest(raw: bytes) -> str:
     """The digest of the large file that a pointer of Git LFS stands for; "" when it is none."""
     match = _POINTER.match(raw)
     return match[1].decode() if match else ""
 
 
-def _failed(command: str, result: GitResult) -> Conflict | Unavailable:
+def _command_error(command: str, result: GitResult) -> Conflict | Unavailable:
     if ".lock'" in result.err and "File exists" in result.err:
         return GitLockHeld("another program works in the repository")
     return Unavailable(f"git {command} failed: {result.err or result.status}")

@@ -20,8 +20,8 @@ from typing import Any, Final, TypeVar
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from syncd.commits.commit_builder import CommitBuilder, Content, FilterFailed, FilterHangs, GitLockHeld, HeadMoved
-from syncd.commits.commit_selection import REFUSED, CommitSelection, sifted
-from syncd.commits.own_changes import CommitBatch, batches, saying
+from syncd.commits.commit_selection import REFUSED, CommitSelection, select_changes
+from syncd.commits.own_changes import CommitBatch, batch_message, group_by_author
 from syncd.git import head_moves
 from syncd.git.repository import GitPosition, Repository
 from syncd.history.audit_log import AuditLog
@@ -175,8 +175,8 @@ class Committer:
                 asked = sorted((self._waiting | self.kept.keys()) - self._theirs())
                 selection = self._sifted(builder, self._now(asked), self._content)
                 made = [
-                    MadeCommit("", _subject(saying(batch)), tuple(batch.steps))
-                    for batch in batches(selection.ours.items())
+                    MadeCommit("", _subject(batch_message(batch)), tuple(batch.steps))
+                    for batch in group_by_author(selection.ours.items())
                 ]
                 for commit in due:
                     fit = self._fit(builder, commit)
@@ -246,7 +246,7 @@ class Committer:
     def _unstash(self) -> None:
         """Add what a stash has taken or given back since the last look, of what Memex wrote."""
         now = GitPosition(stash=self._repo.marks().stash)
-        paths = head_moves.changed(self._repo, self._stash or now, now) or ()
+        paths = head_moves.changed_paths(self._repo, self._stash or now, now) or ()
         self._waiting |= {path for path in paths if self._audit.last(path) is not None}
         self._stash = now
 
@@ -260,7 +260,7 @@ class Committer:
         now = {path: digest for path, digest in now.items() if path not in theirs}
         selection = self._sifted(builder, now, self._content)
         made = []
-        for batch in batches(selection.ours.items()):
+        for batch in group_by_author(selection.ours.items()):
             made += self._put(builder, batch, selection)
         builder.land()
         self._noted(selection, now)
@@ -272,7 +272,7 @@ class Committer:
     @staticmethod
     def _put(builder: CommitBuilder, batch: CommitBatch, selection: CommitSelection) -> list[MadeCommit]:
         """Make the commit of one author, without what a filter fails on."""
-        message = saying(batch)
+        message = batch_message(batch)
         try:
             name = builder.put(
                 {path: selection.contents[path] for path in batch.steps}, message, batch.author or "Memex"
@@ -371,7 +371,7 @@ class Committer:
         approved: Collection[str] = (),
     ) -> CommitSelection:
         root, inbox = self._vault.root, self._inbox
-        return sifted(builder, self._audit, now, content, vault=root, inbox=inbox, approved=approved)
+        return select_changes(builder, self._audit, now, content, vault=root, inbox=inbox, approved=approved)
 
     # What is remembered
 

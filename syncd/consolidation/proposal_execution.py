@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
-from syncd.commits.commit_message import message
+from syncd.commits.commit_message import format_message
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.consolidation.proposal_plans import FileKind, GraphKind, Proposed
 from syncd.git.repository import Repository
@@ -213,7 +213,7 @@ class ProposalExecution:
         ]
         reports = f"{self._snapshot.inbox}/{REPORTS}/"  # a person's, who is about to tick more: no commit of one stands in their way
         done = [step for step in steps if not step.path.startswith(reports) and self._journal.found(step) == step.now]
-        text = message(about["subject"], [step.path for step in done if step.now], trailers)
+        text = format_message(about["subject"], [step.path for step in done if step.now], trailers)
         moved = [step.path for step in done if not step.was or not step.now]  # as they are; else edits stay out
         return DueCommit({step.path: step.after for step in done}, text, moved)
 

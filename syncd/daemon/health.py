@@ -26,8 +26,8 @@ from syncd.indexes.index_builds import SCOPES
 from syncd.jobs.scheduler import Scheduler
 from syncd.jobs.worker import Worker
 from syncd.notes.secret_patterns import flagged, redacted
-from syncd.sync.hand_edits import said
-from syncd.vault.location import place
+from syncd.sync.hand_edits import visible_digest
+from syncd.vault.location import locate
 from syncd.version import installed
 from syncd.watch.watcher import WatcherState
 from syncd.workspaces.agent_access import AgentAccess
@@ -195,7 +195,7 @@ class PendingNotes:
         """The paths of those captures; of very many each counts."""
         # The inbox is looked for first, as the whole vault may wait.
         inbox_paths = (path for path in self._sync.waiting if path.startswith(f"{self._inbox}/"))
-        waiting = {path for path in inbox_paths if place(path, self._inbox).scope == "captures"}
+        waiting = {path for path in inbox_paths if locate(path, self._inbox).scope == "captures"}
         return {path for path in waiting if self._shows(path)} if len(waiting) <= COMPARED else waiting
 
     def _shows(self, path: str) -> bool:
@@ -232,12 +232,12 @@ class NoteDefects:
             return sorted({*defects, *self._sync.failed.items(), *self.twins.defects(), *self._fileless(None)})
         captures, inbox = self._captures.index, self._inbox
         defects = [defect for name in workspaces for defect in captures.defects(name)]
-        unread = [(path, why) for path, why in self._sync.failed.items() if place(path, inbox).workspace in workspaces]
+        unread = [(path, why) for path, why in self._sync.failed.items() if locate(path, inbox).workspace in workspaces]
         return sorted(
             {
                 (self._entitled(path), why)
                 for path, why in (*defects, *unread, *self._fileless(workspaces))
-                if place(path, inbox).scope == "captures"
+                if locate(path, inbox).scope == "captures"
             }
         )
 
@@ -271,4 +271,12 @@ def _now() -> int:
 
 def _visible(note: Document | Record) -> tuple[object, ...]:
     """What agents are told of a capture, as a value to compare."""
-    return said(note), note.type, note.defects, note.superseded_by, note.created_at, note.updated_at, note.version
+    return (
+        visible_digest(note),
+        note.type,
+        note.defects,
+        note.superseded_by,
+        note.created_at,
+        note.updated_at,
+        note.version,
+    )

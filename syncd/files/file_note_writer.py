@@ -16,7 +16,7 @@ from index.errors import InvalidArgument, NotFound, Unavailable
 from index.model import Document, Record
 from index.scope.index import Index
 from index.scope.prepared_document import Prepared
-from syncd.captures.writer import ROUNDS, UNWRITTEN, MissedAttempt, attempt
+from syncd.captures.writer import ROUNDS, UNWRITTEN, MissedAttempt, try_create
 from syncd.documents.capture_note import composed, properties_of
 from syncd.documents.collection_membership import filed, names_one
 from syncd.documents.file_names import last_name
@@ -129,7 +129,7 @@ def noted(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | None, no
         return ready
 
     for _ in range(ROUNDS):
-        outcome = attempt(inbox, encode(text), document, now=now, prepare=prepared, finding=finding, taken=taken)
+        outcome = try_create(inbox, encode(text), document, now=now, prepare=prepared, finding=finding, taken=taken)
         if outcome is MissedAttempt.TAKEN:
             return None
         if outcome is not MissedAttempt.SWITCHED:

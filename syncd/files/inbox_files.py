@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from index.errors import Conflict, NotFound, Unavailable
 from index.model import Record
 from index.names import fold
-from syncd.captures.batch_writer import Change, NoteDrafts, carried_out
-from syncd.captures.writer import alone, unnamed
+from syncd.captures.batch_writer import Change, NoteDrafts, write_batch
+from syncd.captures.writer import hide_file_name, lock_workspace
 from syncd.documents.file_names import ending, home, linked, numbered
 from syncd.documents.file_note import FileFacts, digest_of, revised, untouched
 from syncd.files.file_note_writer import Converter, FileOrder, Noted, PlannedNote, done, facts, noted
@@ -23,7 +23,7 @@ from syncd.files.imported_files import ImportedFiles
 from syncd.notes.front_matter import FrontmatterError, edit, encode
 from syncd.notes.timestamps import iso
 from syncd.uploads.chunk_files import spare
-from syncd.vault.location import place
+from syncd.vault.location import locate
 from syncd.vault.taken_names import OtherFileNames
 from syncd.vault.vault import FileDigest
 
@@ -51,7 +51,7 @@ class InboxFiles:
     def read(self, order: FileOrder) -> str:
         """Carry a job out; the id of the document that the file has now. Raises what kept it from that."""
         path = str(order.given["path"])
-        where = place(path, self._inbox.folder)
+        where = locate(path, self._inbox.folder)
         if (where.scope, where.workspace) != ("captures", order.workspace):
             raise NotFound("the file lies in no folder of this workspace")
         folder = home(path, self._inbox.folder)
@@ -85,12 +85,12 @@ class InboxFiles:
 
     def _revise(self, record: Record, path: str, order: FileOrder, copy: Path, file_digest: FileDigest) -> str:
         """Put the file's new text in place of the old one."""
-        with unnamed(record.path):
+        with hide_file_name(record.path):
             raw, _ = self._inbox.vault.read(record.path)
         if digest_of(raw) != file_digest.digest:
             file_facts = facts(self._converter, order, copy, order.name, file_digest)
-            with alone(self._inbox, order.workspace):
-                carried_out(self._inbox, partial(self._revision, record.path, path, file_facts))
+            with lock_workspace(self._inbox, order.workspace):
+                write_batch(self._inbox, partial(self._revision, record.path, path, file_facts))
         return record.id
 
     def _revision(self, note: str, path: str, file_facts: FileFacts, _: object) -> tuple[list[Change], None]:
@@ -119,8 +119,8 @@ class InboxFiles:
             with suppress(NotFound):
                 raw, _ = vault.read(note)
                 if digest_of(raw) == digest:
-                    with alone(self._inbox, workspace):
-                        carried_out(self._inbox, partial(self._pointed, note, path))
+                    with lock_workspace(self._inbox, workspace):
+                        write_batch(self._inbox, partial(self._pointed, note, path))
                     return index.at(note)
         return None
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, ResourceExhausted, Unavailable
 from index.model import Stat
 from index.names import fold
-from syncd.captures.writer import unnamed
+from syncd.captures.writer import hide_file_name
 from syncd.documents.file_names import ending, note_name, numbered, stored_name
 from syncd.documents.file_types import MARKDOWN
 from syncd.files.file_note_writer import Converter, FileOrder, Noted, PlannedNote, done, facts, folder_of, noted
 from syncd.files.imported_files import ImportedFiles
 from syncd.uploads.chunk_files import spare
-from syncd.vault.atomic_write import seen
+from syncd.vault.atomic_write import to_stat
 from syncd.vault.taken_names import OtherFileNames
 from syncd.vault.vault import FileDigest
 
@@ -76,7 +76,7 @@ class UploadedFiles:
                     self._put(path, planned.order, source, file_digest)
                 if record := noted(inbox, self._taken, planned, path, f"{path}.md"):
                     return record.id
-                with unnamed(path), inbox.vault.without(path, inbox.vault.measured(path)):
+                with hide_file_name(path), inbox.vault.without(path, inbox.vault.measured(path)):
                     pass  # a person has just given a note its name
                 self._handled.forget([path])
         raise AssertionError
@@ -108,7 +108,7 @@ class UploadedFiles:
                 )
         self._handled.put(path, file_digest, order.planned)
         try:
-            with unnamed(path):
+            with hide_file_name(path):
                 stat = self._inbox.vault.put_file(path, source, file_digest.digest)
         except Conflict as error:
             self._handled.forget([path])
@@ -145,7 +145,7 @@ def _measured(source: Path) -> FileDigest:
     digest = hashlib.sha256()
     try:
         with source.open("rb", buffering=0) as file:
-            stat = seen(source.stat())
+            stat = to_stat(source.stat())
             while piece := file.read(_PIECE):
                 digest.update(piece)
     except FileNotFoundError as error:

@@ -17,7 +17,7 @@ from syncd.git import head_moves
 from syncd.git.hooks import BELLS, MOVED, PUSHED
 from syncd.git.repository import GitPosition, Repository
 from syncd.git.repository_state import UNWELL
-from syncd.vault.path_rules import note
+from syncd.vault.path_rules import is_note
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class HeadFollower:
         state: Path,
         hint: Callable[[Iterable[str]], None],
         list_all: Callable[[], None],
-        wanted: Callable[[str], bool] = note,
+        wanted: Callable[[str], bool] = is_note,
         *,
         pushed: Callable[[], None] | None = None,
     ) -> None:
@@ -94,12 +94,12 @@ class HeadFollower:
             if notified:  # a checkout of single files, perhaps
                 self._list_all()
             return
-        paths = head_moves.changed(self._repo, self._marks, now)
+        paths = head_moves.changed_paths(self._repo, self._marks, now)
         self._marks = now
         if paths is None:
             self._list_all()
         else:
-            self._hint(sorted({_unicode(path) for path in paths if self._wanted(path)}))
+            self._hint(sorted({_nearest_unicode_path(path) for path in paths if self._wanted(path)}))
 
     def _midst(self) -> bool:
         """Whether Git works on the files just now, and not for too long already."""
@@ -158,7 +158,7 @@ class HeadFollower:
         return times
 
 
-def _unicode(path: str) -> str:
+def _nearest_unicode_path(path: str) -> str:
     """What to look at for a path of Git: the file, or the folder of one whose name is no Unicode."""
     while path:
         try:

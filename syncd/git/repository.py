@@ -19,10 +19,10 @@ from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any
 
 from index.errors import Conflict, Unavailable
-from syncd.git.child_process import ProcessResult, apart
-from syncd.git.repository_folder import common, looks, own, stat
-from syncd.git.repository_state import REWRITTEN, RepositoryState, advice, tied
-from syncd.git.stale_locks import stale
+from syncd.git.child_process import ProcessResult, run
+from syncd.git.repository_folder import file_fingerprint, find_common_folder, find_git_folder, head_fingerprint
+from syncd.git.repository_state import REWRITTEN, RepositoryState, advice, with_upstream_state
+from syncd.git.stale_locks import is_stale
 
 if TYPE_CHECKING:
     import git
@@ -88,7 +88,7 @@ class Repository:
     def standing(self) -> RepositoryState:
         """Which of the known states the repository is in: the first that applies, the worst first."""
         state = self._whole()
-        return tied(self._tie(state)) if state.state == "ok" else state
+        return with_upstream_state(self._tie(state)) if state.state == "ok" else state
 
     def state(self) -> str:
         """The state of the repository itself, whatever it is tied to."""
@@ -110,7 +110,7 @@ class Repository:
         folder = self._folder()
         if folder is None:
             return RepositoryState("bare" if self._bare() else "no-repo")
-        error = _git().exc.GitError
+        error = _import_git().exc.GitError
         state = RepositoryState("ok", head=None, operation=self._operation(folder))
         try:
             ask = self._open().git
@@ -119,7 +119,7 @@ class Repository:
         except error as failure:
             if "dubious ownership" in str(failure):
                 return replace(state, state="dubious")
-            whole = all((common(folder) / name).exists() for name in ("HEAD", "objects", "refs"))
+            whole = all((find_common_folder(folder) / name).exists() for name in ("HEAD", "objects", "refs"))
             return replace(state, state="broken" if whole else "unmade")
         state = replace(state, head=self.head(), branch=self.answer("symbolic-ref", "--short", "--quiet", "HEAD"))
         return self._tree(state, folder, unmerged=bool(unmerged))
@@ -127,7 +127,7 @@ class Repository:
     def _tree(self, state: RepositoryState, folder: Path, *, unmerged: bool) -> RepositoryState:
         """The state of a work tree that Git can read."""
         if lock := next((folder / name for name in _LOCKS if os.path.lexists(folder / name)), None):
-            gone = stale(lock, Path(self.vault))
+            gone = is_stale(lock, Path(self.vault))
             return replace(state, state="stale-lock" if gone else "locked", lock=str(lock))
         if unmerged:
             return replace(state, state="conflict")
@@ -149,7 +149,7 @@ class Repository:
             anew = ("--merged=@{upstream}", "--no-merged=HEAD", REWRITTEN)
             state = replace(state, rewritten=bool(self.answer("for-each-ref", "--format=%(refname)", *anew)))
         remote = (self.answer("remote") or "").partition("\n")[0]
-        shallow = (common(self._folder() or Path(self.vault)) / "shallow").exists()
+        shallow = (find_common_folder(self._folder() or Path(self.vault)) / "shallow").exists()
         return replace(state, remote=remote, shallow=shallow)
 
     def _operation(self, folder: Path) -> str:
@@ -166,10 +166,12 @@ class Repository:
         folder = self._folder()
         if folder is None or shutil.which("git") is None:
             return GitPosition()
-        seen = looks(folder)
+        seen = head_fingerprint(folder)
         if seen is None or self._marks[0] != seen:
             verify = ("--verify", "--quiet", "--end-of-options")
-            length = stat(folder / _LOG)  # first: a move that comes in between is then seen twice, not missed
+            length = file_fingerprint(
+                folder / _LOG
+            )  # first: a move that comes in between is then seen twice, not missed
             head, stash = (self.answer("rev-parse", *verify, name) for name in ("HEAD^{commit}", "refs/stash"))
             marks = GitPosition(head, stash, length[1] if length else 0)
             self._marks = (seen, marks)
@@ -181,8 +183,13 @@ class Repository:
         if folder is None:
             return None
         names = ("config", "FETCH_HEAD", "shallow", *([f"refs/remotes/{upstream}"] if upstream else []))
-        shared = common(folder)
-        return looks(folder), self.busy(), stat(folder / "index"), tuple(stat(shared / name) for name in names)
+        shared = find_common_folder(folder)
+        return (
+            head_fingerprint(folder),
+            self.busy(),
+            file_fingerprint(folder / "index"),
+            tuple(file_fingerprint(shared / name) for name in names),
+        )
 
     def log(self, since: int) -> list[bytes] | None:
         """What HEAD's log has had added since it was so many bytes long; None when none is kept, or it was cut."""
@@ -206,14 +213,14 @@ class Repository:
             try:
                 ask = getattr(self._open().git, command.replace("-", "_"))
                 return str(ask(*options, istream=stdin_file, kill_after_timeout=_PATIENCE_S))
-            except _git().exc.GitError:
+            except _import_git().exc.GitError:
                 return None
 
     def apart(self, *words: str, environ: Mapping[str, str] | None = None, **how: Any) -> ProcessResult:
         """Run Git in a session of its own; `how` is of `apart`. Words are constants of our code, or hex and names that Git told."""
         command = ["git", "-C", self.vault, *(part for option in _OPTIONS for part in ("-c", option)), *words]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        return apart(command, kept | self._environ() | dict(environ or {}), **how)
+        return run(command, kept | self._environ() | dict(environ or {}), **how)
 
     def run(
         self,
@@ -240,8 +247,8 @@ class Repository:
                     stdout_as_string=False,
                     strip_newline_in_stdout=False,
                 )
-            except _git().exc.GitError as failure:
-                return GitResult(127, b"", _words(failure))
+            except _import_git().exc.GitError as failure:
+                return GitResult(127, b"", _error_text(failure))
         return GitResult(int(status), b"" if out else output, str(err))
 
     def blob(self, name: str) -> bytes | None:
@@ -250,7 +257,7 @@ class Repository:
             content = self._open().git.cat_file(
                 "blob", name, stdout_as_string=False, strip_newline_in_stdout=False, kill_after_timeout=_PATIENCE_S
             )
-        except _git().exc.GitError:
+        except _import_git().exc.GitError:
             return None
         return bytes(content)
 
@@ -258,21 +265,21 @@ class Repository:
         """Where Git looks for hooks. Raises Conflict when there is no repository that Git can read."""
         # Not with our own options, which switch the person's hooks off.
         try:
-            ask = _git().Git(self.vault)
+            ask = _import_git().Git(self.vault)
             ask.set_persistent_git_options(C=self.vault)
             ask.update_environment(GIT_CEILING_DIRECTORIES=str(Path(self.vault).parent), LC_ALL="C.UTF-8")
             output = ask.rev_parse("--path-format=absolute", "--git-path", "hooks", kill_after_timeout=_PATIENCE_S)
-        except _git().exc.GitError as failure:
+        except _import_git().exc.GitError as failure:
             state = self.standing()
             raise Conflict(
-                self.advice(state) or f"Git can't tell where hooks lie: {_words(failure)}", state=state.state
+                self.advice(state) or f"Git can't tell where hooks lie: {_error_text(failure)}", state=state.state
             ) from failure
         return Path(str(output))
 
     def common_folder(self) -> Path:
         """The folder of Git's own files that all work trees of the repository share."""
         folder = self._folder()
-        return Path(self.vault) if folder is None else common(folder)
+        return Path(self.vault) if folder is None else find_common_folder(folder)
 
     def own_folder(self) -> Path:
         """The folder of Git's own files that belongs to this work tree alone."""
@@ -290,9 +297,9 @@ class Repository:
         if self.state() != "no-repo":
             return
         try:
-            self._prepare(_git().Git(self.vault)).init("--quiet")
-        except _git().exc.GitError as failure:
-            raise Unavailable(f"git init failed: {_words(failure)}", retryable=False) from failure
+            self._prepare(_import_git().Git(self.vault)).init("--quiet")
+        except _import_git().exc.GitError as failure:
+            raise Unavailable(f"git init failed: {_error_text(failure)}", retryable=False) from failure
 
     def commit_all(self, message: str) -> str | None:
         """Commit every file of the vault, for a vault that was just made; returns the commit, None if nothing changed.
@@ -311,8 +318,8 @@ class Repository:
                 text.seek(0)
                 with ask.custom_environment(**self.identity()):
                     ask.commit("--quiet", "--no-gpg-sign", "--cleanup=verbatim", "--file=-", istream=text)
-        except _git().exc.GitError as failure:
-            raise Unavailable(f"git could not commit: {_words(failure)}", retryable=False) from failure
+        except _import_git().exc.GitError as failure:
+            raise Unavailable(f"git could not commit: {_error_text(failure)}", retryable=False) from failure
         return self.head()
 
     def close(self) -> None:
@@ -322,7 +329,7 @@ class Repository:
             self._repo = None
 
     def _folder(self) -> Path | None:
-        return own(Path(self.vault))
+        return find_git_folder(Path(self.vault))
 
     def _bare(self) -> bool:
         return all(Path(self.vault, name).exists() for name in ("HEAD", "objects", "refs"))
@@ -330,7 +337,7 @@ class Repository:
     def _open(self) -> git.Repo:
         with self._opening:  # the pipe, the thread that follows Git and the owner's commands all ask
             if self._repo is None:
-                opened = _git().Repo(self.vault, search_parent_directories=False, expand_vars=False)
+                opened = _import_git().Repo(self.vault, search_parent_directories=False, expand_vars=False)
                 self._prepare(opened.git)
                 self._repo = opened
             return self._repo
@@ -358,7 +365,7 @@ class Repository:
         return names | {f"GIT_{role}_EMAIL": "memex@localhost" for role in roles}
 
 
-def _git() -> ModuleType:
+def _import_git() -> ModuleType:
     """GitPython, imported on the first use: it takes a tenth of a second, and a vault need not have a history."""
     for name in [name for name in os.environ if name.startswith("GIT_") and name != "GIT_PYTHON_REFRESH"]:
         del os.environ[name]
@@ -368,7 +375,7 @@ def _git() -> ModuleType:
     return git
 
 
-def _words(failure: Exception) -> str:
+def _error_text(failure: Exception) -> str:
     """What Git itself said."""
     message = getattr(failure, "stderr", "") or str(failure)
     return " ".join(str(message).replace("stderr:", "").split()).strip("' ")

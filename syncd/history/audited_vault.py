@@ -20,9 +20,9 @@ from syncd.history.change_journal import sha256
 from syncd.history.overwritten_bytes import OverwrittenBytes
 from syncd.history.write_lineage import AGENTS
 from syncd.notes.front_matter import FrontmatterError, decode, properties, split
-from syncd.vault.location import place
+from syncd.vault.location import locate
 from syncd.vault.openat import lstat
-from syncd.vault.path_rules import note
+from syncd.vault.path_rules import is_note
 from syncd.vault.vault import FileDigest, Vault
 from syncd.vault.write_reservations import WriteReservations
 
@@ -101,7 +101,7 @@ class AuditedVault(Vault):
 
     def _allowed(self, path: str, was: bytes | None, data: bytes | None) -> None:
         """Refuse what an agent may not do to a note, whatever tool has let it through: to speak for its owner."""
-        if AUTHOR.get().surface not in AGENTS or TAKING_BACK.get() or not note(path):
+        if AUTHOR.get().surface not in AGENTS or TAKING_BACK.get() or not is_note(path):
             return
         node = changed(path, was, was, self._inbox).type == "entity"
         texts = (None if raw is None else decode(raw) for raw in (was, data))
@@ -110,7 +110,7 @@ class AuditedVault(Vault):
 
     def _binary(self, path: str, before: str, after: str, size: int) -> Change:
         """What becomes of a file that is no note."""
-        return Change(path, before, after, size, path_id(path), "file", place(path, self._inbox).workspace)
+        return Change(path, before, after, size, path_id(path), "file", locate(path, self._inbox).workspace)
 
     def _as_read(self, path: str, digest: str | None) -> bytes:
         """What the file holds now, which must be what whoever writes has read."""
@@ -139,7 +139,7 @@ class AuditedVault(Vault):
 
 def changed(path: str, was: bytes | None, data: bytes | None, inbox: str) -> Change:
     """What becomes of the file at `path`, as the log tells it; None = there is no file."""
-    where = place(path, inbox)
+    where = locate(path, inbox)
     raw = data if data is not None else was or b""
     try:
         values = {name.casefold(): value for name, value in properties(split(decode(raw))[0]).items()}

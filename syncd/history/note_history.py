@@ -17,7 +17,7 @@ from typing import Any, Final
 from index.errors import MemexError, NotFound
 from index.model import Record
 from index.scope.index import Index
-from syncd.git.note_commits import NoteCommit, touches
+from syncd.git.note_commits import NoteCommit, list_commits
 from syncd.git.repository import Repository
 from syncd.history.audit_log import AuditLog
 from syncd.history.change_journal import ChangeJournal
@@ -154,7 +154,7 @@ class NoteHistory:
         known: set[str] = set()
         for path in islice(paths, NAMES):
             if path not in known:
-                fresh = touches(self._repo, path)
+                fresh = list_commits(self._repo, path)
                 known |= {name for commit in fresh for name in (commit.path, commit.source)}
                 note_commits |= {(commit.commit, commit.path): commit for commit in fresh}
         return list(note_commits.values())

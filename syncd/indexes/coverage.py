@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from syncd.vault.listing import Listing
-from syncd.vault.location import place
+from syncd.vault.location import locate
 
 
 def coverage(
@@ -20,8 +20,8 @@ def coverage(
     nobody can say, because the vault's folder is not there."""
     return {
         scope: _covered(
-            {path for path in listing.files if place(path, inbox).scope == scope},
-            {path: why for path, why in listing.skipped.items() if place(path, inbox).scope == scope},
+            {path for path in listing.files if locate(path, inbox).scope == scope},
+            {path: why for path, why in listing.skipped.items() if locate(path, inbox).scope == scope},
             set(held),
             listing,
             failed,

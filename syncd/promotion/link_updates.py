@@ -21,8 +21,8 @@ from syncd.links.link_resolution import Paths
 from syncd.links.link_rewriting import Move, edited, relinked, spliced
 from syncd.links.unlinked_mentions import Names, mentioned
 from syncd.notes.front_matter import decode, encode
-from syncd.vault.location import INBOX, place
-from syncd.vault.path_rules import note
+from syncd.vault.location import INBOX, locate
+from syncd.vault.path_rules import is_note
 from syncd.vault.vault import Vault
 
 _SETTINGS: Final = ".obsidian/app.json"
@@ -79,7 +79,7 @@ def _privacy(inbox: str) -> Callable[[str, str], bool]:
     """Whether a note may not say where another one lies: those of a workspace know of their own only."""
 
     def private(source: str, target: str) -> bool:
-        here, there = place(source, inbox), place(target, inbox)
+        here, there = locate(source, inbox), locate(target, inbox)
         return here.scope == "captures" and (there.scope, there.workspace) != (here.scope, here.workspace)
 
     return private
@@ -196,7 +196,7 @@ class _Look:
 
 
 def _linking(path: str) -> bool:
-    return note(path) or path.endswith((".canvas", ".base"))
+    return is_note(path) or path.endswith((".canvas", ".base"))
 
 
 def _relative(vault: Vault) -> bool:

@@ -27,7 +27,7 @@ from syncd.promotion.promoted_note import INBOX_ONLY, PROMOTED_AT, inside, promo
 from syncd.promotion.promotions import Promotions
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.sync.hand_edits import TORN
-from syncd.vault.location import place
+from syncd.vault.location import locate
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class ManualMoves:
         document = snapshot.parsed(raw, note.old, stat)
         if document.claimed_id != note.id or any(defect.name in TORN for defect in document.defects):
             return None
-        was, is_ = (place(path, snapshot.inbox).scope == "captures" for path in (note.old, note.new))
+        was, is_ = (locate(path, snapshot.inbox).scope == "captures" for path in (note.old, note.new))
         out = was and not inside(note.new, snapshot.inbox)
         try:
             text = self._edited(decode(raw), note, out=out, back=is_ and not was)
@@ -150,7 +150,7 @@ class ManualMoves:
     def _by(self, move: ManualMove) -> str:
         """Who dragged it, if Git brought it; "" = whoever owns this vault."""
         path, at = move.stray.new, self._snapshot.vault.stat(move.stray.new)
-        if at is None or not head_moves.brought(self._repo, path, move.raw, at.mtime_ns // 1_000_000_000):
+        if at is None or not head_moves.is_from_git(self._repo, path, move.raw, at.mtime_ns // 1_000_000_000):
             return ""
         author = self._repo.answer(
             "log", "--max-count=1", "--format=%an <%ae>", "HEAD", "--stdin", stdin=f"--\n{path}\n"

@@ -214,7 +214,7 @@ def written_at(snapshot: VaultSnapshot, repo: Repository, path: str) -> int:
     """When a note was written, as every machine that has it can tell: the time of the commit that brought it, or the file's."""
     raw, stat = snapshot.vault.read(path)
     written = stat.mtime_ns // 1_000_000_000
-    if head_moves.brought(repo, path, raw, written):
+    if head_moves.is_from_git(repo, path, raw, written):
         output = repo.answer("rev-list", "--max-count=1", "--timestamp", "HEAD", "--stdin", stdin=f"--\n{path}\n")
         first = (output or "").partition(" ")[0]
         written = int(first) if first.isdigit() else written

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Record
-from syncd.captures.writer import still
-from syncd.commits.commit_message import message
+from syncd.captures.writer import hold_commits
+from syncd.commits.commit_message import format_message
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.git.repository import Repository
 from syncd.history.audit_log import Author, authored
@@ -317,7 +317,7 @@ class Promotions:
         gone = [step.path for step in steps if not step.now]
         try:
             for scope_index in (self._snapshot.captures, self._snapshot.notes):
-                with still(scope_index) as index:
+                with hold_commits(scope_index) as index:
                     index.commit([], [path for path in gone if path in index.manifest])
             self._snapshot.sync.run(under=[step.path for step in steps])
         except Unavailable as error:  # the files are what counts
@@ -383,7 +383,7 @@ def _message(entry: Entry, about: dict[str, Any]) -> str:
         ("Approved-By", entry.by),
         ("Memex-Tool", about.get("tool", entry.kind)),
     )
-    return message(f"{entry.kind.capitalize()} {about.get('title', '')}", lines, trailers)
+    return format_message(f"{entry.kind.capitalize()} {about.get('title', '')}", lines, trailers)
 
 
 def _now() -> int:

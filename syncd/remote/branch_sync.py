@@ -17,21 +17,29 @@ from pathlib import Path
 from typing import Any, Final
 
 from index.errors import Conflict, MemexError, Unavailable
-from syncd.git.ignored_paths import freed, named
+from syncd.git.ignored_paths import explain_obstacle, format_paths
 from syncd.git.repository import Repository
 from syncd.git.repository_state import PLAIN, REWRITTEN, UNWELL, RepositoryState
-from syncd.git.stale_locks import held
+from syncd.git.stale_locks import is_held
 from syncd.remote.fast_forward import (
     JOURNAL,
     ConcurrentGitChange,
     ForwardStep,
     UncommittedChanges,
-    finish,
-    forward,
-    mended,
+    apply_step,
+    finish_interrupted,
+    redo_undone_step,
 )
-from syncd.remote.outgoing_secrets import leaks
-from syncd.remote.upstream_branch import TrackedBranch, fetch, gone, may_push, own, push, tie
+from syncd.remote.outgoing_secrets import find_leaks
+from syncd.remote.upstream_branch import (
+    TrackedBranch,
+    check_may_push,
+    fetch,
+    find_tracked_branch,
+    missing_branch_error,
+    push,
+    push_command,
+)
 from syncd.settings.automation import GitSettings
 
 log = logging.getLogger(__name__)
@@ -119,7 +127,7 @@ class RemoteSync:
             if waits or not (pull or push or torn):
                 return
             self._asked = False
-            if asked and tie(self._repo) is None:
+            if asked and find_tracked_branch(self._repo) is None:
                 self._untied()
                 return
             try:
@@ -168,14 +176,14 @@ class RemoteSync:
         first, most = BACKOFF_S
         self._pause = min(max(first, 2 * self._pause), most)
         self._due, self._failed_at = time.monotonic() + self._pause, self._repo.head() or ""
-        self._times["failed_at"] = _now()
+        self._times["failed_at"] = _now_ms()
         self.problem = error.message
         self.unwell = UNWELL[error.state] if isinstance(error, MergeNeedsPerson) else UNREACHED
 
     def _synced(self, pull: bool, push: bool, tell: Tell) -> SyncOutcome:
         self._ready()
         self._recovered()
-        tracked = tie(self._repo)
+        tracked = find_tracked_branch(self._repo)
         if tracked is None:
             state = self._repo.standing()
             advice = self._repo.advice(state) or f"add one: `{self._git()} remote add origin ADDRESS`"
@@ -209,12 +217,12 @@ class RemoteSync:
     def _recovered(self) -> None:
         if not (self._state / JOURNAL).exists():
             return
-        left = finish(self._repo, self._state)
+        left = finish_interrupted(self._repo, self._state)
         self._moved()
         self._ready()
         if left:
             raise Conflict(
-                f"a pull that a crash had torn is finished, but for {named(left)}, edited since and left as it is: "
+                f"a pull that a crash had torn is finished, but for {format_paths(left)}, edited since and left as it is: "
                 f"`{self._git()} diff HEAD` shows how that differs from what was pulled",
                 paths=left,
             )
@@ -226,10 +234,10 @@ class RemoteSync:
         before = self._commit(tracked.tracking)
         fetch(self._repo, tracked, limit_s=self._settings.timeout_s, stop=self._ended)
         self._pulled = time.monotonic()
-        self._times["pulled_at"] = _now()
+        self._times["pulled_at"] = _now_ms()
         theirs = self._commit(tracked.tracking)
         if theirs is None:
-            raise gone(self._repo, tracked)
+            raise missing_branch_error(self._repo, tracked)
         if before and not self._has(theirs, before):
             self._park(REWRITTEN, theirs)
         for last in (*(False,) * (TRIES - 1), True):
@@ -239,7 +247,7 @@ class RemoteSync:
                 if last or not self._flush():  # what an agent wrote in this very moment can be committed
                     raise Conflict(
                         f"nothing was taken from {tracked.remote}, as it changes what is not committed: "
-                        + freed(self._repo, blocked.paths),
+                        + explain_obstacle(self._repo, blocked.paths),
                         paths=list(blocked.paths),
                     ) from None
             except ConcurrentGitChange:
@@ -260,8 +268,8 @@ class RemoteSync:
         step = ForwardStep.of(self._repo, tracked.branch, ours, target)
         tell("moving")
         with self._reserved([change.path for change in step.changes]):
-            forward(self._repo, self._state, step)
-            others = held(self._repo.own_folder() / "index.lock", Path(self._repo.vault))
+            apply_step(self._repo, self._state, step)
+            others = is_held(self._repo.own_folder() / "index.lock", Path(self._repo.vault))
             self._beside = (step, time.monotonic()) if others else None
         self._moved()
         self._unpark()
@@ -275,7 +283,7 @@ class RemoteSync:
             return
         step, at = self._beside
         with suppress(MemexError), self._reserved([change.path for change in step.changes]):
-            if mended(self._repo, self._state, step):
+            if redo_undone_step(self._repo, self._state, step):
                 self._moved()
         if time.monotonic() - at > WATCHED_S:
             self._beside = None
@@ -292,7 +300,7 @@ class RemoteSync:
         if result.code == 1 and tree:
             kept = self._park(PARKED, theirs)
             raise MergeNeedsPerson(
-                f"the vault and {tracked.remote} have both changed {named(list(filter(None, conflicts)))}; no file was "
+                f"the vault and {tracked.remote} have both changed {format_paths(list(filter(None, conflicts)))}; no file was "
                 f"touched, and what {tracked.remote} has is kept as {kept}: run `{self._git()} {' '.join(PLAIN)} pull --no-rebase`, mend what Git names, "
                 "add and commit it; then this goes on by itself",
                 "diverged",
@@ -318,8 +326,8 @@ class RemoteSync:
 
     def _unpark(self) -> None:
         """Let go of what the branch has by now."""
-        if gone := self._refs("--merged=HEAD", "refs/memex"):
-            self._repo.answer("update-ref", "--stdin", stdin="".join(f"delete {ref}\n" for ref in gone))
+        if merged := self._refs("--merged=HEAD", "refs/memex"):
+            self._repo.answer("update-ref", "--stdin", stdin="".join(f"delete {ref}\n" for ref in merged))
 
     # Pushing
 
@@ -333,22 +341,22 @@ class RemoteSync:
             return 0
         if not self._has(tip, known):
             return None
-        may_push(self._repo, tracked)
-        if leaked := leaks(self._repo, self._inbox, tip, known):
+        check_may_push(self._repo, tracked)
+        if leaked := find_leaks(self._repo, self._inbox, tip, known):
             path, kind = leaked[0]
             upstream = shlex.quote(tracked.tracking.removeprefix("refs/remotes/"))
             raise Conflict(
                 f"nothing was pushed, as {path} looks as if it held a secret ({kind})"
                 + (f", and {len(leaked) - 1} more" if len(leaked) > 1 else "")
                 + f": take it out of the note, run `{self._git()} reset --soft {upstream}` and commit anew, so that no commit "
-                f"has it; if it is none, push it yourself: {own(self._repo)}",
+                f"has it; if it is none, push it yourself: {push_command(self._repo)}",
                 paths=[path for path, _ in leaked],
             )
         tell("pushing")
         count = self._count(tip, known)
         if not push(self._repo, tracked, tip, limit_s=self._settings.timeout_s, stop=self._ended):
             return None
-        self._sent, self._times["pushed_at"] = tip, _now()
+        self._sent, self._times["pushed_at"] = tip, _now_ms()
         log.info("pushed: %d commits", count)
         return count
 
@@ -371,5 +379,5 @@ class RemoteSync:
         return f"git -C {shlex.quote(self._repo.vault)}"
 
 
-def _now() -> int:
+def _now_ms() -> int:
     return time.time_ns() // 1_000_000

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from index.errors import Conflict, InvalidArgument, NotFound
-from syncd.state.folder import private
+from syncd.state.folder import write_private
 from syncd.state.ledger import Ledger
 
 SECRET = "hook-secret"  # noqa: S105 - the name of the file that holds it
@@ -30,7 +30,7 @@ def make_secret(state: Path, *, rotate: bool) -> str:
     if file.exists() and not rotate:
         raise Conflict("there is a secret for webhooks already: `memex hook secret --rotate` makes another and ends it")
     secret = secrets.token_hex(32)
-    private(file, secret + "\n")
+    write_private(file, secret + "\n")
     return secret
 
 

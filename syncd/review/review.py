@@ -20,7 +20,7 @@ from index.encoders.word_frequency import places
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Document, Record, Stat
 from index.names import fold, stem
-from syncd.captures.writer import still
+from syncd.captures.writer import hold_commits
 from syncd.documents.owner_marks import OwnerMarks
 from syncd.git.repository import Repository
 from syncd.links.link_resolution import Paths
@@ -42,7 +42,7 @@ from syncd.review.suggestions import (
 )
 from syncd.state import named_values
 from syncd.state.ledger import Ledger
-from syncd.sync.hand_edits import said
+from syncd.sync.hand_edits import visible_digest
 from syncd.sync.note_adoption import UNADOPTED
 
 RUN_S: Final = 5.0  # seconds of a run, after which the next one goes on
@@ -184,7 +184,7 @@ class Review:
         later = []
         for record in waiting:
             known = self._looked.get(record.path)
-            if known is None or known[0] != said(record):
+            if known is None or known[0] != visible_digest(record):
                 yield record
             elif known[1] != generation and now - known[2] > RELOOK_S:
                 later.append(record)
@@ -214,7 +214,7 @@ class Review:
 
     def _seen(self, record: Record, learnt: LearntVault) -> bool:
         """Remember that there is nothing to do for a capture until it, or the vault, has changed; False."""
-        self._looked[record.path] = said(record), learnt.generation, time.monotonic()
+        self._looked[record.path] = visible_digest(record), learnt.generation, time.monotonic()
         return False
 
     def _edited(self, text: str, changes: Mapping[str, PropertyValue], before: Document, stat: Stat) -> str | None:
@@ -234,7 +234,7 @@ class Review:
         index = self._captures.index
         document = self._parsed(raw, record.path, stat)
         (ready,) = index.prepare([(document, stat)])
-        with still(self._captures) as current:
+        with hold_commits(self._captures) as current:
             if current is not index or self._edits.pending(before):
                 return False
             written = self._vault.replace(record.path, raw, digest=before.digest)

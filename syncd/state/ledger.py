@@ -205,7 +205,7 @@ class Ledger:
     @classmethod
     def open(cls, path: Path) -> Ledger:
         """Open the ledger at `path`, made with mode 0600 if it is missing; Unavailable if others could read it."""
-        _private(path)
+        _ensure_private(path)
         try:
             # The lock below serialises all use of the connection.
             connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
@@ -275,7 +275,7 @@ class Ledger:
             self._connection.close()
 
 
-def examined(path: Path) -> str:
+def check_integrity(path: Path) -> str:
     """What is wrong with the ledger at `path`, looked at without changing it; "" = nothing."""
     try:
         with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as reader:
@@ -288,7 +288,7 @@ def examined(path: Path) -> str:
     return "" if lines == ["ok"] else "; ".join(lines)
 
 
-def peeked(path: Path, statement: str) -> Iterator[tuple[Any, ...]]:
+def query_read_only(path: Path, statement: str) -> Iterator[tuple[Any, ...]]:
     """What a query answers of the ledger at `path`, looked at without changing it; nothing where it has no such table."""
     try:
         with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as reader:
@@ -298,7 +298,7 @@ def peeked(path: Path, statement: str) -> Iterator[tuple[Any, ...]]:
             raise Unavailable(f"the ledger {path.name} can't be read: {error}", retryable=False) from error
 
 
-def copied(path: Path, target: Path) -> None:
+def back_up(path: Path, target: Path) -> None:
     """Copy the ledger at `path` as it is at one moment, whoever writes to it meanwhile; `target` is private."""
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     try:
@@ -312,7 +312,7 @@ def copied(path: Path, target: Path) -> None:
         raise Unavailable(f"the ledger {path.name} can't be copied: {error}", retryable=False) from error
 
 
-def _private(path: Path) -> None:
+def _ensure_private(path: Path) -> None:
     """Make the file with mode 0600, or check that it has no reader but us."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

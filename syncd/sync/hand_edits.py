@@ -23,7 +23,7 @@ from index.model import Document, Record, Stat
 from index.scope.index import Index
 from syncd.documents.collection_membership import contested
 from syncd.git import head_moves
-from syncd.git.note_commits import origin
+from syncd.git.note_commits import find_creation
 from syncd.git.repository import Repository
 from syncd.history.audit_log import AuditLog
 from syncd.notes.front_matter import PropertyValue
@@ -87,7 +87,7 @@ class HandEdits:
         if claimed not in (None, edit.id) and edit.id != own_id:
             self._drop(path)  # another note by now
             return False
-        if document.version > edit.version or said(document) == edit.was:
+        if document.version > edit.version or visible_digest(document) == edit.was:
             self._drop(path)
             return False
         if not self._ours(document):
@@ -103,7 +103,7 @@ class HandEdits:
         busy = self._repo.busy()
         if busy and not (busy.endswith(".lock") and time.time() - stat.mtime_ns / 1e9 > LOCKED_S):
             return None
-        if head_moves.brought(self._repo, document.path, raw, stat.mtime_ns // 1_000_000_000):
+        if head_moves.is_from_git(self._repo, document.path, raw, stat.mtime_ns // 1_000_000_000):
             self._drop(document.path)
             return {}
         before = edit.created_at if edit.updated_at is None else edit.updated_at
@@ -119,7 +119,7 @@ class HandEdits:
         """The id of a note that has none, and when it was made if it does not say so.
 
         Of a note that Git has, from the commit that made it: each device that adopts it then writes the same bytes."""
-        made = origin(self._repo, document.path)
+        made = find_creation(self._repo, document.path)
         id = uuid.uuid5(uuid.NAMESPACE_URL, f"{made.commit} {made.path}") if made else uuid.uuid4()
         undated = document.created_at == stat.mtime_ns // 1_000_000
         at = made.at if made else document.created_at
@@ -148,8 +148,8 @@ class HandEdits:
                 return replace(edit, path=document.path)
         if before is None or not before.writable or before.digest == document.digest:
             return None
-        was = said(before)
-        if document.writable and (was == said(document) or document.version > before.version):
+        was = visible_digest(before)
+        if document.writable and (was == visible_digest(document) or document.version > before.version):
             return None
         if self._ours(document):
             return None
@@ -175,7 +175,7 @@ class HandEdits:
             self._ledger.run(statement, values)
 
 
-def said(note: Document | Record) -> str:
+def visible_digest(note: Document | Record) -> str:
     """What agents can read and write of a note, as a digest: its text, title, tags, collection, summary and metadata.
 
     A person's own marks (`promote`, `promote_to`, `review`), relations and the name of the file are no part."""

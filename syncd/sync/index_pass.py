@@ -17,13 +17,13 @@ from index.scope.prepared_document import Prepared
 from syncd.documents.collection_membership import Filing
 from syncd.documents.parser import parse
 from syncd.indexes.index_builds import Build
-from syncd.sync.change_plan import Moved, Plan, ReadFile, Removed, compare_stats, plan
+from syncd.sync.change_plan import Moved, Plan, ReadFile, Removed, compare_stats, plan_changes
 from syncd.sync.hand_edits import HandEdits
-from syncd.sync.note_adoption import NoteAdoption, adoptable, owed
+from syncd.sync.note_adoption import NoteAdoption, is_adoptable, list_unadopted
 from syncd.sync.pending_paths import PendingPaths
 from syncd.sync.removal_rules import FINAL, RemovalRules
-from syncd.vault.location import NoteLocation, place
-from syncd.vault.path_rules import below
+from syncd.vault.location import NoteLocation, locate
+from syncd.vault.path_rules import is_below
 from syncd.vault.vault import Listing, Vault
 
 log = logging.getLogger(__name__)
@@ -117,7 +117,7 @@ class IndexPass:
             comparison = compare_stats(files, index.entries(request.under), under=request.under, embedded=embedding)
             late = []
             if scope == "captures" and request.live:
-                late = owed(files.keys() - set(comparison.suspects), index, self._edits.waiting)
+                late = list_unadopted(files.keys() - set(comparison.suspects), index, self._edits.waiting)
             suspects += comparison.suspects + late
             missing += [path for path in comparison.missing if listing.gone(path)]
             outcome.unchanged += comparison.unchanged - len(late)
@@ -138,7 +138,7 @@ class IndexPass:
         return outcome
 
     def _place(self, path: str) -> NoteLocation:
-        return place(path, self._inbox)
+        return locate(path, self._inbox)
 
     def _look(self, under: frozenset[str] | None) -> Listing:
         if under is None or len(under) > MANY:
@@ -154,7 +154,7 @@ class IndexPass:
 
     def _skip(self, request: PassRequest, index: Index, skipped: dict[str, str]) -> None:
         """Remember what this look found that is no note to read."""
-        looked = partial(below, folders=request.under or ("",))
+        looked = partial(is_below, folders=request.under or ("",))
         left_out = {path: why for path, why in skipped.items() if looked(path)}
         index.skip(left_out, lambda path: self._place(path).workspace, of=looked)
 
@@ -175,7 +175,7 @@ class IndexPass:
         known = sum(len(index.manifest) for index in request.build.indexes.values())
         held = self._removal_rules.held
         gone, wait = self._removal_rules.believe(
-            missing, known, at_once=request.at_once, elsewhere=partial(_elsewhere, request.build, listing)
+            missing, known, at_once=request.at_once, elsewhere=partial(_find_elsewhere, request.build, listing)
         )
         for path, seconds in wait.items():
             self._pending_paths.again(path, seconds)
@@ -262,17 +262,17 @@ class IndexPass:
             }
             absent = {path for path in left if path in index.manifest}
             known = {path: entry for path in (*seen, *absent) if (entry := index.manifest.get(path))}
-            planned = plan(seen, absent, known, embedded=index.comparable)
+            planned = plan_changes(seen, absent, known, embedded=index.comparable)
             moved = {change.old: change.new for change in planned.changes if isinstance(change, Moved)}
             changed = [change.path for change in planned.changes if not isinstance(change, Moved | Removed)]
-            aged = [path for path in planned.touched if _dated(*mine[path])]
+            aged = [path for path in planned.touched if _has_file_time(*mine[path])]
             ready = index.prepare([mine[path] for path in (*moved.values(), *changed, *aged)])
             stale = index.commit(ready, moved.keys(), fresh=self._fresh)
             index.touch(planned.touched)
             left -= moved.keys()
             for path in stale:
                 self._pending_paths.again(path, 0.2)
-            _count(outcome, planned, ready, set(stale))
+            _count_changes(outcome, planned, ready, set(stale))
 
     def _read(
         self, request: PassRequest, paths: Iterable[str], outcome: PassOutcome
@@ -311,10 +311,10 @@ class IndexPass:
             return None, stat
         document = self._parsed(raw, path, stat)
         if request.live:
-            self._filing.look(document, raw, partial(_known, document, request.build.indexes[document.scope]))
+            self._filing.look(document, raw, partial(_known_record, document, request.build.indexes[document.scope]))
         known = request.build if request.live else request.beside
         edited = known is not None and self._edits.noticed(document, stat, known.indexes["captures"])
-        if request.live and raw.strip() and (edited or adoptable(document)):
+        if request.live and raw.strip() and (edited or is_adoptable(document)):
             if 0 <= age < self._adopt_s:
                 self._pending_paths.again(path, self._adopt_s - age)
             else:
@@ -325,7 +325,7 @@ class IndexPass:
         return parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox, collections=self._collections)
 
 
-def _elsewhere(build: Build, listing: Listing, missing: Collection[str]) -> set[str]:
+def _find_elsewhere(build: Build, listing: Listing, missing: Collection[str]) -> set[str]:
     """Which of these notes are still there under another name: as the same file, or with the same bytes."""
     entries = {path: entry for index in build.indexes.values() for path, entry in index.manifest.copy().items()}
     stats = set(listing.files.values())
@@ -334,18 +334,18 @@ def _elsewhere(build: Build, listing: Listing, missing: Collection[str]) -> set[
     return {path for path, entry in pairs if entry.stat in stats or entry.digest in digests}
 
 
-def _known(document: Document, index: Index) -> Record | None:
+def _known_record(document: Document, index: Index) -> Record | None:
     """What is known of a note until now, perhaps under another path."""
     there = index.at(document.path)
     return there or (index.record(document.claimed_id, document.workspace) if document.claimed_id else None)
 
 
-def _dated(document: Document, stat: Stat) -> bool:
+def _has_file_time(document: Document, stat: Stat) -> bool:
     """Whether a note's time is its file's, for want of a property: it then moves with the file's."""
     return document.created_at == stat.mtime_ns // 1_000_000
 
 
-def _count(outcome: PassOutcome, planned: Plan, ready: Sequence[Prepared], stale: Collection[str]) -> None:
+def _count_changes(outcome: PassOutcome, planned: Plan, ready: Sequence[Prepared], stale: Collection[str]) -> None:
     for change in planned.changes:
         path = change.new if isinstance(change, Moved) else change.path
         if path not in stale and not isinstance(change, Removed):

@@ -54,7 +54,7 @@ class NoteAdoption:
         if stamps is None:
             self._pending_paths.again(document.path, BUSY)
         try:
-            if document.claimed_id is None and adoptable(document):
+            if document.claimed_id is None and is_adoptable(document):
                 text = edit(text, self._edits.identity(document, stat))
             if document.node:
                 with suppress(Conflict):  # in code that is not closed, or out of ordinals
@@ -76,7 +76,7 @@ class NoteAdoption:
         return self._parsed(raw, document.path, stat), stat
 
 
-def adoptable(document: Document) -> bool:
+def is_adoptable(document: Document) -> bool:
     """Whether a note of the inbox lacks what `adopted` would write."""
     lacks = (
         document.claimed_id is None or (document.node is not None and document.node.unsettled) or contested(document)
@@ -85,7 +85,7 @@ def adoptable(document: Document) -> bool:
     return lacks and able and not any(defect.name in UNADOPTED for defect in document.defects)
 
 
-def owed(paths: Iterable[str], index: Index, edited: Collection[str]) -> list[str]:
+def list_unadopted(paths: Iterable[str], index: Index, edited: Collection[str]) -> list[str]:
     """Those of these known notes of the inbox that were not quiet yet when they were read.
 
     They lack an id or ordinals, name several collections, or were `edited`."""

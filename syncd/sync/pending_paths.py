@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from syncd.sync.debounce import Pending, heard, settle, wake
+from syncd.sync.debounce import Pending, add_hints, next_due_at, settle
 
 LONGEST = 60.0  # seconds of sleep when nothing is pending
 
@@ -119,12 +119,12 @@ class PendingPaths:
     def _take_hints(self) -> float:
         now = time.monotonic()
         if self._hints:
-            self._settling = heard(self._settling, self._hints, now)
+            self._settling = add_hints(self._settling, self._hints, now)
             self._hints = set()
         return now
 
     def _due_in(self) -> float:
         now = self._take_hints()
-        first = wake(self._settling, quiet=self._quiet, patience=self._patience)
+        first = next_due_at(self._settling, quiet=self._quiet, patience=self._patience)
         moments = [*self._later.values(), *([] if first is None else [first])]
         return min(moments, default=now + LONGEST) - now

@@ -223,7 +223,12 @@ class Sync:
                 self._trouble.pop("build", None)
                 self.builds.ended(build)
             outcome.seconds = round(time.monotonic() - started, 3)
-            log.info("%s: %s passages embedded in %.1f s", _end(build, self.builds), outcome.embedded, outcome.seconds)
+            log.info(
+                "%s: %s passages embedded in %.1f s",
+                _describe_end(build, self.builds),
+                outcome.embedded,
+                outcome.seconds,
+            )
             return outcome
 
     def _build(self, build: Build, progress: Progress) -> PassOutcome:
@@ -331,5 +336,5 @@ class Sync:
         return True
 
 
-def _end(build: Build, builds: IndexBuilds) -> str:
+def _describe_end(build: Build, builds: IndexBuilds) -> str:
     return "the new index answers" if build is builds.live else "the new index is not complete yet, and is gone on with"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from syncd.git import head_moves
 from syncd.git.repository import GitPosition, Repository
-from syncd.sync.change_plan import brake
+from syncd.sync.change_plan import is_mass_removal
 
 FINAL = 2.0  # seconds for which a missing or emptied file must stay so: editors remove and make again
 CERTAIN = 600.0  # seconds after which a mass removal is believed
@@ -91,14 +91,14 @@ class RemovalRules:
         missing = set(self._since)
         for explained in (None, elsewhere, self._taken):
             missing -= explained(missing) if explained else set()
-            if not brake(len(missing), known, share=self._share):
+            if not is_mass_removal(len(missing), known, share=self._share):
                 return False
         return True
 
     def _taken(self, _: Collection[str]) -> set[str]:
         """The notes that Git itself took away since the last listing, also if they came after it."""
         last = self._last()
-        return head_moves.removed(self._repo, last, self._repo.marks()) if last else set()
+        return head_moves.removed_paths(self._repo, last, self._repo.marks()) if last else set()
 
     def _hold(self, now: float) -> None:
         if self._held_since is None:

@@ -37,7 +37,7 @@ class OtherFileNames:
             if time.monotonic() - self._looked >= FRESH_S:
                 named: dict[str, set[str]] = {}
                 for path in self._vault.beside():
-                    named.setdefault(_base(path), set()).add(path)
+                    named.setdefault(_folded_name(path), set()).add(path)
                 self._named, self._looked = named, time.monotonic()
             paths = set(self._named.get(folded, ()))
         return {path for path in paths if self._there(path)}
@@ -56,7 +56,7 @@ class OtherFileNames:
     def put(self, path: str) -> None:
         """There is a file at `path` now."""
         with self._lock:
-            self._named.setdefault(_base(path), set()).add(path)
+            self._named.setdefault(_folded_name(path), set()).add(path)
 
     @contextmanager
     def reserved(self, *names: str) -> Iterator[bool]:
@@ -73,5 +73,5 @@ class OtherFileNames:
                     self._reserved.difference_update(names)
 
 
-def _base(path: str) -> str:
+def _folded_name(path: str) -> str:
     return fold(path.rpartition("/")[2])

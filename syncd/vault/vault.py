@@ -19,11 +19,22 @@ from pathlib import Path
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.model import Stat
 from syncd.vault import atomic_write
-from syncd.vault.listing import ANY_SIZE, AWAY, Listing, ListingWalk, Wanted, unfit, unwanted, words
-from syncd.vault.openat import FOLDER, Calls, entries, lstat
-from syncd.vault.path_rules import behind, ignored, ignoring, join, note, objection, ours, placeholder, printable, utf8
+from syncd.vault.listing import ANY_SIZE, AWAY, Listing, ListingWalk, Wanted, error_text, unfit_reason, want_none
+from syncd.vault.openat import FOLDER, Calls, lstat, scan_folder
+from syncd.vault.path_rules import (
+    compile_ignore_patterns,
+    is_ignored,
+    is_note,
+    is_temporary,
+    is_utf8,
+    join,
+    objection,
+    path_behind_placeholder,
+    placeholder_path,
+    to_printable,
+)
 
-__all__ = ["Listing", "Vault", "ignored"]
+__all__ = ["Listing", "Vault", "is_ignored"]
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 _PIECE = 1 << 20  # bytes of a large file that are in memory at a time
@@ -48,13 +59,13 @@ class Vault:
         *,
         ignore: Sequence[str] = (),
         max_bytes: int = 5_000_000,
-        wanted: Wanted = unwanted,
+        wanted: Wanted = want_none,
         calls: Calls | None = None,
     ) -> None:
         self.root = root
         self.max_bytes = max_bytes
         self._wanted = wanted  # of files that are no notes: which are listed beside them
-        self._ignores = ignoring(ignore)
+        self._ignores = compile_ignore_patterns(ignore)
         self._calls = calls or Calls()
         self._fd = self._open_root()
         umask = os.umask(0o077)  # can only be read by setting it; stricter for the blink in between
@@ -65,7 +76,7 @@ class Vault:
         try:
             return os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
-            raise Unavailable(f"the vault at {self.root} can't be opened: {words(error)}") from error
+            raise Unavailable(f"the vault at {self.root} can't be opened: {error_text(error)}") from error
 
     def reopen(self) -> None:
         """Take the folder that stands at the root's path now; safe beside calls in other threads.
@@ -93,7 +104,7 @@ class Vault:
 
     def ignores(self, path: str, *, folder: bool = False) -> bool:
         """Whether a path is noise, or was asked to be left out."""
-        return ignored(path, folder=folder) or self._ignores(path)
+        return is_ignored(path, folder=folder) or self._ignores(path)
 
     def listing(self, under: str = "") -> Listing:
         """The notes below a folder, or the one at a path; nothing is read and no link is followed."""
@@ -111,8 +122,8 @@ class Vault:
         with self._told(under or "."), suppress(FileNotFoundError):
             return sorted(
                 entry.name
-                for path, entry in entries(self._calls.open, self._fd, under)
-                if entry.is_dir(follow_symlinks=False) and utf8(path) and not self.ignores(path, folder=True)
+                for path, entry in scan_folder(self._calls.open, self._fd, under)
+                if entry.is_dir(follow_symlinks=False) and is_utf8(path) and not self.ignores(path, folder=True)
             )
         return []
 
@@ -121,18 +132,18 @@ class Vault:
         if under:
             self._check(under, reading=True)
         with self._told(under or "."), suppress(FileNotFoundError):
-            return sorted(entry.name for _, entry in entries(self._calls.open, self._fd, under))
+            return sorted(entry.name for _, entry in scan_folder(self._calls.open, self._fd, under))
         return []
 
-    def everything(self, ignores: Callable[..., bool] = ignored) -> Iterator[str]:
+    def everything(self, ignores: Callable[..., bool] = is_ignored) -> Iterator[str]:
         """The paths of all files, also of those that are not downloaded, or were asked to be left out; a folder that can't be read is passed over."""
         folders = [""]
         while folders:
             with suppress(OSError):
-                for named, entry in entries(self._calls.open, self._fd, folders.pop()):
+                for named, entry in scan_folder(self._calls.open, self._fd, folders.pop()):
                     inner = entry.is_dir(follow_symlinks=False)
-                    path = named if inner else behind(named)
-                    if not utf8(entry.name) or ignores(path, folder=inner):
+                    path = named if inner else path_behind_placeholder(named)
+                    if not is_utf8(entry.name) or ignores(path, folder=inner):
                         continue
                     if inner:
                         folders.append(path)
@@ -141,7 +152,7 @@ class Vault:
 
     def beside(self) -> Iterator[str]:
         """The paths of all files that are no notes; folders that can't be read are passed over."""
-        return (path for path in self.everything(self.ignores) if not note(path))
+        return (path for path in self.everything(self.ignores) if not is_note(path))
 
     # Reading
 
@@ -151,7 +162,7 @@ class Vault:
             return None
         with self._told(path):
             status = self._found(path)
-        return atomic_write.seen(status) if status is not None and stat.S_ISREG(status.st_mode) else None
+        return atomic_write.to_stat(status) if status is not None and stat.S_ISREG(status.st_mode) else None
 
     def holds(self, path: str) -> bool:
         """Whether anything is at `path`, be it a link or a folder. Unavailable when nobody knows."""
@@ -169,7 +180,7 @@ class Vault:
             with self._told(path), self._file(path) as file:
                 data, was = self._bytes(file)
                 status = self._found(path)
-                if status is not None and atomic_write.seen(status) == was and len(data) == was.size:
+                if status is not None and atomic_write.to_stat(status) == was and len(data) == was.size:
                     return data, was
         raise Unavailable(f"{path} keeps changing while it is read; it is read again once it is quiet")
 
@@ -178,11 +189,11 @@ class Vault:
         self._check(path, reading=True)
         digest = hashlib.sha256()
         with self._told(path), self._file(path, most=ANY_SIZE) as file:
-            was = atomic_write.seen(os.fstat(file))
+            was = atomic_write.to_stat(os.fstat(file))
             while piece := os.read(file, _PIECE):
                 digest.update(piece)
                 into(piece)
-            if atomic_write.seen(os.fstat(file)) != was:
+            if atomic_write.to_stat(os.fstat(file)) != was:
                 raise atomic_write.FileChanged
         return FileDigest(digest.hexdigest(), was)
 
@@ -201,18 +212,18 @@ class Vault:
     def _refuse(self, path: str, status: os.stat_result | None, most: int) -> None:
         if status is None:
             raise NotFound(f"nothing is at {path}")
-        if reason := unfit(status, most):
+        if reason := unfit_reason(status, most):
             raise Unavailable(f"{path} {reason}", retryable=reason == AWAY)
 
     def _found(self, path: str) -> os.stat_result | None:
         status = lstat(self._calls.open, self._fd, path)
-        if status is None and lstat(self._calls.open, self._fd, placeholder(path)) is not None:
+        if status is None and lstat(self._calls.open, self._fd, placeholder_path(path)) is not None:
             raise Unavailable(f"{path} {AWAY}")
         return status
 
     def _bytes(self, file: int) -> tuple[bytes, Stat]:
         """What is in an open file, and the stat it had before the first byte was read."""
-        was = atomic_write.seen(os.fstat(file))
+        was = atomic_write.to_stat(os.fstat(file))
         pieces, size = [], 0
         while size <= self.max_bytes and (piece := os.read(file, 1 << 20)):
             pieces.append(piece)
@@ -227,7 +238,7 @@ class Vault:
         `again` puts back what was there a moment ago, so any name that the disk takes will do."""
         self._check(path, new=not again)
         with self._told(path, making=True), self._making(path.rpartition("/")[0]) as (folder, undo):
-            made = atomic_write.put(self._calls, folder, path.rpartition("/")[2], (data,), mode=self._mode)
+            made = atomic_write.create(self._calls, folder, path.rpartition("/")[2], (data,), mode=self._mode)
             undo.pop_all()
         return made
 
@@ -241,8 +252,8 @@ class Vault:
             self._told(path, making=True),
             self._making(path.rpartition("/")[0]) as (folder, undo),
         ):
-            pieces = _checked(file, digest)
-            made = atomic_write.put(self._calls, folder, path.rpartition("/")[2], pieces, mode=self._mode)
+            pieces = _read_verified(file, digest)
+            made = atomic_write.create(self._calls, folder, path.rpartition("/")[2], pieces, mode=self._mode)
             undo.pop_all()
         return made
 
@@ -251,7 +262,7 @@ class Vault:
         self._check(path)
         with self._told(path), self._file(path) as old, self._parent(path) as (folder, name):
             was = self._unchanged(old, digest)
-            return atomic_write.swap(self._calls, folder, name, data, old=old, was=was)
+            return atomic_write.replace(self._calls, folder, name, data, old=old, was=was)
 
     def remove(self, path: str, *, digest: str | None = None) -> None:
         """Take a file away; with `digest`, only if its bytes still have that sha256."""
@@ -264,7 +275,7 @@ class Vault:
             else:
                 with self._file(path) as old:
                     was = self._unchanged(old, digest)
-            atomic_write.take(self._calls, folder, name, was=was)
+            atomic_write.remove(self._calls, folder, name, was=was)
 
     @contextmanager
     def without(self, path: str, was: FileDigest) -> Iterator[None]:
@@ -273,7 +284,7 @@ class Vault:
         with ExitStack() as gone:
             with self._told(path):
                 folder, name = gone.enter_context(self._parent(path))
-                gone.enter_context(atomic_write.aside(self._calls, folder, name, was=was.stat))
+                gone.enter_context(atomic_write.removing(self._calls, folder, name, was=was.stat))
             yield
 
     def make_folder(self, path: str) -> None:
@@ -297,19 +308,21 @@ class Vault:
         while folders:
             folder = folders.pop()
             with suppress(OSError):  # a folder that can't be read has no leftovers that we could have made
-                for path, entry in entries(self._calls.open, self._fd, folder):
+                for path, entry in scan_folder(self._calls.open, self._fd, folder):
                     if entry.is_dir(follow_symlinks=False):
-                        if not ignored(path, folder=True):
+                        if not is_ignored(path, folder=True):
                             folders.append(path)
-                    elif ours(entry.name) and entry.is_file(follow_symlinks=False) and _aged(entry, older_s):
+                    elif (
+                        is_temporary(entry.name) and entry.is_file(follow_symlinks=False) and _is_older(entry, older_s)
+                    ):
                         with self._parent(path) as (here, name):
                             self._calls.unlink(name, dir_fd=here)
-                        swept.append(printable(path))
+                        swept.append(to_printable(path))
         return sorted(swept)
 
     def _unchanged(self, file: int, digest: str) -> Stat:
         data, was = self._bytes(file)
-        if hashlib.sha256(data).hexdigest() != digest or atomic_write.seen(os.fstat(file)) != was:
+        if hashlib.sha256(data).hexdigest() != digest or atomic_write.to_stat(os.fstat(file)) != was:
             raise atomic_write.FileChanged
         return was
 
@@ -350,7 +363,7 @@ class Vault:
     def _check(self, path: str, *, reading: bool = False, new: bool = False) -> None:
         reason = objection(path, reading=reading, new=new)
         if reason:
-            raise InvalidArgument(f"the path {printable(path)!r} {reason}")
+            raise InvalidArgument(f"the path {to_printable(path)!r} {reason}")
 
     @contextmanager
     def _told(self, path: str, *, making: bool = False) -> Iterator[None]:
@@ -367,7 +380,7 @@ class Vault:
             raise _failure(error, path, making=making) from error
 
 
-def _checked(file: FileIO, digest: str) -> Iterator[bytes]:
+def _read_verified(file: FileIO, digest: str) -> Iterator[bytes]:
     """The pieces of a file, whose digest is compared before the last of them counts."""
     hasher = hashlib.sha256()
     while piece := file.read(_PIECE):
@@ -377,7 +390,7 @@ def _checked(file: FileIO, digest: str) -> Iterator[bytes]:
         raise atomic_write.FileChanged
 
 
-def _aged(entry: os.DirEntry[str], older_s: float) -> bool:
+def _is_older(entry: os.DirEntry[str], older_s: float) -> bool:
     """Whether the file has been as it is for so long: a write in hand takes moments."""
     return not older_s or time.time() - entry.stat(follow_symlinks=False).st_ctime > older_s
 
@@ -397,6 +410,6 @@ def _failure(error: OSError, path: str, *, making: bool) -> MemexError:  # noqa:
         case errno.ENAMETOOLONG:
             return InvalidArgument(f"the name of {path} is too long for the disk")
         case errno.EACCES | errno.EPERM | errno.EROFS:
-            return Unavailable(f"{path}: {words(error)}", retryable=False)
+            return Unavailable(f"{path}: {error_text(error)}", retryable=False)
         case _:
-            return Unavailable(f"{path}: {words(error)}")
+            return Unavailable(f"{path}: {error_text(error)}")

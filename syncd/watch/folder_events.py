@@ -21,7 +21,7 @@ if sys.platform == "linux":
 else:
     from watchdog.observers import Observer
 
-from syncd.vault.path_rules import note
+from syncd.vault.path_rules import is_note
 
 log = logging.getLogger(__name__)
 
@@ -51,13 +51,13 @@ class FolderEvents:
         on_paths: Callable[[Iterable[str]], None],
         on_doubt: Callable[[str], None],
         ignored: Callable[..., bool],
-        wanted: Callable[[str], bool] = note,
+        wanted: Callable[[str], bool] = is_note,
     ) -> None:
         self.unwatched: set[bytes] = set()
         self.stirred = False  # folders came or went since the watches were last compared with the disk
         self.overflows = 0
         self._root, self._on_paths, self._doubt, self._ignored = os.path.realpath(root), on_paths, on_doubt, ignored
-        self._given, self._identity, self._wanted = root, _identity(root), wanted
+        self._given, self._identity, self._wanted = root, _folder_identity(root), wanted
         os.close(os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))  # else a root that may not be read
         self._observer, self._threads = self._observe()
         try:
@@ -80,7 +80,7 @@ class FolderEvents:
 
     def broken(self) -> str:
         """Why nothing is heard any more, or ""."""
-        if _identity(self._given) != self._identity:
+        if _folder_identity(self._given) != self._identity:
             return "the vault's folder is gone or was replaced"
         if not all(thread.is_alive() for thread in self._threads):
             return "the watcher's threads have died"
@@ -92,7 +92,7 @@ class FolderEvents:
                 self.stirred = True
                 if os.fsdecode(event.src_path) == self._root:
                     self._doubt("the vault's folder itself was changed or deleted")
-            if paths := list(hints(event, self._root, self._ignored, self._wanted)):
+            if paths := list(paths_to_check(event, self._root, self._ignored, self._wanted)):
                 self._on_paths(paths)
         except Exception:  # top of the observer's loop: an error here would end it, and nobody would notice
             log.exception("a file event was lost: %r", event)
@@ -215,7 +215,7 @@ if sys.platform == "linux":
                 ]
                 with self._lock:
                     for path in [paths[name] for name in names]:
-                        if path not in self._active_callbacks_by_path and _readable(path):
+                        if path not in self._active_callbacks_by_path and _is_readable(path):
                             self._folder_events.missed(path)
                             self._add_callback(path)
                             if path not in self._active_callbacks_by_path and _is_folder(path):
@@ -231,7 +231,7 @@ if sys.platform == "linux":
         def _add_callback(self, path: bytes) -> None:
             # Where permission is denied the library keeps -1 for a watch. Nothing can be read there either; when that
             # changes the folder above tells.
-            if self._folder_events.left_out(path) or not _readable(path):
+            if self._folder_events.left_out(path) or not _is_readable(path):
                 return
             super()._add_callback(path)  # drops every error but one at the root
             if path in self._active_callbacks_by_path:
@@ -260,8 +260,8 @@ if sys.platform == "linux":
             self._inotify = self.group = _Group(self._inotify_fd, path, mask, self._folder_events)
 
 
-def hints(
-    event: events.FileSystemEvent, root: str, ignored: Callable[..., bool], wanted: Callable[[str], bool] = note
+def paths_to_check(
+    event: events.FileSystemEvent, root: str, ignored: Callable[..., bool], wanted: Callable[[str], bool] = is_note
 ) -> Iterator[str]:
     """The paths that an event says to look at: of a move both ends; of a name that is no Unicode, its folder."""
     for path in (os.fsdecode(event.src_path), os.fsdecode(event.dest_path)):
@@ -272,12 +272,12 @@ def hints(
         relative = path[len(root) + 1 :]
         if not (event.is_directory or wanted(relative)) or ignored(relative, folder=event.is_directory):
             continue
-        while relative and not _unicode(relative):
+        while relative and not _is_unicode(relative):
             relative = relative.rpartition("/")[0]
         yield relative
 
 
-def _unicode(path: str) -> bool:
+def _is_unicode(path: str) -> bool:
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -285,7 +285,7 @@ def _unicode(path: str) -> bool:
     return True
 
 
-def _identity(root: str) -> tuple[int, int] | None:
+def _folder_identity(root: str) -> tuple[int, int] | None:
     try:
         status = os.stat(root)  # noqa: PTH116 - a str, as watchdog needs it
     except OSError:
@@ -293,7 +293,7 @@ def _identity(root: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _readable(path: bytes) -> bool:
+def _is_readable(path: bytes) -> bool:
     return os.access(path, os.R_OK)
 
 

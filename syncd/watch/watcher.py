@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from syncd.vault.path_rules import note
+from syncd.vault.path_rules import is_note
 from syncd.watch.folder_events import FolderEvents
-from syncd.watch.network_mounts import remote
+from syncd.watch.network_mounts import remote_kind
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Watcher:
         ignored: Callable[..., bool],
         mode: Literal["auto", "events", "poll"] = "auto",
         poll_s: float = 15.0,
-        wanted: Callable[[str], bool] = note,
+        wanted: Callable[[str], bool] = is_note,
     ) -> None:
         self.root = str(root)
         self._on_paths, self._on_doubt = on_paths, on_doubt
@@ -115,7 +115,7 @@ class Watcher:
         if broken := events.broken():
             return f"{broken}; it is watched again as soon as that can be"
         if events.unwatched:
-            return f"not every folder can be watched; {_raise(errno.ENOSPC)}"
+            return f"not every folder can be watched; {_advise(errno.ENOSPC)}"
         if self._remote and self._mode == "auto":
             return (
                 f"the vault lies on {self._remote}, which may not tell of changes made elsewhere; "
@@ -172,11 +172,11 @@ class Watcher:
                 "",
             )
         except OSError as error:
-            deaf = f"the vault can't be watched ({error.strerror}); {_raise(error.errno)}"
+            deaf = f"the vault can't be watched ({error.strerror}); {_advise(error.errno)}"
             if deaf != self._deaf:
                 log.warning("%s", deaf)
             self._folder_events, self._deaf = None, deaf
-        self._remote = remote(self.root)
+        self._remote = remote_kind(self.root)
 
     def _hush(self) -> None:
         if self._folder_events is not None:
@@ -185,7 +185,7 @@ class Watcher:
             self._folder_events = None
 
 
-def _raise(number: int | None) -> str:
+def _advise(number: int | None) -> str:
     """What to do about an error of the kernel."""
     name, enough = LIMITS.get(number or 0, ("", 0))
     if not name:

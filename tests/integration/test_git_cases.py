@@ -407,7 +407,7 @@ def test_a_remote_that_is_a_program_is_not_run_and_no_process_is_left(tmp_path):
     with pytest.raises(Unavailable, match="not allowed"):
         device.remote.sync()
     assert not proof.exists()
-    head_moves.changed(device.repo, device.repo.marks(), device.repo.marks())
+    head_moves.changed_paths(device.repo, device.repo.marks(), device.repo.marks())
     assert psutil.Process().children(recursive=True) == []
     device.close()
 

@@ -19,7 +19,7 @@ from index.errors import Conflict, InvalidArgument, Unavailable
 from index.model import Query
 from syncd.settings.settings import SyncSettings
 from syncd.sync import index_pass, pipeline, removal_rules
-from syncd.vault.path_rules import printable, twins
+from syncd.vault.path_rules import find_collisions, to_printable
 from tests.support.fakes import FakeEncoder, fake_embedder
 from tests.support.world import World, until
 from vault_fixtures import gnarly
@@ -96,7 +96,7 @@ def test_the_gnarly_vault_goes_through_the_whole_pipe(world, tmp_path):
     readable = {shape.path for shape in shapes if shape.outcome == "unreadable" and os.geteuid() == 0}
     assert indexed(world) == files | readable
     paired = {path for path, why in told.items() if any(one.startswith("twin:") for one in why)}
-    assert paired == {path for group in twins(files | readable) for path in group} != set()
+    assert paired == {path for group in find_collisions(files | readable) for path in group} != set()
     told = {path: kept for path, why in told.items() if (kept := [one for one in why if not one.startswith("twin:")])}
     wanted = [shape for shape in shapes if shape.outcome == "indexed" and shape.word]
     unfound = []
@@ -107,13 +107,13 @@ def test_the_gnarly_vault_goes_through_the_whole_pipe(world, tmp_path):
     assert unfound == ["Bodies/open html.md"]  # what an open comment hides is no text
     for shape in shapes:
         if shape.outcome in ("skipped", "unreadable") and shape.path not in readable:
-            assert shape.reason in " ".join(told[printable(shape.path)]), shape.path
+            assert shape.reason in " ".join(told[to_printable(shape.path)]), shape.path
         elif shape.outcome == "indexed" and shape.defect:
             assert any(one.startswith(shape.defect) for one in told[shape.path]), (shape.path, told.get(shape.path))
         elif shape.outcome == "indexed" and shape.defect == "":
             assert shape.path not in told, (shape.path, told.get(shape.path))
         elif shape.outcome == "ignored":
-            assert printable(shape.path) not in told
+            assert to_printable(shape.path) not in told
     # Dropped notes of the inbox have got their ids; no other byte of the vault has changed.
     changed = {os.fsdecode(path) for path, digest in manifest(world.vault).items() if before.get(path) != digest}
     assert {os.path.relpath(path, world.vault) for path in changed} == set()

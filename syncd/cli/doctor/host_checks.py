@@ -19,7 +19,7 @@ from syncd.git.repository_state import UNWELL
 from syncd.state.ledger import SQLITE_HERE
 from syncd.vault.vault import Vault
 from syncd.version import installed
-from syncd.watch.network_mounts import remote
+from syncd.watch.network_mounts import remote_kind
 
 # ruff: noqa: PLC0415 - Git takes longer to import than most checks to run
 SQLITE = (3, 37)  # STRICT tables
@@ -50,7 +50,7 @@ def vault(context: DoctorContext) -> Iterator[Finding]:
         yield Finding(
             "vault", "wrong", f"{root} may not be written, so nothing can be captured", f"chmod u+w {word(root)}"
         )
-    elif kind := remote(str(root)):
+    elif kind := remote_kind(str(root)):
         says = f"{root} lies on {kind}, which may not tell of changes made elsewhere; it is listed often instead"
         yield Finding("vault", "advice", says, "nothing need be done; changes made elsewhere are found a little later")
     else:

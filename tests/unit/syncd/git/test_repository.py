@@ -194,8 +194,8 @@ def test_the_diff_names_what_a_move_of_head_changed(history, repo):
     run(history, "add", "-A")
     run(history, "commit", "-qm", "two")
     after = repo.marks()
-    assert head_moves.changed(repo, before, after) == {"ü$ '\".md", "n.md"}
-    assert head_moves.changed(repo, after, after) == set()
+    assert head_moves.changed_paths(repo, before, after) == {"ü$ '\".md", "n.md"}
+    assert head_moves.changed_paths(repo, after, after) == set()
 
 
 def test_what_was_there_only_in_between_is_named_too(history, repo):
@@ -207,7 +207,7 @@ def test_what_was_there_only_in_between_is_named_too(history, repo):
     run(history, "commit", "-qm", "two")
     run(history, "switch", "-q", "main")
     after = repo.marks()
-    assert (before.head, head_moves.changed(repo, started, after)) == (after.head, {"between.md"})
+    assert (before.head, head_moves.changed_paths(repo, started, after)) == (after.head, {"between.md"})
 
 
 @pytest.mark.parametrize("step", [["reset", "-q", "--hard"], ["checkout", "-qf", "main"], ["switch", "-qc", "x"]])
@@ -215,7 +215,7 @@ def test_a_move_to_the_same_place_may_have_undone_edits_so_nothing_is_named(hist
     before = repo.marks()
     (history / "n.md").write_text("edited\n")
     run(history, *step)
-    assert head_moves.changed(repo, before, repo.marks()) is None
+    assert head_moves.changed_paths(repo, before, repo.marks()) is None
 
 
 def test_a_repository_that_keeps_no_log_can_t_tell_what_was_there_in_between(history, repo):
@@ -224,7 +224,7 @@ def test_a_repository_that_keeps_no_log_can_t_tell_what_was_there_in_between(his
     before = repo.marks()
     run(history, "commit", "-q", "--allow-empty", "-m", "two")
     assert before.head != repo.marks().head
-    assert head_moves.changed(repo, before, repo.marks()) is None
+    assert head_moves.changed_paths(repo, before, repo.marks()) is None
 
 
 def test_the_diff_names_what_a_stash_took_and_gave_back(history, repo):
@@ -234,16 +234,16 @@ def test_the_diff_names_what_a_stash_took_and_gave_back(history, repo):
     run(history, "stash", "push", "-q", "--include-untracked")
     taken = repo.marks()
     assert taken.head == before.head
-    assert head_moves.changed(repo, before, taken) is None  # a stash also resets, and a reset may undo any edit
+    assert head_moves.changed_paths(repo, before, taken) is None  # a stash also resets, and a reset may undo any edit
     run(history, "stash", "pop", "-q")
-    assert head_moves.changed(repo, taken, repo.marks()) == {"n.md", "new.md"}
+    assert head_moves.changed_paths(repo, taken, repo.marks()) == {"n.md", "new.md"}
 
 
 @pytest.mark.parametrize(
     "since", [GitPosition(), GitPosition("0" * 40), GitPosition("1" * 40, log=150), GitPosition("--output=proof")]
 )
 def test_what_git_can_t_diff_is_not_taken_for_nothing(history, repo, since):
-    assert head_moves.changed(repo, since, repo.marks()) is None
+    assert head_moves.changed_paths(repo, since, repo.marks()) is None
     assert not (history / "proof").exists()
 
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from index.errors import Conflict, Unavailable
-from syncd.state.process_lock import ProcessLock, sole
+from syncd.state.process_lock import ProcessLock, claim_folder
 from tests.support.paths import ROOT
 
 HOLDER = """
@@ -92,15 +92,15 @@ def test_a_claim_is_one_s_own_and_goes_with_it(tmp_path):
     link = tmp_path / "link"
     (tmp_path / "vault").mkdir()
     link.symlink_to(tmp_path / "vault")
-    one = sole(tmp_path / "vault")
+    one = claim_folder(tmp_path / "vault")
     assert one is not None
-    assert sole(link) is None
-    other = sole(tmp_path)
+    assert claim_folder(link) is None
+    other = claim_folder(tmp_path)
     assert other is not None
     one.close()
-    again = sole(link)
+    again = claim_folder(link)
     assert again is not None
     for claim in (other, again):
         claim.close()
     with pytest.raises(Unavailable):
-        sole(tmp_path / "gone")
+        claim_folder(tmp_path / "gone")

@@ -18,8 +18,8 @@ import pytest
 
 from index.errors import Conflict, Unavailable
 from syncd.vault import atomic_write
-from syncd.vault.openat import Calls, cross, relink, stepwise
-from syncd.vault.path_rules import ours
+from syncd.vault.openat import Calls, exchange_stepwise, open_stepwise, rename_by_link
+from syncd.vault.path_rules import is_temporary
 from syncd.vault.vault import Vault
 from tests.support.disk_faults import Fault, failing, half
 from tests.support.paths import ROOT
@@ -27,7 +27,11 @@ from tests.support.paths import ROOT
 ONE, TWO = b"one\n" * 100, b"two\r\n" * 3000
 LARGE = bytes(range(256)) * 10_000  # pieces of a MiB
 DIGEST = hashlib.sha256(ONE).hexdigest()
-PLAIN = {"open": stepwise, "rename": relink, "exchange": cross}  # a system without the newer calls
+PLAIN = {
+    "open": open_stepwise,
+    "rename": rename_by_link,
+    "exchange": exchange_stepwise,
+}  # a system without the newer calls
 
 
 def put_file(vault):
@@ -63,7 +67,11 @@ def state(root):
 
 
 def notes(root):
-    return {path: data for path, data in state(root).items() if data is not None and not ours(path.rpartition("/")[2])}
+    return {
+        path: data
+        for path, data in state(root).items()
+        if data is not None and not is_temporary(path.rpartition("/")[2])
+    }
 
 
 @pytest.fixture
@@ -112,7 +120,7 @@ def test_a_failed_call_leaves_the_old_state_or_the_new_one(change, code, calls, 
             points += 1
             swept = Vault(root).sweep() if field in ("unlink", "exchange") else []
             left = state(root)
-            assert not any(ours(path.rpartition("/")[2]) for path in left), (field, nth, swept)
+            assert not any(is_temporary(path.rpartition("/")[2]) for path in left), (field, nth, swept)
             if told is None:
                 assert left == after, (field, nth)
             elif field == "rmdir" and change == "create in new folders":
@@ -177,7 +185,7 @@ def test_a_kill_at_any_call_leaves_the_old_state_or_the_new_one(change, moment, 
             _, status = os.waitpid(child, 0)
             assert notes(root) in (before, after), (field, nth)
             swept = Vault(root).sweep()
-            assert all(ours(path.rpartition("/")[2]) for path in swept)
+            assert all(is_temporary(path.rpartition("/")[2]) for path in swept)
             assert notes(root) == {path: data for path, data in state(root).items() if data is not None}
             if not os.WIFSIGNALED(status):
                 assert notes(root) == after
@@ -254,7 +262,7 @@ def test_everything_is_synced_before_it_is_acknowledged(fresh):
         Vault(root, calls=dataclasses.replace(real, **{name: logged(name) for name in names}))
     )
     temp = log[5][1]
-    assert ours(temp.rpartition("/")[2])
+    assert is_temporary(temp.rpartition("/")[2])
     assert log == [
         ("mkdir", ""),
         ("fsync", ""),
@@ -423,7 +431,7 @@ def test_a_file_keeps_its_owner_mode_and_attributes(fresh):
 def test_what_tells_two_states_apart(tmp_path):
     file = tmp_path / "x"
     file.write_bytes(b"1")
-    one = atomic_write.seen(file.stat())
+    one = atomic_write.to_stat(file.stat())
     os.utime(file, ns=(0, 5))
-    assert atomic_write.seen(file.stat()) != one
-    assert atomic_write.seen(file.stat()).mtime_ns == 5
+    assert atomic_write.to_stat(file.stat()) != one
+    assert atomic_write.to_stat(file.stat()).mtime_ns == 5

@@ -12,7 +12,7 @@ import warnings
 import pytest
 from watchdog import events
 
-from syncd.watch.folder_events import FolderEvents, hints
+from syncd.watch.folder_events import FolderEvents, paths_to_check
 from tests.support.fast_daemon import somebody_else
 from tests.support.until import until
 
@@ -36,14 +36,14 @@ HINTS = [
 
 @pytest.mark.parametrize(("event", "expected"), HINTS)
 def test_an_event_hints_at_paths(event, expected):
-    assert list(hints(event, "/v", ignored)) == expected
+    assert list(paths_to_check(event, "/v", ignored)) == expected
 
 
 def test_files_that_are_wanted_are_hinted_at_too():
     event = events.FileCreatedEvent("/v/Captures/default/a.pdf")
-    assert list(hints(event, "/v", ignored)) == []
-    assert list(hints(event, "/v", ignored, lambda path: path.endswith(".pdf"))) == ["Captures/default/a.pdf"]
-    assert list(hints(events.FileCreatedEvent("/v/.a.pdf"), "/v", ignored, lambda _: True)) == []
+    assert list(paths_to_check(event, "/v", ignored)) == []
+    assert list(paths_to_check(event, "/v", ignored, lambda path: path.endswith(".pdf"))) == ["Captures/default/a.pdf"]
+    assert list(paths_to_check(events.FileCreatedEvent("/v/.a.pdf"), "/v", ignored, lambda _: True)) == []
 
 
 class Listening:
