@@ -71,7 +71,7 @@ class App:
             parts = self.opened = open_parts(settings, stack, embedder=embedder)
             inbox = agents_inbox(self.opened, lambda: self.health.degraded(("captures",)))
             self.head_follower = HeadFollower(
-                parts.repo, settings.state, self._hint_notes, parts.sync.want_listing, self._wanted, pushed=self._pushed
+                parts.repo, settings.state, self._hint_notes, parts.sync.request_listing, self._wanted, pushed=self._pushed
             )
             self.push_webhook = PushWebhook(self.opened.ledger, settings.state, self._pushed)
             self.agent_access = AgentAccess(inbox, self.opened.keys, self._status, self.push_webhook, self._samples)
@@ -144,7 +144,7 @@ class App:
 
     def _pushed(self) -> None:
         """The remote was pushed to."""
-        self.services.remote.rung()
+        self.services.remote.notify_push()
         with suppress(MemexError):  # none is scheduled, or the daemon stops
             self.jobs.run(REMOTE, wait=False)
 
@@ -166,7 +166,7 @@ class App:
 
     def _hearing(self) -> WatcherState | None:
         """How the watcher does; None while nobody watches the vault."""
-        return self.watch.hearing() if self.watch else None
+        return self.watch.status() if self.watch else None
 
     def alone(self) -> bool:
         """Whether no other daemon serves this vault, with another state folder."""
@@ -216,7 +216,7 @@ class App:
         self.watch = Watcher(
             self.opened.vault.root,
             sync.hint,
-            lambda _: sync.want_listing(),
+            lambda _: sync.request_listing(),
             ignored=self.opened.vault.ignores,
             mode=self.settings.watch.mode,
             poll_s=self.settings.watch.poll_s,
@@ -246,9 +246,9 @@ class App:
         watch, sync = self.watch, self.opened.sync
         return VitalSigns(
             loop,
-            readable=self.opened.vault.present,
-            watched=lambda: watch is None or watch.supervised,
-            still_s=lambda: sync.still_s,
+            readable=self.opened.vault.is_present,
+            watched=lambda: watch is None or watch.is_supervised,
+            still_s=lambda: sync.stalled_s,
             doing=self.health.doing,
             busy=lambda: sync.progress is not None,
         )

@@ -87,7 +87,7 @@ class NoteDrafts:
             raise NotFound("the note has gone")
         return text
 
-    def holds(self, path: str) -> bool:
+    def exists(self, path: str) -> bool:
         """Whether the note is there."""
         try:
             self.text(path)
@@ -101,11 +101,11 @@ class NoteDrafts:
         self._compare(path, self._before[path])
         return parse(encode(self.text(path)), path, mtime_ms=UNDATED).version
 
-    def put(self, path: str, text: str) -> None:
+    def set_text(self, path: str, text: str) -> None:
         """Let the note say `text`."""
         self._texts[path] = text
 
-    def drop(self, path: str) -> None:
+    def delete(self, path: str) -> None:
         """Let the note go."""
         self.text(path)
         self._texts[path] = None
@@ -137,7 +137,7 @@ def write_batch(
         if not changes:
             return answer
         documents = [
-            inbox.parsed(change.raw, change.path, mtime_ms=UNDATED)
+            inbox.parse_note(change.raw, change.path, mtime_ms=UNDATED)
             for change in changes
             if isinstance(change, NewFile | ChangedFile)
         ]
@@ -169,7 +169,7 @@ def _write_all(vault: Vault, changes: Sequence[Change], ready: Sequence[Prepared
             for change in changes:
                 with hide_file_name(change.path):
                     if isinstance(change, DeletedStoredFile):
-                        unstored.enter_context(vault.without(change.path, change.was))
+                        unstored.enter_context(vault.removing(change.path, change.was))
                     else:
                         stats[change.path] = _write_change(vault, change, undo)
         except MarkedByOwner:

@@ -113,9 +113,9 @@ def set_tags(workspace: str, inbox: Inbox, id: str, tags: Sequence[str], version
         try:
             changes = retagged(split(text)[0], wanted, collection)
             if changes and document.node:
-                drafts.put(record.path, entity_edits.describe(text, changes, now=now))
+                drafts.set_text(record.path, entity_edits.describe(text, changes, now=now))
             elif changes:
-                drafts.put(
+                drafts.set_text(
                     record.path, edit(text, {"updated_at": iso(now), "version": document.version + 1, **changes})
                 )
         except FrontmatterError as error:
@@ -150,9 +150,9 @@ def plan_changes(
         refuse_unread_edit(inbox, document, record, whole=version is not None, content=content)
         changes |= inbox.enricher.summary_after(document, parse_note(inbox, written, record))
         stamps: dict[str, PropertyValue] = {"updated_at": iso(inbox.now()), "version": document.version + 1}
-        if inbox.parsed(encode(text), record.path, mtime_ms=UNDATED).created_at == UNDATED:
+        if inbox.parse_note(encode(text), record.path, mtime_ms=UNDATED).created_at == UNDATED:
             stamps["created_at"] = iso(record.created_at)  # else it would be that of every change
-        drafts.put(record.path, rewritten(edit(text, {**changes, **stamps}), content))
+        drafts.set_text(record.path, rewritten(edit(text, {**changes, **stamps}), content))
     except FrontmatterError as error:
         raise property_error(error) from error
     return drafts.changes()
@@ -174,7 +174,7 @@ def read_note(inbox: Inbox, drafts: NoteDrafts, record: Record) -> tuple[str, Do
 
 def parse_note(inbox: Inbox, text: str, record: Record) -> Document:
     """`text` as the note of that row."""
-    return inbox.parsed(encode(text), record.path, mtime_ms=record.created_at)
+    return inbox.parse_note(encode(text), record.path, mtime_ms=record.created_at)
 
 
 def check_version(document: Document, version: int | None) -> None:

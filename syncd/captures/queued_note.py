@@ -108,21 +108,21 @@ def _find_same(inbox: Inbox, job: Job, digest: str) -> Record | None:
             raw, _ = inbox.vault.read(record.path)
     except NotFound:
         return None  # removed a moment ago, and the index not told yet
-    return record if inbox.parsed(raw, record.path, mtime_ms=0).content_hash == digest else None
+    return record if inbox.parse_note(raw, record.path, mtime_ms=0).content_hash == digest else None
 
 
 def _add_missing_tags(inbox: Inbox, record: Record, tags: Sequence[str], _: Index) -> tuple[list[Change], None]:
     """What adds to a note the tags that it lacks."""
     drafts = NoteDrafts(inbox.vault)
     text = drafts.text(record.path)
-    before = inbox.parsed(encode(text), record.path, mtime_ms=0)
+    before = inbox.parse_note(encode(text), record.path, mtime_ms=0)
     if before.content_hash != record.content_hash:
         raise _changed_error()
     held = {fold(tag) for tag in before.tags}
     if lacking := [tag for tag in tags if fold(tag) not in held]:
         stamps: dict[str, PropertyValue] = {"updated_at": iso(inbox.now()), "version": before.version + 1}
         try:
-            drafts.put(record.path, edit(text, {"tags": [*_read_tags(text), *lacking], **stamps}))
+            drafts.set_text(record.path, edit(text, {"tags": [*_read_tags(text), *lacking], **stamps}))
         except FrontmatterError as error:
             raise Conflict(f"a note holds this text already, and its properties can't be changed: {error}") from error
     return drafts.changes(), None

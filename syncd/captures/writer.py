@@ -68,7 +68,7 @@ def check_workspace_indexed(inbox: Inbox, workspace: str) -> None:
     if index.listed:
         return
     manifest = index.manifest
-    if not all(path in manifest for path in inbox.vault.listing(f"{inbox.folder}/{workspace}").files):
+    if not all(path in manifest for path in inbox.vault.list_notes(f"{inbox.folder}/{workspace}").files):
         raise Unavailable("the notes of this workspace are still being read; try again in a moment", retryable=True)
 
 
@@ -127,7 +127,7 @@ def create_note(
         name = free_name(stem_of, now, lambda folded: folded in avoid or inbox.taken(folded))
         # A file that had to be named otherwise says its title: the number would tell of a note that is not its reader's.
         raw = encode(composed(properties(title=title or (wanted if name != wanted else None)), content))
-        document = inbox.parsed(raw, f"{folder}/{name}.md", mtime_ms=now)
+        document = inbox.parse_note(raw, f"{folder}/{name}.md", mtime_ms=now)
         finding = finding or inbox.enricher.begin(document)
         outcome = try_create(
             inbox, raw, document, now=now, prepare=prepared, finding=finding, taken=inbox.taken, instead=instead
@@ -159,7 +159,7 @@ def try_create(
     with span("enrich"):
         result = finding()
     with suppress(FrontmatterError):
-        raw, document = filled(raw, document, result.enrichment, read=inbox.parsed) or (raw, document)
+        raw, document = filled(raw, document, result.enrichment, read=inbox.parse_note) or (raw, document)
     ready = replace(ready, document=document)  # no passage shows summary or tags
     with hold_commits(inbox.captures) as current:
         if (other := instead()) is not None:
@@ -188,7 +188,7 @@ def enrich_note(
     with hold_commits(inbox.captures) as index:
         raw, stat = inbox.vault.read(path)
         now = inbox.now()
-        before = inbox.parsed(raw, path, mtime_ms=stat.mtime_ns // 1_000_000)
+        before = inbox.parse_note(raw, path, mtime_ms=stat.mtime_ns // 1_000_000)
         if before.workspace != workspace or not before.writable or before.type == "entity":
             return None  # a node's summary and tags are set by name
         if not lacking(before, enrichment, replace=replacing):
@@ -196,7 +196,7 @@ def enrich_note(
         if 0 <= now - stat.mtime_ns // 1_000_000 < inbox.quiet_s * 1000:
             raise Conflict("it was changed a moment ago, perhaps by somebody who still writes")
         try:
-            made = filled(raw, before, enrichment, read=inbox.parsed, replace=replacing)
+            made = filled(raw, before, enrichment, read=inbox.parse_note, replace=replacing)
         except FrontmatterError as error:
             raise Conflict(f"its properties can't be changed: {error}") from error
         assert made is not None, "it lacks something"

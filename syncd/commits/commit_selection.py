@@ -63,14 +63,14 @@ def select_changes(
     selection = CommitSelection()
     fit = {path: digest for path, digest in now.items() if digest is not None and not objection(path)}
     selection.kept = {path: UNREADABLE for path in now if path not in fit}
-    blobs = builder.blobs(fit)
+    blobs = builder.read_blobs(fit)
     selection.kept |= {path: ODD for path, blob in blobs.items() if blob.kind != "blob"}
     blobs = {path: blob for path, blob in blobs.items() if blob.kind == "blob"}
-    heads = {path: {""} for path in fit} | builder.digests(blobs)
+    heads = {path: {""} for path in fit} | builder.read_digests(blobs)
     _separate_edited(selection, audit, fit, heads, approved)
     for path in selection.edited:
         if path in blobs:  # the file may be another than the blob, and Git's own all the same
-            heads[path].add(builder.filtered(path, blobs[path]))
+            heads[path].add(builder.checkout_digest(path, blobs[path]))
     _separate_edited(selection, audit, {path: fit[path] for path in selection.edited}, heads)
     if selection.ours:
         _exclude_protected(selection, builder, fit, vault)
@@ -103,16 +103,16 @@ def _separate_edited(
 
 def _exclude_protected(selection: CommitSelection, builder: CommitBuilder, now: Mapping[str, str], vault: Path) -> None:
     """Leave out what Git or a person has set apart."""
-    modules = builder.modules() if os.path.lexists(vault / ".gitmodules") else set()
+    modules = builder.list_submodules() if os.path.lexists(vault / ".gitmodules") else set()
     nested = {
         path
         for path in selection.ours
         if any(folder in modules or os.path.lexists(vault / folder / ".git") for folder in parent_folders(path)[1:])
     }
-    ignored = builder.ignored(selection.ours.keys() - nested)
-    staged = {path: oid for path, oid in builder.staged().items() if path in selection.ours}
+    ignored = builder.find_ignored(selection.ours.keys() - nested)
+    staged = {path: oid for path, oid in builder.read_staged().items() if path in selection.ours}
     holds = {path: {""} for path in staged}
-    holds |= builder.digests({path: Blob(oid, "blob") for path, oid in staged.items() if oid.strip("0")})
+    holds |= builder.read_digests({path: Blob(oid, "blob") for path, oid in staged.items() if oid.strip("0")})
     otherwise = {path for path in staged if now[path] not in holds[path]}
     for why, paths in ((STAGED, otherwise), (IGNORED, ignored), (NESTED, nested)):
         for path in paths:

@@ -88,7 +88,7 @@ class ProposalExecution:
 
     def _tended(self, entry: Entry) -> None:
         try:
-            if busy := self._repo.busy():
+            if busy := self._repo.busy_reason():
                 raise Unavailable(f"Git is at work on the files ({busy})")
             self._resumed(entry)
         except (Conflict, NotFound) as error:
@@ -144,7 +144,7 @@ class ProposalExecution:
         """Go the way that the kind plans, or the rest of it."""
         key = proposed["key"]
         with self._lock, authored(Author("daemon", "consolidation", request=key)):
-            if busy := self._repo.busy():
+            if busy := self._repo.busy_reason():
                 raise Unavailable(f"Git is at work on the files ({busy}); it is done once that has ended")
             for entry in self._journal.of(key):
                 if entry.state == "begun":
@@ -197,7 +197,7 @@ class ProposalExecution:
         made = None
         with suppress(MemexError):
             made = self._commits.commit(due.changes, due.message, approved=due.approved)
-        if made is None and self._commits.on and self._repo.state() not in NO_HISTORY:
+        if made is None and self._commits.is_on and self._repo.local_state() not in NO_HISTORY:
             self._later()
             return []
         self._journal.note(entry.seq, "done", commit_id=made or NOTHING)

@@ -80,7 +80,7 @@ def worker(opened: OpenParts, agent_access: AgentAccess, inbox: Inbox, files: Ha
     """What carries out the queue, not started. `files` makes documents of files."""
 
     def hindered(kind: Kind) -> str:
-        if not opened.vault.present():
+        if not opened.vault.is_present():
             return "the vault is missing"
         with suppress(OSError):  # of a vault that went away just now
             if not spare(opened.vault.root, 0, free=opened.settings.kb.free if kind == "file" else LEAST_FREE):
@@ -98,14 +98,14 @@ def worker(opened: OpenParts, agent_access: AgentAccess, inbox: Inbox, files: Ha
 
 
 def _promote(vault: AuditedVault, services: VaultServices) -> None:
-    if vault.present():
+    if vault.is_present():
         services.proposal_execution.tend()
         services.marked_captures.run()
 
 
 def _check_root(opened: OpenParts) -> None:
-    if not opened.vault.present():
-        opened.sync.want_listing()
+    if not opened.vault.is_present():
+        opened.sync.request_listing()
 
 
 def _forget(opened: OpenParts) -> None:
@@ -114,7 +114,7 @@ def _forget(opened: OpenParts) -> None:
 
 def _collect(opened: OpenParts) -> None:
     opened.queue.sweep(older_s=LEFT_S)
-    gone = opened.vault.sweep(older_s=LEFT_S) + remove_unfinished(opened.settings.state, older_s=LEFT_S)
+    gone = opened.vault.remove_leftovers(older_s=LEFT_S) + remove_unfinished(opened.settings.state, older_s=LEFT_S)
     gone += opened.builds.clear(older_s=DAY_S)
     if gone:
         log.info("leftovers removed: %d", len(gone))

@@ -26,7 +26,7 @@ def stored_file(inbox: Inbox, note: str, raw: bytes) -> tuple[str, FileDigest] |
     """The file that goes with the note of these bytes, as it is now; None when there is none to go with it.
 
     Raises Unavailable when that can't be told just now."""
-    document = inbox.parsed(raw, note, mtime_ms=0)
+    document = inbox.parse_note(raw, note, mtime_ms=0)
     path = document.file  # leads nowhere but into its own workspace
     if (
         path is None
@@ -38,7 +38,7 @@ def stored_file(inbox: Inbox, note: str, raw: bytes) -> tuple[str, FileDigest] |
         with hide_file_name(path):
             if inbox.vault.stat(path) is None:  # gone, or no file
                 return None
-            file_digest = inbox.vault.measured(path)
+            file_digest = inbox.vault.digest_file(path)
     except NotFound:
         return None
     return (path, file_digest) if file_digest.digest == digest_of(raw) else None
@@ -69,5 +69,5 @@ def without(inbox: Inbox, stored: tuple[str, FileDigest] | None) -> Iterator[Non
         yield
         return
     path, file_digest = stored
-    with hide_file_name(path), inbox.vault.without(path, file_digest):
+    with hide_file_name(path), inbox.vault.removing(path, file_digest):
         yield

@@ -58,11 +58,11 @@ class InboxFileScanner:
         """A pass has looked at `under` (None: at everything), and this is what it saw. Raises nothing, and reads nothing."""
         now, looked = time.monotonic(), partial(is_below, folders=frozenset(("",) if under is None else under))
         with self._lock:
-            for path in [path for path in self._there if looked(path) and listing.gone(path)]:
+            for path in [path for path in self._there if looked(path) and listing.is_gone(path)]:
                 self._there.discard(path)
                 self._forget(path)
             if under is None and listing.complete:
-                self._gone |= {path for path in self._handled.paths() if listing.gone(path)}
+                self._gone |= {path for path in self._handled.paths() if listing.is_gone(path)}
             for path, stat in listing.others.items():
                 self._there.add(path)
                 self._gone.discard(path)
@@ -113,7 +113,7 @@ class InboxFileScanner:
 
     def _settle(self, path: str, stat: Stat) -> None:
         """Queue a file, unless these bytes of it were read already."""
-        file_digest = self._vault.measured(path)
+        file_digest = self._vault.digest_file(path)
         if not same(file_digest.stat, stat):
             raise Conflict("it has changed just now")
         known, id = self._handled.get(path), self._read(path, file_digest)

@@ -55,7 +55,7 @@ class InboxFiles:
         if (where.scope, where.workspace) != ("captures", order.workspace):
             raise NotFound("the file lies in no folder of this workspace")
         folder = home(path, self._inbox.folder)
-        with self._beside.reserved(path) as ours:
+        with self._beside.reserve(path) as ours:
             if not ours:
                 raise Unavailable("the file is being read already; it is looked at again", retryable=True)
             with self._copied(order, path) as (copy, file_digest):
@@ -74,8 +74,8 @@ class InboxFiles:
         planned = PlannedNote(order, folder, name, facts(self._converter, order, copy, name, file_digest))
         for candidate in numbered(name, ending(name, self._converter.known)):
             folded = fold(candidate)
-            with self._beside.reserved(folded) as ours:
-                if not ours or self._taken(folded) or self._beside.paths(folded) - {path}:
+            with self._beside.reserve(folded) as ours:
+                if not ours or self._taken(folded) or self._beside.find_paths(folded) - {path}:
                     continue
                 if record := noted(self._inbox, self._taken, planned, path, f"{folder}/{candidate}.md"):
                     return record.id
@@ -105,7 +105,7 @@ class InboxFiles:
             )
         now, version = iso(self._inbox.now()), drafts.version(note) + 1
         try:
-            drafts.put(note, revised(raw, file_facts, path, updated_at=now, version=version))
+            drafts.set_text(note, revised(raw, file_facts, path, updated_at=now, version=version))
         except FrontmatterError as error:
             raise Conflict(f"the note's properties can't be changed: {error}") from error
         return drafts.changes(), None
@@ -127,7 +127,7 @@ class InboxFiles:
     def _pointed(self, note: str, path: str, _: object) -> tuple[list[Change], None]:
         drafts = NoteDrafts(self._inbox.vault)
         try:
-            drafts.put(note, edit(drafts.text(note), {"file": linked(path)}))
+            drafts.set_text(note, edit(drafts.text(note), {"file": linked(path)}))
         except FrontmatterError as error:
             raise Conflict(f"the note's properties can't be changed: {error}") from error
         return drafts.changes(), None
@@ -156,7 +156,7 @@ class InboxFiles:
             if not spare(self._scratch, stat.size, free=self._free):
                 raise Unavailable("the disk is full; free some space and try again", retryable=True)
             with target.open("wb") as file:
-                return self._inbox.vault.measured(path, file.write)
+                return self._inbox.vault.digest_file(path, file.write)
         except Conflict as error:
             raise Unavailable("the file is being written; it is looked at again", retryable=True) from error
         except OSError as error:

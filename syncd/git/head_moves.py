@@ -33,7 +33,7 @@ def changed_paths(repo: Repository, since: GitPosition, now: GitPosition) -> set
     for stash in {since.stash, now.stash} - {None} if since.stash != now.stash else ():
         if (taken := diff_paths(repo, f"{stash}^1", str(stash))) is None:
             return None
-        untracked = repo.answer("ls-tree", *_NAMES, "--end-of-options", f"{stash}^3")  # None when it took no such files
+        untracked = repo.query("ls-tree", *_NAMES, "--end-of-options", f"{stash}^3")  # None when it took no such files
         paths |= taken | _split_paths(untracked or "")
     return paths
 
@@ -46,13 +46,13 @@ def removed_paths(repo: Repository, since: GitPosition, now: GitPosition) -> set
         return set()
     gone = diff_paths(repo, since.head, now.head, _GONE) if since.head != now.head else None
     way = _paths_in_steps(repo, since, now, gone=True) if 0 < since.log < now.log else None
-    there = repo.answer("ls-tree", *_NAMES, "--end-of-options", now.head) if way else ""
+    there = repo.query("ls-tree", *_NAMES, "--end-of-options", now.head) if way else ""
     return (gone or set()) | (set() if there is None else (way or set()) - _split_paths(there))
 
 
 def diff_paths(repo: Repository, old: str, new: str, *options: str) -> set[str] | None:
     """The paths in which two commits differ."""
-    output = repo.answer("diff-tree", *_NAMES, "--no-renames", *options, "--end-of-options", old, new)
+    output = repo.query("diff-tree", *_NAMES, "--no-renames", *options, "--end-of-options", old, new)
     return None if output is None else _split_paths(output)
 
 
@@ -62,13 +62,13 @@ def is_from_git(repo: Repository, path: str, raw: bytes, written: int) -> bool:
     A commit that was made here took them from the file instead, unless the file was `written` (epoch seconds) after it."""
     if "\n" in path or repo.head() is None:
         return False
-    start = max(0, repo.marks().log - RECENT)
-    steps = [match for line in (repo.log(start) or [])[start > 0 :] if (match := _STEP.match(line))]
+    start = max(0, repo.position().log - RECENT)
+    steps = [match for line in (repo.read_reflog(start) or [])[start > 0 :] if (match := _STEP.match(line))]
     commits = [
         step[1].decode() for step in steps if not (step[3] or b"").startswith(b"commit") or int(step[2]) < written
     ] or ([] if steps else [str(repo.head())])  # no log is kept: then HEAD's word is taken
     asked = [f"{commit}:{path}" for commit in dict.fromkeys(reversed(commits))][:ASKED]
-    output = repo.answer("cat-file", "--batch-check=%(objectname)", stdin="\n".join(asked) + "\n") if asked else None
+    output = repo.query("cat-file", "--batch-check=%(objectname)", stdin="\n".join(asked) + "\n") if asked else None
     blob_ids = {*(output or "").split()}
     return any(
         _blob_id(content, len(repo.head() or "")) in blob_ids for content in (raw, raw.replace(b"\r\n", b"\n"))
@@ -84,7 +84,7 @@ def _blob_id(raw: bytes, digits: int) -> str:
 
 def _paths_in_steps(repo: Repository, since: GitPosition, now: GitPosition, *, gone: bool = False) -> set[str] | None:
     """The files that were touched, or are `gone`, at any of the steps that HEAD's log tells."""
-    lines = repo.log(since.log)
+    lines = repo.read_reflog(since.log)
     if not lines or since.head is None or now.head is None:
         return None
     steps = {(match[1].decode(), match[2].decode()) for line in lines if (match := _MOVE.match(line))}
@@ -94,7 +94,7 @@ def _paths_in_steps(repo: Repository, since: GitPosition, now: GitPosition, *, g
         steps.add((since.head, now.head))
     pairs = "".join(f"{new} {old}\n" for old, new in sorted(steps))
     asked = ("--stdin", *_NAMES, "--no-renames", "--no-commit-id", *([_GONE] if gone else []))
-    output = repo.answer("diff-tree", *asked, stdin=pairs)
+    output = repo.query("diff-tree", *asked, stdin=pairs)
     touched = None if output is None else _split_paths(output)
     return None if touched is None or any(_UNKNOWN.match(path) for path in touched) else touched
 

@@ -44,7 +44,7 @@ def list_commits(repo: Repository, path: str) -> list[NoteCommit]:
     """The commits that touched the note which is at `path`, or was there last, the newest first; none without Git."""
     if "\n" in path or repo.head() is None:
         return []
-    output = repo.answer("log", "--follow", *_ASKED, stdin=f"HEAD\n--\n{path}\n")
+    output = repo.query("log", "--follow", *_ASKED, stdin=f"HEAD\n--\n{path}\n")
     return list(_parse_log((output or "").split("\0")))
 
 

@@ -288,7 +288,7 @@ class Nodes:
                 if self._inbox.vault.stat(path) is None:
                     return stem, path
                 raw, stat = self._inbox.vault.read(path)
-            node = self._inbox.parsed(raw, path, mtime_ms=stat.mtime_ns // 1_000_000).node
+            node = self._inbox.parse_note(raw, path, mtime_ms=stat.mtime_ns // 1_000_000).node
             if node and name_key(node.name) == name_key(name):
                 raise _taken([node.name])
             unseen.add(fold(stem))

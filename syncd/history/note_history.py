@@ -143,7 +143,7 @@ class NoteHistory:
         note_commits = self._commits([path]) if commits is None else commits
         names = dict.fromkeys(name for commit in note_commits for name in (commit.after, commit.before) if name)
         for name in list(names)[:TRIED]:
-            raw = self._repo.blob(name)
+            raw = self._repo.read_blob(name)
             if raw is not None and hashlib.sha256(raw).hexdigest() == digest:
                 return raw
         return None
@@ -176,13 +176,13 @@ class NoteHistory:
 
     def blob(self, name: str) -> bytes | None:
         """What Git holds under that name."""
-        return self._repo.blob(name)
+        return self._repo.read_blob(name)
 
     def _held(self, name: str | None) -> str | None:
         """The sha256 of what a blob of Git holds; "" = no file, None = nobody knows."""
         if name == "":
             return ""
-        raw = None if name is None else self._repo.blob(name)
+        raw = None if name is None else self._repo.read_blob(name)
         return None if raw is None else hashlib.sha256(raw).hexdigest()
 
     def current(self, path: str) -> bytes | None:

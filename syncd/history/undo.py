@@ -171,12 +171,12 @@ class Undo:
             with self._history.overwritten.opened(step.then) as source:
                 if source is None:
                     raise Unavailable(KEPT_NO_MORE, retryable=False)
-                vault.put_file(step.path, source, step.then)
+                vault.create_from_file(step.path, source, step.then)
         else:
-            was = vault.measured(step.path)
+            was = vault.digest_file(step.path)
             if was.digest != step.now:
                 raise Conflict(JUST_NOW)
-            with vault.without(step.path, was):
+            with vault.removing(step.path, was):
                 pass
 
     def _home(self, path: str, wanted: Collection[int]) -> str:
@@ -199,7 +199,7 @@ class Undo:
         chain = [entry for _, entry in entries]
         id = next((entry.id for entry in reversed(chain) if entry.seq in wanted), "")
         try:
-            now = self._vault.measured(home).digest
+            now = self._vault.digest_file(home).digest
         except NotFound:
             now = ""
         except MemexError:

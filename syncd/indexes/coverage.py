@@ -36,7 +36,7 @@ def _covered(
     if "" in listing.unread:  # the vault itself: what is known is kept
         return {"indexed": len(held), "of": None, "waiting": 0, "skipped": []}
     # What can't be seen just now is kept, so it is found: it counts as indexed.
-    indexed = {path for path in held if path in files or not listing.gone(path)}
+    indexed = {path for path in held if path in files or not listing.is_gone(path)}
     left = {path: why for path, why in skipped.items() if path not in indexed}
     left |= {path: failed[path] for path in files - indexed if path in failed}
     waiting = files - indexed - left.keys()

@@ -30,7 +30,7 @@ def adopt(settings: Settings, *, now: int, again: bool = False) -> Path:
     claim(settings.state, path)
     vault = Vault(path)
     try:
-        if again or settings.vault.inbox not in vault.folders(""):
+        if again or settings.vault.inbox not in vault.list_folders(""):
             vault.make_folder(f"{settings.vault.inbox}/default")
     finally:
         vault.close()

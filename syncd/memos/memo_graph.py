@@ -176,7 +176,7 @@ class MemoGraph:
                 updated_at=now,
             )
         try:
-            drafts.put(source.path, saved(text, made, partial(_same, wanted.tag, target)))
+            drafts.set_text(source.path, saved(text, made, partial(_same, wanted.tag, target)))
         except FrontmatterError as error:
             raise property_error(error) from error
         return drafts.changes(), MemoTie(end(source), end(target), made)
@@ -187,7 +187,7 @@ class MemoGraph:
         if old is None:
             raise NotFound(f"no relation {wanted.tag!r} from {wanted.source!r} to {wanted.target!r}")
         try:
-            drafts.put(source.path, dropped(text, partial(_same, wanted.tag, target)))
+            drafts.set_text(source.path, dropped(text, partial(_same, wanted.tag, target)))
         except FrontmatterError as error:
             raise property_error(error) from error
         return drafts.changes(), MemoTie(end(source), end(target), old)

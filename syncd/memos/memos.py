@@ -256,15 +256,15 @@ class Memos:
         document = note_update.parse_note(self._inbox, text, record)
         note_update.check_version(document, version)
         note_update.refuse_unread_edit(self._inbox, document, record, whole=version is not None)
-        drafts.drop(record.path)
+        drafts.delete(record.path)
         ties = index.memos.ties
         into = ties.into([end(record)])
         count = len({tie.key for tie in (*into, *ties.out_of([end(record)]))})
         for path in {tie.source.path for tie in into} - {record.path}:
             source = index.at(path)
-            if source is not None and source.writable and drafts.holds(path):
+            if source is not None and source.writable and drafts.exists(path):
                 try:
-                    drafts.put(path, dropped(drafts.text(path), partial(leads, record)))
+                    drafts.set_text(path, dropped(drafts.text(path), partial(leads, record)))
                 except FrontmatterError:
                     continue  # its owner is in the middle of editing it; the entry leads nowhere now
         stored = stored_file(self._inbox, record.path, encode(text))

@@ -100,13 +100,13 @@ def _until(entries: Iterable[Entry], last: int) -> Iterable[Entry]:
 def _compared(audit: AuditLog, vault: Vault, inbox: str) -> dict[str, list[str]]:
     """How the files differ from what the log last says of them: changed or gone by hand, or never written by us."""
     known = audit.states()
-    listing = vault.listing(inbox)
+    listing = vault.list_notes(inbox)
     changed, gone = [], []
     for path, after in known.items():
         try:
-            digest = vault.measured(path).digest
+            digest = vault.digest_file(path).digest
         except NotFound:
-            if after and listing.gone(path):
+            if after and listing.is_gone(path):
                 gone.append(path)
         except MemexError:
             continue  # it can't be read now, so nothing is known of it

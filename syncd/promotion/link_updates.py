@@ -67,7 +67,7 @@ def relinking(
     moves = {old: new for old, new in {**moves, **(along or {})}.items() if old != new}
     if not moves:
         return LinkUpdates()
-    files = list(vault.everything())
+    files = list(vault.walk_files())
     before = Paths(came.get(path, path) for path in files)
     after = Paths(going.get(path, path) for path in files)
 
@@ -91,7 +91,7 @@ class MoveSeries:
     What a step changes is what `relinking` would say of it alone, at that time."""
 
     def __init__(self, vault: Vault, moves: Mapping[str, str], *, inbox: str = INBOX) -> None:
-        files = list(vault.everything())
+        files = list(vault.walk_files())
         self._vault, self._inbox, self._relative = vault, inbox, _relative(vault)
         self._before, self._after = Paths(files), Paths(files)
         leads, names = {lead(path) for path in (*moves, *moves.values())}, Names(moves)

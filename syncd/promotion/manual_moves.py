@@ -71,7 +71,7 @@ class ManualMoves:
     # What is to be done
 
     def _busy(self) -> bool:
-        busy = self._repo.busy()
+        busy = self._repo.busy_reason()
         return bool(busy) and not busy.endswith(".lock")
 
     def _quiet(self, note: MovedNote) -> bool:
@@ -117,8 +117,8 @@ class ManualMoves:
             folder = there_of(snapshot, snapshot.settings.promote.attachments or note.new.rpartition("/")[0], {})
             return stored_of(snapshot, document, folder, {}), None
         name, digest = document.file.rpartition("/")[2], document.metadata.get("file_sha256")
-        candidates = [path for path in snapshot.vault.beside() if path.rpartition("/")[2] == name]
-        same = [path for path in candidates if snapshot.vault.measured(path).digest == digest]
+        candidates = [path for path in snapshot.vault.walk_other_files() if path.rpartition("/")[2] == name]
+        same = [path for path in candidates if snapshot.vault.digest_file(path).digest == digest]
         return None, {document.file: same[0]} if len(same) == 1 else None
 
     # How it is done
@@ -152,7 +152,7 @@ class ManualMoves:
         path, at = move.stray.new, self._snapshot.vault.stat(move.stray.new)
         if at is None or not head_moves.is_from_git(self._repo, path, move.raw, at.mtime_ns // 1_000_000_000):
             return ""
-        author = self._repo.answer(
+        author = self._repo.query(
             "log", "--max-count=1", "--format=%an <%ae>", "HEAD", "--stdin", stdin=f"--\n{path}\n"
         )
         return (author or "").strip()

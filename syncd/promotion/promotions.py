@@ -154,7 +154,7 @@ class Promotions:
 
     def owner(self) -> str:
         """Who says so: the person whom Git knows, or the user of the system."""
-        name, mail = (self._repo.answer("config", "--get", f"user.{what}") or "" for what in ("name", "email"))
+        name, mail = (self._repo.query("config", "--get", f"user.{what}") or "" for what in ("name", "email"))
         if name or mail:
             return f"{name} <{mail}>".strip() if mail else name
         with suppress(OSError, KeyError):  # a user without a name
@@ -322,7 +322,7 @@ class Promotions:
             self._snapshot.sync.run(under=[step.path for step in steps])
         except Unavailable as error:  # the files are what counts
             log.warning("what was promoted is not indexed yet: %s", error.message)
-            self._snapshot.sync.want_listing()
+            self._snapshot.sync.request_listing()
 
     def _commit(self, entry: Entry, steps: Sequence[FileChange]) -> tuple[str, list[str]]:
         """Commit it; the commit ("" = none), and the notes that are not in it because a person has edits in them."""
@@ -335,14 +335,14 @@ class Promotions:
             self._journal.note(entry.seq, "done", commit_id=NOTHING)
             return "", []
         made = self._commits.commit(due.changes, due.message, approved=due.approved)
-        if made is None and self._commits.on and self._repo.state() not in NO_HISTORY:
+        if made is None and self._commits.is_on and self._repo.local_state() not in NO_HISTORY:
             self._owed, self._not_before = True, time.monotonic() + AGAIN_S
             return "", []
         self._journal.note(entry.seq, "done", commit_id=made or NOTHING)
         if not made:
             return "", []
         asked = ("-r", "-z", "--name-only", "--no-commit-id", "--root", "--end-of-options", made)
-        there = set((self._repo.answer("diff-tree", *asked) or "").split("\0"))
+        there = set((self._repo.query("diff-tree", *asked) or "").split("\0"))
         return made, [path for path in due.changes if path not in due.approved and path not in there]
 
     def _due(self, entry: Entry, steps: Sequence[FileChange]) -> DueCommit | None:
@@ -364,7 +364,7 @@ class Promotions:
         if not step.now or not step.twin:
             return step.after
         pieces: list[bytes] = []
-        self._snapshot.vault.measured(step.path, pieces.append)
+        self._snapshot.vault.digest_file(step.path, pieces.append)
         return b"".join(pieces)
 
 

@@ -92,7 +92,7 @@ class ForwardStep:
     changes: tuple[ChangedEntry, ...]  # the files in which the two differ
 
     @classmethod
-    def of(cls, repo: Repository, branch: str, old: str, new: str) -> Self:
+    def between(cls, repo: Repository, branch: str, old: str, new: str) -> Self:
         """The step between two commits."""
         return cls(branch, old, new, tuple(list_changes(repo, old, new)))
 
@@ -105,7 +105,7 @@ def apply_step(repo: Repository, state: Path, step: ForwardStep) -> None:
     with journal.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         options = ("--ff-only", "--no-autostash", "--no-overwrite-ignore", "--no-stat", "--quiet")
-        result = repo.apart(
+        result = repo.run_in_session(
             "merge", *options, "--end-of-options", step.new, environ=repo.identity(), keep=(file.fileno(),)
         )
     if result.code == 0:
@@ -164,7 +164,7 @@ def finish_interrupted(repo: Repository, state: Path) -> list[str]:
     _stage_files(repo, changes)
     reason = ("-m", "merge: Fast-forward, finished")
     _run_git(repo, "update-ref", *reason, "--end-of-options", "HEAD", new, old, environ=repo.identity())
-    repo.apart("update-index", "-q", "--refresh", environ={"GIT_OPTIONAL_LOCKS": "1"})
+    repo.run_in_session("update-index", "-q", "--refresh", environ={"GIT_OPTIONAL_LOCKS": "1"})
     journal.unlink()
     log.info("a fast-forward that was torn is finished: %d files, %d left to a person", len(changes), len(left))
     return left
@@ -178,7 +178,7 @@ def redo_undone_step(repo: Repository, state: Path, step: ForwardStep) -> bool:
 
     A `git merge` that began before the step and fails after it puts tree and index back to where it began, while HEAD stays;
     the next commit would then delete what was brought. Only where HEAD is as the step has left it, and all of its files are as before it, in the tree and in the index."""
-    if repo.head() != step.new or repo.busy() or set(survey(repo, step.changes[:1]).values()) != {"old"}:
+    if repo.head() != step.new or repo.busy_reason() or set(survey(repo, step.changes[:1]).values()) != {"old"}:
         return False
     states, staged = survey(repo, step.changes), _read_staged(repo)
     undone = (staged.get(change.path, "0").strip("0") == change.blobs[0].strip("0") for change in step.changes)
@@ -186,7 +186,7 @@ def redo_undone_step(repo: Repository, state: Path, step: ForwardStep) -> bool:
         return False
     _write_files(repo, state, step.new, step.changes, states)
     _stage_files(repo, step.changes)
-    repo.apart("update-index", "-q", "--refresh", environ={"GIT_OPTIONAL_LOCKS": "1"})
+    repo.run_in_session("update-index", "-q", "--refresh", environ={"GIT_OPTIONAL_LOCKS": "1"})
     log.warning("another Git at work had undone a pull in the files: %d of them are brought back", len(step.changes))
     return True
 
@@ -202,7 +202,7 @@ def _await_git(journal: Path) -> None:
 
 def _remove_stale_locks(repo: Repository, record: Mapping[str, str]) -> None:
     """Take away the locks that Git died with: made after it was begun, and held by nobody."""
-    locks = [repo.own_folder() / name for name in _LOCKS]
+    locks = [repo.git_folder() / name for name in _LOCKS]
     for lock in (*locks, repo.common_folder() / f"{record['branch']}.lock"):
         with suppress(FileNotFoundError):
             if lock.stat().st_mtime_ns < int(record["began"]) - _SLACK_NS or is_held(lock, Path(repo.vault)):
@@ -328,7 +328,7 @@ def _is_null_blob(blob: str) -> bool:
 
 
 def _run_git(repo: Repository, *words: str, **how: Any) -> bytes:
-    result = repo.apart(*words, **how)
+    result = repo.run_in_session(*words, **how)
     if result.code:
         raise Unavailable(f"Git can't finish moving the work tree on: {result.said.strip()[:300]}")
     return result.out

@@ -41,8 +41,8 @@ class TrackedBranch:
 
 def find_tracked_branch(repo: Repository) -> TrackedBranch | None:
     """What the branch that is checked out follows; None when that is no branch of a remote."""
-    branch = repo.answer("symbolic-ref", "--quiet", "HEAD") or ""
-    output = repo.answer("for-each-ref", _FORMAT, branch) if branch.startswith("refs/heads/") else None
+    branch = repo.query("symbolic-ref", "--quiet", "HEAD") or ""
+    output = repo.query("for-each-ref", _FORMAT, branch) if branch.startswith("refs/heads/") else None
     remote, theirs, tracking, pushes = (output or "\0\0\0").split("\0")
     tied = theirs.startswith("refs/heads/") and tracking.startswith("refs/remotes/")
     return TrackedBranch(branch, remote, theirs, tracking, pushes) if tied and remote.strip(".") else None
@@ -52,7 +52,7 @@ def fetch(repo: Repository, tracked: TrackedBranch, *, limit_s: float, stop: thr
     """Fetch the branch that ours follows. Unavailable when the remote does not answer, Conflict when it has no such branch."""
     options = ("--quiet", "--no-auto-maintenance", "--no-recurse-submodules", "--", tracked.remote, tracked.theirs)
     for _ in range(_TRIES):
-        result = repo.apart(*_OPTIONS, "fetch", *options, environ=_silent_environ(repo), limit_s=limit_s, stop=stop)
+        result = repo.run_in_session(*_OPTIONS, "fetch", *options, environ=_silent_environ(repo), limit_s=limit_s, stop=stop)
         if not result.late and not result.code:
             return
         if result.late or not _is_race(result):
@@ -77,7 +77,7 @@ def push(repo: Repository, tracked: TrackedBranch, tip: str, *, limit_s: float, 
     Unavailable when it does not answer, or does not want it."""
     options = ("--porcelain", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no")
     where = ("--", tracked.remote, f"{tip}:{tracked.theirs}")
-    result = repo.apart(*_OPTIONS, "push", *options, *where, environ=_silent_environ(repo), limit_s=limit_s, stop=stop)
+    result = repo.run_in_session(*_OPTIONS, "push", *options, *where, environ=_silent_environ(repo), limit_s=limit_s, stop=stop)
     if not result.late and not result.code:
         return True
     refused = [line for line in result.out.decode("utf-8", "replace").splitlines() if line.startswith("!\t")]
@@ -108,7 +108,7 @@ def push_command(repo: Repository) -> str:
 
 def _silent_environ(repo: Repository) -> Mapping[str, str]:
     """The environment in which nobody is asked for anything."""
-    ssh = repo.answer("config", "--get", "core.sshCommand") or "ssh"
+    ssh = repo.query("config", "--get", "core.sshCommand") or "ssh"
     if ssh.split()[0].rpartition("/")[2] != "ssh":
         return _UNASKED  # another program, which has options of its own; it has no terminal either
     return {**_UNASKED, "GIT_SSH_COMMAND": f"{ssh} {_SSH}"}

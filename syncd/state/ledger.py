@@ -220,14 +220,14 @@ class Ledger:
             ) from error
         return cls(path, connection)
 
-    def rows(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
+    def query(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
         """What a query answers; nothing to one for a text that is no Unicode, as no row holds such a text."""
-        with self._reading(), contextlib.suppress(UnicodeEncodeError):
+        with self._guard_read(), contextlib.suppress(UnicodeEncodeError):
             return self._connection.execute(statement, parameters).fetchall()
         return []
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[None]:
         """One transaction: everything `run` inside it is committed and synced at the end, or nothing is."""
         with self._lock:
             try:
@@ -235,31 +235,31 @@ class Ledger:
                 try:
                     yield
                 except BaseException:
-                    self._rolled_back()
+                    self._roll_back()
                     raise
                 self._connection.execute("COMMIT")
             except sqlite3.DatabaseError as error:
-                self._rolled_back()
+                self._roll_back()
                 raise Unavailable(f"the ledger could not be written ({error}); nothing was changed") from error
 
-    def _rolled_back(self) -> None:
+    def _roll_back(self) -> None:
         """A commit that failed may leave its transaction open, and a full disk may have ended it already."""
         with contextlib.suppress(sqlite3.DatabaseError):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
-    def run(self, statement: str, parameters: Sequence[Any] = ()) -> int:
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> int:
         """Run one statement (inside `writing`); the number of rows it changed."""
         with self._lock:
             return self._connection.execute(statement, parameters).rowcount
 
-    def version(self) -> int:
+    def data_version(self) -> int:
         """A number that changes when *another* process has committed: what was read before may be stale."""
-        with self._reading():
+        with self._guard_read():
             return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
 
     @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
+    def _guard_read(self) -> Iterator[None]:
         with self._lock:
             try:
                 yield

@@ -48,7 +48,7 @@ class ProcessLock:
                     raise _held_error(state, pid) from None
                 raise Unavailable(f"cannot lock {path}: {error.strerror}") from error
 
-    def current(self) -> bool:
+    def is_current(self) -> bool:
         """Whether this process still is the owner: the file in place is the one it locked, with its epoch inside."""
         return self._fd is not None and _is_same_file(self._fd, self.path) and _read_owner(self._fd)[0] == self.epoch
 

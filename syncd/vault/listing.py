@@ -38,7 +38,7 @@ class Listing:
     unread: frozenset[str] = frozenset()  # files and folders that are there but can't be read now; "" = everything
     others: dict[str, Stat] = field(default_factory=dict)  # the files that are no notes and wanted all the same
 
-    def gone(self, path: str) -> bool:
+    def is_gone(self, path: str) -> bool:
         """Whether this listing proves that nothing it lists is at `path`, which must lie in what was listed."""
         parents = (path[:end] for end, letter in enumerate(path) if letter == "/")
         there = path in self.files or path in self.others
@@ -72,35 +72,35 @@ class ListingWalk:
                 status = self._lstat(under)
                 if status is None or not stat.S_ISDIR(status.st_mode):
                     folders = []
-                    self._sort(under, status)
+                    self._classify(under, status)
         except OSError as error:
             folders = []
-            self._miss(under, f"can't be looked at: {error_text(error)}")
+            self._record_unread(under, f"can't be looked at: {error_text(error)}")
         while folders:
             folder = folders.pop()
             try:
-                self._folder(folder, folders)
+                self._visit_folder(folder, folders)
             except FileNotFoundError:
-                self._miss(folder, "was moved away while it was listed")
+                self._record_unread(folder, "was moved away while it was listed")
             except OSError as error:
-                self._miss(folder, f"can't be read, so what is known of it is kept: {error_text(error)}")
+                self._record_unread(folder, f"can't be read, so what is known of it is kept: {error_text(error)}")
 
-    def listing(self, lost: str) -> Listing:
+    def to_listing(self, lost: str) -> Listing:
         """What was found; `lost` says why none of it is to be believed, or ""."""
         if lost:
-            self._miss("", lost)
+            self._record_unread("", lost)
         return Listing(self._files, self._skipped, self._complete, frozenset(self._unread), self._others)
 
-    def _miss(self, folder: str, reason: str) -> None:
+    def _record_unread(self, folder: str, reason: str) -> None:
         self._skipped[to_printable(folder) or "."] = reason
         self._unread.add(folder)
         self._complete = False
 
-    def _folder(self, folder: str, folders: list[str]) -> None:
+    def _visit_folder(self, folder: str, folders: list[str]) -> None:
         for path, entry in scan_folder(self._open, self._root, folder):
             real = name_behind_placeholder(entry.name)
             if real is not None and not self._ignores(join(folder, real)):
-                self._sort(join(folder, real), None)
+                self._classify(join(folder, real), None)
             inner = entry.is_dir(follow_symlinks=False)
             if self._ignores(path, folder=inner):
                 continue
@@ -108,9 +108,9 @@ class ListingWalk:
                 folders.append(path)
             elif is_note(entry.name) or not entry.is_file(follow_symlinks=False) or self._wanted(path, 0) is not None:
                 with suppress(FileNotFoundError):
-                    self._sort(path, entry.stat(follow_symlinks=False))
+                    self._classify(path, entry.stat(follow_symlinks=False))
 
-    def _sort(self, path: str, status: os.stat_result | None) -> None:
+    def _classify(self, path: str, status: os.stat_result | None) -> None:
         """Sort one path in: a note, something that is named and left alone, or nothing at all."""
         reason = ""
         if status is None:
@@ -121,7 +121,7 @@ class ListingWalk:
             reason = "has a name that is not UTF-8"
         if status is not None and not reason:
             if not is_note(path) and not stat.S_ISLNK(status.st_mode):
-                self._aside(path, status)
+                self._classify_other(path, status)
                 return
             reason = unfit_reason(status, self._max_bytes)
         if reason == AWAY:
@@ -131,7 +131,7 @@ class ListingWalk:
         elif status is not None:
             self._files[path] = to_stat(status)
 
-    def _aside(self, path: str, status: os.stat_result) -> None:
+    def _classify_other(self, path: str, status: os.stat_result) -> None:
         """Sort a file in that is no note."""
         reason = self._wanted(path, status.st_size) if stat.S_ISREG(status.st_mode) else None
         if reason is None:

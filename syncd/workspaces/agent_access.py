@@ -65,7 +65,7 @@ class AgentAccess:
 
     def workspaces(self) -> list[str]:
         """The names of all workspaces: the folders of the inbox that can hold captures."""
-        probe = (f"{self._inbox.folder}/{name}/x.md" for name in self._inbox.vault.folders(self._inbox.folder))
+        probe = (f"{self._inbox.folder}/{name}/x.md" for name in self._inbox.vault.list_folders(self._inbox.folder))
         return sorted(
             spot.workspace for path in probe if (spot := locate(path, self._inbox.folder)).scope == "captures"
         )

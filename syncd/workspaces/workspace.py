@@ -366,14 +366,14 @@ class Workspace:
                     raw, _ = self._inbox.vault.read(record.path)
             except NotFound:
                 return None  # removed a moment ago, and the index not told yet
-            before = self._inbox.parsed(raw, record.path, mtime_ms=now)
+            before = self._inbox.parse_note(raw, record.path, mtime_ms=now)
             if before.content_hash != content_hash:
                 return None  # edited a moment ago, likewise
             try:
                 changed = encode(edit(decode(raw), {"updated_at": iso(now)}))
             except FrontmatterError:
                 return Captured(record, created=False)  # a person is in the middle of editing its properties
-            document = self._inbox.parsed(changed, record.path, mtime_ms=now)
+            document = self._inbox.parse_note(changed, record.path, mtime_ms=now)
             with hide_file_name(record.path):
                 stat = self._inbox.vault.replace(record.path, changed, digest=before.digest)
             with undo_on_failure(lambda: self._inbox.vault.replace(record.path, raw, digest=document.digest)):

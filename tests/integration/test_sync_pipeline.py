@@ -404,7 +404,7 @@ def test_a_note_dropped_into_the_inbox_is_adopted_once_it_is_quiet_and_git_sees_
             world.settled()
             adopted = {name: (world.vault / "Captures/default" / name).read_bytes() for name in (*DROPPED, "typed.md")}
             passes = world.app.opened.sync.passes["done"]
-            world.app.opened.sync.want_listing()
+            world.app.opened.sync.request_listing()
             until(lambda: world.app.opened.sync.passes["done"] > passes)
             world.settled()
             world.app.opened.sync.run()
@@ -471,7 +471,7 @@ def many(world: World, count: int = 40) -> None:
 
 
 def held(world: World) -> bool:
-    return any("removals held" in told for told in world.app.opened.sync.degraded)
+    return any("removals held" in told for told in world.app.opened.sync.problems)
 
 
 def remove(world: World, count: int = 25) -> None:
@@ -852,7 +852,7 @@ def test_captures_and_saves_do_not_wait_behind_a_bulk_run(tmp_path):
             until(lambda: world.found("goosander", mode="text") == ["Saved.md"], 4)
             assert world.found("smew", mode="text", scope="captures") == [captured.record.path]
             assert not world.app.opened.sync.ready.is_set(), "the bulk run was over too soon to tell"
-            assert world.app.opened.sync.pending > 0
+            assert world.app.opened.sync.pending_count > 0
             slow.pause = 0.0
         assert took < 0.4
         assert len(indexed(world)) == 482

@@ -39,7 +39,7 @@ def test_paths_and_words_are_unique():
 
 def test_the_listing_agrees(root):
     started = time.monotonic()
-    listing = Vault(root).listing()
+    listing = Vault(root).list_notes()
     assert time.monotonic() - started < 5
     assert listing.complete
     shapes = gnarly.made(root)
@@ -68,7 +68,7 @@ def test_every_note_is_read_as_it_was_written_and_nothing_else_is(root):
 
 
 def test_nothing_in_it_can_be_swept(root):
-    assert Vault(root).sweep() == []
+    assert Vault(root).remove_leftovers() == []
 
 
 def test_the_zoo_is_a_zoo():

@@ -375,7 +375,7 @@ class Base(RuleBasedStateMachine):
         index, vault, run = (
             app.opened.builds.scopes["captures"].index,
             app.agent_access._inbox.vault,
-            app.opened.ledger.run,
+            app.opened.ledger.execute,
         )
         parts = (index, "_catalog"), (index, "_store"), (app.opened.ledger, "run")
         reals = [getattr(holder, name) for holder, name in parts]

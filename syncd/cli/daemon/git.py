@@ -99,7 +99,7 @@ def _opened(remote: Path | None) -> Repository:
     if remote is None:
         return Repository(settings().vault.path)
     repo = Repository(remote)
-    if repo.state() != "bare":
+    if repo.local_state() != "bare":
         raise Conflict(f"{remote} is no bare repository: leave --repo out for the vault's own")
     return repo
 

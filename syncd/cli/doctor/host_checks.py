@@ -126,7 +126,7 @@ def _folders(opened: Vault) -> int:
     while waiting:
         folder = waiting.pop()
         with suppress(MemexError):  # one that can't be read can't be watched either
-            names = opened.folders(folder)
+            names = opened.list_folders(folder)
             count += len(names)
             waiting += [f"{folder}/{name}" if folder else name for name in names]
     return count
@@ -147,7 +147,7 @@ def git(context: DoctorContext) -> Iterator[Finding]:
 
     repo = Repository(context.vault)
     try:
-        standing = repo.standing()
+        standing = repo.read_state()
         advice = repo.advice(standing)
     finally:
         repo.close()
@@ -204,7 +204,7 @@ def clock(context: DoctorContext) -> Iterator[Finding]:
     except MemexError:
         return  # told by the check of the vault
     try:
-        files = opened.listing().files
+        files = opened.list_notes().files
     finally:
         opened.close()
     ahead = sorted(path for path, entry in files.items() if entry.mtime_ns / 1e9 > present + AHEAD_S)

@@ -204,8 +204,8 @@ def test_commits_can_be_off_and_made_by_hand(tmp_path):
     rig.agent(A, "one\n")
     rig.commits.tick()
     assert (rig.commits.flush(), rig.commits.commit({A: b"one\n"}, "no")) == (0, None)
-    assert [one.paths for one in rig.commits.look()[0]] == [(A,)]
-    assert len(rig.commits.flushed()) == 1
+    assert [one.paths for one in rig.commits.preview()[0]] == [(A,)]
+    assert len(rig.commits.commit_pending()) == 1
     rig.close()
 
 

@@ -54,7 +54,7 @@ def following(vault, heard, tmp_path):
     """A Follow that is looked through by hand, from where Git stands now."""
     repo = Repository(vault)
     one = HeadFollower(repo, tmp_path, heard.hint, heard.list_all)
-    one._marks = repo.marks()
+    one._marks = repo.position()
     yield one
     repo.close()
 
@@ -137,13 +137,13 @@ def test_the_first_commit_of_a_vault_is_listed(tmp_path, heard):
     fresh.mkdir()
     repo = Repository(fresh)
     following = HeadFollower(repo, tmp_path, heard.hint, heard.list_all)
-    following.look()
+    following.check()
     assert heard.listings == 0
     run(fresh, "init", "-q")
     (fresh / "n.md").write_text("x")
     run(fresh, "add", "-A")
     run(fresh, "commit", "-qm", "one")
-    following.look()
+    following.check()
     assert (heard.hints, heard.listings) == ([], 1)
 
 
@@ -183,21 +183,21 @@ def test_its_thread_polls_head_for_what_no_hook_tells(vault, heard, tmp_path, mo
 def test_an_unwell_repository_is_told_of_and_a_healthy_one_is_not_asked_again(vault, heard, tmp_path, monkeypatch):
     monkeypatch.setattr(head_follower, "STANDING_S", (0.0, 3600.0))
     following = HeadFollower(Repository(vault), tmp_path, heard.hint, heard.list_all)
-    following._stand(time.monotonic())
+    following._check_state(time.monotonic())
     assert following.unwell == ""
     asked = []
     monkeypatch.setattr(following._repo, "standing", lambda: asked.append(1))
-    following._stand(time.monotonic())
+    following._check_state(time.monotonic())
     assert asked == []
     monkeypatch.undo()
     monkeypatch.setattr(head_follower, "STANDING_S", (0.0, 3600.0))
     lock = vault / ".git" / "index.lock"
     lock.write_bytes(b"")
     os.utime(lock, (0, 0))
-    following._stand(time.monotonic())
+    following._check_state(time.monotonic())
     assert following.unwell.startswith("git: a lock that nobody holds")
     lock.unlink()
-    following._stand(time.monotonic())
+    following._check_state(time.monotonic())
     assert following.unwell == ""
 
 

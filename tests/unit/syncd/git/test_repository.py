@@ -56,7 +56,7 @@ def test_a_vault_inside_another_work_tree_has_no_history_of_its_own(history):
     inner = history / "inner"
     (inner / ".git").mkdir(parents=True)  # an empty one: git itself would look further up
     repo = Repository(inner)
-    assert repo.state() == "unmade"
+    assert repo.local_state() == "unmade"
     assert repo.head() is None
 
 
@@ -111,7 +111,7 @@ def test_a_linked_work_tree_is_a_vault_too(history, tmp_path):
     run(tmp_path / "linked", "add", "-A")
     run(tmp_path / "linked", "commit", "-qm", "two")
     assert repo.head() == run(tmp_path / "linked", "rev-parse", "HEAD") != first
-    assert repo.state() == "ok"
+    assert repo.local_state() == "ok"
     repo.close()
 
 
@@ -139,7 +139,7 @@ def test_a_lock_is_reported_and_left_alone(history, repo):
 
 def test_a_bare_repository_is_said_to_be_one(tmp_path):
     run(tmp_path, "init", "-q", "--bare", "bare.git")
-    assert Repository(tmp_path / "bare.git").state() == "bare"
+    assert Repository(tmp_path / "bare.git").local_state() == "bare"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")

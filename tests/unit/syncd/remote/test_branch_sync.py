@@ -217,7 +217,7 @@ def test_in_every_state_it_works_or_says_what_to_do_and_touches_nothing(tmp_path
     if state in WORKS:
         with contextlib.suppress(Conflict):  # diverged, in the very same note
             remote.sync()
-        assert state == "diverged" or repo.standing().state in ("ok", "shallow")
+        assert state == "diverged" or repo.read_state().state in ("ok", "shallow")
     else:
         with pytest.raises(Conflict, match=r"`[^`]+`") as told:
             remote.sync()

@@ -73,7 +73,7 @@ class Tree:
         run(self.root, "commit", "-qm", "x")
 
     def forward(self):
-        apply_step(self.repo, self.state, ForwardStep.of(self.repo, "refs/heads/main", self.old, self.new))
+        apply_step(self.repo, self.state, ForwardStep.between(self.repo, "refs/heads/main", self.old, self.new))
 
     def files(self):
         return {

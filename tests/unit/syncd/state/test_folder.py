@@ -123,9 +123,9 @@ def test_a_write_in_hand_is_left_alone_in_the_vault(tmp_path):
     temporary.write_text("half a note")
     vault = Vault(tmp_path)
     try:
-        assert vault.sweep(older_s=3600) == []
+        assert vault.remove_leftovers(older_s=3600) == []
         until(lambda: time.time() - temporary.stat().st_ctime > 0.1)
-        assert vault.sweep(older_s=0.05) == [f"Captures/{temporary.name}"]
+        assert vault.remove_leftovers(older_s=0.05) == [f"Captures/{temporary.name}"]
     finally:
         vault.close()
     assert not temporary.exists()

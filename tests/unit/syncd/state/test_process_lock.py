@@ -65,17 +65,17 @@ def test_a_damaged_file_is_no_obstacle(tmp_path):
     (tmp_path / "lock").write_bytes(b"\xff rubbish \x00 much longer than a record of pid and epoch is")
     with ProcessLock.acquire(tmp_path) as lock:
         assert lock.epoch == 1
-        assert lock.current()
+        assert lock.is_current()
 
 
 def test_a_holder_whose_file_was_deleted_or_taken_over_is_not_current_and_harms_nobody(tmp_path):
     first = ProcessLock.acquire(tmp_path)
     (tmp_path / "lock").unlink()
-    assert not first.current()
+    assert not first.is_current()
     second = ProcessLock.acquire(tmp_path)
     first.release()
-    assert not first.current()
-    assert second.current()
+    assert not first.is_current()
+    assert second.is_current()
     with pytest.raises(Conflict):
         ProcessLock.acquire(tmp_path)
     second.release()

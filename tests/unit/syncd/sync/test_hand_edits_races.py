@@ -102,7 +102,7 @@ def test_a_compare_and_set_loses_no_edit_of_a_person(tmp_path, atomic):
             done.set()
             for one in agents:
                 one.join(60)
-            until(lambda: not world.app.opened.sync.edits.waiting and world.app.opened.sync.pending == 0, 60)
+            until(lambda: not world.app.opened.sync.edits.paths and world.app.opened.sync.pending_count == 0, 60)
             kept = space.get(first.id)
         theirs = [line for line in kept.content.splitlines() if line.startswith("person")]
         assert theirs == lines

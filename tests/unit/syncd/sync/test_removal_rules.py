@@ -129,11 +129,11 @@ def test_a_checkout_forth_and_back_holds_nothing(tmp_path):
         world.app.opened.sync.run(["side"])  # as the watcher has it looked at
         world.git("checkout", "-q", "main")
         world.app.opened.sync.run(["side"])
-        assert world.app.opened.sync.held == 0
+        assert world.app.opened.sync.held_removals == 0
         world.git("checkout", "-q", "side")
         world.app.opened.sync.run(["side"])
         shutil.rmtree(world.vault / "side")
         world.app.opened.sync.run(["side"])
-        assert world.app.opened.sync.held == 100  # it was not Git that took these
+        assert world.app.opened.sync.held_removals == 100  # it was not Git that took these
     finally:
         world.close()

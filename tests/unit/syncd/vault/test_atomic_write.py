@@ -118,7 +118,7 @@ def test_a_failed_call_leaves_the_old_state_or_the_new_one(change, code, calls, 
             if not fault.hit:
                 break
             points += 1
-            swept = Vault(root).sweep() if field in ("unlink", "exchange") else []
+            swept = Vault(root).remove_leftovers() if field in ("unlink", "exchange") else []
             left = state(root)
             assert not any(is_temporary(path.rpartition("/")[2]) for path in left), (field, nth, swept)
             if told is None:
@@ -184,7 +184,7 @@ def test_a_kill_at_any_call_leaves_the_old_state_or_the_new_one(change, moment, 
                 os._exit(0)
             _, status = os.waitpid(child, 0)
             assert notes(root) in (before, after), (field, nth)
-            swept = Vault(root).sweep()
+            swept = Vault(root).remove_leftovers()
             assert all(is_temporary(path.rpartition("/")[2]) for path in swept)
             assert notes(root) == {path: data for path, data in state(root).items() if data is not None}
             if not os.WIFSIGNALED(status):
@@ -296,20 +296,20 @@ def test_a_file_that_changes_while_it_is_stored_is_not_stored(fresh):
     source = root.parent / "staged"
     source.write_bytes(ONE)
     with pytest.raises(Conflict, match="has changed"):
-        Vault(root).put_file("a/new.pdf", source, hashlib.sha256(TWO).hexdigest())
+        Vault(root).create_from_file("a/new.pdf", source, hashlib.sha256(TWO).hexdigest())
     assert state(root) == {"a": None, "b": None, "a/old.md": ONE}
 
 
 def test_a_file_comes_back_when_what_it_goes_with_fails(fresh):
     root = fresh()
     vault = Vault(root)
-    with pytest.raises(ZeroDivisionError), vault.without("a/old.md", vault.measured("a/old.md")):
+    with pytest.raises(ZeroDivisionError), vault.removing("a/old.md", vault.digest_file("a/old.md")):
         assert not (root / "a/old.md").exists()
         raise ZeroDivisionError
     assert state(root) == {"a": None, "b": None, "a/old.md": ONE}
-    was = vault.measured("a/old.md")
+    was = vault.digest_file("a/old.md")
     (root / "a/old.md").write_bytes(TWO)
-    with pytest.raises(Conflict, match="has changed"), vault.without("a/old.md", was):
+    with pytest.raises(Conflict, match="has changed"), vault.removing("a/old.md", was):
         pytest.fail("it was not what was measured")
     assert notes(root) == {"a/old.md": TWO}
 
@@ -318,7 +318,7 @@ def test_what_takes_a_place_meanwhile_is_not_written_over(fresh):
     """A person saves a file under the name while it is set aside, and what it should go with fails."""
     root = fresh()
     vault = Vault(root)
-    with pytest.raises(ZeroDivisionError), vault.without("a/old.md", vault.measured("a/old.md")):
+    with pytest.raises(ZeroDivisionError), vault.removing("a/old.md", vault.digest_file("a/old.md")):
         (root / "a/old.md").write_bytes(b"theirs")
         raise ZeroDivisionError
     assert notes(root) == {"a/old.md": b"theirs"}
@@ -400,7 +400,7 @@ def test_the_systems_own_calls_are_failed_in_turn(call, fault, fresh):
         found = notes(root)
         assert found in ({"a/old.md": ONE}, {"a/old.md": ONE, "a/new.md": b"x" * 5000})
         if "KILL" in fault:
-            Vault(root).sweep()
+            Vault(root).remove_leftovers()
         assert {path for path, data in state(root).items() if data is not None} == set(found)
         if done.returncode == 0:
             assert "a/new.md" in found

@@ -91,7 +91,7 @@ def test_a_file_of_any_size_is_measured_and_copied_a_piece_at_a_time(tmp_path):
     raw = bytes(range(256)) * 10_000
     (root / "a.pdf").write_bytes(raw)
     pieces = []
-    found = small.measured("a.pdf", pieces.append)
+    found = small.digest_file("a.pdf", pieces.append)
     assert (found.digest, found.stat) == (sha(raw), small.stat("a.pdf"))
     assert b"".join(pieces) == raw
     assert len(pieces) == 3
@@ -100,7 +100,7 @@ def test_a_file_of_any_size_is_measured_and_copied_a_piece_at_a_time(tmp_path):
         (root / "a.pdf").write_bytes(b"theirs")
 
     with pytest.raises(Conflict, match="has changed"):
-        small.measured("a.pdf", edit)
+        small.digest_file("a.pdf", edit)
     (root / "link.pdf").symlink_to(root / "a.pdf")
     for path, code in [
         ("link.pdf", Unavailable),
@@ -109,7 +109,7 @@ def test_a_file_of_any_size_is_measured_and_copied_a_piece_at_a_time(tmp_path):
         (".git/x", InvalidArgument),
     ]:
         with pytest.raises(code):
-            small.measured(path)
+            small.digest_file(path)
     small.close()
 
 

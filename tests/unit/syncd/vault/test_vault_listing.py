@@ -62,11 +62,11 @@ def test_what_a_person_asks_to_ignore_is_left_out(tmp_path):
     vault = Vault(tmp_path, ignore=["Templates", "*.excalidraw.md"])
     for path in ("Templates/a.md", "x/Templates/b.md", "c.excalidraw.md", "d.md", "Templates/.e.md.icloud"):
         put(vault, path)
-    assert set(vault.listing().files) == {"d.md"}
-    assert vault.listing("Templates").files == {}
-    assert vault.listing().skipped == {}
+    assert set(vault.list_notes().files) == {"d.md"}
+    assert vault.list_notes("Templates").files == {}
+    assert vault.list_notes().skipped == {}
     assert vault.ignores("Templates/a.md")
-    assert vault.folders() == ["x"]
+    assert vault.list_folders() == ["x"]
 
 
 def test_what_is_not_a_readable_note_is_named_and_never_followed(vault):
@@ -175,12 +175,12 @@ def test_a_folder_that_vanishes_while_it_is_listed_proves_nothing(vault):
         return best(root, path, flags, mode)
 
     moving = Vault(vault.root, calls=Calls(open=vanish))
-    listing = moving.listing()
+    listing = moving.list_notes()
     assert not listing.complete
-    assert not listing.gone("a/x.md")
-    assert listing.gone("b/z.md")
+    assert not listing.is_gone("a/x.md")
+    assert listing.is_gone("b/z.md")
     assert set(listing.files) == {"b/y.md"}
-    assert moving.listing().complete
+    assert moving.list_notes().complete
 
 
 @pytest.mark.parametrize("how", ["deleted", "renamed away", "replaced", "a file now"])
@@ -237,7 +237,7 @@ def test_ten_thousand_notes_are_listed_well_under_half_a_second(tmp_path):
     times = []
     for _ in range(3):
         started = time.process_time()
-        assert len(vault.listing().files) == 10_000
+        assert len(vault.list_notes().files) == 10_000
         times.append(time.process_time() - started)
     assert min(times) < 2, "an order of magnitude above what it takes"  # the figure itself is the benchmark's business
 
@@ -253,16 +253,16 @@ def test_files_that_are_wanted_are_listed_beside_the_notes(tmp_path):
         return None if not path.endswith(".pdf") else "is too large" if size > 10 else ""
 
     vault = Vault(root, wanted=wanted)
-    listing = vault.listing()
+    listing = vault.list_notes()
     assert set(listing.files) == {"a/n.md"}
     assert listing.others == {"a/x.pdf": vault.stat("a/x.pdf")}
     assert set(listing.skipped) == {"a/big.pdf", "a/link.pdf"}
-    assert vault.listing("a/x.pdf").others == listing.others
-    assert vault.listing("a/y.zip").others == {}
-    assert listing.gone("a/other.pdf")
-    assert not listing.gone("a/x.pdf")
-    assert sorted(vault.beside()) == ["a/big.pdf", "a/link.pdf", "a/x.pdf", "a/y.zip"]
-    assert Vault(root).listing().others == {}
+    assert vault.list_notes("a/x.pdf").others == listing.others
+    assert vault.list_notes("a/y.zip").others == {}
+    assert listing.is_gone("a/other.pdf")
+    assert not listing.is_gone("a/x.pdf")
+    assert sorted(vault.walk_other_files()) == ["a/big.pdf", "a/link.pdf", "a/x.pdf", "a/y.zip"]
+    assert Vault(root).list_notes().others == {}
     vault.close()
 
 

@@ -54,7 +54,7 @@ class Heard:
         self.until(lambda: any(words in doubt for doubt in self.doubts))
 
     def recovers(self):
-        until(lambda: self.watch.hearing().state == "ok")
+        until(lambda: self.watch.status().state == "ok")
 
     def __enter__(self):
         self.watch.start()
@@ -346,7 +346,7 @@ def test_it_can_be_stopped_twice_and_started_again(vault):
             (vault / name).write_text("text")
             heard.hears(name)
         heard.watch.stop()
-    assert "not running" in heard.watch.hearing().problem
+    assert "not running" in heard.watch.status().problem
     assert not [thread for thread in threading.enumerate() if thread.name == "watch"]
 
 
