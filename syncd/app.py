@@ -71,7 +71,12 @@ class App:
             parts = self.opened = open_parts(settings, stack, embedder=embedder)
             inbox = agents_inbox(self.opened, lambda: self.health.degraded(("captures",)))
             self.head_follower = HeadFollower(
-                parts.repo, settings.state, self._hint_notes, parts.sync.request_listing, self._wanted, pushed=self._pushed
+                parts.repo,
+                settings.state,
+                self._hint_notes,
+                parts.sync.request_listing,
+                self._wanted,
+                pushed=self._pushed,
             )
             self.push_webhook = PushWebhook(self.opened.ledger, settings.state, self._pushed)
             self.agent_access = AgentAccess(inbox, self.opened.keys, self._status, self.push_webhook, self._samples)

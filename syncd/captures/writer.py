@@ -117,7 +117,7 @@ def create_note(
     avoid: set[str] = set()
     finding: Callable[[], EnrichmentResult] | None = None
 
-    def prepared(index: Index, document: Document) -> Prepared:
+    def prepare(index: Index, document: Document) -> Prepared:
         with span("prepare") as timed:
             (ready,) = index.prepare([(document, UNWRITTEN)], urgent=True, progress=progress)
             timed.note(chunks=len(ready.chunks), embedded=ready.embedded)
@@ -130,7 +130,7 @@ def create_note(
         document = inbox.parse_note(raw, f"{folder}/{name}.md", mtime_ms=now)
         finding = finding or inbox.enricher.begin(document)
         outcome = try_create(
-            inbox, raw, document, now=now, prepare=prepared, finding=finding, taken=inbox.taken, instead=instead
+            inbox, raw, document, now=now, prepare=prepare, finding=finding, taken=inbox.taken, instead=instead
         )
         if outcome is MissedAttempt.TAKEN:
             avoid.add(fold(name))

@@ -169,7 +169,7 @@ class CommitBuilder:
     def add_commit(self, changes: Mapping[str, Content], message: str, author: str) -> str:
         """Make a commit of these on top of the one before, through the person's filters; "" when it would hold nothing.
 
-        Nobody sees it until `land`. Refused when a filter fails on some of them."""
+        Nobody sees it until `move_head`. Refused when a filter fails on some of them."""
         for path, content in {**self._read_attributes(changes), **changes}.items():
             if content is not None:
                 _place_file(self._tree / path, content)
@@ -197,7 +197,9 @@ class CommitBuilder:
     def _stage(self, paths: Iterable[str]) -> GitResult:
         """Have the private index hold what the private tree has at these paths, or has not."""
         stdin = "".join(f"{path}\0" for path in paths).encode()
-        return self._run_with_filters("update-index", "--add", "--remove", "-z", "--stdin", stdin=stdin, env=self._private)
+        return self._run_with_filters(
+            "update-index", "--add", "--remove", "-z", "--stdin", stdin=stdin, env=self._private
+        )
 
     def move_head(self) -> None:
         """Move HEAD to what was made, and have the person's index follow. Moved when HEAD or their stage is another now."""
@@ -230,14 +232,18 @@ class CommitBuilder:
                 contents[name] = Path(self._repo.vault, name).read_bytes()
         return contents
 
-    def _read_diff(self, command: str, *options: str, env: Mapping[str, str] | None = None) -> dict[str, tuple[str, str]]:
+    def _read_diff(
+        self, command: str, *options: str, env: Mapping[str, str] | None = None
+    ) -> dict[str, tuple[str, str]]:
         """The mode and blob behind each difference, by path; zeros = it is to go."""
         output = self._run(command, "--raw", "--no-renames", "--no-abbrev", "-z", *options, env=env).out
         words = output.decode("utf-8", "surrogateescape").split("\0")
         heads = ((path, head.split(" ")) for head, path in zip(words[::2], words[1::2], strict=False))
         return {path: (head[1], head[3]) for path, head in heads}
 
-    def _run_with_filters(self, *words: str, stdin: bytes, env: Mapping[str, str], out: IO[bytes] | None = None) -> GitResult:
+    def _run_with_filters(
+        self, *words: str, stdin: bytes, env: Mapping[str, str], out: IO[bytes] | None = None
+    ) -> GitResult:
         """A command that runs filters, and that can be ended, as all that it writes is our own."""
         result = self._repo.run_in_session(*words, environ=env, stdin=stdin, limit_s=FILTER_S, out=out)
         if result.late:

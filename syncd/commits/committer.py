@@ -71,7 +71,7 @@ class MadeCommit:
 
 @dataclass(frozen=True, slots=True)
 class DueCommit:
-    """A commit that is to be made of what was done: as `Commits.commit` takes it."""
+    """A commit that is to be made of what was done: as `Committer.commit` takes it."""
 
     changes: Mapping[str, bytes | None]
     message: str
@@ -127,7 +127,7 @@ class Committer:
         allow it just now, or commits are off: `problem` says why, and `flush` makes up for it. A person has `approved` all
         that some of these say."""
 
-        def work(builder: CommitBuilder) -> str:
+        def build(builder: CommitBuilder) -> str:
             selection = self._select_due(builder, DueCommit(changes, message, approved))
             self._record_outcome(selection, changes)
             made = builder.add_commit(selection.contents, message, author or "Memex") if selection.contents else ""
@@ -136,7 +136,7 @@ class Committer:
             return made
 
         with self._lock:
-            return self._run_on_head(work, PATIENCE_S) if self.is_on else None
+            return self._run_on_head(build, PATIENCE_S) if self.is_on else None
 
     def flush(self, patience_s: float = PATIENCE_S) -> int:
         """Commit what Memex wrote and nobody has edited since, one commit for each key; how many were made."""
@@ -164,7 +164,7 @@ class Committer:
             return made
 
     def preview(self, due: Iterable[DueCommit] = ()) -> tuple[list[MadeCommit], CommitSelection]:
-        """What `flushed` would commit now, and what is `due` beside that, and what neither would; nothing is changed.
+        """What `commit_pending` would commit now, and what is `due` beside that, and what neither would; nothing is changed.
 
         Conflict when Git does not allow it."""
         with self._lock:
@@ -201,13 +201,13 @@ class Committer:
     def stop(self, grace_s: float = GRACE_S) -> None:
         """Commit what is left, and wait no longer than that for it: what is not done then is done at the next start."""
 
-        def work() -> None:
+        def flush_rest() -> None:
             try:
                 self.flush(0.0)
             except (MemexError, OSError) as error:
                 log.warning("what is left could not be committed: %s", error)
 
-        last = threading.Thread(target=work, name="commits", daemon=True)
+        last = threading.Thread(target=flush_rest, name="commits", daemon=True)
         last.start()
         last.join(grace_s)
 

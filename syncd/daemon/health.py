@@ -232,7 +232,9 @@ class NoteDefects:
             return sorted({*defects, *self._sync.failures.items(), *self.twins.defects(), *self._fileless(None)})
         captures, inbox = self._captures.index, self._inbox
         defects = [defect for name in workspaces for defect in captures.defects(name)]
-        unread = [(path, why) for path, why in self._sync.failures.items() if locate(path, inbox).workspace in workspaces]
+        unread = [
+            (path, why) for path, why in self._sync.failures.items() if locate(path, inbox).workspace in workspaces
+        ]
         return sorted(
             {
                 (self._entitled(path), why)

@@ -125,7 +125,9 @@ class HeadFollower:
 
     def _run(self) -> None:
         polled = -POLL_S
-        self._marks = self._repo.position()  # not at the start: to load and ask Git takes as long as all else that starts
+        self._marks = (
+            self._repo.position()
+        )  # not at the start: to load and ask Git takes as long as all else that starts
         while not self._stopping:
             try:
                 heard = self._bell_times()

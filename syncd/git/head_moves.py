@@ -70,9 +70,7 @@ def is_from_git(repo: Repository, path: str, raw: bytes, written: int) -> bool:
     asked = [f"{commit}:{path}" for commit in dict.fromkeys(reversed(commits))][:ASKED]
     output = repo.query("cat-file", "--batch-check=%(objectname)", stdin="\n".join(asked) + "\n") if asked else None
     blob_ids = {*(output or "").split()}
-    return any(
-        _blob_id(content, len(repo.head() or "")) in blob_ids for content in (raw, raw.replace(b"\r\n", b"\n"))
-    )
+    return any(_blob_id(content, len(repo.head() or "")) in blob_ids for content in (raw, raw.replace(b"\r\n", b"\n")))
 
 
 def _blob_id(raw: bytes, digits: int) -> str:

@@ -217,7 +217,7 @@ class Repository:
                 return None
 
     def run_in_session(self, *words: str, environ: Mapping[str, str] | None = None, **how: Any) -> ProcessResult:
-        """Run Git in a session of its own; `how` is of `apart`. Words are constants of our code, or hex and names that Git told."""
+        """Run Git in a session of its own; `how` is of `child_process.run`. Words are constants of our code, or hex and names that Git told."""
         command = ["git", "-C", self.vault, *(part for option in _OPTIONS for part in ("-c", option)), *words]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         return run(command, kept | self._environ() | dict(environ or {}), **how)

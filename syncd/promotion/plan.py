@@ -247,7 +247,9 @@ def other_name(snapshot: VaultSnapshot, target: str) -> str:
     folder, _, name = target.rpartition("/")
     there = {fold(existing) for existing in snapshot.vault.list_names(folder)}
     made = names(name[:-3], name[:-3])
-    return next(stem for stem in made if fold(f"{stem}.md") not in there and not snapshot.sync.is_name_taken(fold(stem)))
+    return next(
+        stem for stem in made if fold(f"{stem}.md") not in there and not snapshot.sync.is_name_taken(fold(stem))
+    )
 
 
 def merged(snapshot: VaultSnapshot, record: Record, target: str) -> MovePlan:

@@ -133,7 +133,9 @@ class Proposals:
         done: dict[str, ProposalOutcome] = {}
         with self._proposal_execution:
             self.problem = ""
-            rows = self._ledger.query("SELECT key, kind, about FROM proposals WHERE state = 'accepted' ORDER BY at, key")
+            rows = self._ledger.query(
+                "SELECT key, kind, about FROM proposals WHERE state = 'accepted' ORDER BY at, key"
+            )
             for key, kind, about in sorted(rows, key=lambda row: LATE.index(row[1]) if row[1] in LATE else -1):
                 if stopping is not None and stopping.is_set():
                     break

@@ -111,7 +111,10 @@ def _files(snapshot: VaultSnapshot, steps: Sequence[FileChange]) -> list[FileCha
     return [
         step
         for step in steps
-        if step.twin and step.now and snapshot.vault.stat(step.path) is not None and not snapshot.vault.exists(step.twin)
+        if step.twin
+        and step.now
+        and snapshot.vault.stat(step.path) is not None
+        and not snapshot.vault.exists(step.twin)
     ]
 
 

@@ -52,7 +52,9 @@ def fetch(repo: Repository, tracked: TrackedBranch, *, limit_s: float, stop: thr
     """Fetch the branch that ours follows. Unavailable when the remote does not answer, Conflict when it has no such branch."""
     options = ("--quiet", "--no-auto-maintenance", "--no-recurse-submodules", "--", tracked.remote, tracked.theirs)
     for _ in range(_TRIES):
-        result = repo.run_in_session(*_OPTIONS, "fetch", *options, environ=_silent_environ(repo), limit_s=limit_s, stop=stop)
+        result = repo.run_in_session(
+            *_OPTIONS, "fetch", *options, environ=_silent_environ(repo), limit_s=limit_s, stop=stop
+        )
         if not result.late and not result.code:
             return
         if result.late or not _is_race(result):
@@ -77,7 +79,9 @@ def push(repo: Repository, tracked: TrackedBranch, tip: str, *, limit_s: float, 
     Unavailable when it does not answer, or does not want it."""
     options = ("--porcelain", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no")
     where = ("--", tracked.remote, f"{tip}:{tracked.theirs}")
-    result = repo.run_in_session(*_OPTIONS, "push", *options, *where, environ=_silent_environ(repo), limit_s=limit_s, stop=stop)
+    result = repo.run_in_session(
+        *_OPTIONS, "push", *options, *where, environ=_silent_environ(repo), limit_s=limit_s, stop=stop
+    )
     if not result.late and not result.code:
         return True
     refused = [line for line in result.out.decode("utf-8", "replace").splitlines() if line.startswith("!\t")]

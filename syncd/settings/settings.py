@@ -286,11 +286,7 @@ def state_and_vault(
     that a flag or a variable names brings its own vault along, unless a flag or a variable names a vault too."""
     if state and state.in_file and vault and vault_in_file not in (None, vault.path):
         state = None
-    if (
-        state
-        and (vault is None or (vault.in_file and not state.in_file))
-        and (own_vault := remembered(state.path))
-    ):
+    if state and (vault is None or (vault.in_file and not state.in_file)) and (own_vault := remembered(state.path)):
         vault = NamedFolder(own_vault, str(state.path), in_file=False)
     return state, vault
 

@@ -86,7 +86,7 @@ def sync_folder(folder: Path) -> None:
         os.close(fd)
 
 
-# Names of unfinished files: of `private`, the control socket, index builds, backups and exported encoders.
+# Names of unfinished files: of `write_private`, the control socket, index builds, backups and exported encoders.
 UNFINISHED = re.compile(r"\.(?:control\.sock\.\d+|[\w.-]+\.[0-9a-f]{8}|[\w.-]+\.tmp|building-\w+|backup-\w+)")
 PLACES = ("", "index", "models", "past")
 

@@ -228,7 +228,7 @@ class Ledger:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """One transaction: everything `run` inside it is committed and synced at the end, or nothing is."""
+        """One transaction: everything that `execute` does inside it is committed and synced at the end, or nothing is."""
         with self._lock:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -249,7 +249,7 @@ class Ledger:
                 self._connection.execute("ROLLBACK")
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> int:
-        """Run one statement (inside `writing`); the number of rows it changed."""
+        """Run one statement (inside a `transaction`); the number of rows it changed."""
         with self._lock:
             return self._connection.execute(statement, parameters).rowcount
 

@@ -47,7 +47,7 @@ class Edit:
 
     path: str
     id: str
-    was: str  # `said` of it
+    was: str  # its `visible_digest`
     version: int
     created_at: int
     updated_at: int | None

@@ -95,7 +95,7 @@ class IndexPass:
         self.failed: dict[str, str] = {}  # path → why it could not be read at the last look
         self.unseen = False  # some folders could not be listed at the last listing
         # Given each look of the index that answers, and at what it was; quick, raises nothing.
-        self.told: Callable[[Listing, Collection[str] | None], object] = lambda *_: None
+        self.on_look: Callable[[Listing, Collection[str] | None], object] = lambda *_: None
         self._tries: dict[str, int] = {}  # path → how often it was put off
         self._poisoned = 0  # notes in a row on which a defect of ours showed
 
@@ -104,7 +104,7 @@ class IndexPass:
         outcome = PassOutcome()
         listing = self._list_notes(request.under)
         if request.live:
-            self.told(listing, request.under)
+            self.on_look(listing, request.under)
         if not request.live and (self._removal_rules.held_count or not listing.complete):
             raise Unavailable("some notes can't be seen just now, so no new index is made; memex status names them")
         suspects: list[str] = []
@@ -123,7 +123,9 @@ class IndexPass:
             outcome.unchanged += comparison.unchanged - len(late)
             if request.under is None:
                 index.drop_orphans()
-            self._record_skipped(request, index, {p: why for p, why in listing.skipped.items() if self._locate(p).scope == scope})
+            self._record_skipped(
+                request, index, {p: why for p, why in listing.skipped.items() if self._locate(p).scope == scope}
+            )
         if request.under is None:
             self._tries.clear()
         gone = self._decide_removals(request, listing, missing)
@@ -224,7 +226,9 @@ class IndexPass:
             if request.live:
                 outcome.add(done)
 
-    def _process_window(self, request: PassRequest, window: Sequence[str], left: set[str], outcome: PassOutcome) -> None:
+    def _process_window(
+        self, request: PassRequest, window: Sequence[str], left: set[str], outcome: PassOutcome
+    ) -> None:
         documents = dict(self._read_notes(request, window, outcome))
         try:
             self._commit(request, documents, left, outcome)

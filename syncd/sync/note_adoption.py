@@ -77,7 +77,7 @@ class NoteAdoption:
 
 
 def is_adoptable(document: Document) -> bool:
-    """Whether a note of the inbox lacks what `adopted` would write."""
+    """Whether a note of the inbox lacks what `adopt` would write."""
     lacks = (
         document.claimed_id is None or (document.node is not None and document.node.unsettled) or contested(document)
     )

@@ -76,7 +76,7 @@ class PendingPaths:
                 self._changed.wait(min(self._seconds_until_due(), every))
 
     def take_due(self) -> list[str]:
-        """The paths to look at now, sorted. They are no longer waiting: see `dealing`."""
+        """The paths to look at now, sorted. They are no longer waiting: see `processing`."""
         with self._changed:
             now = self._take_hints()
             ready, self._settling = settle(self._settling, now, quiet=self._quiet, patience=self._patience)
@@ -90,7 +90,7 @@ class PendingPaths:
         """Count `paths` as pending until they are dealt with; what is given says which now are."""
         left = set(paths)
 
-        def done(some: Iterable[str]) -> None:
+        def finish(some: Iterable[str]) -> None:
             with self._changed:
                 for path in left.intersection(some):
                     left.remove(path)
@@ -101,9 +101,9 @@ class PendingPaths:
         with self._changed:
             self._working.update(left)
         try:
-            yield done
+            yield finish
         finally:
-            done(tuple(left))
+            finish(tuple(left))
 
     @property
     def count(self) -> int:

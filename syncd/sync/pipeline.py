@@ -131,7 +131,7 @@ class Sync:
     def _track_pass(self, progress: Progress | None) -> Iterator[Progress]:
         """One pass at a time, seen to move: what is given is told how far it has come."""
 
-        def tell(done: int, total: int, stage: str) -> None:
+        def report(done: int, total: int, stage: str) -> None:
             self.progress, self._moved = (done, total), time.monotonic()
             if progress:
                 progress(done, total, stage)
@@ -139,7 +139,7 @@ class Sync:
         with self._passing, authored(ADOPTION):  # all that a pass writes
             self._moved = time.monotonic()
             try:
-                yield tell
+                yield report
             finally:
                 self._moved = self.progress = None
 
@@ -182,7 +182,7 @@ class Sync:
 
     def on_listing(self, callback: Callable[[Listing, Collection[str] | None], object]) -> None:
         """Have `callback` called with what each pass sees, and where it looked (None: everywhere)."""
-        self._index_pass.told = callback
+        self._index_pass.on_look = callback
 
     def run(
         self, under: Collection[str] | None = None, *, accept: bool = False, progress: Progress | None = None

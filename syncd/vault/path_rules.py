@@ -1,6 +1,6 @@
 """Decide by rules which paths are notes, ignored or forbidden, and form names that files can have.
 
-Names are compared by how they look (`look`), but a file is always opened by its exact bytes."""
+Names are compared by how they look (`collision_key`), but a file is always opened by its exact bytes."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def temporary_name(token: str) -> str:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a name is one that `temporary` gave: nobody else's file is ever swept."""
+    """Whether a name is one that `temporary_name` gave: nobody else's file is ever swept."""
     return _TEMPORARY.match(name) is not None
 
 

@@ -1,7 +1,7 @@
 """Read, list and durably change the files of the vault; no path leads out of its root.
 
 Laws, tested: no path and no link leads out of the root or into a hidden folder; an acknowledged change is on disk,
-and a failed call changed nothing; absence is not deletion: only `Listing.gone` says that a note is gone."""
+and a failed call changed nothing; absence is not deletion: only `Listing.is_gone` says that a note is gone."""
 
 from __future__ import annotations
 

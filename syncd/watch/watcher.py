@@ -1,7 +1,7 @@
 """The watcher reports changed paths, and reports when events may have been lost.
 
 Law: silence proves nothing. Whenever events may have been lost or cannot come, the watcher asks the caller to list
-the vault, and asks again every few seconds for as long as that lasts; `hearing` gives the reason, and the watcher
+the vault, and asks again every few seconds for as long as that lasts; `status` gives the reason, and the watcher
 repairs what is broken."""
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Watcher:
         self._restarts = 0
 
     def start(self) -> None:
-        """Begin to watch. What can't be watched is no error: it is said by `hearing`, and polled."""
+        """Begin to watch. What can't be watched is no error: it is said by `status`, and polled."""
         self._doubts = queue.SimpleQueue()
         if self._mode != "poll":
             self._start_listening()

@@ -263,7 +263,7 @@ class ApiKeys:
         return next((key for key in unrevoked if name_or_id in (key.id, key.name)), None)
 
     def _insert(self, key: ApiKey, digest: bytes) -> None:
-        """Write down a new key (inside `writing`)."""
+        """Write down a new key (inside a `transaction`)."""
         workspaces = None if key.workspaces is None else json.dumps(sorted(key.workspaces))
         self._ledger.execute(
             "INSERT INTO keys (id, name, scopes, workspaces, surfaces, created_at, expires_at, digest)"
@@ -275,7 +275,7 @@ class ApiKeys:
         )
 
     def _note(self, event: str, key: ApiKey, now: int) -> None:
-        """Write down what became of a key (inside `writing`): whoever looks for a thief begins here."""
+        """Write down what became of a key (inside a `transaction`): whoever looks for a thief begins here."""
         self._ledger.execute("INSERT INTO key_events VALUES (?, ?, ?, ?)", (now, event, key.id, key.name))
 
 

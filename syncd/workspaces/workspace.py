@@ -258,7 +258,9 @@ class Workspace:
 
     def addresses(self, records: Iterable[Record]) -> dict[str, str]:
         """The address of each of these documents, by id."""
-        wanted_addresses = {record.id: base(self._plain(record.path, called(record), record.type)) for record in records}
+        wanted_addresses = {
+            record.id: base(self._plain(record.path, called(record), record.type)) for record in records
+        }
         by_address = self._competing(set(wanted_addresses.values()))
         return {record.id: address for address, record in by_address.items() if record.id in wanted_addresses}
 

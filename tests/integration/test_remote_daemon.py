@@ -65,7 +65,7 @@ def costs(folder, monkeypatch, notes):
         world.settled(120)
         read, listed = [], []
         monkeypatch.setattr(world.app.opened.vault, "read", _noted(world.app.opened.vault.read, read))
-        monkeypatch.setattr(world.app.opened.sync, "want_listing", lambda: listed.append(1))
+        monkeypatch.setattr(world.app.opened.sync, "request_listing", lambda: listed.append(1))
         monkeypatch.setattr(world.app.head_follower, "_list_all", lambda: listed.append(1))
         shared.there("Folder 1/Note 1.md", "zqnewx came from afar\n")
         assert world.app.services.remote.pull().files == 1

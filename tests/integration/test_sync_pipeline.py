@@ -229,13 +229,13 @@ def test_a_failed_pass_leaves_its_paths_pending_until_they_are_found(world):
         world.write("Late.md", "the fulmar came late\n")
         until(lambda: any("disk is full" in told for told in world.app.health.status(None)["degraded"]))
         for _ in range(10):
-            assert world.app.opened.sync.pending > 0
+            assert world.app.opened.sync.pending_count > 0
             time.sleep(0.05)
         assert world.found("heron") == []  # searches go on
         index._store = real
         until(lambda: world.found("fulmar") == ["Late.md"])
         world.settled()
-        until(lambda: not world.app.opened.sync.degraded)
+        until(lambda: not world.app.opened.sync.problems)
 
 
 def test_a_file_that_can_never_be_read_does_not_stay_pending(world):
@@ -251,11 +251,11 @@ def test_a_file_that_can_never_be_read_does_not_stay_pending(world):
         world.write("Bad.md", "x")
         world.write("Good.md", "the skua\n")
         until(lambda: world.found("skua") == ["Good.md"])
-        until(lambda: "Bad.md" in world.app.opened.sync.failed)
+        until(lambda: "Bad.md" in world.app.opened.sync.failures)
         world.settled()
         assert "Input/output error" in defects(world)["Bad.md"][0]
         world.app.opened.vault.read = real
-        world.app.opened.sync.want_listing()
+        world.app.opened.sync.request_listing()
         until(lambda: "Bad.md" in indexed(world))
         assert "Bad.md" not in defects(world)
 
@@ -338,13 +338,13 @@ def test_a_root_that_goes_and_comes_back_loses_nothing(world):
         aside = world.vault.with_name("aside")
         world.vault.rename(aside)
         world.app.jobs.run("root")
-        until(lambda: any("vault missing" in told for told in world.app.opened.sync.degraded))
+        until(lambda: any("vault missing" in told for told in world.app.opened.sync.problems))
         assert len(world.found("pipit")) == 3
         with pytest.raises(Unavailable):
             world.app.agent_access.workspace("default").capture("nowhere to put it")
         (aside / "1.md").write_text("the meadow pipit\n")
         aside.rename(world.vault)
-        until(lambda: not world.app.opened.sync.degraded)
+        until(lambda: not world.app.opened.sync.problems)
         until(lambda: world.found("meadow", mode="text") == ["1.md"])
         assert len(world.found("pipit")) == 3
         # Another folder in its place.
@@ -887,16 +887,16 @@ def test_a_pipe_with_nothing_to_do_does_nothing(world):
 
     def passes(seconds: float) -> int:
         count = 0
-        real = world.app.opened.vault.listing
+        real = world.app.opened.vault.list_notes
 
         def listing(under=""):
             nonlocal count
             count += 1
             return real(under)
 
-        world.app.opened.vault.listing = listing
+        world.app.opened.vault.list_notes = listing
         time.sleep(seconds)
-        world.app.opened.vault.listing = real
+        world.app.opened.vault.list_notes = real
         return count
 
     remove(world, 30)
@@ -905,7 +905,7 @@ def test_a_pipe_with_nothing_to_do_does_nothing(world):
         until(lambda: held(world))
         assert world.app.opened.builds.scopes["vault"].index.wordbound == 1
         assert passes(1.5) <= 2
-        assert world.app.opened.sync.pending == 0
+        assert world.app.opened.sync.pending_count == 0
         world.vault.rename(world.vault.with_name("away"))
         world.app.jobs.run("root")
         until(lambda: any("vault missing" in told for told in world.app.health.degraded()))

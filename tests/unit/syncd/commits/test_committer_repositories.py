@@ -43,7 +43,7 @@ def test_nothing_is_committed_without_a_branch(rig):
     assert rig.commits.flush() == 0
     assert "no branch is checked out" in rig.commits.problem
     with pytest.raises(Conflict, match="no branch"):
-        rig.commits.look()
+        rig.commits.preview()
     rig.git("switch", "-q", "main")
     assert rig.commits.flush() == 1
 

@@ -76,9 +76,9 @@ def popped(vault):
 
 def ended(repo, vault):
     """Run the one command that is advised; the state after it."""
-    command = only_command(repo.advice(repo.standing()))
+    command = only_command(repo.advice(repo.read_state()))
     subprocess.run(["sh", "-c", command], check=True, capture_output=True, cwd=vault.parent, timeout=60)
-    return repo.standing().state
+    return repo.read_state().state
 
 
 @pytest.mark.parametrize(("make", "state", "operation", "after"), CASES)

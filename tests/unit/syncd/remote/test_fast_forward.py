@@ -136,7 +136,7 @@ def every(tmp_path, monkeypatch, killed, call, numbers, *, edits=False):
     for number in numbers:
         tree = Tree(tmp_path / f"{call}{number}")
         killed(call, number)
-        monkeypatch.setattr(module, "finish", crash)
+        monkeypatch.setattr(module, "finish_interrupted", crash)
         try:
             tree.forward()
         except Crash:
@@ -146,7 +146,7 @@ def every(tmp_path, monkeypatch, killed, call, numbers, *, edits=False):
             tree.repo.close()
             return torn
         finally:
-            monkeypatch.setattr(module, "finish", real)
+            monkeypatch.setattr(module, "finish_interrupted", real)
         torn += tree.files() != {".gitattributes": b"crlf.md text eol=crlf\n", **BEFORE}
         edited = {}
         if edits:

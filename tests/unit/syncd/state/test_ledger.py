@@ -37,7 +37,9 @@ def test_all_its_files_are_only_its_owners(path):
 def test_what_was_written_is_there_when_it_is_opened_again(path):
     first = Ledger.open(path)
     with first.transaction():
-        first.execute("INSERT INTO keys (id, name, digest, scopes, surfaces, created_at) VALUES ('a','n',x'00','r','m',1)")
+        first.execute(
+            "INSERT INTO keys (id, name, digest, scopes, surfaces, created_at) VALUES ('a','n',x'00','r','m',1)"
+        )
     first.close()
     again = Ledger.open(path)
     assert again.query("SELECT id FROM keys") == [("a",)]
@@ -49,7 +51,9 @@ def test_what_was_written_is_there_when_it_is_opened_again(path):
 def test_a_failed_transaction_changes_nothing(path):
     opened = Ledger.open(path)
     with pytest.raises(RuntimeError), opened.transaction():
-        opened.execute("INSERT INTO keys (id, name, digest, scopes, surfaces, created_at) VALUES ('a','n',x'00','r','m',1)")
+        opened.execute(
+            "INSERT INTO keys (id, name, digest, scopes, surfaces, created_at) VALUES ('a','n',x'00','r','m',1)"
+        )
         raise RuntimeError("in the middle")
     assert opened.query("SELECT id FROM keys") == []
     opened.close()

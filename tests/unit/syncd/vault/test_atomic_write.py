@@ -38,12 +38,12 @@ def put_file(vault):
     """A file of several pieces from outside, as an upload is."""
     source = vault.root.parent / f"{vault.root.name}.staged"
     source.write_bytes(LARGE)
-    return vault.put_file("x/y/new.pdf", source, hashlib.sha256(LARGE).hexdigest())
+    return vault.create_from_file("x/y/new.pdf", source, hashlib.sha256(LARGE).hexdigest())
 
 
 def go_without(vault):
     """A file of any size, gone with something else."""
-    with vault.without("a/old.md", vault.measured("a/old.md")):
+    with vault.removing("a/old.md", vault.digest_file("a/old.md")):
         pass
 
 

@@ -176,7 +176,7 @@ DENY = """
     from pathlib import Path
     from syncd.vault import openat
     from syncd.vault.vault import Vault
-    assert openat.opener() is openat.stepwise
+    assert openat.choose_opener() is openat.open_stepwise
     vault = Vault(Path(sys.argv[2]))
     vault.create("a/b.md", b"one")
     vault.replace("a/b.md", b"two", digest=hashlib.sha256(b"one").hexdigest())

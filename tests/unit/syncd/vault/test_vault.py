@@ -154,9 +154,9 @@ def test_folders_are_made_listed_and_removed(vault):
     put(vault, ".hidden/x")
     put(vault, "file.md")
     (vault.root / "link").symlink_to("a")
-    assert vault.folders() == ["a", "c"]
-    assert vault.folders("a") == ["b"]
-    assert vault.folders("missing") == []
+    assert vault.list_folders() == ["a", "c"]
+    assert vault.list_folders("a") == ["b"]
+    assert vault.list_folders("missing") == []
     with pytest.raises(Conflict, match="not empty"):
         vault.remove_folder("a")
     vault.remove_folder("a/b")
@@ -196,10 +196,10 @@ def test_a_sweep_takes_our_own_leftovers_and_nothing_else(vault):
         put(vault, path)
     (vault.root / "out").symlink_to(vault.root.parent)
     put(vault, "../.memex-0123456789abcdef.tmp")
-    assert vault.sweep() == [".memex-0123456789abcdef.tmp", "a/c/.memex-00000000ffffffff.tmp"]
+    assert vault.remove_leftovers() == [".memex-0123456789abcdef.tmp", "a/c/.memex-00000000ffffffff.tmp"]
     assert all((vault.root / path).exists() for path in kept)
     assert (vault.root.parent / ".memex-0123456789abcdef.tmp").exists()
-    assert vault.sweep() == []
+    assert vault.remove_leftovers() == []
 
 
 def test_many_threads_write_beside_each_other(vault):
@@ -220,8 +220,8 @@ def test_many_threads_write_beside_each_other(vault):
     for thread in threads:
         thread.join()
     assert errors == []
-    assert len(vault.listing().files) == 160
+    assert len(vault.list_notes().files) == 160
     assert len([*Path("/dev/fd").iterdir()]) == before
     vault.close()
     vault.close()
-    assert not vault.present()
+    assert not vault.is_present()

@@ -141,14 +141,14 @@ def test_a_place_that_another_folder_took_and_left_ends_no_thread(vault, listeni
     until(lambda: listening.kept == 1)
     (vault / "new.md").write_text("text")
     listening.hears("new.md")
-    assert listening.ears.broken() == ""
+    assert listening.ears.problem() == ""
 
 
 @linux
 def test_a_root_that_is_no_longer_watched_is_broken(vault, listening):
     with listening.group._lock:
         listening.group._remove_callbacks([listening.group._active_callbacks_by_path[os.fsencode(vault)]])
-    assert listening.ears.broken() == "the vault's folder is no longer watched"
+    assert listening.ears.problem() == "the vault's folder is no longer watched"
 
 
 CLOSED = """
@@ -158,14 +158,14 @@ CLOSED = """
     for name in ("one", "two"):
         os.mkdir(f"{root}/{name}", 0o000)
     ears = FolderEvents(root, heard.extend, doubts.append, lambda path, folder=False: False)
-    print(ears.folders, sorted(ears.unwatched), doubts)
+    print(ears.folder_count, sorted(ears.unwatched), doubts)
     for name in ("one", "two"):
         os.chmod(f"{root}/{name}", 0o700)
     end = time.monotonic() + 60
     while not ears.stirred and time.monotonic() < end:
         time.sleep(0.02)
-    ears.compare()
-    print(ears.folders, sorted(ears.unwatched), bool(doubts))
+    ears.watch_missing()
+    print(ears.folder_count, sorted(ears.unwatched), bool(doubts))
     open(f"{root}/two/n.md", "w").close()
     while "two/n.md" not in heard and time.monotonic() < end:
         time.sleep(0.02)
