@@ -36,11 +36,11 @@ from syncd.jobs.scheduler import Scheduler
 from syncd.owner.operations import Operation, operations
 from syncd.remote.push_webhook import PushWebhook
 from syncd.settings.settings import Settings
-from syncd.state.folder import KEY_FILE, private
-from syncd.state.process_lock import sole
+from syncd.state.folder import KEY_FILE, write_private
+from syncd.state.process_lock import claim_folder
 from syncd.telemetry import request_traces
 from syncd.telemetry.metric_samples import Sample
-from syncd.vault.path_rules import note as is_note
+from syncd.vault.path_rules import is_note
 from syncd.watch.watcher import Watcher, WatcherState
 from syncd.workspaces.agent_access import AgentAccess
 
@@ -74,7 +74,7 @@ class App:
                 parts.repo,
                 settings.state,
                 self._hint_notes,
-                parts.sync.want_listing,
+                parts.sync.request_listing,
                 self._is_wanted,
                 pushed=self._on_push,
             )
@@ -151,7 +151,7 @@ class App:
 
     def _on_push(self) -> None:
         """The remote was pushed to."""
-        self.services.remote.rung()
+        self.services.remote.notify_push()
         with suppress(MemexError):  # none is scheduled, or the daemon stops
             self.jobs.run(REMOTE, wait=False)
 
@@ -173,13 +173,13 @@ class App:
 
     def _watcher_state(self) -> WatcherState | None:
         """How the watcher does; None while nobody watches the vault."""
-        return self.watch.hearing() if self.watch else None
+        return self.watch.status() if self.watch else None
 
     def is_only_daemon(self) -> bool:
         """Whether no other daemon serves this vault, with another state folder."""
         if self._sole is None:
             with suppress(Unavailable):  # the vault is missing, and that is told
-                self._sole = sole(self.opened.vault.root)
+                self._sole = claim_folder(self.opened.vault.root)
                 return self._sole is not None
         return True
 
@@ -200,7 +200,7 @@ class App:
         daemon = state / "daemon.json"
 
         def announce_url(url: str) -> None:
-            private(daemon, json.dumps({"url": url, "pid": os.getpid(), "epoch": self.opened.lock.epoch}))
+            write_private(daemon, json.dumps({"url": url, "pid": os.getpid(), "epoch": self.opened.lock.epoch}))
             log.debug("serving %s at %s", self.opened.vault.root, url)
             if watchdog is not None:
                 watchdog.mark_serving(self._vital_signs(asyncio.get_running_loop()))  # the server says this on its loop
@@ -223,7 +223,7 @@ class App:
         self.watch = Watcher(
             self.opened.vault.root,
             sync.hint,
-            lambda _: sync.want_listing(),
+            lambda _: sync.request_listing(),
             ignored=self.opened.vault.ignores,
             mode=self.settings.watch.mode,
             poll_s=self.settings.watch.poll_s,
@@ -253,9 +253,9 @@ class App:
         watch, sync = self.watch, self.opened.sync
         return VitalSigns(
             loop,
-            readable=self.opened.vault.present,
-            watched=lambda: watch is None or watch.supervised,
-            still_s=lambda: sync.still_s,
+            readable=self.opened.vault.is_present,
+            watched=lambda: watch is None or watch.is_supervised,
+            still_s=lambda: sync.stalled_s,
             doing=self.health.activity,
             busy=lambda: sync.progress is not None,
         )

@@ -236,9 +236,9 @@ def _build_remote_sync(
         settings.git,
         inbox=settings.vault.inbox,
         flush=flush,
-        reserved=opened.vault.reservations.reserved,
-        moved=head_follower.moved,
-        untied=head_follower.told,
+        reserved=opened.vault.reservations.reserve,
+        moved=head_follower.notify_head_moved,
+        untied=head_follower.notify_change,
     )
 
 

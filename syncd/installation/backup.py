@@ -33,7 +33,7 @@ from syncd.history.audit_log import CAME, HEAD
 from syncd.history.overwritten_bytes import FOLDER
 from syncd.installation.vault_setup import toml_string
 from syncd.state import ledger
-from syncd.state.folder import LEDGER, synced
+from syncd.state.folder import LEDGER, sync_folder
 
 FORMAT = 1
 MANIFEST, SETTINGS = "manifest.json", "settings.toml"
@@ -145,7 +145,7 @@ def _collect_files(state: Path, folder: Path, *, damaged: bool) -> dict[str, Pat
     """What goes into an archive, by name; held in `folder`, as a job's file may go once it is done."""
     copy = folder / LEDGER
     try:
-        ledger.copied(state / LEDGER, copy)
+        ledger.back_up(state / LEDGER, copy)
     except Unavailable:
         if not damaged:
             raise
@@ -186,7 +186,7 @@ def _write_atomically(target: Path) -> Iterator[IO[bytes]]:
         fresh.replace(target)
     finally:
         fresh.unlink(missing_ok=True)
-    synced(target.parent)
+    sync_folder(target.parent)
 
 
 def unpack(archive: Path, into: Path) -> ArchiveContents:
@@ -280,7 +280,7 @@ def _unpack_member(opened: tarfile.TarFile, member: tarfile.TarInfo, target: Pat
 def check_ledger(folder: Path) -> None:
     """Raise unless the ledger that was unpacked to `folder` can be used by this Memex."""
     fresh = folder / STATE / LEDGER
-    if wrong := ledger.examined(fresh):
+    if wrong := ledger.check_integrity(fresh):
         raise InvalidArgument(f"the ledger in the backup can't be used: {wrong}; nothing was changed")
     ledger.Ledger.open(fresh).close()  # brings an older one up to date
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from syncd.settings.cron_schedule import find_mistake
 from syncd.settings.values import Tables, setting
-from syncd.vault.path_rules import objection, unnamable
+from syncd.vault.path_rules import objection, template_objection
 
 
 def _folder_objection(folder: str) -> str:
@@ -49,7 +49,9 @@ class PromoteSettings:
         wrong=_folder_objection,
     )
     name: str = setting(
-        "{title}", "The name of a promoted note; {title}, {date}, {source} and {id} are the capture's.", wrong=unnamable
+        "{title}",
+        "The name of a promoted note; {title}, {date}, {source} and {id} are the capture's.",
+        wrong=template_objection,
     )
     rules: tuple[Any, ...] = setting(
         (),

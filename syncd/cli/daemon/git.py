@@ -21,9 +21,9 @@ from syncd.cli.framework.commands import (
     wants_json,
 )
 from syncd.cli.terminal import result_text
-from syncd.git.hooks import HOOKS, REMOTE_HOOKS, Hook, exclude, find, install, uninstall
+from syncd.git.hooks import HOOKS, REMOTE_HOOKS, Hook, find, install, uninstall, update_exclude_file
 from syncd.git.repository import Repository
-from syncd.state.folder import remembered
+from syncd.state.folder import read_vault_path
 
 REPO = click.option(
     "--repo",
@@ -55,7 +55,7 @@ def hook_install(remote: Path | None) -> None:
     if not {git_folder, load_settings().vault.path} & set(Path(result["folder"]).parents):
         print_message(f"memex: core.hooksPath leads to {result['folder']}, which may serve other repositories too")
     if remote is None:
-        exclude(git_folder / "info", wanted=True)
+        update_exclude_file(git_folder / "info", wanted=True)
     print_answer(result, lambda: _format_hooks(result))
 
 
@@ -65,7 +65,7 @@ def hook_uninstall(remote: Path | None) -> None:
     """Take the hooks away; what stood there before is back, byte for byte."""
     result = _run_on_hooks(remote, uninstall)
     if remote is None and not any(entry["state"] in ("installed", "wrapped") for entry in result["hooks"]):
-        exclude(_open_repository(None).common_folder() / "info", wanted=False)
+        update_exclude_file(_open_repository(None).common_folder() / "info", wanted=False)
     print_answer(result, lambda: _format_hooks(result))
 
 
@@ -110,14 +110,14 @@ def _open_repository(remote: Path | None) -> Repository:
     if remote is None:
         return Repository(load_settings().vault.path)
     repo = Repository(remote)
-    if repo.state() != "bare":
+    if repo.local_state() != "bare":
         raise Conflict(f"{remote} is no bare repository: leave --repo out for the vault's own")
     return repo
 
 
 def _state_folder() -> Path:
     chosen = load_settings()
-    if remembered(chosen.state) is None:
+    if read_vault_path(chosen.state) is None:
         raise NotFound(f"{chosen.vault.path} is not set up for Memex yet: run `memex init` first")
     return chosen.state
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from index.errors import MemexError, Unavailable
 from syncd.cli.doctor.doctor import DoctorContext, Finding, Rank, lstat_or_none, quote_path, remove_files, restrict_mode
 from syncd.daemon import control_socket
-from syncd.state.folder import remembered
+from syncd.state.folder import read_vault_path
 from syncd.version import installed
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def check_state(context: DoctorContext) -> Iterator[Finding]:
             "state", "wrong", f"{folder} belongs to another user", f"sudo chown -R $(id -u) {quote_path(folder)}"
         )
         return
-    vault = remembered(folder)
+    vault = read_vault_path(folder)
     if vault is not None and vault != context.vault:
         yield Finding(
             "state", "wrong", f"{folder} belongs to the vault {vault}", f"memex status --vault {quote_path(vault)}"
@@ -157,7 +157,7 @@ def _check_running_daemon(context: DoctorContext) -> Iterator[Finding]:
 def check_ledger(context: DoctorContext) -> Iterator[Finding]:
     """The file that can't be made again from the notes."""
     from syncd.state.folder import LEDGER
-    from syncd.state.ledger import examined
+    from syncd.state.ledger import check_integrity
 
     path = context.state / LEDGER
     if lstat_or_none(path) is None:
@@ -166,7 +166,7 @@ def check_ledger(context: DoctorContext) -> Iterator[Finding]:
                 "ledger", "wrong", f"{path} is missing: nobody's key works", f"memex init {quote_path(context.vault)}"
             )
         return
-    if wrong := examined(path):
+    if wrong := check_integrity(path):
         mend = f"memex restore BACKUP --force, or begin with no keys: mv {quote_path(path)} {quote_path(path)}.damaged"
         yield Finding("ledger", "wrong", f"{path.name}: {wrong}", mend)
     else:
@@ -176,10 +176,10 @@ def check_ledger(context: DoctorContext) -> Iterator[Finding]:
 def check_audit(context: DoctorContext) -> Iterator[Finding]:
     """The log of every write: whether each entry is as it was written, and none missing."""
     from syncd.state.folder import LEDGER
-    from syncd.state.ledger import examined
+    from syncd.state.ledger import check_integrity
 
     path = context.state / LEDGER
-    if lstat_or_none(path) is None or examined(path):
+    if lstat_or_none(path) is None or check_integrity(path):
         return  # and that is a finding already
     try:
         asked = context.daemon is not None
@@ -202,12 +202,12 @@ def check_audit(context: DoctorContext) -> Iterator[Finding]:
 def _verify_chain(path: Path) -> dict[str, Any]:
     from syncd.history.audit_log import HEAD
     from syncd.history.digest_chain import EVERY, PRUNINGS, Entry, Head, base_of, checked
-    from syncd.state.ledger import peeked
+    from syncd.state.ledger import query_read_only
 
-    pruned = (Entry(*row) for row in peeked(path, PRUNINGS))
+    pruned = (Entry(*row) for row in query_read_only(path, PRUNINGS))
     noted = path.with_name(HEAD)
     head = Head.of(noted.read_text("ascii", "replace").partition("\n")[0]) if lstat_or_none(noted) else None
-    entries = (Entry(*row) for row in peeked(path, EVERY))
+    entries = (Entry(*row) for row in query_read_only(path, EVERY))
     return asdict(checked(entries, base_of(pruned), heads=[head] if head else []))
 
 
@@ -217,12 +217,12 @@ def check_queue(context: DoctorContext) -> Iterator[Finding]:
     from syncd.jobs.queued_job import UNFINISHED, unfinished
     from syncd.jobs.staged_files import StagedFiles, moved_notes
     from syncd.state.folder import LEDGER
-    from syncd.state.ledger import examined, peeked
+    from syncd.state.ledger import check_integrity, query_read_only
 
     path = context.state / LEDGER
-    if lstat_or_none(path) is None or examined(path):
+    if lstat_or_none(path) is None or check_integrity(path):
         return  # and that is a finding already
-    jobs = unfinished(peeked(path, UNFINISHED))
+    jobs = unfinished(query_read_only(path, UNFINISHED))
     staged = StagedFiles(context.state / STAGED)
     lost = [job.id for job in jobs if job.needs_file and not staged.find(job.id)]
     for id in lost:
