@@ -18,9 +18,9 @@ from syncd.documents.owner_marks import read_marks
 from syncd.history.change_journal import FileChange, note_step
 from syncd.links.link_resolution import Paths
 from syncd.notes.front_matter import FrontmatterError, decode, encode
-from syncd.promotion.link_updates import relinking
+from syncd.promotion.link_updates import plan_link_updates
 from syncd.promotion.vault_snapshot import VaultSnapshot
-from syncd.review.archive_rules import away
+from syncd.review.archive_rules import archive_path
 
 PAGE: Final = 500  # documents looked up at a time
 
@@ -92,12 +92,12 @@ def _archived(
         raise Conflict(f"{capture.name} is no note by now")
     if read_marks(decode(capture.raw)).promote:
         raise Conflict(f"{capture.name} is to be promoted")
-    stem = away(capture.path, snapshot.inbox)[: -len(".md")]
+    stem = archive_path(capture.path, snapshot.inbox)[: -len(".md")]
     target, number = f"{stem}.md", 1
-    while snapshot.vault.holds(target):
+    while snapshot.vault.exists(target):
         number += 1
         target = f"{stem} {number}.md"
-    relinked = relinking(snapshot.vault, {capture.path: target}, texts=texts, inbox=snapshot.inbox)
+    relinked = plan_link_updates(snapshot.vault, {capture.path: target}, texts=texts, inbox=snapshot.inbox)
     after = dict(texts) | {path: new for path, (_, new) in relinked.changes.items()}
     was = {path: old for path, (old, _) in relinked.changes.items()} | dict(before)
     steps = [note_step(target, None, after.pop(capture.path, capture.raw))]

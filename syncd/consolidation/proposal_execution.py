@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
-from syncd.commits.commit_message import message
+from syncd.commits.commit_message import format_message
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.consolidation.proposal_plans import FileKind, GraphKind, Proposed
 from syncd.git.repository import Repository
@@ -60,9 +60,9 @@ class ProposalExecution:
         """Have proposals of these kinds carried out here."""
         for kind in self._kinds:
             if isinstance(kind, FileKind):
-                proposals.on(kind.name, partial(self._carried, kind))
+                proposals.register(kind.name, partial(self._carried, kind))
             else:
-                proposals.on(kind.name, partial(self._graph, kind))
+                proposals.register(kind.name, partial(self._graph, kind))
 
     def tend(self, *, at_once: bool = False) -> list[MadeCommit]:
         """Finish what was begun, and commit what could not be committed yet, or has to wait a little; the commits."""
@@ -88,7 +88,7 @@ class ProposalExecution:
 
     def _tended(self, entry: Entry) -> None:
         try:
-            if busy := self._repo.busy():
+            if busy := self._repo.busy_reason():
                 raise Unavailable(f"Git is at work on the files ({busy})")
             self._resumed(entry)
         except (Conflict, NotFound) as error:
@@ -144,7 +144,7 @@ class ProposalExecution:
         """Go the way that the kind plans, or the rest of it."""
         key = proposed["key"]
         with self._lock, acting_as(Author("daemon", "consolidation", request=key)):
-            if busy := self._repo.busy():
+            if busy := self._repo.busy_reason():
                 raise Unavailable(f"Git is at work on the files ({busy}); it is done once that has ended")
             for entry in self._journal.entries_of(key):
                 if entry.state == "begun":
@@ -197,7 +197,7 @@ class ProposalExecution:
         made = None
         with suppress(MemexError):
             made = self._commits.commit(due.changes, due.message, approved=due.approved)
-        if made is None and self._commits.on and self._repo.state() not in NO_HISTORY:
+        if made is None and self._commits.is_on and self._repo.local_state() not in NO_HISTORY:
             self._later()
             return []
         self._journal.set_state(entry.seq, "done", commit_id=made or NOTHING)
@@ -217,7 +217,7 @@ class ProposalExecution:
             for step in steps
             if not step.path.startswith(reports) and self._journal.current_digest(step) == step.now
         ]
-        text = message(about["subject"], [step.path for step in done if step.now], trailers)
+        text = format_message(about["subject"], [step.path for step in done if step.now], trailers)
         moved = [step.path for step in done if not step.was or not step.now]  # as they are; else edits stay out
         return DueCommit({step.path: step.after for step in done}, text, moved)
 

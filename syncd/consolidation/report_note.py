@@ -11,8 +11,8 @@ from typing import Final
 
 from index.graph.vertex import Edge
 from syncd.graph.diagrams import Board, Card, Picture, draw_boards, draw_mermaid
-from syncd.notes.checkboxes import item
-from syncd.notes.quoted_text import fenced, link, shown
+from syncd.notes.checkboxes import format_checkbox
+from syncd.notes.quoted_text import link_to, quote_block, quote_inline
 
 DRAWN: Final = 40  # proposals in the overview, so fewer than a hundred notes
 LISTED: Final = 20  # notes without relations, and notes of a cluster, that are named
@@ -107,13 +107,17 @@ def _head(entries: Sequence[ReportEntry], waiting: int, table: str) -> Iterator[
     yield "> Tick a box, and it is done a moment later; put a `-` into it, and you are not asked again. What you leave"
     yield "> alone stays as it is. Everything that is done is a commit, so Git can take it back."
     if waiting:
-        where = f": {link(table)}" if table else ""
+        where = f": {link_to(table)}" if table else ""
         yield f"> {_many(waiting, 'capture')} {'waits' if waiting == 1 else 'wait'} to be promoted or dismissed{where}"
     yield ""
 
 
 def _warned(reports: Iterable[WorkspaceReport]) -> Iterator[str]:
-    warnings = [f"{shown(report.workspace)}: {shown(reason, 300)}" for report in reports for reason in report.degraded]
+    warnings = [
+        f"{quote_inline(report.workspace)}: {quote_inline(reason, 300)}"
+        for report in reports
+        for reason in report.degraded
+    ]
     if warnings:
         yield "> [!warning] Not all could be looked at"
         yield from (f"> - {warning}" for warning in warnings)
@@ -148,18 +152,18 @@ def _section(
     more = sum((report.more or {}).get(kind, 0) for report in reports)
     if not entries and not more:
         return
-    heading, does = _KINDS.get(kind, (shown(kind.replace("-", " ").capitalize()), ""))
+    heading, does = _KINDS.get(kind, (quote_inline(kind.replace("-", " ").capitalize()), ""))
     yield from (f"## {heading}", "")
     if does:
         yield from ("> [!info]- What a tick does", f"> {does}", "")
     for entry in entries:
-        where = f"{shown(entry.workspace)}: " if several else ""
-        yield item(where + _says(entry), entry.key)
-        yield f"\t- {shown(entry.reason, 300)}"
-        yield from (f"\t- {link(path)}: “{shown(text, 240)}”" for path, text in entry.quotes)
+        where = f"{quote_inline(entry.workspace)}: " if several else ""
+        yield format_checkbox(where + _says(entry), entry.key)
+        yield f"\t- {quote_inline(entry.reason, 300)}"
+        yield from (f"\t- {link_to(path)}: “{quote_inline(text, 240)}”" for path, text in entry.quotes)
         if entry.adds:
             yield "\t- It would be given:"
-            yield from (f"\t\t{line}".rstrip() for line in fenced(entry.adds))
+            yield from (f"\t\t{line}".rstrip() for line in quote_block(entry.adds))
     if more:
         yield from ("", f"… and {more:,} more, once these are answered.")
     yield ""
@@ -167,8 +171,8 @@ def _section(
 
 def _says(entry: ReportEntry) -> str:
     """What a tick would do, in a sentence."""
-    links = [link(path) for path in entry.paths]
-    texts = [shown(text, 400) for text in entry.would]
+    links = [link_to(path) for path in entry.paths]
+    texts = [quote_inline(text, 400) for text in entry.would]
     match entry.kind, links, texts:
         case "supersede", [newer, older], _:
             says = f"Mark {older} as superseded by {newer}"
@@ -184,7 +188,7 @@ def _says(entry: ReportEntry) -> str:
         case "archive", [capture], _:
             says = f"Put {capture} into the archive"
         case _:
-            says = " and ".join([shown(entry.kind.replace("-", " ").capitalize()), *links])
+            says = " and ".join([quote_inline(entry.kind.replace("-", " ").capitalize()), *links])
     return says
 
 
@@ -194,10 +198,10 @@ def _clusters(reports: Sequence[WorkspaceReport], canvas: str, *, several: bool)
         return
     yield from ("## Clusters", "")
     if canvas:
-        yield from (f"Drawn on {link(canvas)}.", "")
+        yield from (f"Drawn on {link_to(canvas)}.", "")
     for report, label, paths in clusters:
-        where = f"{shown(report.workspace)}: " if several else ""
-        yield f"> [!example]- {where}{shown(label)} ({len(paths):,})"
+        where = f"{quote_inline(report.workspace)}: " if several else ""
+        yield f"> [!example]- {where}{quote_inline(label)} ({len(paths):,})"
         yield f"> {_linked(paths)}"
         yield ""
 
@@ -208,7 +212,7 @@ def _orphans(reports: Sequence[WorkspaceReport], *, several: bool) -> Iterator[s
         return
     yield from ("## Nodes without a relation", "")
     for report in affected:
-        where = f" in {shown(report.workspace)}" if several else ""
+        where = f" in {quote_inline(report.workspace)}" if several else ""
         yield f"> [!note]- {_many(len(report.orphans), 'node')}{where}"
         yield f"> {_linked(report.orphans)}"
         yield ""
@@ -216,7 +220,7 @@ def _orphans(reports: Sequence[WorkspaceReport], *, several: bool) -> Iterator[s
 
 def _linked(paths: Sequence[str]) -> str:
     left = f" · … and {len(paths) - LISTED:,} more" if len(paths) > LISTED else ""
-    return " · ".join(link(path) for path in paths[:LISTED]) + left
+    return " · ".join(link_to(path) for path in paths[:LISTED]) + left
 
 
 def _many(count: int, noun: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from index.errors import InvalidArgument, ResourceExhausted
-from syncd.notes.front_matter import OWNED, FrontmatterError, comparable_key, compose, properties, split
+from syncd.notes.front_matter import OWNED, FrontmatterError, comparable_key, compose, read_properties, split
 from syncd.notes.tag_names import tag_of
 from syncd.notes.timestamps import iso
 from syncd.vault.path_rules import file_name
@@ -104,7 +104,7 @@ def compose_note(values: dict[str, Any], content: str) -> str:
     try:
         text = compose(values, content)
         front, body = split(text)
-        if body == content and properties(front) == values:
+        if body == content and read_properties(front) == values:
             return text
     except (FrontmatterError, ValueError, TypeError, RecursionError) as error:
         raise InvalidArgument(f"metadata can't be written as properties: {error}") from error

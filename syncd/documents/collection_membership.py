@@ -15,9 +15,9 @@ from typing import Any
 from index.model import COLLECTION_TAG, COLLECTIONS, SEVERAL_COLLECTIONS, Document, Record
 from index.names import fold
 from index.query import collection_of
-from syncd.notes.front_matter import FrontmatterError, PropertyValue, decode, edit, properties, split, verify
-from syncd.notes.list_properties import revised
-from syncd.notes.property_reader import as_text, fences, scan
+from syncd.notes.front_matter import FrontmatterError, PropertyValue, decode, edit, read_properties, split, verify
+from syncd.notes.list_properties import edit_items
+from syncd.notes.property_reader import as_text, find_fences, scan
 from syncd.notes.tag_names import tag_of
 
 _BETWEEN = re.compile(r"([,\s]+)")
@@ -82,7 +82,7 @@ def tag_changes(front: str, tags: Sequence[str], collection: str | None) -> dict
     """The properties to change so that a note has these tags; nothing that names its collection changes without `collection`.
 
     Raises FrontmatterError."""
-    values = properties(front)
+    values = read_properties(front)
     held = tag_texts(values.get(_spelling_of("tags", values)))
     plain_tags, names = (
         [tag for tag in held if not is_collection_tag(tag)],
@@ -99,7 +99,7 @@ def tag_changes(front: str, tags: Sequence[str], collection: str | None) -> dict
 
 def set_collection(text: str, collection: str, known: Sequence[str]) -> str:
     """A note that says which of the known collections it is in by its property alone. Raises FrontmatterError."""
-    values = properties(split(text)[0])
+    values = read_properties(split(text)[0])
     key = _spelling_of("tags", values)
     tags = values.get(key)
 
@@ -123,7 +123,7 @@ def set_collection(text: str, collection: str, known: Sequence[str]) -> str:
 
 def _remove_items(text: str, key: str, places: Sequence[int]) -> str:
     """`text` without these items of a list; one that is written as `[a, b]` stays so."""
-    start, end, cut = fences(text)
+    start, end, cut = find_fences(text)
     scanned = scan(text[start:end])
     span = (scanned.keys or {})[key].value
     if span and not scanned.repeated and not scanned.flow and len(places) < len(scanned.values[key]):
@@ -138,7 +138,7 @@ def _remove_items(text: str, key: str, places: Sequence[int]) -> str:
             pass
         else:
             return made
-    return revised(text, key, dict.fromkeys(places))
+    return edit_items(text, key, dict.fromkeys(places))
 
 
 def _spelling_of(name: str, values: Mapping[str, Any]) -> str:
@@ -194,7 +194,7 @@ class Filing:
             known = self._named.get(before.path)
         else:
             known = NamedCollections.only(before.collection)
-        values = properties(split(decode(raw))[0])
+        values = read_properties(split(decode(raw))[0])
         mentions = select_known(find_names(values, tag_texts(values.get(_spelling_of("tags", values)))), self._known)
         self._named[document.path] = choose_latest(mentions, known)
 

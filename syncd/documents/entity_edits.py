@@ -36,9 +36,9 @@ from syncd.documents.entity_node import (
     format_link,
     read_node,
 )
-from syncd.notes.front_matter import PropertyValue, edit, properties, split
+from syncd.notes.front_matter import PropertyValue, edit, read_properties, split
 from syncd.notes.front_matter import compose as composed
-from syncd.notes.inline_fields import fields, listed, prefix, retyped, without
+from syncd.notes.inline_fields import change_type, find_fields, is_list_item, line_prefix, remove_targets
 from syncd.notes.timestamps import iso
 
 __all__ = [
@@ -169,7 +169,7 @@ def remove_relations(text: str, gone: Callable[[Statement], bool], *, now: int) 
         return text, 0
     for at in dict.fromkeys(at for at, _ in draft.found.page.fields):
         line = draft.line(at)
-        left = without(line, gone, keep=draft.has_nested(at))
+        left = remove_targets(line, gone, keep=draft.has_nested(at))
         if left != line:
             draft.splice(at, at + 1, [] if left is None else [left])
     return draft.finish(now, {}, states=kept), len(before) - len(kept)
@@ -185,16 +185,18 @@ def retype_relations(text: str, which: Callable[[Statement], bool], new: str, *,
         return text
     for at in dict.fromkeys(at for at, _ in draft.found.page.fields):
         line = draft.line(at)
-        left = retyped(line, which, type)
+        left = change_type(line, which, type)
         moved = [
-            f"{prefix(line)}- {type}:: {left[target.start : target.end]}"
-            for field in fields(left)
+            f"{line_prefix(line)}- {type}:: {left[target.start : target.end]}"
+            for field in find_fields(left)
             for target in field.targets
             if which(target.says) and target.says.type != type
         ]
         if moved:
-            rest = without(left, lambda statement: which(statement) and statement.type != type, keep=True) or ""
-            draft.splice(at, at + 1, [*moved, rest] if listed(line) else [rest, *moved])  # what is below stays with it
+            rest = remove_targets(left, lambda statement: which(statement) and statement.type != type, keep=True) or ""
+            draft.splice(
+                at, at + 1, [*moved, rest] if is_list_item(line) else [rest, *moved]
+            )  # what is below stays with it
         elif left != line:
             draft.splice(at, at + 1, [left])
     return draft.finish(now, {}, states=states)
@@ -217,7 +219,7 @@ def state_ordinals(text: str, *, now: int) -> str:
 def _relation_line(type: str, link: str) -> tuple[str, Statement]:
     """The line of a relation, and what it states."""
     line = f"- {checked_type(type)}:: [[{link}]]"
-    targets = [target for field in fields(line) for target in field.targets] if ONE_LINE.fullmatch(link) else []
+    targets = [target for field in find_fields(line) for target in field.targets] if ONE_LINE.fullmatch(link) else []
     if [(target.end, target.says.target) for target in targets] != [(len(line), link.partition("|")[0].strip())]:
         raise InvalidArgument(f"{link[:100]!r} can't be linked to: rename its file, without any of # ^ [ ] |")
     return line, targets[0].says
@@ -229,7 +231,7 @@ class _Draft:
     def __init__(self, text: str) -> None:
         self.text = text
         self.front, body = split(text)
-        self.own = NodeProperties(properties(self.front), [])
+        self.own = NodeProperties(read_properties(self.front), [])
         self.stated = self.own.last_ordinal()
         self.found = NumberedObservations(parse_page(body), self.stated)
         self.lines = self.found.page.lines
@@ -242,7 +244,7 @@ class _Draft:
     def has_nested(self, at: int) -> bool:
         """Whether something stands under a line, indented."""
         below = self.line(at + 1) if at + 1 < len(self.lines) else ""
-        return below.strip() != "" and len(prefix(below)) > len(prefix(self.line(at)))
+        return below.strip() != "" and len(line_prefix(below)) > len(line_prefix(self.line(at)))
 
     def splice(self, first: int, behind: int, lines: list[str]) -> None:
         """Put `lines` in place of `lines[first:behind]`; those without a line end get one."""

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from syncd.notes.block_ids import BLOCK, BlockId, apart, confusing, find, without
-from syncd.notes.inline_fields import InlineField, fields
+from syncd.notes.block_ids import BLOCK, BlockId, ends_like_block_id, find_block_ids, needs_blank_line, remove_block_ids
+from syncd.notes.inline_fields import InlineField, find_fields
 from syncd.notes.inline_syntax import COMMENT
 
 LARGEST = 10**12 - 1  # ordinal
@@ -82,7 +82,7 @@ def is_underline(line: str) -> bool:
 def format_observation(lead: str, content: str, ordinal: int, anchor: BlockId | None = None) -> list[str]:
     """The lines (without line ends) of an observation under the list mark `lead`; `content` has LF, and no white space around it."""
     first, *others = content.split("\n")
-    if not others and not confusing(first):
+    if not others and not ends_like_block_id(first):
         return [f"{lead} {first} {_format_ids(ordinal, anchor)}"]
     margin = " " * (len(lead) + 1)
     return [
@@ -107,7 +107,10 @@ def state_ordinal(line: str, item: Item, ordinal: int) -> str:
 
 def format_ids_line(lead: str, content: str, ordinal: int, anchor: BlockId | None = None) -> list[str]:
     """The ids on a line of their own, as they end an item."""
-    return [*([""] if apart(content.split("\n")) else []), f"{' ' * (len(lead) + 1)}{_format_ids(ordinal, anchor)}"]
+    return [
+        *([""] if needs_blank_line(content.split("\n")) else []),
+        f"{' ' * (len(lead) + 1)}{_format_ids(ordinal, anchor)}",
+    ]
 
 
 def _format_ids(ordinal: int, anchor: BlockId | None) -> str:
@@ -169,7 +172,7 @@ class _Reader:
             self.column = indent + 2
         self.code = indent > 3 and not self.column and (fresh or self.code)
         if not self.code and not self._begins_hidden(bare, quoted=quoted) and not self.section:
-            self.page.fields += [(at, inline_field) for inline_field in fields(text)]
+            self.page.fields += [(at, inline_field) for inline_field in find_fields(text)]
         return at + 1
 
     def _is_hidden(self, bare: str, indent: int, quoted: bool) -> bool:
@@ -259,8 +262,8 @@ def _match_item(lines: list[str], first: int, text: str, match: re.Match[str]) -
     if behind == first + 1 and _RULE.match(text):
         return None
     paragraph = _paragraph_length(inner)
-    mark, anchor = find(inner, paragraph)
-    content = without(inner, [id for id in (mark, anchor) if id])
+    mark, anchor = find_block_ids(inner, paragraph)
+    content = remove_block_ids(inner, [id for id in (mark, anchor) if id])
 
     def locate(id: BlockId) -> BlockId:
         before = len(lines[first + id.line].rstrip("\r\n")) - len(inner[id.line])

@@ -13,10 +13,10 @@ from typing import Final
 
 from index.names import fold
 from syncd.documents.file_types import MARKDOWN, SUFFIXES
-from syncd.notes.inline_syntax import wikilinks
-from syncd.notes.secret_patterns import redacted
+from syncd.notes.inline_syntax import find_wikilinks
+from syncd.notes.secret_patterns import redact
 from syncd.notes.timestamps import iso
-from syncd.vault.location import ENTITIES, FILES, INBOX, place
+from syncd.vault.location import ENTITIES, FILES, INBOX, locate
 from syncd.vault.path_rules import file_name
 
 TITLE_LENGTH: Final = 300
@@ -72,7 +72,7 @@ def note_name(raw_name: str) -> str:
 
 def _safe_name(name: str, unfit: str) -> str:
     """A base name that everything can hold, without a secret, what sync programs add, and what is `unfit` at its end."""
-    stem = redacted(file_name(name))  # names of files go where a note's text does not
+    stem = redact(file_name(name))  # names of files go where a note's text does not
     while stem != (plain := CONFLICT_COPY.sub("", re.sub(unfit, "", file_name(stem)))):
         stem = plain
     return stem
@@ -100,7 +100,7 @@ def note_folder(path: str, inbox: str = INBOX) -> str:
 def link_to(path: str) -> str | None:
     """The link to a file from the vault's root; None when its path holds what no link can."""
     link = f"[[{path}]]"
-    links = list(wikilinks(link))
+    links = list(find_wikilinks(link))
     whole = len(links) == 1 and (links[0].target, links[0].subpath, links[0].display) == (path, "", None)
     return link if whole else None
 
@@ -110,7 +110,7 @@ def why_not_imported(path: str, size: int, *, known: Collection[str], most: int,
 
     "" = it does, once it is quiet; None = nobody expects it to: it is of no known kind, or lies in no workspace."""
     folder, _, name = path.rpartition("/")
-    if not known_ending(name, known) or name.startswith(_LOCK) or place(path, inbox).scope != "captures":
+    if not known_ending(name, known) or name.startswith(_LOCK) or locate(path, inbox).scope != "captures":
         return None
     if any(part.endswith(_UNFINISHED) for part in folder.split("/")):
         return None
@@ -125,7 +125,7 @@ def why_not_imported(path: str, size: int, *, known: Collection[str], most: int,
 
 def node_name(name: str) -> str:
     """The base name that the file of a node would have, if it is free: no secret, and nothing that means more at its end."""
-    stem = redacted(file_name(name))
+    stem = redact(file_name(name))
     while stem != (plain := CONFLICT_COPY.sub("", _ENDING.sub("", file_name(stem)))):
         stem = plain
     return stem or NAMELESS

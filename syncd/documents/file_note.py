@@ -18,10 +18,10 @@ from syncd.notes.front_matter import (
     decode,
     edit,
     encode,
-    properties,
-    rewritten,
+    read_properties,
+    readable_properties,
+    replace_body,
     split,
-    stated,
 )
 
 # What Memex writes of the file beside the properties of any note.
@@ -89,7 +89,7 @@ def split_uploaded_note(text: str) -> tuple[dict[str, Any], str | None, tuple[st
     Properties that Memex owns, or writes of files, are left out; those that can't be read stay text."""
     front, body = split(text)
     try:
-        values = properties(front)
+        values = read_properties(front)
     except FrontmatterError:
         return {}, None, (), text
     named = {comparable_key(key): value for key, value in values.items()}
@@ -105,14 +105,14 @@ def split_uploaded_note(text: str) -> tuple[dict[str, Any], str | None, tuple[st
 
 def digest_of(raw: bytes) -> str | None:
     """The digest that the note of a file says of it."""
-    digest = stated(decode(raw)).get("file_sha256")
+    digest = readable_properties(decode(raw)).get("file_sha256")
     return digest if isinstance(digest, str) else None
 
 
 def is_untouched(raw: bytes) -> bool:
     """Whether the note's text is what was read from the file, as nobody has changed it."""
     text = decode(raw)
-    return stated(text).get("text_sha256") == sha256(split(text)[1])
+    return readable_properties(text).get("text_sha256") == sha256(split(text)[1])
 
 
 def revise(raw: bytes, facts: FileFacts, path: str, *, updated_at: str, version: int) -> str:
@@ -121,4 +121,4 @@ def revise(raw: bytes, facts: FileFacts, path: str, *, updated_at: str, version:
     changes = dict.fromkeys(ABOUT) | file_properties(facts, path) | {"updated_at": updated_at, "version": version}
     for kept in ("file", "file_name"):
         del changes[kept]
-    return rewritten(edit(text, changes), facts.text)
+    return replace_body(edit(text, changes), facts.text)

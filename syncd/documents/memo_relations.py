@@ -14,8 +14,8 @@ from index.document_ids import ID
 from index.errors import InvalidArgument
 from index.model import Defect, MemoRelation
 from syncd.notes.front_matter import PropertyValue, read, split
-from syncd.notes.inline_syntax import wikilinks
-from syncd.notes.list_properties import revised
+from syncd.notes.inline_syntax import find_wikilinks
+from syncd.notes.list_properties import edit_items
 from syncd.notes.property_reader import as_time
 from syncd.notes.timestamps import iso
 
@@ -48,16 +48,16 @@ def save_relation(text: str, relation: MemoRelation, same: Callable[[MemoRelatio
     at = next((at for at, entry in entries.items() if same(entry)), None)
     written = _entry_properties(relation)
     if at is None:
-        return revised(text, PROPERTY, {}, [{key: part for key, part in written.items() if part is not None}])
+        return edit_items(text, PROPERTY, {}, [{key: part for key, part in written.items() if part is not None}])
     if entries[at].link == relation.link:
         del written["target"]  # it may say more than where it leads
-    return revised(text, PROPERTY, {at: written})
+    return edit_items(text, PROPERTY, {at: written})
 
 
 def drop_relations(text: str, gone: Callable[[MemoRelation], bool]) -> str:
     """The note without the relations that are `gone`. Raises FrontmatterError."""
     leaving = {at: None for at, relation in _read_entries(text).items() if gone(relation)}
-    return revised(text, PROPERTY, leaving) if leaving else text
+    return edit_items(text, PROPERTY, leaving) if leaving else text
 
 
 def checked_tag(tag: str) -> str:
@@ -118,7 +118,7 @@ def _parse_target(entry: Mapping[str, Any]) -> tuple[str | None, str]:
         id = str(id)
     if id is not None and not (isinstance(id, str) and ID.match(id)):
         raise ValueError("its `id` is none")
-    links = list(wikilinks(target)) if isinstance(target, str) else []
+    links = list(find_wikilinks(target)) if isinstance(target, str) else []
     link = links[0].target if links else target.strip() if isinstance(target, str) else ""
     if not id and not link:
         raise ValueError("it names no target: `target` is a link to the other note, or `id` its id")

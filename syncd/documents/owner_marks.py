@@ -12,8 +12,16 @@ from typing import Any, Final
 
 from index.errors import Conflict, InvalidArgument, ResourceExhausted
 from index.names import fold
-from syncd.notes.front_matter import FrontmatterError, comparable_key, read, split, unclosed
-from syncd.notes.property_reader import LARGEST_OWN, MOST_OWN, PERSONS, as_text, as_time, fences, filled
+from syncd.notes.front_matter import FrontmatterError, comparable_key, is_unclosed, read, split
+from syncd.notes.property_reader import (
+    LARGEST_OWN,
+    MOST_OWN,
+    PERSONS,
+    as_text,
+    as_time,
+    exceeds_agent_limits,
+    find_fences,
+)
 
 EDITED: Final = "a person has just edited the note; read it again in a moment"
 _NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})  # what a key says that is there, and left open
@@ -46,7 +54,7 @@ def read_marks(text: str) -> OwnerMarks:
     """The marks of a note with this text."""
     front = split(text)[0]
     lower = front.casefold()
-    if not any(word in lower for word in _WORDS) or unclosed(text):
+    if not any(word in lower for word in _WORDS) or is_unclosed(text):
         return OwnerMarks()
     try:
         properties = read(front)
@@ -143,9 +151,9 @@ def properties_too_large() -> ResourceExhausted:
 
 
 def _is_full(text: str | None) -> bool:
-    start, end, _ = fences(text or "")
+    start, end, _ = find_fences(text or "")
     try:
-        return filled((text or "")[start:end]) if end - start > LEAST_FILLED else False
+        return exceeds_agent_limits((text or "")[start:end]) if end - start > LEAST_FILLED else False
     except FrontmatterError:
         return False  # that is told elsewhere
 

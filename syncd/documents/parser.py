@@ -22,12 +22,12 @@ from syncd.documents.entity_lines import parse_page as page_of
 from syncd.documents.entity_node import OWN, node_of_page
 from syncd.documents.file_names import CONFLICT_COPY
 from syncd.documents.memo_relations import read_relations
-from syncd.notes.front_matter import FrontmatterError, decode, read, reserved, split, unclosed, unmerged
-from syncd.notes.inline_syntax import is_tag, wikilinks
-from syncd.notes.markdown_outline import outline
-from syncd.notes.property_reader import Properties, as_text, as_time, for_the_person
-from syncd.notes.secret_patterns import defects as secrets_in
-from syncd.vault.location import INBOX, NoteLocation, place
+from syncd.notes.front_matter import FrontmatterError, decode, has_merge_conflict, is_reserved, is_unclosed, read, split
+from syncd.notes.inline_syntax import find_wikilinks, is_tag
+from syncd.notes.markdown_outline import parse_outline
+from syncd.notes.property_reader import Properties, as_text, as_time, is_for_person
+from syncd.notes.secret_patterns import secret_defects
+from syncd.vault.location import INBOX, NoteLocation, locate
 
 TYPES = frozenset({"note", "file", "entity"})
 _TEMPLATE = re.compile(r"\{\{[^{}\r\n]*+\}\}|<%[^%\r\n]*+%>")
@@ -69,11 +69,11 @@ def parse(
     `collections` are those that a capture can be in."""
     defects: list[Defect] = []
     note = _read_note(raw, path, defects)
-    owned = _Owned(note.values, place(path, inbox), defects)
+    owned = _Owned(note.values, locate(path, inbox), defects)
     kind = _classify(note, owned, inbox, collections)
     _find_merge_conflict(note.front, note.body, defects)
     if owned.where.scope == "captures":  # a person knows what they keep in their own notes; an agent's go on to others
-        defects += secrets_in(note.front + note.body)
+        defects += secret_defects(note.front + note.body)
     return _assemble(note, owned, kind, mtime_ms)
 
 
@@ -86,7 +86,7 @@ def metadata_of(
     taken: set[str] = {"file"} if stored else set()
     if node is not None:
         taken |= OWN | ({"aliases"} if aliases == (node.name,) else set())
-    return {key: value for key, value in values.items() if not reserved(key) and key.casefold() not in taken}
+    return {key: value for key, value in values.items() if not is_reserved(key) and key.casefold() not in taken}
 
 
 def _read_note(raw: bytes, path: str, defects: list[Defect]) -> _Reading:
@@ -94,7 +94,7 @@ def _read_note(raw: bytes, path: str, defects: list[Defect]) -> _Reading:
     front, body, readable = _split(raw, defects)
     properties = _read_properties(front, defects)
     whole = readable and properties is not None and not properties.repeated
-    writable = whole and not unclosed(front + body)
+    writable = whole and not is_unclosed(front + body)
     values = properties.values if properties else {}
     return _Reading(path, hashlib.sha256(raw).hexdigest(), front, body, values, writable)
 
@@ -118,7 +118,7 @@ def _classify(note: _Reading, owned: _Owned, inbox: str, collections: Sequence[s
 
 def _assemble(note: _Reading, owned: _Owned, kind: _Class, mtime_ms: int) -> Document:
     page, body = kind.page, note.body
-    outlined = outline(body, (*find_ids(page), *find_numbers(page)) if page else ())
+    outlined = parse_outline(body, (*find_ids(page), *find_numbers(page)) if page else ())
     claimed_id, aliases, updated_at, version = owned.id(), owned.aliases(), owned.time("updated_at"), owned.version()
     return Document(
         path=note.path,
@@ -176,7 +176,7 @@ def _split(raw: bytes, defects: list[Defect]) -> tuple[str, str, bool]:
     if not readable:
         defects.append(Defect("not-utf8", "the file is not valid UTF-8; what could be read is searched"))
         body = body.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    if unclosed(text):
+    if is_unclosed(text):
         defects.append(Defect("unclosed-frontmatter", "the properties have no closing `---`: they count as text"))
     elif front.removeprefix("\ufeff"):
         opening = front.removeprefix("\ufeff")[3:]
@@ -242,7 +242,7 @@ class _Owned:
         """The stored file that the note is the text of: a bare name stands beside it, a path must stay in its workspace.
 
         What begins with a dot leads on from the note's folder, as Obsidian writes links where it is set to."""
-        target = next((link.target for link in wikilinks(self.text("file") or "")), "")
+        target = next((link.target for link in find_wikilinks(self.text("file") or "")), "")
         beside = "/" not in target or target.startswith(("./", "../"))
         named = target.rpartition("/")[2] not in ("", ".", "..")
         where = posixpath.normpath(f"{path.rpartition('/')[0]}/{target}") if beside and named else target
@@ -258,12 +258,12 @@ class _Owned:
     def successor(self) -> str | None:
         """What the link to the capture that replaces this one says; None when nothing does."""
         text = self.text("superseded_by") if self.where.scope == "captures" else None
-        return next((link.target for link in wikilinks(text)), text.strip()) or None if text else None
+        return next((link.target for link in find_wikilinks(text)), text.strip()) or None if text else None
 
     def own_values(self) -> dict[str, Any]:
         """The properties without those by which a person is told of other notes, which are no part of what this one says."""
         captured = self.where.scope == "captures"
-        return {key: value for key, value in self.values.items() if not (captured and for_the_person(key))}
+        return {key: value for key, value in self.values.items() if not (captured and is_for_person(key))}
 
     def time(self, name: str) -> int | None:
         value = self.get(name)
@@ -344,7 +344,7 @@ def _remove_repeats(texts: Iterable[str]) -> tuple[str, ...]:
 def _property_links(value: Any) -> Iterator[Link]:
     """The wikilinks in the text of properties, however deep (the reader bounds the depth)."""
     if isinstance(value, str):
-        yield from wikilinks(value)
+        yield from find_wikilinks(value)
     elif isinstance(value, (list, dict)):
         for item in value.values() if isinstance(value, dict) else value:
             yield from _property_links(item)
@@ -353,6 +353,6 @@ def _property_links(value: Any) -> Iterator[Link]:
 def _find_merge_conflict(front: str, body: str, defects: list[Defect]) -> None:
     """List a merge that was left unresolved: its three marks begin lines, in their order."""
     for text in (front, body):
-        if unmerged(text):
+        if has_merge_conflict(text):
             defects.append(Defect("merge-conflict", "a merge left its markers (<<<<<<<, =======, >>>>>>>) in the text"))
             return

@@ -25,7 +25,7 @@ from syncd.graph.missing_relations import (
     select_pairs,
 )
 from syncd.graph.similar_nodes import Aggregates, ComparedNodes, Cosine
-from syncd.notes.secret_patterns import redacted
+from syncd.notes.secret_patterns import redact
 
 LIMIT: Final = 20  # of each list, unless more is asked for
 LOOKED_AT: Final = 300  # pairs that each kind of evidence brings
@@ -218,7 +218,7 @@ def _draft_stale_summary(
     vertex: Vertex, observations: Mapping[str, Sequence[str]], places: Mapping[str, int], drafter: Drafter | None
 ) -> StaleSummary:
     contents = observations.get(vertex.path, ())
-    text = (drafter(vertex, contents) if drafter else None) or draft(vertex.name, contents, places, redacted)
+    text = (drafter(vertex, contents) if drafter else None) or draft(vertex.name, contents, places, redact)
     return StaleSummary(vertex.name, vertex.entity_type, vertex.changed_at, vertex.observations, text)
 
 

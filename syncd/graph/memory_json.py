@@ -23,7 +23,7 @@ from syncd.documents.capture_note import MAX_CONTENT, compose_note, split_metada
 from syncd.documents.entity_edits import checked_content, checked_kind, checked_name, checked_type
 from syncd.documents.entity_node import OWN
 from syncd.graph.node_request import check_summary
-from syncd.notes.tag_names import checked_tags
+from syncd.notes.tag_names import check_tags
 
 MAX_LINE: Final = 32 * 1024 * 1024  # bytes of one line, or of a file that is one object
 MAX_ORDINAL: Final = 10**9
@@ -258,7 +258,7 @@ def _is_count(value: Any) -> bool:
 _PROPERTIES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "id": (lambda value: isinstance(value, str) and ID.match(value) is not None, "an id"),
     "summary": (lambda value: isinstance(value, str) and _passes(check_summary, value), "text of a sentence or two"),
-    "tags": (lambda value: _is_text_list(value) and _passes(checked_tags, value), "a list of tags"),
+    "tags": (lambda value: _is_text_list(value) and _passes(check_tags, value), "a list of tags"),
     "aliases": (
         lambda value: _is_text_list(value) and all(_passes(checked_name, name) for name in value),
         "a list of names",

@@ -22,7 +22,7 @@ from syncd.documents import entity_edits
 from syncd.documents.capture_note import MAX_CONTENT
 from syncd.documents.collection_membership import tag_changes
 from syncd.graph.node_request import link_to
-from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, properties, split
+from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, read_properties, split
 
 T = TypeVar("T")
 
@@ -54,12 +54,12 @@ def delete_note(graph: Graph, drafts: NoteDrafts, now: int, *, path: str) -> Non
     if vertex := graph.at(path):
         _drop(graph, drafts, now, {path: vertex})
     else:
-        drafts.drop(path)
+        drafts.delete(path)
 
 
 def _drop(graph: Graph, drafts: NoteDrafts, now: int, vertices: Mapping[str, Vertex]) -> None:
     for path in vertices:
-        drafts.drop(path)
+        drafts.delete(path)
 
     def leads_to_dropped(stated: Statement) -> bool:
         to = graph.resolved(stated.target)
@@ -67,7 +67,7 @@ def _drop(graph: Graph, drafts: NoteDrafts, now: int, vertices: Mapping[str, Ver
 
     sources = {path for vertex in vertices.values() for path, _ in graph.sources(vertex.name)} - vertices.keys()
     for path in sorted(sources):
-        if (source := graph.at(path)) and drafts.holds(path):
+        if (source := graph.at(path)) and drafts.exists(path):
             _edit_draft(drafts, source, partial(entity_edits.remove_relations, gone=leads_to_dropped, now=now))
 
 
@@ -234,7 +234,7 @@ def retype_relation(
 def find_node(graph: Graph, drafts: NoteDrafts, name: str) -> Vertex | None:
     """The node of that name, if its note is still there."""
     vertex = graph.get(name)
-    return vertex if vertex and drafts.holds(vertex.path) else None
+    return vertex if vertex and drafts.exists(vertex.path) else None
 
 
 def require_node(graph: Graph, drafts: NoteDrafts, name: str, version: int | None = None) -> Vertex:
@@ -281,7 +281,7 @@ class _Stated:
         if vertex.path not in self._known:
             front, body = split(self._drafts.text(vertex.path))
             with _explaining_defects(vertex):
-                node, _ = entity_edits.read_node(properties(front), body, vertex.path)
+                node, _ = entity_edits.read_node(read_properties(front), body, vertex.path)
             leads = ((stated.type, self._graph.resolved(stated.target)) for stated in node.relations)
             self._known[vertex.path] = {(kind, to.path) for kind, to in leads if to}
         return self._known[vertex.path]
@@ -313,7 +313,7 @@ def _rewrite_draft(drafts: NoteDrafts, vertex: Vertex, edit: Callable[[str], str
 
 def _put_draft(drafts: NoteDrafts, vertex: Vertex, text: str) -> None:
     grown = len(text) > len(drafts.text(vertex.path))
-    drafts.put(vertex.path, check_size(vertex.name, text) if grown else text)
+    drafts.set_text(vertex.path, check_size(vertex.name, text) if grown else text)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from index.errors import InvalidArgument
 from index.graph.vertex import Vertex, name_key
 from syncd.documents.entity_edits import checked_content, checked_kind, checked_name, format_link
 from syncd.notes.front_matter import PropertyValue
-from syncd.notes.tag_names import checked_tags
+from syncd.notes.tag_names import check_tags
 from syncd.notes.timestamps import iso
 
 FACTS: Final = 1_000  # observations that one call may write
@@ -42,7 +42,7 @@ def check_nodes(nodes: Sequence[NewNode], most: int = FACTS) -> list[NewNode]:
             entity_type=None if node.entity_type is None else checked_kind(node.entity_type),
             observations=tuple(map(checked_content, node.observations)),
             summary=None if node.summary is None else check_summary(node.summary),
-            tags=checked_tags(node.tags),
+            tags=check_tags(node.tags),
         )
         for node in nodes
     ]

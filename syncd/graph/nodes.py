@@ -20,9 +20,9 @@ from index.model import Observation, ObservationAnswer, ObservationMode
 from index.names import fold
 from index.query import collection_of
 from index.scope.index import Index
-from syncd.captures.batch_writer import Change, NewFile, NoteDrafts, carried_out
-from syncd.captures.note_update import parsed, unread
-from syncd.captures.writer import alone, unnamed
+from syncd.captures.batch_writer import Change, NewFile, NoteDrafts, write_batch
+from syncd.captures.note_update import parse_note, refuse_unread_edit
+from syncd.captures.writer import hide_file_name, lock_workspace
 from syncd.documents import entity_edits
 from syncd.documents.file_names import free_name, node_name
 from syncd.graph import attention_report, node_edits, workspace_report
@@ -37,7 +37,7 @@ from syncd.graph.node_request import (
 )
 from syncd.history.audit_log import Events
 from syncd.notes.front_matter import PropertyValue, decode, encode
-from syncd.notes.tag_names import checked_tags
+from syncd.notes.tag_names import check_tags
 from syncd.notes.timestamps import iso
 from syncd.vault.location import ENTITIES
 
@@ -185,8 +185,8 @@ class Nodes:
                 made[fold(stem)] = NewFile(path, encode(check_size(node.name, text)))
             return list(made.values()), [change.path for change in made.values()]
 
-        with alone(self._inbox, self.workspace):
-            paths = carried_out(self._inbox, plan, self._progress)
+        with lock_workspace(self._inbox, self.workspace):
+            paths = write_batch(self._inbox, plan, self._progress)
         return [self._node_at(path) for path in paths]
 
     def delete(self, names: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -218,7 +218,7 @@ class Nodes:
 
     def set_tags(self, name: str, tags: Sequence[str], version: int | None = None) -> Vertex:
         """Put these in place of the tags of a node."""
-        new_tags = list(checked_tags(tags))
+        new_tags = list(check_tags(tags))
         return self._node_at(self._change(node_edits.set_tags, name=name, version=version, tags=new_tags))
 
     def add_observations(
@@ -269,13 +269,13 @@ class Nodes:
             answer = decide(index.graph(self.workspace), drafts, self._inbox.now(), *args, **kwargs)
             return drafts.changes(), answer
 
-        with alone(self._inbox, self.workspace):
-            return carried_out(self._inbox, plan, self._progress)
+        with lock_workspace(self._inbox, self.workspace):
+            return write_batch(self._inbox, plan, self._progress)
 
     def _refuse_unread(self, index: Index, path: str, raw: bytes) -> None:
         """Refuse to take the version of a note for what a person has made of it since it was read."""
         if record := index.at(path):
-            unread(self._inbox, parsed(self._inbox, decode(raw), record), record, whole=True)
+            refuse_unread_edit(self._inbox, parse_note(self._inbox, decode(raw), record), record, whole=True)
 
     def _add_degraded(self, answer: ObservationAnswer) -> ObservationAnswer:
         """The answer, saying what else kept it from being complete."""
@@ -297,11 +297,11 @@ class Nodes:
                 lambda folded: folded in made or folded in unseen or self._inbox.taken(folded),
             )
             path = f"{self._inbox.folder}/{self.workspace}/{ENTITIES}/{stem}.md"
-            with unnamed(path):
+            with hide_file_name(path):
                 if self._inbox.vault.stat(path) is None:
                     return stem, path
                 raw, stat = self._inbox.vault.read(path)
-            node = self._inbox.parsed(raw, path, mtime_ms=stat.mtime_ns // 1_000_000).node
+            node = self._inbox.parse_note(raw, path, mtime_ms=stat.mtime_ns // 1_000_000).node
             if node and name_key(node.name) == name_key(name):
                 raise _names_taken([node.name])
             unseen.add(fold(stem))

@@ -23,7 +23,7 @@ from apscheduler.triggers.cron import CronTrigger
 
 from index.errors import MemexError, NotFound, Unavailable
 from syncd.jobs.run_history import Run, RunHistory
-from syncd.settings.cron_schedule import times
+from syncd.settings.cron_schedule import parse_cron
 
 log = logging.getLogger(__name__)
 
@@ -330,7 +330,7 @@ class _Cron(BaseTrigger):  # type: ignore[misc]  # the library has no types
     The library is asked about the wall clock alone: a time that a day has twice would be due again and again."""
 
     def __init__(self, expression: str) -> None:
-        self._times = CronTrigger(**times(expression), timezone=UTC)
+        self._times = CronTrigger(**parse_cron(expression), timezone=UTC)
 
     def next_after(self, moment: datetime) -> datetime:
         """The first of the times after `moment`; one that a day lacks is as much later as the clock was set forward."""

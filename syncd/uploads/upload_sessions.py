@@ -19,7 +19,7 @@ from syncd.documents.file_types import HEAD, KNOWN, media_type_of, suffix
 from syncd.jobs.queue import Queue
 from syncd.jobs.queued_job import Job
 from syncd.settings.knowledge_base import KbSettings
-from syncd.state.folder import synced
+from syncd.state.folder import sync_folder
 from syncd.uploads import upload_request
 from syncd.uploads.chunk_files import (
     ALONE,
@@ -82,7 +82,7 @@ class Uploads:
         arguments = {
             "name": upload_request.check_filename(filename),
             "size": size,
-            **upload_request.check_description(self.settings.known, **description),
+            **upload_request.check_description(self.settings.all_collections, **description),
         }
         facts = UploadFacts(key, workspace, size, upload_request.check_sha256(sha256), arguments)
         self.check_space(2 * size, stored=size)  # its chunks, and the file that they make
@@ -229,7 +229,7 @@ class Uploads:
         rest = dict(description)
         arguments = {
             "name": upload_request.check_filename(rest.pop("filename")),
-            **upload_request.check_description(self.settings.known, **rest),
+            **upload_request.check_description(self.settings.all_collections, **rest),
         }
         arguments["size"] = upload_request.check_size(size, largest=self.settings.max_file)
         arguments |= {"sha256": digest} if digest else {}
@@ -310,7 +310,7 @@ class SingleUpload:
         with self._open() as file:
             with hiding_disk_errors():
                 os.fsync(file)
-                synced(self.path.parent)
+                sync_folder(self.path.parent)
             return self._uploads.queue(self, description)
 
     @contextmanager

@@ -26,7 +26,7 @@ from mcp_server.guard.guard import OPEN
 from mcp_server.operations.operation import READERS
 from mcp_server.rest import git_webhook
 from mcp_server.rest import routes as rest
-from mcp_server.server import app, now_ms
+from mcp_server.server import build_app, now_ms
 from mcp_server.tools.families import FAMILIES
 from syncd.settings.access import AccessSettings, LimitsSettings
 from syncd.state.folder import LEDGER
@@ -97,7 +97,7 @@ def rim(tmp_path_factory):
 
 def served(rim) -> list[tuple[str, str]]:
     """Every route that there is, by method."""
-    found: list[BaseRoute] = app(rim.agent_access, rim.world.app.settings)._app.app.routes
+    found: list[BaseRoute] = build_app(rim.agent_access, rim.world.app.settings)._app.app.routes
     routes = []
     for one in found:
         methods = one.methods if isinstance(one, Route) and one.methods else {"GET", "POST", "DELETE"}

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from index.model import Statement
 from syncd.documents import entity_edits
-from syncd.notes.front_matter import properties, split
+from syncd.notes.front_matter import read_properties, split
 from tests.support.example_counts import examples
 
 NOW = 1_790_000_000_000
@@ -316,7 +316,7 @@ class Shared(RuleBasedStateMachine):
         if not hasattr(self, "text"):
             return
         front, body = split(self.text)
-        node, defects = entity_edits.read_node(properties(front), body, PATH)
+        node, defects = entity_edits.read_node(read_properties(front), body, PATH)
         assert {one.ordinal: one.content for one in node.observations} == self._told()
         assert set(node.relations) == self.relations
         assert node.last_ordinal == max([self.last, *self._told()])

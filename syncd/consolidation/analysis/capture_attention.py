@@ -25,7 +25,7 @@ from syncd.consolidation.analysis.duplicates import Duplicate, twin
 from syncd.consolidation.analysis.findings import Finding, Kind, Quote, key_of
 from syncd.consolidation.analysis.sentence_claims import Claims
 from syncd.consolidation.analysis.tag_synonyms import synonyms
-from syncd.notes.secret_patterns import redacted
+from syncd.notes.secret_patterns import redact
 
 LIMIT: Final = 50  # of each list
 LOOKED_AT: Final = 10_000  # pairs of notes whose sentences are compared
@@ -273,7 +273,7 @@ def vocabulary(workspace: str, captures: Sequence[Noted], places: Mapping[str, i
 
 def quoted(text: str, most: int = 120) -> str:
     """A text of a note as it may stand in a sentence: on one line, without secrets, cut."""
-    text = " ".join(redacted(text).split())
+    text = " ".join(redact(text).split())
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 

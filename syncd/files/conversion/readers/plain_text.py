@@ -16,7 +16,7 @@ import charset_normalizer
 from syncd.documents.file_types import guess_utf16, has_stray_nulls
 from syncd.files.conversion.readers.clean_text import format_rows, remove_invisible
 from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, TooLarge, UnreadableFile
-from syncd.notes.front_matter import FrontmatterError, properties, split
+from syncd.notes.front_matter import FrontmatterError, read_properties, split
 
 SAMPLE: Final = 65_536  # bytes that an encoding is guessed from
 WIDEST: Final = 1_000  # columns of a table
@@ -79,7 +79,7 @@ def read_markdown(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     title = None
     if front:
         try:
-            title = properties(front).get("title")
+            title = read_properties(front).get("title")
         except FrontmatterError:
             warnings = (*warnings, "the front matter is no YAML")
         inner = "\n".join(front.strip().split("\n")[1:-1])

@@ -22,7 +22,7 @@ from syncd.documents.collection_membership import (
     tag_texts,
 )
 from syncd.documents.parser import parse
-from syncd.notes.front_matter import FrontmatterError, edit, properties, split
+from syncd.notes.front_matter import FrontmatterError, edit, read_properties, split
 from tests.support.paths import ROOT
 
 KNOWN = (*COLLECTIONS, "recipes")
@@ -236,7 +236,7 @@ def test_tags_are_read_from_lists_and_texts():
 def test_a_persons_own_list_of_names_counts_too():
     assert parsed("---\ncollection: [memory]\n---\n").collection == "memory"
     assert defects("---\ncollection: [memory, typo]\n---\n") == ["unknown-collection"]
-    assert properties("---\ncollection: [memory]\n---\n") == {"collection": ["memory"]}
+    assert read_properties("---\ncollection: [memory]\n---\n") == {"collection": ["memory"]}
 
 
 def test_what_is_indexed_is_read_with_the_collections_that_are_known():

@@ -12,7 +12,7 @@ from index.model import Statement
 from syncd.documents import entity_edits
 from syncd.documents.entity_lines import parse_page
 from syncd.documents.entity_node import NodeProperties, NumberedObservations
-from syncd.notes.front_matter import properties, split
+from syncd.notes.front_matter import read_properties, split
 from tests.support.entity_notes import NOW, STAMP, observed, said
 from tests.support.example_counts import examples
 
@@ -207,7 +207,7 @@ def unmarked(line):
 def anchors(text):
     """The block ids by which a person's links lead to observations: what ends the last line, or the first."""
     front, body = split(text)
-    items = NumberedObservations(parse_page(body), NodeProperties(properties(front), []).last_ordinal()).items
+    items = NumberedObservations(parse_page(body), NodeProperties(read_properties(front), []).last_ordinal()).items
     return {ordinal: item.anchor.text for ordinal, item in items.items() if item.anchor}
 
 
@@ -232,7 +232,7 @@ def check_the_rest(before, after, *, gone=0):
     if split(before)[1] and not gone:
         assert (after[-1] in "\r\n") == (before[-1] in "\r\n")
     stamped = {"updated_at", "version", "last_ordinal", "observed_at", "summary_updated_at", "summary"}
-    was, now = properties(split(before)[0]), properties(split(after)[0])
+    was, now = read_properties(split(before)[0]), read_properties(split(after)[0])
     assert {key: value for key, value in now.items() if key.casefold() not in stamped} == {
         key: value for key, value in was.items() if key.casefold() not in stamped
     }
@@ -244,7 +244,7 @@ def check_settled(before, after):
     """Every observation that was there has the ordinal that it was told to have, now stated."""
     node = said(after)
     assert not node.unsettled
-    assert properties(split(after)[0]).get("last_ordinal", 0) == node.last_ordinal >= said(before).last_ordinal
+    assert read_properties(split(after)[0]).get("last_ordinal", 0) == node.last_ordinal >= said(before).last_ordinal
 
 
 @given(notes())
@@ -368,8 +368,8 @@ def test_relations_are_taken_out_or_renamed_and_the_rest_stays(text, targets, ty
 @examples(300)
 def test_a_summary_is_a_property_and_the_rest_stays(text, summary):
     after = entity_edits.set_properties(text, {"summary": summary}, now=NOW)
-    own = {key.casefold(): value for key, value in properties(split(after)[0]).items()}
-    was = {key.casefold(): value for key, value in properties(split(text)[0]).items()}
+    own = {key.casefold(): value for key, value in read_properties(split(after)[0]).items()}
+    was = {key.casefold(): value for key, value in read_properties(split(text)[0]).items()}
     assert own.get("summary") == summary
     assert own.get("summary_updated_at") == (STAMP if summary else None)
     assert own["updated_at"] == STAMP

@@ -18,7 +18,7 @@ from syncd.documents.file_note import (
     split_uploaded_note,
 )
 from syncd.documents.parser import parse
-from syncd.notes.front_matter import OWNED, comparable_key, compose, encode, properties, split
+from syncd.notes.front_matter import OWNED, comparable_key, compose, encode, read_properties, split
 
 FACTS = FileFacts("application/pdf", 7, "ab" * 32, "The text.\n", pages=3)
 PATH = "Captures/default/Files/report.pdf"
@@ -29,7 +29,7 @@ def note(facts=FACTS, **more):
 
 
 def test_a_note_says_what_is_known_of_its_file():
-    said = properties(split(note())[0])
+    said = read_properties(split(note())[0])
     assert said["file"] == f"[[{PATH}]]"
     assert said["file_sha256"] == FACTS.digest
     assert (said["file_type"], said["file_size"], said["pages"]) == ("application/pdf", 7, 3)
@@ -42,7 +42,7 @@ def test_a_note_says_what_is_known_of_its_file():
 
 def test_what_is_missing_of_a_text_is_said():
     facts = FileFacts("application/pdf", 7, "ab" * 32, "", cut=True, warnings=("2 of 3 pages hold no text",))
-    said = properties(split(note(facts))[0])
+    said = read_properties(split(note(facts))[0])
     assert said["text_cut"] is True
     assert said["file_warnings"] == ["2 of 3 pages hold no text"]
 
@@ -74,14 +74,14 @@ def test_a_file_that_gets_its_first_text_never_writes_into_the_properties(end):
     after = revise(raw, FileFacts("application/pdf", 9, "cd" * 32, text), PATH, updated_at="2026-01-01", version=2)
     document = parse(encode(after), f"{PATH}.md", mtime_ms=0)
     assert (document.claimed_id, document.content, document.file) == ("x", text, PATH)
-    assert "promote" not in properties(split(after)[0])
+    assert "promote" not in read_properties(split(after)[0])
 
 
 def test_a_changed_file_changes_the_lines_about_it_and_the_text_alone():
     raw = encode(note(tags=["mine"], project="  alpha ").replace("type: file", "type: file  # mine"))
     new = FileFacts("application/pdf", 9, "cd" * 32, "Another text.\n", cut=True)
     text = revise(raw, new, PATH, updated_at="2026-11-20T00:00:00.000Z", version=2)
-    said = properties(split(text)[0])
+    said = read_properties(split(text)[0])
     assert split(text)[1] == "Another text.\n"
     assert "type: file  # mine" in text
     assert (said["tags"], said["project"], said["id"]) == (["mine"], "  alpha ", "x")

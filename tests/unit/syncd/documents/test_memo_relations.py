@@ -10,7 +10,7 @@ from index.errors import InvalidArgument
 from index.model import MemoRelation
 from syncd.documents.memo_relations import checked_tag, drop_relations, read_relations, round_weight, save_relation
 from syncd.documents.parser import parse
-from syncd.notes.front_matter import compose, properties, split
+from syncd.notes.front_matter import compose, read_properties, split
 
 RELATION = MemoRelation("b-1", "Two", "sees", 0.5, "why: so", 3, 1_700_000_000_000, 1_800_000_000_000)
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=12)
@@ -93,7 +93,7 @@ def test_saving_and_dropping_leave_all_other_entries_as_they_are(before, made, n
     text = "---\nid: a\n---\nbody".replace("\n", newline)
     for one in before:
         text = save_relation(text, one, lambda _: False) if isinstance(one, MemoRelation) else beside(text, one)
-    values = properties(split(text)[0]).get("relations") or []
+    values = read_properties(split(text)[0]).get("relations") or []
     known = stated(text)
 
     def same(one):
@@ -107,7 +107,7 @@ def test_saving_and_dropping_leave_all_other_entries_as_they_are(before, made, n
     assert save_relation(more, made, same) == more
     back = drop_relations(more, same)
     assert [one for one in stated(back) if same(one)] == []
-    left = properties(split(back)[0]).get("relations") or []
+    left = read_properties(split(back)[0]).get("relations") or []
     assert left == [value for value in values if value in left]
     if not any(same(one) for one in known):
         assert back == text
@@ -116,7 +116,7 @@ def test_saving_and_dropping_leave_all_other_entries_as_they_are(before, made, n
 def beside(text, value):
     """The note with something among its relations that is none."""
     front, body = split(text)
-    found = properties(front)
+    found = read_properties(front)
     found["relations"] = [*(found.get("relations") or []), value]
     newline = "\r\n" if "\r\n" in text else "\n"
     return compose(found, "").replace("\n", newline) + body

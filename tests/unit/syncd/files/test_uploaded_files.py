@@ -15,7 +15,7 @@ import pytest
 from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from index.model import Query
 from syncd.files.conversion.converter import Unreadable
-from syncd.notes.front_matter import properties, split
+from syncd.notes.front_matter import read_properties, split
 from tests.support.disk_faults import Fault, failing, half
 from tests.support.fakes import fake_embedder
 from tests.support.file_world import Filing
@@ -31,7 +31,7 @@ def filing(tmp_path):
 
 
 def said(filing, path):
-    return properties(split((filing.world.vault / path).read_text())[0])
+    return read_properties(split((filing.world.vault / path).read_text())[0])
 
 
 def test_a_file_is_stored_as_it_is_and_told_by_the_note_beside_it(filing):

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from index.graph.vertex import Edge, name_key
-from syncd.cli.main import code
+from syncd.cli.main import run_command
 from syncd.graph import memory_json_reader
 from syncd.graph.memory_json import MAX_LINE, Entity, format_line, is_single_object, parse_lines, parse_object
 from tests.support.daemon_process import daemon
@@ -408,7 +408,7 @@ def test_no_more_than_a_part_of_a_file_is_held(tmp_path):
 def test_import_and_export_by_command(world, tmp_path, capfd):
     file = tmp_path / "memory.json"
     file.write_text(REFERENCE + '\n{"type":"relation","from":"Anthropic","to":"Nobody","relationType":"knows"}\n')
-    assert code(["import", str(file)]) == 0
+    assert run_command(["import", str(file)]) == 0
     out, err = capfd.readouterr()
     assert out == (
         "nodes: 2 made, 0 added to, 0 left as they are\n"
@@ -416,15 +416,15 @@ def test_import_and_export_by_command(world, tmp_path, capfd):
         "relations: 1 made, 0 there already, 1 left out\n"
     )
     assert "memory.json: line 4: knows is left out, for there is no entity 'Nobody'" in err
-    assert code(["export"]) == 0
+    assert run_command(["export"]) == 0
     lines = capfd.readouterr().out.splitlines()
     assert [json.loads(line)["type"] for line in lines] == ["entity", "entity", "relation"]
     target = tmp_path / "out.json"
-    assert code(["export", "--output", str(target), "--json"]) == 0
+    assert run_command(["export", "--output", str(target), "--json"]) == 0
     assert json.loads(capfd.readouterr().out) == {"file": str(target), "entities": 2}
     assert target.read_text().splitlines() == lines
-    assert code(["export", "--output", str(target)]) == 5
-    assert code(["import", str(target), "--dry-run", "--json"]) == 0
+    assert run_command(["export", "--output", str(target)]) == 5
+    assert run_command(["import", str(target), "--dry-run", "--json"]) == 0
     told = json.loads(capfd.readouterr().out)
     assert (told["unchanged"], told["existed"], told["mistakes"], told["dry_run"]) == (2, 1, 0, True)
 
@@ -432,14 +432,14 @@ def test_import_and_export_by_command(world, tmp_path, capfd):
 def test_a_file_with_mistakes_is_refused_with_all_of_them(world, tmp_path, capfd, monkeypatch):
     file = tmp_path / "memory.json"
     file.write_text('oops\n{"type":"entity","name":"Ada","entityType":"p","observations":[1,"b"]}\n[]\n')
-    assert code(["import", str(file)]) == 2
+    assert run_command(["import", str(file)]) == 2
     err = capfd.readouterr().err
     for told in ("line 1: no JSON", "line 2: observations[0] is no text", "line 3: no JSON object", "has 3 mistakes"):
         assert told in err
     assert exported(world) == ({}, [])
     with file.open() as given:
         monkeypatch.setattr("sys.stdin", given)
-        assert code(["import", "-", "--skip-mistakes"]) == 0
+        assert run_command(["import", "-", "--skip-mistakes"]) == 0
     assert "stdin: line 1" in capfd.readouterr().err
     assert exported(world)[0]["Ada"]["observations"] == ["b"]
 

@@ -19,7 +19,7 @@ from index.scope.index import Index
 from index.scope.prepared_document import fingerprint
 from index.text.chunking import Sizes
 from syncd.cli.graph.perspectives import table
-from syncd.cli.main import code
+from syncd.cli.main import run_command
 from syncd.daemon.control_socket import ControlServer
 from syncd.graph.perspectives import Perspectives
 from syncd.state.ledger import Ledger
@@ -260,7 +260,7 @@ def test_the_commands_ask_what_they_say(tmp_path, capsys):
             ["remove", "legal"],
             ["reset"],
         ):
-            assert code(["perspective", *line, "--state", str(state), "--vault", str(tmp_path), "--json"]) == 0
+            assert run_command(["perspective", *line, "--state", str(state), "--vault", str(tmp_path), "--json"]) == 0
     finally:
         server.stop()
     assert heard == [

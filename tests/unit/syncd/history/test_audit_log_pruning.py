@@ -8,7 +8,7 @@ from index.errors import Conflict, Unavailable
 from syncd.history import audit_log as log
 from syncd.history.audit_log import AuditLog, Events
 from syncd.history.digest_chain import Head, check, parse_line
-from syncd.owner.audit import of_file
+from syncd.owner.audit import verify_file
 from tests.support.audit_entries import change, owner
 
 
@@ -49,9 +49,14 @@ def test_a_log_that_was_pruned_twice_is_provable_piece_by_piece(world, tmp_path)
         assert owner(world, "audit.prune", before=2**60, file=str(tmp_path / f"{piece}.jsonl"))["pruned"]
     first, second = ((tmp_path / f"{piece}.jsonl").read_text().splitlines() for piece in range(2))
     assert [parse_line(text).seq for text in first + second] == list(range(1, len(first + second) + 1))
-    assert of_file(first, None).broken == of_file(second, None).broken == of_file(first + second, heads[0]).broken == 0
-    assert of_file(second, heads[0]).broken == 0
-    assert "begins at entry" in of_file(second, str(Head(1, parse_line(first[0]).seal))).breaks[0]
+    assert (
+        verify_file(first, None).broken
+        == verify_file(second, None).broken
+        == verify_file(first + second, heads[0]).broken
+        == 0
+    )
+    assert verify_file(second, heads[0]).broken == 0
+    assert "begins at entry" in verify_file(second, str(Head(1, parse_line(first[0]).seal))).breaks[0]
     found = owner(world, "audit.verify")
     assert (found["broken"], found["changed"], found["unlogged"]) == (0, [], [])
     assert "where it was moved to" in owner(world, "audit.verify", head=heads[0])["breaks"][0]
@@ -69,7 +74,7 @@ def test_a_prune_writes_what_goes_into_a_private_file_first(world, tmp_path):
     assert target.stat().st_mode & 0o777 == 0o600
     lines = target.read_text().splitlines()
     assert [parse_line(text).seq for text in lines] == [1, 2, 3, 4]
-    assert of_file(lines, None).broken == 0
+    assert verify_file(lines, None).broken == 0
     found = owner(world, "audit.verify")
     assert (found["broken"], found["first"], found["changed"], found["unlogged"]) == (0, 5, [], [])
     with pytest.raises(Conflict, match="already"):
@@ -81,5 +86,5 @@ def test_a_prune_writes_what_goes_into_a_private_file_first(world, tmp_path):
         owner(world, "audit.prune", before=2**60, file=str(tmp_path / "other"))
     workspace.capture("one more")
     assert owner(world, "audit.prune", before=2**60, file=str(tmp_path / "other"), force=True)["pruned"]
-    assert of_file((tmp_path / "other").read_text().splitlines(), None).broken  # it is told there
+    assert verify_file((tmp_path / "other").read_text().splitlines(), None).broken  # it is told there
     assert owner(world, "audit.verify")["broken"] == 0

@@ -13,7 +13,7 @@ from index.errors import InvalidArgument
 from syncd.history import digest_chain
 from syncd.history.audit_log import HEAD, AuditLog
 from syncd.history.digest_chain import COLUMNS, Entry, Head, check, compute_seal, find_base, format_line, parse_line
-from syncd.owner.audit import of_file
+from syncd.owner.audit import verify_file
 from tests.support.audit_entries import change, owner
 
 WORDS = st.text(max_size=20)
@@ -97,7 +97,7 @@ def test_a_line_that_is_no_entry_is_refused(text):
         parse_line(text)
     if text:
         with pytest.raises(InvalidArgument, match="no entry"):
-            of_file([text], None)
+            verify_file([text], None)
 
 
 def test_what_was_exported_is_checked_by_itself(tmp_path):
@@ -105,11 +105,11 @@ def test_what_was_exported_is_checked_by_itself(tmp_path):
     pruned = chained([Entry(0, 1, "pruned", "cli", outcome=str(Head(3, made[2].seal)))], Head(6, made[-1].seal))
     part = [format_line(one) for one in (*made[3:], *pruned)]
     assert find_base([*made, *pruned]) == Head(3, made[2].seal)
-    assert of_file(part, None).broken == 0  # it says itself what went before
-    assert of_file(part[:3], None).broken == 0  # its first entry is taken as it is
-    assert of_file([part[0], part[2]], None).broken == 1
-    assert of_file([part[0].replace('"cli"', '"mcp"'), *part[1:]], None).broken == 1
-    assert of_file(part, str(Head(9, "a" * 64))).broken == 1
+    assert verify_file(part, None).broken == 0  # it says itself what went before
+    assert verify_file(part[:3], None).broken == 0  # its first entry is taken as it is
+    assert verify_file([part[0], part[2]], None).broken == 1
+    assert verify_file([part[0].replace('"cli"', '"mcp"'), *part[1:]], None).broken == 1
+    assert verify_file(part, str(Head(9, "a" * 64))).broken == 1
 
 
 # Tampering: the daemon is down, and somebody edits the file

@@ -31,8 +31,8 @@ def world(tmp_path):
 def broken_off(world, after):
     """A promotion of which so many steps were done."""
     own, snapshot = world.app.services.promotions, world.app.services.snapshot
-    plan = own.planned(snapshot.capture("n1"), to="Notes")
-    way = own.way(plan)
+    plan = own.make_plan(snapshot.find_capture("n1"), to="Notes")
+    way = own.make_move_plan(plan)
     journal = own._journal
     journal.begin(way, by="Ann", at=1)
     assert [step.path for step in way.steps] == ["Notes/N.md", "Links.md", "More.md", "Captures/default/N.md"]
@@ -42,7 +42,7 @@ def broken_off(world, after):
 def ended(world):
     world.reopen()
     own = world.app.services.promotions
-    own.tend()
+    own.finish_pending()
     world.run()
     (found,) = own._journal.entries_of("n1")
     return found.state

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from syncd.notes.front_matter import properties, split
+from syncd.notes.front_matter import read_properties, split
 from syncd.settings.settings import SyncSettings
 from tests.support.world import PROMPT, World, until
 
@@ -58,7 +58,7 @@ def files(world):
 
 def test_a_capture_that_was_dragged_out_is_promoted(world, tmp_path):
     drag(world, "Captures/default/Heron.md", "Birds/Heron.md")
-    said = properties(split(text(world, "Birds/Heron.md"))[0])
+    said = read_properties(split(text(world, "Birds/Heron.md"))[0])
     assert list(said) == ["id", "created_at", "source", "tags", "promoted_at"]
     assert text(world, "Birds/Heron.md").endswith("see [[./Pond]] and ![[Files/reed.png]].\n"), "which still lead there"
     assert text(world, "Daily/Today.md") == "Saw [[Birds/Heron|one]] and [[Heron]], `[[Captures/default/Heron]]`.\n"
@@ -120,13 +120,13 @@ def test_a_copy_whose_capture_a_person_then_removes_was_a_slow_drag(world):
 def test_a_drag_is_finished_later_when_somebody_writes_to_it_meanwhile(world, monkeypatch):
     drag(world, "Captures/default/Heron.md", "Birds/Heron.md", run=False)
     world.run()
-    settle, edited = world.app.services.promotions.settle, CAPTURE.replace("The heron", "A heron")
+    settle, edited = world.app.services.promotions.finish_move, CAPTURE.replace("The heron", "A heron")
 
     def meanwhile(way, *, by):
         world.write("Birds/Heron.md", edited)
         return settle(way, by=by)
 
-    monkeypatch.setattr(world.app.services.promotions, "settle", meanwhile)
+    monkeypatch.setattr(world.app.services.promotions, "finish_move", meanwhile)
     world.app.services.manual_moves.run()
     assert text(world, "Birds/Heron.md") == edited
     assert text(world, "Daily/Today.md").startswith("Saw [[Captures/default/Heron|one]]"), "nothing was done"
@@ -222,7 +222,7 @@ def test_a_drag_that_git_brought_says_who_did_it_and_when(world):
     world.git("pull", "-q", "--ff-only", str(other))
     look(world)
     look(world)
-    said = properties(split(text(world, "Birds/Heron.md"))[0])
+    said = read_properties(split(text(world, "Birds/Heron.md"))[0])
     from syncd.notes.timestamps import iso
 
     assert said["promoted_at"] == iso(int(at) * 1000)
@@ -291,7 +291,7 @@ def test_a_node_that_was_dragged_out_is_a_plain_note(world):
     world.write("Captures/default/Entities/Ada.md", "---\nid: e1\ntype: entity\nversion: 3\n---\n- wrote code ^o1\n")
     look(world)
     drag(world, "Captures/default/Entities/Ada.md", "People/Ada.md")
-    said = properties(split(text(world, "People/Ada.md"))[0])
+    said = read_properties(split(text(world, "People/Ada.md"))[0])
     assert "version" not in said
     assert "promoted_at" in said
 

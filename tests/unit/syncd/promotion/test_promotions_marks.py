@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from syncd.documents.owner_marks import read_marks
-from syncd.notes.front_matter import properties, split
+from syncd.notes.front_matter import read_properties, split
 from syncd.promotion.promotions import Promotions
 from syncd.settings.automation import PromoteSettings
 from tests.support.promotion_vault import capture, consistent, files, marked, promotions
@@ -119,7 +119,7 @@ def test_a_capture_with_an_impossible_time_keeps_no_other_from_being_promoted(wo
     world.close()
 
 
-@pytest.mark.parametrize("where", ["planned", "_gone"])
+@pytest.mark.parametrize("where", ["make_plan", "_apply_move"])
 def test_a_mistake_of_ours_in_one_capture_keeps_no_other_from_being_promoted(world, monkeypatch, caplog, where):
     world.write("Captures/default/Early.md", "---\nid: odd\npromote: true\n---\nwords\n")
     world.write("Captures/default/Heron.md", capture("promote: true\n"))
@@ -167,7 +167,7 @@ def test_two_daemons_that_see_the_same_mark_write_the_same_bytes(world, tmp_path
     assert one == two
     assert "Notes/Heron.md" in one
     moment = world.git("log", "-1", "--format=%cI").strip()
-    assert properties(split(one["Notes/Heron.md"].decode())[0])["promoted_at"][:19] == moment[:19]
+    assert read_properties(split(one["Notes/Heron.md"].decode())[0])["promoted_at"][:19] == moment[:19]
     for other in worlds:
         other.close()
 

@@ -11,9 +11,9 @@ import pytest
 
 from index.errors import InvalidArgument, Unavailable
 from syncd.app import App
-from syncd.cli.main import code
+from syncd.cli.main import run_command
 from syncd.daemon.control_socket import ControlServer
-from syncd.installation.vault_setup import adopt
+from syncd.installation.vault_setup import set_up_vault
 from syncd.settings.knowledge_base import KbSettings
 from syncd.uploads import local_files
 from tests.support.daemon_process import daemon
@@ -78,7 +78,7 @@ def ran(capfd):
     """A command line's exit code, what it tells scripts, and what it says."""
 
     def run(*words):
-        number = code(["addfile", *words, "--json"])
+        number = run_command(["addfile", *words, "--json"])
         out, err = capfd.readouterr()
         return number, json.loads(out) if out else None, err
 
@@ -107,7 +107,7 @@ def test_a_file_is_added_with_what_is_said_of_it(door, here, ran):
 
 def test_what_people_read_names_each_document_and_counts(door, here, capfd):
     (here / "a.md").write_bytes(TEXT)
-    assert code(["addfile", "a.md"]) == 0
+    assert run_command(["addfile", "a.md"]) == 0
     out, err = capfd.readouterr()
     job, _ = door.read["a.md"]
     assert out == f"{job.planned}  a.md\n1 added\n"
@@ -351,7 +351,7 @@ def test_without_a_daemon_the_file_is_queued_here(tmp_path, here, ran):
     vault.mkdir()
     (here / "a.md").write_bytes(TEXT)
     assert ran("a.md")[0] == 4  # not set up
-    adopt(settings_of(vault, state), now=1)
+    set_up_vault(settings_of(vault, state), now=1)
     number, told, _ = ran("a.md", "--no-wait")
     assert number == 0
     with App.open(settings_of(vault, state)) as app:

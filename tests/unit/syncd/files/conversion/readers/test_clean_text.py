@@ -20,7 +20,7 @@ from syncd.files.conversion.readers.clean_text import (
     tidy,
     truncate,
 )
-from syncd.notes.markdown_outline import outline
+from syncd.notes.markdown_outline import parse_outline
 
 ANY = st.text(st.characters(), max_size=200)
 
@@ -68,7 +68,7 @@ def test_a_line_says_in_markdown_what_it_says(text, told):
 @given(st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=60))
 def test_a_line_begins_no_block(text):
     told = escape_line(" ".join(remove_invisible(text).split()))
-    assert {block.kind for block in outline(f"{told}\n").blocks} <= {"paragraph"}
+    assert {block.kind for block in parse_outline(f"{told}\n").blocks} <= {"paragraph"}
 
 
 def test_cells_stay_in_their_cell():

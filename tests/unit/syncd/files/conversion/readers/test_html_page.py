@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from syncd.files.conversion.readers import html_page
 from syncd.files.conversion.readers.html_page import convert_html, read_html
 from syncd.files.conversion.readers.reader_result import ReaderLimits, TooLarge
-from syncd.notes.markdown_outline import outline
+from syncd.notes.markdown_outline import parse_outline
 
 BOUNDS = ReaderLimits(pages=10, inflated=1 << 20, text=100_000)
 
@@ -54,7 +54,7 @@ def test_the_head_of_a_page_is_no_front_matter():
 
 @given(st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=60))
 def test_plain_text_in_a_page_makes_no_tag_and_no_link(text):
-    found = outline(told(f"<p>x {entities.escape(text)}</p>") + "\n")
+    found = parse_outline(told(f"<p>x {entities.escape(text)}</p>") + "\n")
     assert found.tags == []
     assert [link for link in found.links if link.kind != "markdown"] == []
 
