@@ -29,7 +29,7 @@ from syncd.daemon.open_parts import build_inbox, open_parts
 from syncd.daemon.service_watchdog import ServiceWatchdog, VitalSigns
 from syncd.daemon.vault_services import build_services
 from syncd.enrichment.backfill import Backfill
-from syncd.files.file_import import filing, wanted
+from syncd.files.file_import import build_file_import, file_filter
 from syncd.files.imported_files import ImportedFiles
 from syncd.git.head_follower import HeadFollower
 from syncd.jobs.scheduler import Scheduler
@@ -82,7 +82,7 @@ class App:
             self.agent_access = AgentAccess(
                 inbox, self.opened.keys, self._status, self.push_webhook, self._metric_samples
             )
-            self.file_import = filing(inbox, parts.sync, parts.queue, ImportedFiles(parts.ledger), settings)
+            self.file_import = build_file_import(inbox, parts.sync, parts.queue, ImportedFiles(parts.ledger), settings)
             self.worker = background_jobs.build_worker(self.opened, self.agent_access, inbox, self.file_import.handler)
             self.services = build_services(parts, self.agent_access, self.head_follower, lambda: self.jobs.stopping)
             self.backfill = self._build_backfill()
@@ -144,7 +144,7 @@ class App:
 
     def _is_wanted(self, path: str) -> bool:
         """Whether a change of this file is to be looked at."""
-        return is_note(path) or wanted(self.settings)(path, 0) is not None
+        return is_note(path) or file_filter(self.settings)(path, 0) is not None
 
     def _hint_notes(self, paths: Iterable[str]) -> None:
         self.opened.sync.hint(path for path in paths if not self.opened.vault.ignores(path))

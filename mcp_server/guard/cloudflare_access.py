@@ -61,7 +61,7 @@ class CloudflareAccess:
         if claims is None:
             return None
         name = self._names.get(_read_identity(claims))
-        key = self._keys.named(name, now=self._clock()) if name else None
+        key = self._keys.find_live(name, now=self._clock()) if name else None
         if key is None:
             raise PermissionDenied("your identity gives no rights here; the owner can name it in access.keys")
         ends = (int(claims["exp"]) + LEEWAY_S) * 1000

@@ -133,7 +133,7 @@ class Guard:
                 self._busy.clear()
             for task, (key, _) in list(self._under_way.items()):
                 with contextlib.suppress(Unavailable):  # the ledger can't be read, and has logged it: asked again soon
-                    if not self._keys.live(key, now=now):
+                    if not self._keys.is_live(key, now=now):
                         task.cancel()
 
     def close_streams(self) -> None:

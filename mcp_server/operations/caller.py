@@ -45,14 +45,14 @@ def check_scope(caller: Caller, scope: str) -> None:
     """PermissionDenied unless the key has `scope`; ResourceExhausted when it asks too much."""
     if caller.late:
         raise try_again_error(TOO_FAST, caller.late)
-    if not caller.key.may(scope):
+    if not caller.key.has_scope(scope):
         raise PermissionDenied(f"the key lacks the scope {scope!r}; use a key that has it")
 
 
 def visible_workspaces(agent_access: AgentAccess, caller: Caller) -> list[str]:
     """The workspaces that the request may be about, in order: the one its header names, else all that the key may see."""
     named = caller.workspace
-    return [name for name in agent_access.workspaces() if caller.key.sees(name) and named in (None, name)]
+    return [name for name in agent_access.workspaces() if caller.key.can_see(name) and named in (None, name)]
 
 
 def with_workspace(caller: Caller, workspace: str) -> Caller:
@@ -75,7 +75,7 @@ def resolve_workspace(agent_access: AgentAccess, caller: Caller, *, named: bool 
     if name is None:
         bound = caller.key.workspaces
         name = next(iter(bound)) if bound is not None and len(bound) == 1 else DEFAULT
-    if caller.key.sees(name):
+    if caller.key.can_see(name):
         try:
             return agent_access.workspace(name)
         except NotFound:

@@ -21,7 +21,7 @@ from mcp_server.http.metrics_page import Metrics
 from mcp_server.http.request_log import log_call, request_id
 from mcp_server.operations.caller import Caller, check_scope, resolve_workspace, try_again_error
 from mcp_server.operations.wire_format import AnswerModel, RequestModel, invalid_argument
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class OperationRunner:
         arguments: Mapping[str, Any] | bytes,
         progress: Callable[[int], None] | None = None,
     ) -> AnswerModel:
-        """Run `operation` for `caller`; raises the errors of `index.errors`. `progress` as `Workspace.reporting` has it.
+        """Run `operation` for `caller`; raises the errors of `index.errors`. `progress` as `Workspace.with_progress` has it.
 
         A write that outlives its time limit or its caller runs to its end: half a capture does not exist."""
         async with self.record_call(operation.name, operation.scope, caller) as outcome:
@@ -98,14 +98,14 @@ class OperationRunner:
     async def record_call(self, name: str, scope: str, caller: Caller) -> AsyncIterator[dict[str, Any]]:
         """What is done in this block is done for `caller`: it is counted, logged, and audited when it is refused."""
         author = Author(caller.surface, name, caller.key.id, caller.key.name, request_id())
-        with log_call(name, self._metrics) as outcome, authored(author):
+        with log_call(name, self._metrics) as outcome, acting_as(author):
             try:
                 yield outcome
             except MemexError as error:
                 outcome["code"] = error.code
                 if isinstance(error, PermissionDenied) and scope == "write":
                     await anyio.to_thread.run_sync(
-                        partial(self.agent_access.denied, author, error, caller.workspace or "")
+                        partial(self.agent_access.log_denied, author, error, caller.workspace or "")
                     )
                 raise
             outcome["code"] = "OK"
@@ -140,7 +140,7 @@ class OperationRunner:
 
         def run_operation() -> AnswerModel:
             workspace = resolve_workspace(self.agent_access, caller, named=operation.family in NAMED)
-            return operation.run(workspace.reporting(progress) if progress else workspace, request, self.settings)
+            return operation.run(workspace.with_progress(progress) if progress else workspace, request, self.settings)
 
         return await self.run_in_thread(operation.name, operation.scope, operation.seconds, run_operation)
 
@@ -195,4 +195,4 @@ class OperationRunner:
 
 def _owns_vault(caller: Caller) -> bool:
     """Whether a key may know of the whole vault: one that is bound to workspaces may not, whatever its scopes."""
-    return caller.key.may("admin") and caller.key.workspaces is None
+    return caller.key.has_scope("admin") and caller.key.workspaces is None

@@ -51,7 +51,7 @@ def _argument_names(params: CompleteRequestParams) -> list[str]:
 
 def _complete_path(agent_access: AgentAccess, caller: Caller, workspace: str, typed: str) -> list[str]:
     try:
-        return resolve_workspace(agent_access, with_workspace(caller, workspace)).matching(typed, MOST + 1)
+        return resolve_workspace(agent_access, with_workspace(caller, workspace)).matching_addresses(typed, MOST + 1)
     except NotFound:
         return []
 

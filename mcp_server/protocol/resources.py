@@ -58,7 +58,7 @@ def find_note(agent_access: AgentAccess, caller: Caller, named: str) -> Resource
         if name in visible_workspaces(agent_access, caller):
             workspace = agent_access.workspace(name)
             try:
-                return ResourceNote(workspace, workspace.at(unquote(address)))
+                return ResourceNote(workspace, workspace.document_at(unquote(address)))
             except NotFound:
                 pass
     raise _not_found()
@@ -73,7 +73,7 @@ def read(agent_access: AgentAccess, caller: Caller, named: str) -> ReadResourceC
     """The text of a note. Raises NotFound, and ResourceExhausted for more than `LONGEST_TEXT`."""
     workspace, record = find_note(agent_access, caller, named)
     try:
-        text = replace_surrogates(workspace.content(record))
+        text = replace_surrogates(workspace.read_content(record))
     except NotFound:
         raise _not_found() from None  # its file went a moment ago
     if len(text.encode()) > LONGEST_TEXT:

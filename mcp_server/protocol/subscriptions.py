@@ -93,7 +93,7 @@ class Updates:
 
     def _has_changed(self, path: str) -> bool:
         """Whether a watched note says something else to agents than when this was last asked; its owner's keys don't count."""
-        now = self._runner.agent_access.seen_at(path)
+        now = self._runner.agent_access.record_at(path)
         with self._noting:
             differs = path not in self._seen or self._seen[path] != now
             self._seen[path] = now

@@ -86,7 +86,7 @@ async def receive_form(runner: OperationRunner, request: Request) -> Job:
 
             def write_and_queue() -> Job:
                 arrival.write(form.drain())
-                return arrival.queued(**arguments)
+                return arrival.queue(**arguments)
 
             return await runner.run_in_thread(NAME, "write", QUEUE_S, write_and_queue)
 

@@ -97,7 +97,9 @@ def set_tags(workspace: Workspace, arguments: shape.SetTags, _: Settings) -> ans
 
 def add_observations(workspace: Workspace, arguments: shape.AddObservations, _: Settings) -> answer.Additions:
     """Facts for several nodes."""
-    outcomes = workspace.nodes.add([(addition.entity_name, addition.contents) for addition in arguments.observations])
+    outcomes = workspace.nodes.add_observations(
+        [(addition.entity_name, addition.contents) for addition in arguments.observations]
+    )
     return answer.Additions(
         results=[
             answer.Added(entity_name=name, added=_fact_answers(added or ()), not_found=added is None)
@@ -108,7 +110,7 @@ def add_observations(workspace: Workspace, arguments: shape.AddObservations, _: 
 
 def replace_observation(workspace: Workspace, arguments: shape.ReplaceObservation, _: Settings) -> answer.Replaced:
     """One fact."""
-    name, old, new = workspace.nodes.replace(
+    name, old, new = workspace.nodes.replace_observation(
         arguments.entity_name, arguments.ordinal, arguments.new_content, arguments.version
     )
     return answer.Replaced(entity_name=name, ordinal=arguments.ordinal, old_content=old, new_content=new)
@@ -116,7 +118,9 @@ def replace_observation(workspace: Workspace, arguments: shape.ReplaceObservatio
 
 def delete_observations(workspace: Workspace, arguments: shape.DeleteObservations, _: Settings) -> answer.Deletions:
     """Facts of several nodes."""
-    outcomes = workspace.nodes.remove([(deletion.entity_name, deletion.ordinals) for deletion in arguments.deletions])
+    outcomes = workspace.nodes.remove_observations(
+        [(deletion.entity_name, deletion.ordinals) for deletion in arguments.deletions]
+    )
     return answer.Deletions(
         results=[
             answer.Dropped(entity_name=name, deleted_ordinals=gone, not_found_ordinals=missing)
@@ -129,7 +133,7 @@ def query_observations(
     workspace: Workspace, arguments: shape.QueryObservations, settings: Settings
 ) -> answer.FoundFacts:
     """Facts of one node, cut where all together are long."""
-    outcome = workspace.nodes.query(arguments.entity_name, arguments.query, arguments.mode, arguments.limit)
+    outcome = workspace.nodes.search_node(arguments.entity_name, arguments.query, arguments.mode, arguments.limit)
     sizes = share_budget([len(hit.content) for hit in outcome.hits], settings.search.budget)
     return answer.FoundFacts(
         results=[
@@ -148,7 +152,7 @@ def query_observations(
 
 def create_relations(workspace: Workspace, arguments: shape.Relations, _: Settings) -> answer.CreatedRelations:
     """Relations, each once."""
-    outcome = workspace.nodes.relate(_edges_of(arguments))
+    outcome = workspace.nodes.add_relations(_edges_of(arguments))
     return answer.CreatedRelations(
         created=_relation_answers(outcome.created),
         already_existed=_relation_answers(outcome.existed),
@@ -158,20 +162,22 @@ def create_relations(workspace: Workspace, arguments: shape.Relations, _: Settin
 
 def delete_relations(workspace: Workspace, arguments: shape.Relations, _: Settings) -> answer.DeletedRelations:
     """Relations, counted."""
-    deleted, missing = workspace.nodes.unrelate(_edges_of(arguments))
+    deleted, missing = workspace.nodes.remove_relations(_edges_of(arguments))
     return answer.DeletedRelations(deleted=deleted, not_found=missing)
 
 
 def update_relation_type(workspace: Workspace, arguments: shape.UpdateRelationType, _: Settings) -> answer.Retyped:
     """One relation."""
-    now = workspace.nodes.retype(arguments.from_entity, arguments.to_entity, arguments.old_type, arguments.new_type)
+    now = workspace.nodes.retype_relation(
+        arguments.from_entity, arguments.to_entity, arguments.old_type, arguments.new_type
+    )
     return answer.Retyped(from_entity=now.source, to_entity=now.target, old_type=arguments.old_type, new_type=now.type)
 
 
 def get_relations_between(workspace: Workspace, arguments: shape.Pair, _: Settings) -> answer.RelationList:
     """Both directions."""
     return answer.RelationList(
-        results=_relation_answers(workspace.nodes.between(arguments.entity_a, arguments.entity_b))
+        results=_relation_answers(workspace.nodes.relations_between(arguments.entity_a, arguments.entity_b))
     )
 
 
@@ -188,7 +194,7 @@ def get_neighborhood(workspace: Workspace, arguments: shape.Neighborhood, _: Set
 def get_path(workspace: Workspace, arguments: shape.Ends, _: Settings) -> answer.Route:
     """The shortest path."""
     nodes = workspace.nodes
-    way = nodes.path(arguments.from_entity, arguments.to_entity)
+    way = nodes.shortest_path(arguments.from_entity, arguments.to_entity)
     names = [] if way is None else [nodes.get(arguments.from_entity).name]
     for edge in way or ():
         names.append(edge.source if edge.target == names[-1] else edge.target)
@@ -202,7 +208,7 @@ def get_orphans(workspace: Workspace, arguments: shape.Listing, _: Settings) -> 
 
 def get_relation_gaps(workspace: Workspace, arguments: shape.Listing, _: Settings) -> answer.RelationGaps:
     """Names in the observations of others."""
-    gaps = workspace.nodes.gaps(arguments.limit + 1)
+    gaps = workspace.nodes.unlinked_names(arguments.limit + 1)
     return answer.RelationGaps(
         results=[
             answer.RelationGap(node=gap.node, referenced_name=gap.referenced, reference_count=gap.count)
@@ -223,7 +229,7 @@ def find_similar_nodes(workspace: Workspace, arguments: shape.SimilarNodes, _: S
                 node_a_type=node.entity_type,
                 node_b_type=other.entity_type,
             )
-            for node, other, score in workspace.nodes.similar(arguments.limit, arguments.min_score)
+            for node, other, score in workspace.nodes.similar_pairs(arguments.limit, arguments.min_score)
         ]
     )
 
@@ -281,7 +287,7 @@ def get_consolidation_report(workspace: Workspace, _: shape.Nothing, __: Setting
 
 def get_pending_consolidation(workspace: Workspace, _: shape.Nothing, __: Settings) -> answer.PendingNodes:
     """What wants a summary."""
-    pending = workspace.nodes.pending()
+    pending = workspace.nodes.unsummarized()
     return answer.PendingNodes(
         results=[
             answer.PendingNode(

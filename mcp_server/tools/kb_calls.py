@@ -17,12 +17,12 @@ from mcp_server.answers.text_budget import estimate_tokens, share_budget
 from mcp_server.operations.caller import CALLER
 from mcp_server.operations.wire_format import replacement_fields
 from mcp_server.tools import kb_schema as shape
-from syncd.documents.collection_membership import names_one
+from syncd.documents.collection_membership import is_collection_tag
 from syncd.notes.markdown_outline import parse_outline
 from syncd.notes.secret_patterns import DEFECT
 from syncd.notes.timestamps import iso
 from syncd.settings.settings import Settings
-from syncd.uploads.upload_request import decoded
+from syncd.uploads.upload_request import decode_chunk
 
 if TYPE_CHECKING:
     from syncd.jobs.queued_job import Job
@@ -38,7 +38,7 @@ URL: Final = str.maketrans("-_", "+/")  # the alphabet of base64 for addresses
 def search(workspace: Workspace, arguments: shape.Search, settings: Settings) -> shape.Found:
     """The best passage of each document, cut so that the answer stays within its tokens."""
     asked = arguments.tags or []
-    some = [tag for tag in asked if arguments.tags_match == "any" and not names_one(tag)]
+    some = [tag for tag in asked if arguments.tags_match == "any" and not is_collection_tag(tag)]
     every = [tag for tag in asked if tag not in some]  # one that names a collection is no choice
     answer = workspace.search(
         request(
@@ -99,12 +99,12 @@ def upload_start(workspace: Workspace, arguments: shape.StartUpload, _: Settings
 
 def upload_chunk(workspace: Workspace, arguments: shape.UploadChunk, _: Settings) -> shape.Received:
     """Take a chunk; the same one may come again."""
-    upload = workspace.uploads.chunk(
+    upload = workspace.uploads.put_chunk(
         _caller_key_id(),
         workspace.name,
         arguments.upload_id,
         arguments.chunk_index,
-        decoded(_standard_base64(arguments.data)),
+        decode_chunk(_standard_base64(arguments.data)),
     )
     return shape.Received(
         upload_id=arguments.upload_id,
@@ -145,8 +145,8 @@ def get_document(
 ) -> shape.WholeDocument:
     """A document, or the part of it that was asked for and fits."""
     path = arguments.source_path if isinstance(arguments, shape.GetDocument) else None
-    record = workspace.record(arguments.id) if arguments.id is not None else workspace.at(path or "")
-    content = workspace.content(record)
+    record = workspace.record(arguments.id) if arguments.id is not None else workspace.document_at(path or "")
+    content = workspace.read_content(record)
     text = TextLines.from_text(content)
     first, last = 1, max(1, len(text.lines))
     headings = None
@@ -249,7 +249,7 @@ def _standard_base64(data: str) -> str:
 
 def _existing_addresses(workspace: Workspace, records: Sequence[Record]) -> dict[str, str]:
     """The address of each document whose file has not gone since the index was asked."""
-    return workspace.addresses([record for record in records if workspace.there(record)])
+    return workspace.addresses([record for record in records if workspace.file_exists(record)])
 
 
 def _caller_key_id() -> str:

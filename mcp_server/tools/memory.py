@@ -113,7 +113,7 @@ def list_relations(workspace: Workspace, arguments: shape.ListRelations, _: Sett
 
 def get_relation_graph(workspace: Workspace, arguments: shape.WalkRelations, _: Settings) -> shape.RelationGraph:
     """Relations around a memo."""
-    graph = workspace.memo_graph.graph(
+    graph = workspace.memo_graph.walk(
         arguments.start,
         namespace=arguments.namespace,
         way=arguments.direction,

@@ -158,7 +158,7 @@ def read_contents(workspace: Workspace, records: Sequence[Record]) -> tuple[dict
     failures: list[Unavailable] = []
     for record in records:
         try:
-            texts[record.id] = workspace.content(record)
+            texts[record.id] = workspace.read_content(record)
         except NotFound:
             continue
         except Unavailable as error:

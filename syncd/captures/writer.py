@@ -19,10 +19,10 @@ from index.scope.index import Index
 from index.scope.prepared_document import Prepared
 from index.text.summary_and_tags import Enrichment
 from index.tracing import span
-from syncd.documents.capture_note import composed, title_of
+from syncd.documents.capture_note import compose_note, title_of
 from syncd.documents.file_names import free_name
 from syncd.enrichment.enricher import EnrichmentResult, filled, lacking
-from syncd.history.audit_log import taken_back
+from syncd.history.audit_log import take_back
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.notes.front_matter import FrontmatterError, encode
 from syncd.notes.secret_patterns import redact
@@ -78,7 +78,7 @@ def undo_on_failure(undo: Callable[[], object]) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        taken_back(undo)
+        take_back(undo)
         raise
 
 
@@ -126,7 +126,7 @@ def create_note(
     for _ in range(ROUNDS):
         name = free_name(stem_of, now, lambda folded: folded in avoid or inbox.taken(folded))
         # A file that had to be named otherwise says its title: the number would tell of a note that is not its reader's.
-        raw = encode(composed(properties(title=title or (wanted if name != wanted else None)), content))
+        raw = encode(compose_note(properties(title=title or (wanted if name != wanted else None)), content))
         document = inbox.parse_note(raw, f"{folder}/{name}.md", mtime_ms=now)
         finding = finding or inbox.enricher.begin(document)
         outcome = try_create(

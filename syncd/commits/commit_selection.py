@@ -91,11 +91,11 @@ def _separate_edited(
     for path, digest in now.items():
         if path in selection.kept or digest in heads[path]:
             continue
-        steps = trace_steps(audit.trail(path), digest, heads[path])
+        steps = trace_steps(audit.entries_backwards(path), digest, heads[path])
         if steps or path in approved:
             selection.ours[path] = steps or []
             continue
-        last = audit.last(path)
+        last = audit.last_entry(path)
         if last is not None and last.at > young:
             selection.unsettled.append(path)
         selection.edited.append(path)

@@ -22,7 +22,7 @@ from syncd.consolidation.note_merge import added
 from syncd.consolidation.proposal_execution import KINDS
 from syncd.consolidation.report_note import ReportEntry, WorkspaceReport, board, report
 from syncd.git.repository import Repository
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from syncd.history.change_journal import sha256
 from syncd.notes.checkboxes import ProposalOutcome, find_checkboxes, read_answers, write_outcomes
 from syncd.notes.front_matter import decode, encode
@@ -79,7 +79,7 @@ class Consolidation:
         With `dry` or a `workspace`, nothing is written, and the answer has the report as text. With `again`, proposals count
         as new that no report asks any more."""
         dry = dry or workspace is not None
-        with self._lock, authored(AUTHOR):
+        with self._lock, acting_as(AUTHOR):
             carried = {} if dry else self.tick(stopping)
             names = [workspace] if workspace else list(self._workspaces())
             all_findings = self._scanned(names, progress)
@@ -115,7 +115,7 @@ class Consolidation:
 
     def tick(self, stopping: threading.Event | None = None) -> dict[str, ProposalOutcome]:
         """Read the boxes of reports that have changed, and carry out what is ticked; what became of it."""
-        with self._lock, authored(AUTHOR):
+        with self._lock, acting_as(AUTHOR):
             if self._repo.busy_reason() or not self._snapshot.vault.is_present():
                 return {}
             changed = self._changed(self._snapshot.settings.sync.adopt_s)

@@ -10,7 +10,7 @@ from typing import Any
 
 from index.model import Document
 from index.names import fold
-from syncd.documents.collection_membership import names_one, texts
+from syncd.documents.collection_membership import is_collection_tag, tag_texts
 from syncd.notes.front_matter import (
     FrontmatterError,
     PropertyValue,
@@ -94,8 +94,8 @@ def _said(exact: bool, text: str) -> str:
 def _lacking(name: str, mine: Any, theirs: Any) -> list[Any]:
     """The items of a list property that only the other note has."""
     if name == "tags":
-        known = {fold(tag) for tag in texts(mine)}
-        return [tag for tag in texts(theirs) if fold(tag) not in known and not names_one(tag)]
+        known = {fold(tag) for tag in tag_texts(mine)}
+        return [tag for tag in tag_texts(theirs) if fold(tag) not in known and not is_collection_tag(tag)]
     held = mine if isinstance(mine, list) else []
     return [item for item in theirs if item not in held] if isinstance(theirs, list) else []
 
@@ -104,4 +104,4 @@ def _with(text: str, name: str, more: list[Any]) -> str:
     value = next((v for key, v in read_properties(split(text)[0]).items() if key.casefold() == name), None)
     if value is None or isinstance(value, list):
         return edit_items(text, name, {}, more)
-    return edit(text, {name: [*texts(value), *more]})
+    return edit(text, {name: [*tag_texts(value), *more]})

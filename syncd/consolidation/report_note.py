@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from index.graph.vertex import Edge
-from syncd.graph.diagrams import Board, Card, Picture, boards, mermaid
+from syncd.graph.diagrams import Board, Card, Picture, draw_boards, draw_mermaid
 from syncd.notes.checkboxes import format_checkbox
 from syncd.notes.quoted_text import link_to, quote_block, quote_inline
 
@@ -98,7 +98,7 @@ def board(reports: Sequence[WorkspaceReport]) -> str | None:
         for report in reports
         for label, paths in report.clusters[:CLUSTERS]
     ]
-    return boards(clusters) if clusters else None
+    return draw_boards(clusters) if clusters else None
 
 
 def _head(entries: Sequence[ReportEntry], waiting: int, table: str) -> Iterator[str]:
@@ -135,7 +135,7 @@ def _overview(entries: Sequence[ReportEntry]) -> list[str]:
     for entry in pairs:
         ends = entry.paths if entry.kind != "merge-duplicates" else entry.paths[::-1]
         arrows.append(Edge(names[ends[0]], names[ends[1]], _ARROWS[entry.kind]))
-    drawn = mermaid(Picture("Overview", tuple(Card(names[path], "", path) for path in paths), tuple(arrows)))
+    drawn = draw_mermaid(Picture("Overview", tuple(Card(names[path], "", path) for path in paths), tuple(arrows)))
     return ["## Overview", "", *drawn.splitlines(), ""]
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from index.model import Document
 from index.names import fold
-from syncd.documents.collection_membership import texts
+from syncd.documents.collection_membership import tag_texts
 from syncd.notes.front_matter import FrontmatterError, edit, readable_properties, replace_body, split
 from syncd.notes.inline_syntax import is_tag
 from syncd.notes.list_properties import edit_items
@@ -80,7 +80,9 @@ def _in_property(text: str, renamed: Callable[[str], str]) -> str:
 def _renamed(value: Any, renamed: Callable[[str], str]) -> Any:
     """The value of the property with its tags renamed, in the form that it has."""
     if isinstance(value, list):
-        return [_renamed(item, renamed) if isinstance(item, str) and len(texts(item)) == 1 else item for item in value]
+        return [
+            _renamed(item, renamed) if isinstance(item, str) and len(tag_texts(item)) == 1 else item for item in value
+        ]
     return _word_by_word(value, renamed) if isinstance(value, str) else value
 
 

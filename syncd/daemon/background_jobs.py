@@ -15,7 +15,7 @@ from syncd.daemon.open_parts import OpenParts
 from syncd.daemon.vault_services import VaultServices
 from syncd.enrichment.backfill import Backfill
 from syncd.files.inbox_file_scanner import EVERY_S, InboxFileScanner
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from syncd.history.audited_vault import AuditedVault
 from syncd.jobs.queued_job import Kind
 from syncd.jobs.run_history import RunHistory
@@ -24,7 +24,7 @@ from syncd.jobs.worker import Handler, RunningJob, Worker
 from syncd.remote.branch_sync import TICK_S
 from syncd.state.folder import remove_unfinished
 from syncd.sync.deep_check import DAY_S
-from syncd.uploads.chunk_files import spare
+from syncd.uploads.chunk_files import has_space
 from syncd.uploads.upload_sessions import Uploads
 from syncd.workspaces.agent_access import AgentAccess
 
@@ -56,9 +56,9 @@ def build_scheduler(
     planned.every("deep check", DAY_S, partial(opened.check.run, planned.stopping), after=due_s)
     planned.every("leftovers", DAY_S, partial(_remove_leftovers, opened))
     planned.every("ended jobs", HOUR_S, partial(_prune_ended_jobs, opened))
-    planned.every("dropped files", EVERY_S, dropped.look)
+    planned.every("dropped files", EVERY_S, dropped.queue_quiet_files)
     planned.every("commits", COMMITS_S, services.commits.tick)
-    planned.every("uploads", MINUTE_S, uploads.collect)
+    planned.every("uploads", MINUTE_S, uploads.remove_stale)
     planned.every("promotion", MARKS_S, partial(_promote_marked, opened.vault, services))
     planned.every("ticks", TICKS_S, partial(services.consolidation.tick, planned.stopping))
     if when := settings.consolidate.cron:
@@ -66,12 +66,12 @@ def build_scheduler(
     planned.every("drags", MARKS_S, services.manual_moves.run)
     planned.every("what was", HOUR_S, opened.overwritten.prune)
     planned.every(
-        "archive", MINUTE_S, authored(Author("daemon", "archive"))(partial(services.archive.run, planned.stopping))
+        "archive", MINUTE_S, acting_as(Author("daemon", "archive"))(partial(services.archive.run, planned.stopping))
     )
     planned.every(
-        "review", MINUTE_S, authored(Author("daemon", "review"))(partial(services.review.run, planned.stopping))
+        "review", MINUTE_S, acting_as(Author("daemon", "review"))(partial(services.review.run, planned.stopping))
     )
-    planned.every("enrichment", MINUTE_S, authored(Author("daemon", "enrichment"))(backfill.pay))
+    planned.every("enrichment", MINUTE_S, acting_as(Author("daemon", "enrichment"))(backfill.pay))
     planned.every(REMOTE, TICK_S, services.remote.tick, soon=True)
     return planned
 
@@ -83,7 +83,7 @@ def build_worker(opened: OpenParts, agent_access: AgentAccess, inbox: Inbox, fil
         if not opened.vault.is_present():
             return "the vault is missing"
         with suppress(OSError):  # of a vault that went away just now
-            if not spare(opened.vault.root, 0, free=opened.settings.kb.free if kind == "file" else LEAST_FREE):
+            if not has_space(opened.vault.root, 0, free=opened.settings.kb.free if kind == "file" else LEAST_FREE):
                 return "the vault's disk is almost full"
         return "" if inbox.captures.index.comparable else opened.embedder.problem or "the encoder is not ready yet"
 
@@ -92,8 +92,8 @@ def build_worker(opened: OpenParts, agent_access: AgentAccess, inbox: Inbox, fil
         return queued_note.create_document(inbox, running_job)
 
     carried = Worker(opened.queue, find_hindrance)
-    carried.on("note", make_note)
-    carried.on("file", files, threads=CONVERTERS)
+    carried.register("note", make_note)
+    carried.register("file", files, threads=CONVERTERS)
     return carried
 
 
@@ -122,7 +122,7 @@ def _remove_leftovers(opened: OpenParts) -> None:
 
 def _maintain_indexes(opened: OpenParts) -> None:
     opened.audit.retry()
-    opened.unlogged_changes.look()
+    opened.unlogged_changes.log_hand_edits()
     opened.builds.tidy()
     for scope_index in opened.builds.scopes.values():
         scope_index.index.maintain()

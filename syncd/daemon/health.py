@@ -245,7 +245,7 @@ class NoteDefects:
 
     def _missing_files(self, workspaces: Collection[str] | None) -> list[tuple[str, str]]:
         """The notes of files that are gone."""
-        return [(note, MISSING) for note, _ in self._dropped.missing(workspaces)]
+        return [(note, MISSING) for note, _ in self._dropped.find_missing(workspaces)]
 
     def _public_path(self, path: str) -> str:
         """The path of a capture as an agent may know it: the number in a name would tell of a note outside the inbox."""

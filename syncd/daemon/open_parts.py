@@ -15,7 +15,7 @@ from index.scope.reader import Looks
 from index.search.reranker import Reranker
 from syncd.captures.inbox import Inbox
 from syncd.enrichment.enricher import Enricher
-from syncd.files.file_import import wanted
+from syncd.files.file_import import file_filter
 from syncd.git.repository import Repository
 from syncd.graph.perspectives import Perspectives
 from syncd.history.audit_log import AuditLog
@@ -139,7 +139,7 @@ def _open_vault(settings: Settings, audit: AuditLog, overwritten: OverwrittenByt
         overwritten=overwritten,
         ignore=settings.vault.ignore,
         max_bytes=settings.vault.max_bytes,
-        wanted=wanted(settings),
+        wanted=file_filter(settings),
     )
 
 
@@ -161,9 +161,9 @@ def _build_unlogged_changes(
 ) -> UnloggedChanges:
     """The part that logs what others did to captures, until the vault is closed."""
     unlogged_changes = UnloggedChanges(audit, vault, captures, inbox=settings.vault.inbox)
-    stack.callback(unlogged_changes.look)
-    audit.look = unlogged_changes.look
-    unlogged_changes.settle()
+    stack.callback(unlogged_changes.log_hand_edits)
+    audit.look = unlogged_changes.log_hand_edits
+    unlogged_changes.log_unfinished()
     return unlogged_changes
 
 
@@ -171,7 +171,7 @@ def _open_queue(settings: Settings, ledger: Ledger, audit: AuditLog) -> Queue:
     """The queue, in which nothing is under way any more."""
     queue = Queue(ledger, settings.state, settings.kb)
     try:
-        queue.recover(audit.made)
+        queue.recover(audit.has_created)
     except Unavailable as error:  # the ledger's, whose disk is full, say: the next start finds out
         log.warning("what was under way when the daemon ended is left as it is: %s", error.message)
     return queue

@@ -23,7 +23,7 @@ from index.model import Document
 from index.text.sentences import cut, plain, prose
 from index.text.summary_and_tags import NOTHING, SUMMARY, Enrichment, checked, enrichment
 from index.text.tags import MOST
-from syncd.documents.collection_membership import retagged
+from syncd.documents.collection_membership import tag_changes
 from syncd.enrichment.chat_endpoint import ChatEndpoint
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.notes.front_matter import decode, edit, encode, split
@@ -237,7 +237,7 @@ def filled(
         return None
     text = decode(raw)
     if tags := changes.pop("tags", None):
-        changes = {**retagged(split(text)[0], tags, None), **changes}
+        changes = {**tag_changes(split(text)[0], tags, None), **changes}
     raw = encode(edit(text, changes))
     return raw, read(raw, document.path, mtime_ms=document.created_at)
 

@@ -48,7 +48,7 @@ def ensure_owner_key(state: Path, keys: ApiKeys, *, now: int, again: bool = Fals
     path = state / KEY_FILE
     secret = path.read_text().strip() if path.is_file() else ""
     held = next((key for key in keys.list() if secret.startswith(f"mx_{key.id}_")), None)
-    if held is not None and (held.live(now) or not again):
+    if held is not None and (held.is_live(now) or not again):
         path.chmod(0o600)
         return path
     taken = {key.name for key in keys.list() if key.revoked_at is None}

@@ -31,7 +31,7 @@ def operations(audit: AuditLog, vault: Vault, *, inbox: str) -> dict[str, Operat
         if not 1 <= limit <= MOST:
             raise InvalidArgument(f"limit must be between 1 and {MOST:,}")
         wanted = {name: arguments.get(name) for name in WANTED}
-        return [asdict(entry) for entry in audit.found(limit, after=arguments.get("after"), **wanted)]
+        return [asdict(entry) for entry in audit.find(limit, after=arguments.get("after"), **wanted)]
 
     def verify(arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         head = _parse_head(arguments.get("head"))
@@ -41,12 +41,12 @@ def operations(audit: AuditLog, vault: Vault, *, inbox: str) -> dict[str, Operat
         return result | {"head": str(audit.head)}
 
     def prune(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
-        gone, base = audit.prunable(int(arguments["before"])), audit.base()
+        gone, base = audit.last_prunable(int(arguments["before"])), audit.base()
         if gone <= base.seq:
             return {"pruned": 0, "file": None, "head": str(audit.head)}
         if (
             not arguments.get("force")
-            and (chain := digest_chain.checked(_entries_up_to(audit.entries(), gone), base)).broken
+            and (chain := digest_chain.check(_entries_up_to(audit.entries(), gone), base)).broken
         ):
             raise Conflict(f"the log is not whole, so nothing was pruned: {chain.breaks[0]}; --force moves it as it is")
         _write_entries(Path(arguments["file"]), _entries_up_to(audit.entries(), gone))
@@ -58,20 +58,20 @@ def operations(audit: AuditLog, vault: Vault, *, inbox: str) -> dict[str, Operat
 def verify_file(lines: Iterable[str], head: str | None) -> Checked:
     """Look through entries that were exported, as lines of JSON."""
     try:
-        entries = [digest_chain.read(line) for line in lines if line.strip()]
+        entries = [digest_chain.parse_line(line) for line in lines if line.strip()]
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidArgument(f"the file holds a line that is no entry of an audit log: {error}") from error
-    base: Head | None = digest_chain.base_of(entries)
+    base: Head | None = digest_chain.find_base(entries)
     if entries and base and base.seq + 1 != entries[0].seq:
         base = None if entries[0].seq > 1 else Head()  # a part: its first entry is taken as it is
     noted = _parse_head(head)
-    return digest_chain.checked(entries, base, heads=[noted] if noted else [])
+    return digest_chain.check(entries, base, heads=[noted] if noted else [])
 
 
 def _parse_head(text: str | None) -> Head | None:
     if not text:
         return None
-    head = Head.of(text)
+    head = Head.parse(text)
     if head is None:
         raise InvalidArgument("a head is an entry's number and seal, as `memex status` tells it: 1234:ab12…")
     return head
@@ -79,7 +79,7 @@ def _parse_head(text: str | None) -> Head | None:
 
 def _verify_chain(audit: AuditLog, heads: Iterable[Head], progress: Callable[[dict[str, Any]], None]) -> Checked:
     end, total = audit.head, audit.count
-    noted = audit.noted()
+    noted = audit.saved_head()
 
     def entries() -> Iterable[Entry]:
         for done, entry in enumerate(_entries_up_to(audit.entries(), end.seq)):
@@ -87,7 +87,7 @@ def _verify_chain(audit: AuditLog, heads: Iterable[Head], progress: Callable[[di
                 progress({"stage": "checking seals", "done": done, "total": total})
             yield entry
 
-    return digest_chain.checked(
+    return digest_chain.check(
         entries(), audit.base(), heads=[*heads, end, *([noted] if noted and noted.seq <= end.seq else [])]
     )
 
@@ -102,7 +102,7 @@ def _entries_up_to(entries: Iterable[Entry], last: int) -> Iterable[Entry]:
 
 def _compare_files(audit: AuditLog, vault: Vault, inbox: str) -> dict[str, list[str]]:
     """How the files differ from what the log last says of them: changed or gone by hand, or never written by us."""
-    known = audit.states()
+    known = audit.last_digests()
     listing = vault.list_notes(inbox)
     changed, gone = [], []
     for path, after in known.items():
@@ -130,7 +130,7 @@ def _write_entries(target: Path, entries: Iterable[Entry]) -> None:
         raise Unavailable(f"{target} can't be written: {error.strerror}", retryable=False) from error
     try:
         with open(fd, "w", encoding="utf-8") as stream:  # noqa: PTH123 - the descriptor is what makes it private
-            stream.writelines(digest_chain.line(entry) + "\n" for entry in entries)
+            stream.writelines(digest_chain.format_line(entry) + "\n" for entry in entries)
             stream.flush()
             os.fsync(fd)
         sync_folder(target.parent)

@@ -30,17 +30,15 @@ def operations(history: NoteHistory, undo: Undo) -> dict[str, Operation]:
         if (name is None) == (since is None):
             raise InvalidArgument("name one note or call, or a time with --since")
         if name is None:
-            wanted = undo.since(int(since or 0), key=arguments.get("key"), workspace=arguments.get("workspace"))
+            wanted = undo.writes_since(int(since or 0), key=arguments.get("key"), workspace=arguments.get("workspace"))
             last = ""
         else:
-            wanted, last = undo.call(name)
-        steps = undo.planned(wanted, last=last)
+            wanted, last = undo.writes_of_call(name)
+        steps = undo.plan(wanted, last=last)
         if arguments.get("dry_run"):
-            done = [step for step in steps if not step.reason and step.now != step.then]
+            done = [step for step in steps if not step.reason and step.now != step.target_digest]
             return _undo_result("", done, [step for step in steps if step.reason])
-        made = undo.carried_out(
-            steps, lambda number, of, stage: progress({"done": number, "total": of, "stage": stage})
-        )
+        made = undo.carry_out(steps, lambda number, of, stage: progress({"done": number, "total": of, "stage": stage}))
         return _undo_result(AUTHOR.get().request if made.done else "", made.done, made.skipped)
 
     return {"log": log, "undo": undo_changes}
@@ -49,7 +47,7 @@ def operations(history: NoteHistory, undo: Undo) -> dict[str, Operation]:
 def _undo_result(call: str, done: list[UndoStep], skipped: list[UndoStep]) -> dict[str, Any]:
     return {
         "undo": call or None,
-        "done": [_step_fields(step) | {"did": step.did} for step in done],
+        "done": [_step_fields(step) | {"did": step.action} for step in done],
         "skipped": [_step_fields(step) | {"reason": step.reason} for step in skipped],
     }
 

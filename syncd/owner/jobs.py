@@ -71,7 +71,7 @@ def job_fields(job: Job) -> dict[str, Any]:
 
 def _find_job(queue: Queue, id: str) -> Job:
     """The job of this id, or of the one id that begins so."""
-    whole = queue.beginning(id) if len(id) >= SHORTEST else [id]
+    whole = queue.ids_beginning(id) if len(id) >= SHORTEST else [id]
     if len(whole) > 1:
         raise InvalidArgument(f"several jobs begin with {id!r}: give more of the id")
     if not whole:
@@ -105,7 +105,7 @@ def job_operations(jobs: Callable[[], Scheduler]) -> dict[str, Callable[[Mapping
     """What the owner may ask of jobs, by name; `jobs` gives those that are in force."""
 
     def list_jobs(_: Mapping[str, Any], __: Any) -> list[dict[str, Any]]:
-        return [{"name": name, **asdict(job)} for name, job in sorted(jobs().standing().items())]
+        return [{"name": name, **asdict(job)} for name, job in sorted(jobs().states().items())]
 
     def history(arguments: Mapping[str, Any], _: Any) -> list[dict[str, Any]]:
         return [asdict(run) for run in jobs().history(_job_name(arguments))]

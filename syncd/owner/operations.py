@@ -15,7 +15,7 @@ from syncd.daemon.open_parts import OpenParts
 from syncd.daemon.vault_services import VaultServices
 from syncd.enrichment.backfill import Backfill
 from syncd.graph.nodes import Nodes
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from syncd.jobs.scheduler import Scheduler
 from syncd.jobs.worker import Worker
 from syncd.owner import audit, consolidation, git, history, notes, promotion, review, uploads, workspaces_and_keys
@@ -93,7 +93,7 @@ def _sign_operation(name: str, operation: Operation) -> Operation:
     """An operation whose writes are logged as the owner's, done by this command."""
 
     def run_signed(arguments: Arguments, progress: Progress) -> Any:
-        with authored(Author("cli", name, request=secrets.token_hex(8))):
+        with acting_as(Author("cli", name, request=secrets.token_hex(8))):
             return operation(arguments, progress)
 
     return run_signed

@@ -24,9 +24,9 @@ def operations(agent_access: AgentAccess, ledger: Ledger, index: Callable[[], In
 
     def check(asked: Mapping[str, Any], _: Any) -> dict[str, Any]:
         workspace = agent_access.workspace(asked["workspace"]).name
-        upload_request.described(agent_access.uploads.settings.all_collections, **_description_fields(asked))
+        upload_request.check_description(agent_access.uploads.settings.all_collections, **_description_fields(asked))
         digest = str(asked.get("sha256") or "")
-        job = agent_access.queue.job_of(workspace, digest, int(asked.get("size") or 0)) if digest else None
+        job = agent_access.queue.job_for_file(workspace, digest, int(asked.get("size") or 0)) if digest else None
         return {
             "document": find_same(workspace, digest) if digest else None,
             "job": jobs.job_fields(job) if job else None,
@@ -35,7 +35,7 @@ def operations(agent_access: AgentAccess, ledger: Ledger, index: Callable[[], In
 
     def add(asked: Mapping[str, Any], _: Any) -> dict[str, Any]:
         workspace = agent_access.workspace(asked["workspace"]).name
-        job = agent_access.uploads.adopted(
+        job = agent_access.uploads.adopt(
             asked["staged"], workspace, filename=asked["name"], sha256=asked.get("sha256"), **_description_fields(asked)
         )
         return jobs.job_fields(job)
@@ -46,7 +46,7 @@ def operations(agent_access: AgentAccess, ledger: Ledger, index: Callable[[], In
             record = index().record(id, workspace)
             if record is not None and record.file == path:
                 return {"id": record.id, "path": path}
-        for id in agent_access.queue.documents_of(workspace, digest):
+        for id in agent_access.queue.documents_of_file(workspace, digest):
             record = index().record(id, workspace)
             if record is not None and record.file is None:
                 return {"id": record.id, "path": record.path}

@@ -16,8 +16,8 @@ from index.errors import MemexError
 from index.model import Document
 from syncd.git import head_moves
 from syncd.git.repository import Repository
-from syncd.history.audit_log import Author, authored
-from syncd.history.change_journal import FileChange, MovePlan, moved, sha256, written
+from syncd.history.audit_log import Author, acting_as
+from syncd.history.change_journal import FileChange, MovePlan, move_steps, note_step, sha256
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, read_properties, split
 from syncd.promotion.link_updates import LinkUpdates, plan_link_updates
 from syncd.promotion.marked_captures import written_at
@@ -59,7 +59,7 @@ class ManualMoves:
         """Finish what is quiet."""
         if not self._snapshot.sync.ready.is_set():
             return
-        with authored(AUTHOR):
+        with acting_as(AUTHOR):
             try:
                 moved_notes = self._moved_notes.find_moved()
                 if moved_notes and not self._is_git_busy() and all(self._is_quiet(note) for note in moved_notes):
@@ -168,10 +168,10 @@ def _make_move_plan(
     """What is left to do of a promotion whose note lies at its place already."""
     note, document = move.stray, move.document
     # The journal keeps what the capture said: its file has gone, and nothing that fails brings it back.
-    steps = [written(note.new, move.raw, text), FileChange(note.old, "", "", before=move.raw)]
-    steps[1:1] = [written(path, *pair) for path, pair in sorted(others.items())]
+    steps = [note_step(note.new, move.raw, text), FileChange(note.old, "", "", before=move.raw)]
+    steps[1:1] = [note_step(path, *pair) for path, pair in sorted(others.items())]
     if move.stored:
-        copied, gone = moved(move.stored.old, move.stored.new, move.stored.digest)
+        copied, gone = move_steps(move.stored.old, move.stored.new, move.stored.digest)
         steps = [copied, *steps, gone]
     about: dict[str, Any] = {
         "title": document.title,

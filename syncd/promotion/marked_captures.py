@@ -15,10 +15,10 @@ from typing import Any, Final, TypeAlias
 from index.errors import MemexError
 from index.model import Record
 from index.names import fold
-from syncd.documents.owner_marks import OwnerMarks, marks
+from syncd.documents.owner_marks import OwnerMarks, read_marks
 from syncd.git import head_moves
 from syncd.git.repository import Repository
-from syncd.history.audit_log import authored
+from syncd.history.audit_log import acting_as
 from syncd.history.change_journal import sha256
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode
 from syncd.promotion.destination_conflicts import DestinationConflicts
@@ -112,7 +112,7 @@ class MarkedCaptures:
 
     def run(self) -> None:
         """Look, if anything has changed since the last time."""
-        with authored(AUTHOR):
+        with acting_as(AUTHOR):
             last_look, snapshot = self._look, self._snapshot
             if not snapshot.vault.is_present():
                 return
@@ -150,7 +150,7 @@ class MarkedCaptures:
         try:
             if is_in_use(self._snapshot, self._repo, record.path):
                 return UndecidedCapture()
-            if not asked.meant:
+            if not asked.may_be_promotion:
                 self._write_problem(record, None)
                 return None
             return ReadyCapture(self._make_plan(record, asked, spoken))
@@ -196,7 +196,7 @@ class MarkedCaptures:
             return
         try:
             raw, _ = self._snapshot.vault.read(record.path)
-            if sha256(raw) == record.digest and marks(decode(raw)).promote_problem != why:
+            if sha256(raw) == record.digest and read_marks(decode(raw)).promote_problem != why:
                 self._snapshot.vault.replace(record.path, encode(edit(decode(raw), {KEY: why})), digest=record.digest)
                 self._snapshot.sync.hint([record.path])
         except (MemexError, FrontmatterError) as error:
@@ -207,7 +207,7 @@ class MarkedCaptures:
 
 def _needs_attention(marks: OwnerMarks) -> bool:
     """Whether there is something to do, or to say, about a capture with these marks."""
-    return marks.meant or marks.promote_problem is not None
+    return marks.may_be_promotion or marks.promote_problem is not None
 
 
 def written_at(snapshot: VaultSnapshot, repo: Repository, path: str) -> int:

@@ -18,7 +18,7 @@ from index.document_ids import path_id
 from index.errors import MemexError, Unavailable
 from index.scope.index import Index
 from syncd.history.audit_log import AuditLog
-from syncd.history.change_journal import documents
+from syncd.history.change_journal import document_ids
 from syncd.history.write_lineage import AGENTS
 from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
 from syncd.notes.property_reader import as_time
@@ -166,7 +166,7 @@ class MovedNotes:
 
     def _was_moved_by_memex(self, path: str) -> bool:
         """Whether it was Memex that took the file away."""
-        last = self._audit.last(path)
+        last = self._audit.last_entry(path)
         return last is not None and not last.after and last.surface != "file"
 
     def _find_note(self, id: str, others: Collection[str]) -> str | None:
@@ -185,16 +185,16 @@ class MovedNotes:
 
     def _was_made_by_agent(self, id: str, path: str) -> bool:
         """Whether an agent has made the note at `path` with that id, so that nobody has moved it there."""
-        entries = self._audit.of(path=path)
+        entries = self._audit.entries_about(path=path)
         return any(entry.kind == "create" and entry.surface in AGENTS and entry.id == id for entry in entries)
 
     def _recall_captures(self) -> None:
         """Notes of the vault proper that the audit log knows as captures: the index may have been made anew meanwhile."""
-        moved = documents(self._ledger)
+        moved = document_ids(self._ledger)
         notes = {id: path for path, id in self._current_ids().items() if not self._is_capture(path)}
         self._remember_missing(
             (id, path, [])
-            for id, path, after, surface in self._audit.latest()
+            for id, path, after, surface in self._audit.latest_notes()
             if id in notes
             and id not in moved
             and id not in self._left
@@ -205,7 +205,9 @@ class MovedNotes:
 
     def _may_be_same(self, id: str, note: str) -> bool:
         """Whether a note may be the capture that an agent made with that id: it says that it was made then."""
-        made = [entry.at for entry in self._audit.of(id=id) if entry.kind == "create" and entry.surface in AGENTS]
+        made = [
+            entry.at for entry in self._audit.entries_about(id=id) if entry.kind == "create" and entry.surface in AGENTS
+        ]
         with suppress(MemexError, FrontmatterError):
             values = read_properties(split(decode(self._snapshot.vault.read(note)[0]))[0])
             at = as_time(next((value for key, value in values.items() if key.casefold() == "created_at"), None))

@@ -13,11 +13,11 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Document, Record, Stat
 from index.names import fold
-from syncd.documents.file_names import ending, numbered
+from syncd.documents.file_names import known_ending, numbered_names
 from syncd.documents.file_types import KNOWN
-from syncd.documents.owner_marks import marks
+from syncd.documents.owner_marks import read_marks
 from syncd.git.repository import Repository
-from syncd.history.change_journal import FileChange, MovePlan, moved, sha256, written
+from syncd.history.change_journal import FileChange, MovePlan, move_steps, note_step, sha256
 from syncd.notes.front_matter import FrontmatterError, decode, encode, split
 from syncd.notes.markdown_outline import is_open_ended
 from syncd.promotion.link_updates import LinkUpdates, plan_link_updates
@@ -83,11 +83,11 @@ class Plan:
     def steps(self, updates: LinkUpdates) -> list[FileChange]:
         """What becomes of each file, in order: what is made, then what leads to it, and what goes at the end."""
         text = updates.changes[self.source][1] if self.source in updates.changes else self.text
-        steps = [written(self.target, None, text)]
-        steps += [written(path, *raws) for path, raws in sorted(updates.changes.items()) if path != self.source]
-        steps.append(written(self.source, self.raw, None))
+        steps = [note_step(self.target, None, text)]
+        steps += [note_step(path, *raws) for path, raws in sorted(updates.changes.items()) if path != self.source]
+        steps.append(note_step(self.source, self.raw, None))
         if self.stored:
-            copied, gone = moved(self.stored.old, self.stored.new, self.stored.digest)
+            copied, gone = move_steps(self.stored.old, self.stored.new, self.stored.digest)
             steps = [copied, *steps, gone]
         return steps
 
@@ -108,7 +108,7 @@ def read_promotable(snapshot: VaultSnapshot, record: Record) -> tuple[Document, 
     if sha256(raw) != record.digest:
         raise Conflict("the capture was changed a moment ago; try again in a moment", retryable=True)
     document = snapshot.parse(raw, record.path, stat)
-    if why := refusal_reason(document, marks(decode(raw))) or _find_duplicate_id(snapshot, document):
+    if why := refusal_reason(document, read_marks(decode(raw))) or _find_duplicate_id(snapshot, document):
         raise Problem(why)
     return document, raw
 
@@ -127,7 +127,7 @@ def make_plan(
 
     `spoken` for is what `reserve_paths` has noted. Raises Problem, TakenDestination, or Conflict when it has just changed."""
     document, raw = read_promotable(snapshot, record)
-    owner_marks, spoken = marks(decode(raw)), spoken or {}
+    owner_marks, spoken = read_marks(decode(raw)), spoken or {}
     settings, name = snapshot.settings.promote, record.path.rpartition("/")[2][:-3]
     where = choose_destination(
         document, owner_marks, settings.rules, folder=settings.folder, name=settings.name, inbox=snapshot.inbox, to=to
@@ -246,7 +246,7 @@ def find_stored_file(
         return None
     current = old.rpartition("/")[2]
     there = {fold(name) for name in snapshot.vault.list_names(folder)}
-    for name in numbered(current, ending(current, KNOWN)):
+    for name in numbered_names(current, known_ending(current, KNOWN)):
         new = join(folder, name)
         if fold(name) in there or fold(new) in spoken:
             continue
@@ -284,9 +284,9 @@ def plan_merge(snapshot: VaultSnapshot, record: Record, target: str) -> MovePlan
     gap = "" if not text or text.endswith(end * 2) else end if text.endswith(end) else end * 2
     if body and is_open_ended(split(text)[1]):
         raise Problem(f"{target} ends in code or a comment that is not closed: close it, and tick again")
-    steps = [written(target, there, encode(f"{text}{gap}{body}"))]
-    steps += [written(path, *pair) for path, pair in sorted(changed.items())]
-    steps.append(written(record.path, raw, None))
+    steps = [note_step(target, there, encode(f"{text}{gap}{body}"))]
+    steps += [note_step(path, *pair) for path, pair in sorted(changed.items())]
+    steps.append(note_step(record.path, raw, None))
     about = {
         "title": document.title,
         "origin": document.source or "",

@@ -21,7 +21,7 @@ from syncd.captures.writer import hold_commits
 from syncd.commits.commit_message import format_message
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.git.repository import Repository
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from syncd.history.change_journal import RECENT_MS, ChangeJournal, Entry, FileChange, MovePlan, sha256
 from syncd.notes.front_matter import FrontmatterError, decode, encode, read_properties, split
 from syncd.promotion.link_updates import MoveSeries, plan_link_updates
@@ -168,9 +168,9 @@ class Promotions:
         made: list[MadeCommit] = []
         if not self._owed or (time.monotonic() < self._not_before and not at_once):
             return made
-        with self.lock, authored(AUTHOR):
+        with self.lock, acting_as(AUTHOR):
             self._owed, self._not_before = False, float("-inf")
-            for entry in self._journal.begun():
+            for entry in self._journal.unfinished():
                 self._resume(entry)
             for entry in self._journal.uncommitted(_now_ms() - RECENT_MS):
                 steps = self._journal.steps(entry.seq)
@@ -192,14 +192,14 @@ class Promotions:
 
     def last_action(self, id: str) -> tuple[str, str, str]:
         """What was done last with a capture, where it was, and where it went; "" = nothing."""
-        last = next((entry for entry in reversed(self._journal.of(id)) if entry.state == "done"), None)
+        last = next((entry for entry in reversed(self._journal.entries_of(id)) if entry.state == "done"), None)
         return (last.kind, last.source, last.target) if last else ("", "", "")
 
     def latest(self, limit: int) -> list[dict[str, Any]]:
         """What was promoted last and not taken back, the newest first."""
         over: set[str] = set()
         rows = []
-        for entry in reversed(self._journal.latest(2 * limit)):
+        for entry in reversed(self._journal.latest_entries(2 * limit)):
             if entry.state == "done" and entry.kind in STANDING and entry.document_id not in over:
                 over.add(entry.document_id)
                 if entry.kind == "promote":
@@ -209,7 +209,7 @@ class Promotions:
 
     def facts(self) -> dict[str, Any]:
         """What is left of promotions that somebody came in between."""
-        recent = self._journal.latest(200)
+        recent = self._journal.latest_entries(200)
         return {
             "torn": [
                 {"path": entry.target, "left": json.loads(entry.about).get("left", [])}
@@ -245,14 +245,14 @@ class Promotions:
         self._owed, steps = True, move_plan.steps  # until it has ended well
         entry = self._journal.begin(move_plan, by=by, at=_now_ms())
         try:
-            self._journal.forward(steps)
+            self._journal.roll_forward(steps)
         except (Conflict, NotFound) as error:
             self._take_back(entry, steps)
             raise _Moving(error.message, retryable=True) from error
         except BaseException:
             self._take_back(entry, steps)
             raise
-        self._journal.note(entry.seq, "done")
+        self._journal.set_state(entry.seq, "done")
         log.info("%s: one more note", move_plan.kind)
         if known:
             self._update_indexes(steps)
@@ -264,11 +264,11 @@ class Promotions:
     def _take_back(self, entry: Entry, steps: Sequence[FileChange], why: str = "") -> None:
         """Have nothing of it; what can't be taken back just now is so later."""
         try:
-            left = self._journal.back(steps)
+            left = self._journal.roll_back(steps)
             others = {entry.source} if self._is_same_note(entry) else {entry.source, entry.target}  # theirs, and whole
             mine = [path for path in left if path not in others]
             about = json.loads(entry.about) | {"left": mine, "why": why}
-            self._journal.note(entry.seq, "torn" if mine else "undone", about=json.dumps(about))
+            self._journal.set_state(entry.seq, "torn" if mine else "undone", about=json.dumps(about))
         except MemexError as error:
             log.warning("a promotion is half done and will be ended later: %s", error.message)
             self._owed = True
@@ -277,21 +277,25 @@ class Promotions:
         """End what a crash broke off: forward, unless somebody has changed the capture, or something is at its destination."""
         steps = self._journal.steps(entry.seq)
         try:
-            strange = self._journal.strange(steps)
-            here = {step.path: self._journal.found(step) for step in steps if step.path in (entry.source, entry.target)}
+            strange = self._journal.find_conflicts(steps)
+            here = {
+                step.path: self._journal.current_digest(step)
+                for step in steps
+                if step.path in (entry.source, entry.target)
+            }
             ours = entry.target in strange and self._is_same_note(entry)
             if not any(here.values()):  # somebody has taken the note away, and it is theirs
-                self._journal.note(entry.seq, "undone")
+                self._journal.set_state(entry.seq, "undone")
             elif entry.source in strange or (entry.target in strange and not ours):
                 self._take_back(entry, steps, "somebody has changed it meanwhile")
             else:
-                self._journal.forward(steps, without=strange)
+                self._journal.roll_forward(steps, without=strange)
                 if strange - {entry.target}:
                     self._mend_links(
                         {step.twin: step.path for step in steps if step.twin and step.now}
                         | {entry.source: entry.target}
                     )
-                self._journal.note(entry.seq, "done")
+                self._journal.set_state(entry.seq, "done")
         except MemexError as error:
             log.warning("a promotion that was broken off can't be ended yet: %s", error.message)
             self._owed = True
@@ -334,13 +338,13 @@ class Promotions:
             self._owed = True
             return "", []
         if due is None:
-            self._journal.note(entry.seq, "done", commit_id=NOTHING)
+            self._journal.set_state(entry.seq, "done", commit_id=NOTHING)
             return "", []
         made = self._commits.commit(due.changes, due.message, approved=due.approved)
         if made is None and self._commits.is_on and self._repo.local_state() not in NO_HISTORY:
             self._owed, self._not_before = True, time.monotonic() + AGAIN_S
             return "", []
-        self._journal.note(entry.seq, "done", commit_id=made or NOTHING)
+        self._journal.set_state(entry.seq, "done", commit_id=made or NOTHING)
         if not made:
             return "", []
         asked = ("-r", "-z", "--name-only", "--no-commit-id", "--root", "--end-of-options", made)
@@ -352,7 +356,7 @@ class Promotions:
         changes = {}
         for step in steps:
             try:
-                if self._journal.found(step) == step.now:
+                if self._journal.current_digest(step) == step.now:
                     changes[step.path] = self._bytes_after(step)
             except MemexError:
                 if step.path == entry.source:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from index.errors import Conflict, NotFound
 from index.model import Record
 from index.names import fold
-from syncd.history.change_journal import ChangeJournal, Entry, FileChange, MovePlan, moved, sha256, written
+from syncd.history.change_journal import ChangeJournal, Entry, FileChange, MovePlan, move_steps, note_step, sha256
 from syncd.indexes.note_lookup import candidates, chosen
 from syncd.notes.front_matter import FrontmatterError, decode, encode
 from syncd.promotion.link_updates import plan_link_updates
@@ -47,11 +47,11 @@ def plan_return(snapshot: VaultSnapshot, journal: ChangeJournal, reference: str)
     if exact:
         changed |= _restorable_notes(snapshot, steps.values(), {entry.source, entry.target})
     changed = free_id(snapshot, text, target, changed)
-    order = [written(target, None, text)]
-    order += [written(other, *pair) for other, pair in sorted(changed.items())]
-    order.append(written(path, raw, None))
+    order = [note_step(target, None, text)]
+    order += [note_step(other, *pair) for other, pair in sorted(changed.items())]
+    order.append(note_step(path, raw, None))
     for step in files:
-        copied, gone = moved(step.path, step.twin, journal.found(step))
+        copied, gone = move_steps(step.path, step.twin, journal.current_digest(step))
         order = [order[0], copied, *order[1:], gone]
     about = {
         "title": target.rpartition("/")[2][:-3],
@@ -88,7 +88,9 @@ def _find_promotion(snapshot: VaultSnapshot, journal: ChangeJournal, reference: 
 def _current_promotion(journal: ChangeJournal, id: str) -> Entry | None:
     """The promotion of that id that was not taken back; what another note of that id went through is none."""
     entries = (
-        entry for entry in reversed(journal.of(id)) if entry.state in ("done", "torn") and entry.kind in STANDING
+        entry
+        for entry in reversed(journal.entries_of(id))
+        if entry.state in ("done", "torn") and entry.kind in STANDING
     )
     last = next(entries, None)
     return last if last is not None and last.kind == "promote" else None

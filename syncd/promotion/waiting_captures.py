@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 
 from index.errors import MemexError
 from index.model import Entry, Record
-from syncd.documents.owner_marks import OwnerMarks, marks
+from syncd.documents.owner_marks import OwnerMarks, read_marks
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.notes.front_matter import decode
 from syncd.vault.vault import Vault
@@ -84,5 +84,5 @@ class WaitingCaptures:
         except MemexError:
             return False
         if hashlib.sha256(raw).hexdigest() == entry.digest:
-            self._known[path] = entry.digest, marks(decode(raw))
+            self._known[path] = entry.digest, read_marks(decode(raw))
         return path in self._known

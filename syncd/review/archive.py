@@ -17,10 +17,10 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Document, Record
 from index.names import fold
-from syncd.documents.owner_marks import OwnerMarks, marks
+from syncd.documents.owner_marks import OwnerMarks, read_marks
 from syncd.git.repository import Repository
 from syncd.history.audit_log import AuditLog
-from syncd.history.change_journal import ChangeJournal, FileChange, MovePlan, moved, sha256, written
+from syncd.history.change_journal import ChangeJournal, FileChange, MovePlan, move_steps, note_step, sha256
 from syncd.indexes import note_lookup
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, read_properties, split
 from syncd.notes.inline_syntax import find_wikilinks
@@ -126,7 +126,7 @@ class Archive:
             return ""
         days, since = self._snapshot.settings.review.expire_days, None
         if days > 0:
-            last = self._audit.last(record.path)
+            last = self._audit.last_entry(record.path)
             ours = last is not None and last.after == record.digest  # else a person has changed it, or put it there
             since = (record.updated_at or record.created_at) if ours else None
         return archive_reason(marks, now=now, untouched_since=since, expire_days=days)
@@ -152,7 +152,7 @@ class Archive:
             raise Problem("its properties can't be read: mend them")
         if any(defect.name == "conflict-copy" for defect in document.defects):
             raise Problem(HINDERING["conflict-copy"])
-        owner_marks = marks(decode(raw))
+        owner_marks = read_marks(decode(raw))
         if why != DISMISSED and not self._due_reason(record, owner_marks, time.time_ns() // 1_000_000):
             raise Conflict("its owner has just said something of the capture")
         try:
@@ -197,12 +197,14 @@ class Archive:
 
     def _undo_supersession(self, text: str, id: str) -> str:
         """`text` as it was before consolidation said in it which duplicate takes its place, unless that was changed since."""
-        entry = next((candidate for candidate in reversed(self._united.about(id)) if candidate.state == "done"), None)
+        entry = next(
+            (candidate for candidate in reversed(self._united.entries_about(id)) if candidate.state == "done"), None
+        )
         if entry is None or json.loads(entry.about)["ids"][-1] != id:
             return text
         after = [step.after for step in self._united.steps(entry.seq) if not step.was]
-        successor = marks(text).superseded_by
-        if successor is None or successor not in [marks(decode(raw)).superseded_by for raw in after if raw]:
+        successor = read_marks(text).superseded_by
+        if successor is None or successor not in [read_marks(decode(raw)).superseded_by for raw in after if raw]:
             return text
         return edit(text, {key: None for key in read_properties(split(text)[0]) if key.casefold() == "superseded_by"})
 
@@ -239,13 +241,13 @@ class Archive:
         changed = {other: pair for other, pair in updates.changes.items() if other != path}
         if not why:
             changed = free_id(snapshot, made, target, changed)
-        steps: list[FileChange] = [written(target, None, made)]
-        steps += [written(other, *pair) for other, pair in sorted(changed.items())]
-        steps.append(written(path, raw, None))
+        steps: list[FileChange] = [note_step(target, None, made)]
+        steps += [note_step(other, *pair) for other, pair in sorted(changed.items())]
+        steps.append(note_step(path, raw, None))
         for old, new in moves.items():
             if old == path:
                 continue
-            copied, gone = moved(old, new, snapshot.vault.digest_file(old).digest)
+            copied, gone = move_steps(old, new, snapshot.vault.digest_file(old).digest)
             steps = [copied, *steps, gone]
         about = {"title": document.title, "origin": document.source or "", "tool": kind, "why": why}
         assert document.claimed_id is not None, "what has none is not set aside"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from index.errors import InvalidArgument
-from syncd.documents.owner_marks import OwnerMarks, marks
+from syncd.documents.owner_marks import OwnerMarks, read_marks
 from syncd.notes.front_matter import PropertyValue, edit, read_properties, split
 from syncd.review.bases_table import DISMISSED
 from syncd.vault.location import ARCHIVE, locate
@@ -64,7 +64,7 @@ def restore_text(text: str, now: int) -> str:
         if key.casefold() == "review" and isinstance(value, str) and value.strip().casefold() == DISMISSED
     }
     back = edit(text, changes)
-    marked = marks(back)
+    marked = read_marks(back)
     again = marked.review is None and not changes
     return (
         edit(back, {"review": KEEP})

@@ -315,7 +315,9 @@ class IndexPass:
             return None, stat
         document = self._parse(raw, path, stat)
         if request.live:
-            self._filing.look(document, raw, partial(_known_record, document, request.build.indexes[document.scope]))
+            self._filing.remember(
+                document, raw, partial(_known_record, document, request.build.indexes[document.scope])
+            )
         known = request.build if request.live else request.beside
         edited = known is not None and self._edits.notice_edit(document, stat, known.indexes["captures"])
         if request.live and raw.strip() and (edited or is_adoptable(document)):

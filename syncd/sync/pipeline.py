@@ -15,7 +15,7 @@ from pathlib import Path
 
 from index.errors import MemexError, Unavailable
 from syncd.git.repository import Repository
-from syncd.history.audit_log import ADOPTION, authored
+from syncd.history.audit_log import ADOPTION, acting_as
 from syncd.indexes.index_builds import Build, IndexBuilds
 from syncd.settings.settings import SyncSettings
 from syncd.sync.hand_edits import HandEdits
@@ -136,7 +136,7 @@ class Sync:
             if progress:
                 progress(done, total, stage)
 
-        with self._passing, authored(ADOPTION):  # all that a pass writes
+        with self._passing, acting_as(ADOPTION):  # all that a pass writes
             self._moved = time.monotonic()
             try:
                 yield report

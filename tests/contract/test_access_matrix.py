@@ -236,7 +236,7 @@ def test_the_owners_key_is_reset_while_the_daemon_runs_and_while_it_does_not(tmp
     keys = ApiKeys(ledger)
     assert keys.authenticate(rotated, now=now_ms()) is None
     assert keys.authenticate(found, now=now_ms()) is None
-    assert keys.authenticate(file.read_text().strip(), now=now_ms()).may("admin")
+    assert keys.authenticate(file.read_text().strip(), now=now_ms()).has_scope("admin")
     ledger.close()
 
 
@@ -509,7 +509,7 @@ def test_the_owner_is_told_of_keys_that_are_about_to_end(tmp_path):
             rim.agent_access.keys.create(name, workspaces=None, expires_at=now_ms() + days * day, now=now_ms())
         told = rim.world.app.health.facts()["keys"]
         assert told["expiring"] == ["soon"]
-        live = [key for key in rim.agent_access.keys.list() if key.live(now_ms())]
+        live = [key for key in rim.agent_access.keys.list() if key.is_live(now_ms())]
         assert told["live"] == len(live)
 
 

@@ -23,7 +23,7 @@ from index.model import COLLECTIONS, Filter, Query
 from mcp_server.tools.families import FAMILIES
 from syncd.cli.main import run_command
 from syncd.daemon.control_socket import ControlServer
-from syncd.graph.memory_json import records
+from syncd.graph.memory_json import parse_lines
 from syncd.graph.node_request import NewNode
 from syncd.settings.knowledge_base import KbSettings
 from syncd.settings.settings import EnrichSettings
@@ -526,7 +526,7 @@ def test_a_collection_goes_out_with_the_graph_and_comes_in_again(world):
     space.set_tags(space.nodes.get("Ada").id, ["collection:recipes"])
     (line,) = ask["graph.export"]({"workspace": "default", "names": ["Ada"]}, print)["entities"]
     assert json.loads(line)["collection"] == "recipes"
-    [(_, entity, mistakes)] = records([(1, line.encode())])
+    [(_, entity, mistakes)] = parse_lines([(1, line.encode())])
     assert not mistakes
     world.app.agent_access.create_workspace("other")
     told = {

@@ -207,5 +207,5 @@ def test_observations_that_vanish_are_made_anew(tmp_path):
 
         until(lambda: world.app.opened.builds.lost())
         until(lambda: not world.app.opened.builds.lost() and answered())
-        assert space.nodes.add([("Ada", ["and of quaggas"])])[0][1]
+        assert space.nodes.add_observations([("Ada", ["and of quaggas"])])[0][1]
     world.close()

@@ -48,7 +48,7 @@ def told(world, name):
     workspace = world.app.agent_access.workspace("default")
     records = sorted(workspace.recent(10), key=lambda one: one.title)
     for one in records:
-        answers += [ask(world, "get_thought", id=one.id), workspace.content(one), dict(one.metadata)]
+        answers += [ask(world, "get_thought", id=one.id), workspace.read_content(one), dict(one.metadata)]
     answers.append(sorted(workspace.addresses(records).values()))
     answers.append(ask(world, "list_recent"))
     answers += [ask(world, "semantic_search", query=query, mode="text") for query in ("2", "fact one", "Plan")]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import MemexError
-from syncd.files.conversion.converter import HEAD, Converted, Limits, Unreadable, converted, kind_of
+from syncd.files.conversion.converter import HEAD, Converted, Limits, Unreadable, convert, media_type_of
 from tests.support.paths import FILES
 
 TABLE = (
@@ -21,8 +21,8 @@ TABLE = (
 @functools.cache
 def read(path: Path, name: str = "") -> Converted:
     with path.open("rb") as file:
-        kind = kind_of(name or path.name, file.read(HEAD))
-    return converted(path, kind, Limits(), threading.Event())
+        kind = media_type_of(name or path.name, file.read(HEAD))
+    return convert(path, kind, Limits(), threading.Event())
 
 
 def reason(path: Path, **more) -> str:

@@ -10,7 +10,7 @@ from base64 import b64encode
 
 import pytest
 
-from syncd.documents.owner_marks import marks
+from syncd.documents.owner_marks import read_marks
 from syncd.notes.front_matter import decode
 from tests.support.live_server import running
 from tests.support.mcp_agent import member
@@ -132,7 +132,7 @@ def unharmed(rim, space):
     assert app.services.waiting.find_captures(lambda said: said.promote) == []
     for path, raw in after.items():
         if path.startswith(own) and path.endswith(".md"):
-            found = marks(decode(raw))
+            found = read_marks(decode(raw))
             assert not found.promote, path
             assert (found.promote_to, found.review, found.superseded_by) == (None, None, None), path
             assert app.opened.builds.scopes["captures"].index.at(path) is not None, "it is found"

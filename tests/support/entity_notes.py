@@ -13,7 +13,7 @@ PATH = "Captures/default/Entities/Ada Lovelace.md"
 
 def said(text):
     front, body = split(text)
-    return entity_edits.node(read_properties(front), body, PATH)[0]
+    return entity_edits.read_node(read_properties(front), body, PATH)[0]
 
 
 def observed(text):

@@ -201,33 +201,33 @@ def check_audit(context: DoctorContext) -> Iterator[Finding]:
 
 def _verify_chain(path: Path) -> dict[str, Any]:
     from syncd.history.audit_log import HEAD
-    from syncd.history.digest_chain import EVERY, PRUNINGS, Entry, Head, base_of, checked
+    from syncd.history.digest_chain import EVERY, PRUNINGS, Entry, Head, check, find_base
     from syncd.state.ledger import query_read_only
 
     pruned = (Entry(*row) for row in query_read_only(path, PRUNINGS))
     noted = path.with_name(HEAD)
-    head = Head.of(noted.read_text("ascii", "replace").partition("\n")[0]) if lstat_or_none(noted) else None
+    head = Head.parse(noted.read_text("ascii", "replace").partition("\n")[0]) if lstat_or_none(noted) else None
     entries = (Entry(*row) for row in query_read_only(path, EVERY))
-    return asdict(checked(entries, base_of(pruned), heads=[head] if head else []))
+    return asdict(check(entries, find_base(pruned), heads=[head] if head else []))
 
 
 def check_queue(context: DoctorContext) -> Iterator[Finding]:
     """The jobs that wait or failed, and the files that lie staged for them."""
     from syncd.jobs.queue import STAGED
-    from syncd.jobs.queued_job import UNFINISHED, unfinished
-    from syncd.jobs.staged_files import StagedFiles, moved_notes
+    from syncd.jobs.queued_job import UNFINISHED, unfinished_of_rows
+    from syncd.jobs.staged_files import StagedFiles, find_unneeded
     from syncd.state.folder import LEDGER
     from syncd.state.ledger import check_integrity, query_read_only
 
     path = context.state / LEDGER
     if lstat_or_none(path) is None or check_integrity(path):
         return  # and that is a finding already
-    jobs = unfinished(query_read_only(path, UNFINISHED))
+    jobs = unfinished_of_rows(query_read_only(path, UNFINISHED))
     staged = StagedFiles(context.state / STAGED)
     lost = [job.id for job in jobs if job.needs_file and not staged.find(job.id)]
     for id in lost:
         yield Finding("queue", "wrong", f"the file of the job {id} is missing: upload it again", f"memex job show {id}")
-    old = moved_notes(staged.folder, [job.id for job in jobs if job.kind == "file"], older_s=STRAY_S)
+    old = find_unneeded(staged.folder, [job.id for job in jobs if job.kind == "file"], older_s=STRAY_S)
     if old:
         says = f"{len(old)} staged files belong to no job"
         yield Finding(

@@ -119,7 +119,7 @@ def _draw(form: str, title: str, result: Any) -> str:
         for row in content["nodes"]
     )
     edges = tuple(Edge(row["from"], row["to"], row["relation_type"]) for row in content["relations"])
-    draw = {"mermaid": diagrams.mermaid, "canvas": diagrams.canvas, "graphml": diagrams.graphml}[form]
+    draw = {"mermaid": diagrams.draw_mermaid, "canvas": diagrams.draw_canvas, "graphml": diagrams.draw_graphml}[form]
     return draw(diagrams.Picture(title, cards, edges))
 
 

@@ -36,11 +36,11 @@ def import_(file: str, dry_run: bool, skip_mistakes: bool, workspace: str) -> No
     form, one object with entities and relations; or what `memex export` wrote. A file with mistakes is refused, each told
     with its line. Of an entity whose name a node has, the observations that are new are added, a summary if there was none,
     and tags; so a second import changes nothing. A relation one end of which is no entity is left out, and told."""
-    from syncd.graph.memory_json_reader import brought, file_summary
+    from syncd.graph.memory_json_reader import import_graph, summarize_file
 
     name = "stdin" if file == "-" else Path(file).name
     with _open_seekable(file) as source, show_progress() as progress, open_session(current=True) as ask:
-        summary = file_summary(source)
+        summary = summarize_file(source)
         for mistake in summary.mistakes:
             print_message(f"{name}: {result_text.line(str(mistake), 400)}")
         if summary.wrong and not skip_mistakes:
@@ -49,7 +49,7 @@ def import_(file: str, dry_run: bool, skip_mistakes: bool, workspace: str) -> No
                 f"{name} has {many}, so nothing was imported: mend it, or take the rest with --skip-mistakes",
                 mistakes=[str(mistake) for mistake in summary.mistakes[:100]],
             )
-        result = brought(source, summary, ask, progress, {"workspace": workspace, "dry_run": dry_run})
+        result = import_graph(source, summary, ask, progress, {"workspace": workspace, "dry_run": dry_run})
     for line in result["dangling"]:
         print_message(f"{name}: {result_text.line(line, 400)}")
     if dry_run:

@@ -87,10 +87,10 @@ class AddedFiles:
 
     def add_paths(self, paths: tuple[str, ...]) -> None:
         """Add what `paths` name. All of it is looked at first, so that a word that names nothing adds nothing."""
-        from syncd.uploads.local_files import SkippedFile, opened, picked
+        from syncd.uploads.local_files import SkippedFile, find_files, open_file
 
         local_files: list[File] = []
-        for file in picked(paths, largest=self.largest):
+        for file in find_files(paths, largest=self.largest):
             if not isinstance(file, SkippedFile):
                 local_files.append(file)
             elif file.error:
@@ -105,7 +105,7 @@ class AddedFiles:
                 self._record(file.path, "found")
                 continue
             try:
-                with _raise_as_denied(), opened(file.path) as source:
+                with _raise_as_denied(), open_file(file.path) as source:
                     self._add(file.path, file.name, source, before, total)
             except MemexError as error:
                 self._record_failure(file.path, error)
@@ -163,14 +163,14 @@ class AddedFiles:
             raise InvalidArgument("there is nothing to add")
 
     def _add(self, path: Path | str, name: str, source: BinaryIO, before: int, total: int) -> None:
-        from syncd.uploads.local_files import copied
+        from syncd.uploads.local_files import staged_copy
 
         chosen = load_settings()
 
         def show(size: int) -> None:
             self.show({"done": (before + size) >> 10, "total": total >> 10, "stage": f"{name} (KiB)"})
 
-        with copied(source, chosen.state, largest=self.largest, free=chosen.kb.free, show=show) as copy:
+        with staged_copy(source, chosen.state, largest=self.largest, free=chosen.kb.free, show=show) as copy:
             same, job = self._find_same(copy)
             if same:
                 self._record(path, "same", f"the same file as {same}")

@@ -13,7 +13,7 @@ from index.errors import Conflict
 from index.graph.vertex import Edge, Vertex, name_key
 from index.model import COLLECTIONS, Observation, Record
 from index.scope.index import Index
-from syncd.graph.memory_json import Entity, written
+from syncd.graph.memory_json import Entity, format_line
 from syncd.graph.node_request import NewNode
 from syncd.notes.tag_names import tag_of
 from syncd.notes.timestamps import iso
@@ -46,7 +46,7 @@ def operations(nodes: Callable[[str], Nodes], index: Callable[[], Index]) -> dic
             for stamp in arguments.get("stamps") or ()
         ]
         for first in range(0, len(stamps), TOGETHER):
-            workspace_nodes.stamp(stamps[first : first + TOGETHER])
+            workspace_nodes.set_stamps(stamps[first : first + TOGETHER])
         return {**counts, "made": made}
 
     def find_unknown(arguments: Arguments, _: Any) -> list[str]:
@@ -58,8 +58,10 @@ def operations(nodes: Callable[[str], Nodes], index: Callable[[], Index]) -> dic
         opened = workspace_nodes.open(arguments["names"])
         asked = {vertex.name for vertex, _ in opened.nodes}
         return {
-            "entities": [written(_to_entity(vertex, facts, index().at(vertex.path))) for vertex, facts in opened.nodes],
-            "relations": [written(edge) for edge in opened.edges if edge.source in asked],
+            "entities": [
+                format_line(_to_entity(vertex, facts, index().at(vertex.path))) for vertex, facts in opened.nodes
+            ],
+            "relations": [format_line(edge) for edge in opened.edges if edge.source in asked],
         }
 
     return {"graph.import": import_graph, "graph.unknown": find_unknown, "graph.export": export_graph}
@@ -130,7 +132,7 @@ def _add_missing(
     summary = "" if vertex.summary else str(wanted.properties.get("summary") or "").strip()
     if not dry_run:
         if contents:
-            nodes.add([(vertex.name, contents)], most=ANY)
+            nodes.add_observations([(vertex.name, contents)], most=ANY)
         if missing:
             nodes.set_tags(vertex.name, [*vertex.tags, *missing])
         if summary:
@@ -152,7 +154,7 @@ def _import_relations(nodes: Nodes, relations: Iterable[Arguments], counts: dict
         counts["existed"] += existed
         counts["related"] += len(edges) - existed
         return
-    made = nodes.relate(edges)
+    made = nodes.add_relations(edges)
     counts["related"] += len(made.created)
     counts["existed"] += len(made.existed)
 

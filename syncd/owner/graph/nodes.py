@@ -131,19 +131,19 @@ class _NodeOperations:
     def observe(self, arguments: Arguments, _: Any) -> dict[str, Any]:
         nodes = self._nodes(arguments)
         self._require_nodes(nodes, arguments["name"])
-        ((name, added),) = nodes.add([(arguments["name"], arguments["contents"])])
+        ((name, added),) = nodes.add_observations([(arguments["name"], arguments["contents"])])
         return {"entity_name": name, "added": _observation_fields(added or ())}
 
     def replace(self, arguments: Arguments, _: Any) -> dict[str, Any]:
         nodes = self._nodes(arguments)
         self._require_nodes(nodes, arguments["name"])
-        name, old, new = nodes.replace(arguments["name"], arguments["ordinal"], arguments["content"])
+        name, old, new = nodes.replace_observation(arguments["name"], arguments["ordinal"], arguments["content"])
         return {"entity_name": name, "ordinal": arguments["ordinal"], "old_content": old, "new_content": new}
 
     def forget(self, arguments: Arguments, _: Any) -> dict[str, Any]:
         nodes = self._nodes(arguments)
         self._require_nodes(nodes, arguments["name"])
-        ((name, gone, missing),) = nodes.remove([(arguments["name"], arguments["ordinals"])])
+        ((name, gone, missing),) = nodes.remove_observations([(arguments["name"], arguments["ordinals"])])
         return {"entity_name": name, "deleted_ordinals": list(gone), "not_found_ordinals": list(missing)}
 
     def search(self, arguments: Arguments, _: Any) -> dict[str, Any]:
@@ -152,7 +152,7 @@ class _NodeOperations:
         mode: ObservationMode = "text" if arguments.get("mode") == "text" else "embedding"
         if name := arguments.get("name"):
             self._require_nodes(nodes, name)
-            answer = nodes.query(name, arguments["query"], mode, limit)
+            answer = nodes.search_node(name, arguments["query"], mode, limit)
         else:
             answer = nodes.search(arguments["query"], limit, mode)
         hits = []
@@ -168,7 +168,7 @@ class _NodeOperations:
     def relate(self, arguments: Arguments, _: Any) -> dict[str, Any]:
         nodes, edges = self._nodes(arguments), _parse_edges(arguments["relations"])
         self._require_nodes(nodes, *_edge_ends(edges))
-        made = nodes.relate(edges)
+        made = nodes.add_relations(edges)
         return {
             "created": list(map(relation_fields, made.created)),
             "already_existed": list(map(relation_fields, made.existed)),
@@ -177,14 +177,14 @@ class _NodeOperations:
     def unrelate(self, arguments: Arguments, _: Any) -> dict[str, Any]:
         nodes, edges = self._nodes(arguments), _parse_edges(arguments["relations"])
         self._require_nodes(nodes, *_edge_ends(edges))
-        deleted, missing = nodes.unrelate(edges)
+        deleted, missing = nodes.remove_relations(edges)
         return {"deleted": deleted, "not_found": missing}
 
     def retype(self, arguments: Arguments, _: Any) -> dict[str, Any]:
         nodes = self._nodes(arguments)
         source, target, old, new = (arguments[key] for key in ("from_entity", "to_entity", "old_type", "new_type"))
         self._require_nodes(nodes, source, target)
-        made = nodes.retype(source, target, old, new)
+        made = nodes.retype_relation(source, target, old, new)
         return {"from_entity": made.source, "to_entity": made.target, "old_type": old, "new_type": made.type}
 
     def list_relations(self, arguments: Arguments, _: Any) -> list[dict[str, Any]]:
@@ -193,7 +193,7 @@ class _NodeOperations:
         self._require_nodes(nodes, *names)
         if len(names) > 2:
             raise InvalidArgument("relations are listed of one node, or between two")
-        relations = nodes.between(*names) if len(names) == 2 else nodes.graph.edges(names or None)
+        relations = nodes.relations_between(*names) if len(names) == 2 else nodes.graph.edges(names or None)
         kind = arguments.get("relation_type")
         return [relation_fields(relation) for relation in relations if not kind or relation.type == kind]
 
@@ -225,7 +225,7 @@ class _NodeOperations:
     def find_path(self, arguments: Arguments, _: Any) -> dict[str, Any]:
         nodes, (a, b) = self._nodes(arguments), (arguments["from_entity"], arguments["to_entity"])
         self._require_nodes(nodes, a, b)
-        way = nodes.path(a, b)
+        way = nodes.shortest_path(a, b)
         if way is None:
             return {"found": False, "path": [], "relations": [], "nodes": []}
         names = _names_along(nodes.get(a).name, way)

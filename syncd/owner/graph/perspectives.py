@@ -29,7 +29,7 @@ def operations(
             lambda name, arguments: perspectives.add(name, arguments["name"], arguments["prompt"])
         ),
         "perspective.set": tables.change_operation(
-            lambda name, arguments: perspectives.set(name, arguments["name"], arguments["prompt"])
+            lambda name, arguments: perspectives.set_prompt(name, arguments["name"], arguments["prompt"])
         ),
         "perspective.remove": tables.change_operation(
             lambda name, arguments: perspectives.remove(name, arguments["name"])
@@ -52,7 +52,7 @@ class _Tables:
         name = self._require_workspace(arguments)
         return {
             "workspace": name,
-            "default": not self.perspectives.own(name),
+            "default": not self.perspectives.has_own(name),
             "perspectives": [asdict(perspective) for perspective in self.perspectives.of(name)],
             "coverage": round(self.index().coverage(name), 4),
         }

@@ -32,13 +32,13 @@ def operations(nodes: Callable[[str], Nodes]) -> dict[str, Callable[[Arguments, 
 
 
 def _list_gaps(nodes: Nodes, arguments: Arguments) -> list[dict[str, Any]]:
-    gaps = nodes.gaps(arguments.get("limit") or 100)
+    gaps = nodes.unlinked_names(arguments.get("limit") or 100)
     return [{"node": gap.node, "referenced_name": gap.referenced, "reference_count": gap.count} for gap in gaps]
 
 
 def _list_similar(nodes: Nodes, arguments: Arguments) -> list[dict[str, Any]]:
     score = arguments.get("min_score")
-    pairs = nodes.similar(arguments.get("limit") or 20, 0.75 if score is None else score)
+    pairs = nodes.similar_pairs(arguments.get("limit") or 20, 0.75 if score is None else score)
     return [
         {
             "node_a": node.name,
@@ -72,7 +72,7 @@ def _list_pending(nodes: Nodes) -> list[dict[str, Any]]:
             "last_observation_at": _iso(node.observed_at),
             "summary_updated_at": _iso(node.summary_updated_at),
         }
-        for node in nodes.pending()
+        for node in nodes.unsummarized()
     ]
 
 

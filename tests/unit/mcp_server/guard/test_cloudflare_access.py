@@ -90,10 +90,10 @@ def test_the_rights_end_with_the_assertion_and_with_the_key(team, keys):
 
     key = asyncio.run(come())
     assert (key.scopes, key.workspaces) == ({"read"}, {"work"})
-    assert keys.live(key, now=ends * 1000)
-    assert not keys.live(key, now=(ends + 31) * 1000)
+    assert keys.is_live(key, now=ends * 1000)
+    assert not keys.is_live(key, now=(ends + 31) * 1000)
     keys.revoke("ann", now=now())
-    assert not keys.live(key, now=now())
+    assert not keys.is_live(key, now=now())
     with pytest.raises(PermissionDenied):
         asyncio.run(come())
 

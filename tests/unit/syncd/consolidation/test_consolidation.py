@@ -53,7 +53,7 @@ def test_duplicates_become_one_note_and_links_to_the_other_stay_whole(inbox):
     assert index.record(copy.id) is None
     assert inbox.look() == {}
     assert inbox.run()["proposals"] == 0, "it is done, and not proposed again"
-    last = inbox.app.opened.audit.last(kept.path)
+    last = inbox.app.opened.audit.last_entry(kept.path)
     assert (last.surface, last.tool) == ("daemon", "consolidation")
     inbox.world.git("revert", "--no-edit", "HEAD")
     assert (inbox.read(kept.path), inbox.read(copy.path)) == before

@@ -28,7 +28,7 @@ def filing(tmp_path):
 
 
 def read(filing, path=PATH, **more):
-    return filing.inplace.read(filing.order(path.rpartition("/")[2], path=path, **more))
+    return filing.inplace.import_file(filing.order(path.rpartition("/")[2], path=path, **more))
 
 
 def said(filing, path=NOTE):
@@ -44,8 +44,8 @@ def test_the_file_stays_where_it_is_and_its_note_goes_to_the_files_of_its_namesp
     kept = filing.workspace.get(id)
     assert (kept.content, kept.record.file, kept.record.source) == ("The walrus sleeps.", PATH, "inbox")
     assert kept.record.namespace == "papers"
-    assert filing.workspace.at("papers/walrus.pdf").id == id
-    assert filing.workspace.at("papers/Files/walrus.pdf.md").id == id
+    assert filing.workspace.document_at("papers/walrus.pdf").id == id
+    assert filing.workspace.document_at("papers/Files/walrus.pdf.md").id == id
     assert not list(filing.staged.iterdir())
 
 
@@ -170,7 +170,7 @@ def test_a_copy_of_a_file_is_another_document(filing):
 
 def test_a_file_of_another_workspace_is_not_moved_here(filing):
     filing.world.write("Captures/work/a.pdf", PDF)
-    filing.inplace.read(filing.order("a.pdf", workspace="work", path="Captures/work/a.pdf"))
+    filing.inplace.import_file(filing.order("a.pdf", workspace="work", path="Captures/work/a.pdf"))
     (filing.world.vault / "Captures/work/a.pdf").unlink()
     filing.world.write(PATH, PDF)
     read(filing)

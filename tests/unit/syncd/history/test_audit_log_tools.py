@@ -39,7 +39,7 @@ def test_a_write_of_an_agent_is_logged_with_key_tool_surface_and_request(rim, wa
 
         run(work())
     logged = entries(rim, seen)
-    key = rim.agent_access.keys.named(space.name, now=0)
+    key = rim.agent_access.keys.find_live(space.name, now=0)
     assert len(logged) == 2
     for entry in logged:
         assert (entry.surface, entry.key, entry.name) == ("rest" if way == "rest" else "mcp", key.id, space.name)

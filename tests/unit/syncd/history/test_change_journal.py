@@ -36,7 +36,7 @@ def broken_off(world, after):
     journal = own._journal
     journal.begin(way, by="Ann", at=1)
     assert [step.path for step in way.steps] == ["Notes/N.md", "Links.md", "More.md", "Captures/default/N.md"]
-    journal.forward(way.steps[:after])
+    journal.roll_forward(way.steps[:after])
 
 
 def ended(world):
@@ -44,7 +44,7 @@ def ended(world):
     own = world.app.services.promotions
     own.finish_pending()
     world.run()
-    (found,) = own._journal.of("n1")
+    (found,) = own._journal.entries_of("n1")
     return found.state
 
 
@@ -114,6 +114,6 @@ def test_a_note_that_somebody_took_away_is_not_brought_back(world):
 def test_the_journal_says_who_and_what(world):
     promote(world, "n1")
     own = world.app.services.promotions
-    (entry,) = own._journal.of("n1")
+    (entry,) = own._journal.entries_of("n1")
     assert (entry.kind, entry.state, entry.by) == ("promote", "done", own.owner())
     assert json.loads(entry.about)["relinked"] == ["Links.md", "More.md"]

@@ -139,9 +139,9 @@ def test_a_drag_is_finished_later_when_somebody_writes_to_it_meanwhile(world, mo
 def test_a_copy_stays_one_when_an_agent_deletes_the_capture(world):
     shutil.copy(world.vault / "Captures/default/Heron.md", world.vault / "Heron copy.md")
     look(world)
-    from syncd.history.audit_log import Author, authored
+    from syncd.history.audit_log import Author, acting_as
 
-    with authored(Author("mcp", "kb_delete")):
+    with acting_as(Author("mcp", "kb_delete")):
         world.app.opened.vault.remove("Captures/default/Heron.md")
     look(world)
     look(world)
@@ -153,9 +153,9 @@ def test_a_note_whose_id_an_agent_gave_a_capture_is_no_dragged_capture(world, re
     own = "---\nid: mine\ncollection: birds\nversion: 3\nreview: later\n---\nmine\n"
     world.write("Notes/Mine.md", own)
     look(world)
-    from syncd.history.audit_log import Author, authored
+    from syncd.history.audit_log import Author, acting_as
 
-    with authored(Author("mcp", "memory.save")):
+    with acting_as(Author("mcp", "memory.save")):
         memo = world.app.agent_access.workspace("default").memos.save("words", memo_id="mine").record.path
     if restarted == "before":
         world.reopen()
@@ -174,9 +174,9 @@ def test_a_note_whose_id_an_agent_gave_a_capture_is_no_dragged_capture(world, re
 
 
 def test_a_capture_of_an_agent_that_was_dragged_while_the_index_was_lost_is_found(world):
-    from syncd.history.audit_log import Author, authored
+    from syncd.history.audit_log import Author, acting_as
 
-    with authored(Author("mcp", "capture_thought")):
+    with acting_as(Author("mcp", "capture_thought")):
         path = world.app.agent_access.workspace("default").capture("what an agent says").record.path
     look(world)
     world.app.close()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from syncd.documents.owner_marks import marks
+from syncd.documents.owner_marks import read_marks
 from syncd.documents.parser import parse
 from syncd.notes.front_matter import FrontmatterError, decode, encode, read_properties, split
 from syncd.promotion.promoted_note import (
@@ -143,7 +143,7 @@ def test_a_promotion_changes_no_other_byte_and_is_undone_to_the_byte(text):
     back = restore_capture(after, text, after)
     if any(key.casefold() == "promote" and value is True for key, value in was.items()):
         assert back == remove_mark(text)
-        assert not marks(back).promote
+        assert not read_marks(back).promote
         assert len(back.splitlines()) == len(text.splitlines())
     else:
         assert encode(back) == encode(text)
@@ -157,7 +157,7 @@ def test_no_bytes_are_changed_without_a_word(raw):
     except FrontmatterError:
         return
     assert split(after)[1] == split(text)[1]
-    assert encode(restore_capture(after, text, after)) == raw or marks(text).promote
+    assert encode(restore_capture(after, text, after)) == raw or read_marks(text).promote
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,13 @@ RULES = [
 def test_where_a_capture_goes(front, to, rules, found):
     text = f"---\nid: a\n{front}\n---\nbody\n"
     where = choose_destination(
-        note(text, "Captures/default/X.md"), marks(text), rules, folder="Notes", name="{title}", inbox="Captures", to=to
+        note(text, "Captures/default/X.md"),
+        read_marks(text),
+        rules,
+        folder="Notes",
+        name="{title}",
+        inbox="Captures",
+        to=to,
     )
     assert (where.folder, where.stem, where.by) == found
 
@@ -252,13 +258,13 @@ def test_a_taken_name_gives_way():
 )
 def test_what_stays_in_the_inbox(text, word):
     document = note(text)
-    assert word in refusal_reason(document, marks(text))
+    assert word in refusal_reason(document, read_marks(text))
 
 
 def test_what_does_not_stay():
     document = note(CAPTURE)
-    assert refusal_reason(document, marks(CAPTURE)) == ""
-    assert refusal_reason(replace(document, writable=False), marks(CAPTURE))
+    assert refusal_reason(document, read_marks(CAPTURE)) == ""
+    assert refusal_reason(replace(document, writable=False), read_marks(CAPTURE))
 
 
 @pytest.mark.parametrize(

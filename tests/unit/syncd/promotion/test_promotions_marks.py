@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from syncd.documents.owner_marks import marks
+from syncd.documents.owner_marks import read_marks
 from syncd.notes.front_matter import read_properties, split
 from syncd.promotion.promotions import Promotions
 from syncd.settings.automation import PromoteSettings
@@ -49,7 +49,7 @@ def test_a_problem_is_told_in_the_capture_once_and_goes_when_it_is_solved(world)
     world.run()
     marked(world)
     text = file.read_text()
-    assert "one name between slashes" in (marks(text).promote_problem or "")
+    assert "one name between slashes" in (read_marks(text).promote_problem or "")
     assert text.replace(next(line for line in text.splitlines(True) if "promote_problem" in line), "") == capture(
         "promote: true\npromote_to: ../out\n"
     )
@@ -79,7 +79,7 @@ def test_what_a_person_meant_as_a_mark_is_answered(world, front, told):
     file = world.write("Captures/default/Heron.md", capture(front))
     world.run()
     marked(world)
-    assert told in (marks(file.read_text()).promote_problem or "")
+    assert told in (read_marks(file.read_text()).promote_problem or "")
     assert [told in one["problem"] for one in world.app.services.marked_captures.facts()["problems"]] == [True]
     file.write_text(file.read_text().replace(front, "promote: true\n"))
     world.run()

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from syncd.documents.owner_marks import marks
+from syncd.documents.owner_marks import read_marks
 from syncd.notes.checkboxes import read_answers
 from syncd.notes.front_matter import split
 from syncd.promotion import marked_captures as marked_job
@@ -45,7 +45,7 @@ def test_a_taken_destination_is_asked_about_in_a_note(world):
     assert "`````diff" in text
     assert "-An old note, ```` and all." in text
     assert files(world)["Notes/Heron.md"] == b"An old note, ```` and all.\r\n"
-    problem = marks((world.vault / "Captures/default/Heron.md").read_text()).promote_problem
+    problem = read_marks((world.vault / "Captures/default/Heron.md").read_text()).promote_problem
     assert problem == "Notes/Heron.md is there already, and is not overwritten; see [[Merge Heron]]"
     (told,) = world.app.services.marked_captures.facts()["problems"]
     assert told["problem"] == problem

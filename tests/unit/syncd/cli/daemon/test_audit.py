@@ -10,7 +10,7 @@ import pytest
 from syncd.cli.daemon import audit
 from syncd.cli.daemon.audit import format_verification, table
 from syncd.cli.main import run_command
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from tests.support.world import World
 
 AGENT = Author("mcp", "capture_thought", "k1", "claude", "r1")
@@ -25,7 +25,7 @@ def world(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     agent_access = world.app.agent_access
     agent_access.create_workspace("work")
-    with authored(AGENT):
+    with acting_as(AGENT):
         agent_access.workspace("default").capture("one")
         agent_access.workspace("work").capture("two")
     world.app.operations["capture"]({"content": "three"}, lambda _: None)

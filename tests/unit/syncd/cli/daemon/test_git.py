@@ -76,7 +76,7 @@ def test_the_owner_commits_by_command_and_is_told_what_stays_local(world, capsys
 def test_a_daemon_commits_once_it_is_quiet_and_when_it_ends(world):
     with world.serving():
         capture(world, "The filter is due in May.")
-        assert "commits" in world.app.jobs.standing()
+        assert "commits" in world.app.jobs.states()
     assert world.git("log", "--format=%s").splitlines() == ["Capture 1 note (memex)", "begin"]
     world.close()
     world._sections["git"] = GitSettings(quiet_s=0.0)

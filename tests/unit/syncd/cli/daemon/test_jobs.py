@@ -14,7 +14,7 @@ from syncd.cli.framework.completion import jobs as names
 from syncd.cli.main import run_command
 from syncd.daemon import open_parts
 from syncd.daemon.control_socket import ControlServer
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from tests.support.fakes import fake_embedder
 from tests.support.world import World, answering, until
 
@@ -59,7 +59,7 @@ def memex(world, capsys):
 
 
 def add(world, text="a note of the whimbrel", **more):
-    with authored(Author("mcp", "kb_addnote", "k1", "claude")):
+    with acting_as(Author("mcp", "kb_addnote", "k1", "claude")):
         return world.app.agent_access.workspace("default").add_note(text, key="k1", **more)
 
 
@@ -102,7 +102,7 @@ def test_a_job_that_failed_gives_its_exit_code_and_is_tried_again(world, memex):
             raise InvalidArgument("it can't be read")
         return real(work)
 
-    world.app.worker.on("note", handler)
+    world.app.worker.register("note", handler)
     job = add(world)
     done, _, err = memex("job", "wait", job.id)
     assert (done, "it can't be read" in err) == (2, True)

@@ -53,7 +53,7 @@ def test_files_that_are_gone_or_not_read_are_named(clinic):
         file.write_text("The walrus sleeps.")
         app.opened.sync.run()
         app.file_import.dropped._quiet_s = 0.0
-        until(lambda: app.file_import.dropped.look() or app.opened.queue.counts()["done"] == 1, 120)
+        until(lambda: app.file_import.dropped.queue_quiet_files() or app.opened.queue.counts()["done"] == 1, 120)
         assert "1 have a note" in only(clinic.look(host_checks.check_files)).says
         file.unlink()
         app.opened.sync.run()

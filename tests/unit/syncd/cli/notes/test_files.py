@@ -29,7 +29,7 @@ class Door:
         self.world = World(folder, **sections)
         self.read, self.reasons = {}, {}
         app = self.world.app
-        app.worker.on("file", self._file)
+        app.worker.register("file", self._file)
         app.worker.start()
         self.server = ControlServer(self.world.state, app.operations)
         self.server.start()
@@ -175,7 +175,7 @@ def test_a_file_that_waits_already_is_waited_for_and_not_added_a_second_time(doo
     (here / "b.md").write_bytes(TEXT[::-1])
     worker = door.world.app.worker
     go = threading.Event()
-    worker.on("file", lambda work: go.wait(60) and door._file(work))
+    worker.register("file", lambda work: go.wait(60) and door._file(work))
     _, first, _ = ran("a.md", "--no-wait")  # as one that was broken off leaves it
 
     def release():
@@ -209,7 +209,7 @@ def test_a_markdown_file_that_became_a_note_is_not_added_again_while_there_is_th
         door.world.run()
         return work.job.planned
 
-    door.world.app.worker.on("file", becomes)
+    door.world.app.worker.register("file", becomes)
     assert statuses(ran("a.md")[1]) == {"a.md": "done"}
     number, told, err = ran("a.md")
     assert (number, statuses(told)) == (0, {"a.md": "same"})
@@ -341,7 +341,7 @@ def test_one_that_changes_while_it_is_copied_is_not_added(tmp_path):
                 more.write(b"more")
 
     with file.open("rb") as source, pytest.raises(Exception, match="changed while it was read"):
-        with local_files.copied(source, tmp_path, largest=1 << 30, free=0, show=show):
+        with local_files.staged_copy(source, tmp_path, largest=1 << 30, free=0, show=show):
             pytest.fail("it was handed over")
     assert list((tmp_path / "uploads").iterdir()) == []
 
