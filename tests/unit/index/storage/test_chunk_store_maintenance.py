@@ -133,7 +133,7 @@ from pathlib import Path
 from index.storage.chunk_store import ChunkStore
 from tests.support.chunk_rows import DIMENSIONS, row
 folder, clock = Path(sys.argv[1]), Path(os.environ["CLOCK_SET"])
-store = Store.open(str(folder), dimensions=DIMENSIONS)
+store = ChunkStore.open(str(folder), dimensions=DIMENSIONS)
 for number in range(6):
     store.replace({f"d{number}": [row(f"d{number}", 0, f"text {number}")]})
 held = {path.name for path in folder.rglob("*") if path.is_file()}

@@ -61,7 +61,7 @@ from index.storage.chunk_store import ChunkStore
 from syncd.settings.settings import IndexSettings
 from tests.support.chunk_rows import DIMENSIONS, row, unit
 from tests.support.world import World
-store = Store.open(sys.argv[1], dimensions=DIMENSIONS, options=json.loads(sys.argv[2]))
+store = ChunkStore.open(sys.argv[1], dimensions=DIMENSIONS, options=json.loads(sys.argv[2]))
 assert not store.fresh and not store.healed
 near, words = store.legs(vector=unit("text 3"), words="third", filter=Filter(workspace="w0"), pool=5)
 store.replace({"other": [row("other", 0, "from another process")]})
