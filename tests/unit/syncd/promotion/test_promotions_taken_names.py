@@ -136,7 +136,9 @@ def test_appending_that_a_crash_broke_off_is_ended_and_told_as_done(world, monke
     note.write_text(note.read_text().replace(line, line.replace("[ ]", "[x]")))
     proposals.record_answers(read_answers([note.read_text()]))
     monkeypatch.setattr(
-        world.app.opened.vault if last == "remove" else proposals, {"remove": "remove", "note": "_run_for_each"}[last], die
+        world.app.opened.vault if last == "remove" else proposals,
+        {"remove": "remove", "note": "_run_for_each"}[last],
+        die,
     )
     with pytest.raises(Killed):
         proposals.carry_out()
