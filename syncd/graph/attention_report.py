@@ -132,27 +132,22 @@ def build_report(
     texts = [(vertex.name, *observations.get(vertex.path, ())) for vertex in vertices]
     reader = Reader(places)
     near = _find_neighbours(vertices, edges)
-    evidence = _collect_evidence(
-        vertices, texts, near, find_unlinked_names(vertices, observations, edges, places=places), reader
-    )
-    compared = similar_nodes.split_into_groups(
-        vertices, pooled, similar_nodes.find_unspaced([text[1:] for text in texts])
-    )
+    unlinked = find_unlinked_names(vertices, observations, edges, places=places)
+    evidence = _collect_evidence(vertices, texts, near, unlinked, reader)
+    unspaced = similar_nodes.find_unspaced([text[1:] for text in texts])
+    compared = similar_nodes.split_into_groups(vertices, pooled, unspaced)
     cosines = {name: similar_nodes.cosine_function(vertices, aggregates) for name, aggregates in perspectives.items()}
     stale = find_unsummarized([vertex for vertex in vertices if vertex.observations])
     candidates = _rank_candidates(evidence, compared, similar_nodes.cosine_function(vertices, pooled), cosines)
     orphans = [vertex for n, vertex in enumerate(vertices) if not near[n]]
-    groups = sorted(
-        (group for part in compared for group in part.find_clusters()), key=lambda group: (-len(group), group)
-    )
+    groups = [group for part in compared for group in part.find_clusters()]
+    groups.sort(key=lambda group: (-len(group), group))
+    described = (_describe_cluster(group, vertices, evidence, reader, texts) for group in groups[:limit])
     return Report(
         stale=tuple(_draft_stale_summary(by_name[node.name], observations, places, drafter) for node in stale[:limit]),
         candidates=tuple(candidates[:limit]),
         orphans=tuple(orphans[:limit]),
-        clusters=tuple(
-            Cluster(n, *_describe_cluster(group, vertices, evidence, reader, texts))
-            for n, group in enumerate(groups[:limit], 1)
-        ),
+        clusters=tuple(Cluster(number, *words) for number, words in enumerate(described, 1)),
         events=events,
         of=_count_findings(stale, candidates, orphans, groups),
     )
