@@ -76,7 +76,7 @@ def updated(
 
     with alone(inbox, workspace):
         path, changed = carried_out(inbox, decide, progress)
-        return known(inbox.captures.index.at(path)), changed
+        return known(inbox.captures.index.record_at(path)), changed
 
 
 def _titled(title: str | None) -> dict[str, PropertyValue]:
@@ -123,7 +123,7 @@ def set_tags(workspace: str, inbox: Inbox, id: str, tags: Sequence[str], version
         return drafts.changes(), record.path
 
     with alone(inbox, workspace):
-        return known(inbox.captures.index.at(carried_out(inbox, decide)))
+        return known(inbox.captures.index.record_at(carried_out(inbox, decide)))
 
 
 def revised(
@@ -148,7 +148,7 @@ def revised(
         if written == text:
             return []
         unread(inbox, document, record, whole=version is not None, content=content)
-        changes |= inbox.enricher.summary_after(document, parsed(inbox, written, record))
+        changes |= inbox.enricher.refresh_summary(document, parsed(inbox, written, record))
         stamps: dict[str, PropertyValue] = {"updated_at": iso(inbox.now()), "version": document.version + 1}
         if inbox.parsed(encode(text), record.path, mtime_ms=UNDATED).created_at == UNDATED:
             stamps["created_at"] = iso(record.created_at)  # else it would be that of every change

@@ -21,7 +21,7 @@ from index.text.summary_and_tags import Enrichment
 from index.tracing import span
 from syncd.documents.capture_note import composed, title_of
 from syncd.documents.file_names import free_name
-from syncd.enrichment.enricher import EnrichmentResult, filled, lacking
+from syncd.enrichment.enricher import EnrichmentResult, fill_missing, missing_properties
 from syncd.history.audit_log import taken_back
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.notes.front_matter import FrontmatterError, encode
@@ -48,7 +48,7 @@ def still(captures: ScopeIndex) -> Iterator[Index]:
     """The index in use, with every other commit held back."""
     while True:
         index = captures.index
-        with index.still():
+        with index.hold_commits():
             if index is captures.index:  # else it was switched for another build while we waited
                 yield index
                 return
@@ -65,7 +65,7 @@ def alone(inbox: Inbox, workspace: str) -> Iterator[None]:
 def known_whole(inbox: Inbox, workspace: str) -> None:
     """Raises Unavailable while the index does not know all notes of a workspace: what it lacks would be made twice."""
     index = inbox.captures.index
-    if index.listed:
+    if index.is_complete:
         return
     manifest = index.manifest
     if not all(path in manifest for path in inbox.vault.listing(f"{inbox.folder}/{workspace}").files):
@@ -159,7 +159,7 @@ def attempt(
     with span("enrich"):
         result = finding()
     with suppress(FrontmatterError):
-        raw, document = filled(raw, document, result.enrichment, read=inbox.parsed) or (raw, document)
+        raw, document = fill_missing(raw, document, result.enrichment, read=inbox.parsed) or (raw, document)
     ready = replace(ready, document=document)  # no passage shows summary or tags
     with still(inbox.captures) as current:
         if (other := instead()) is not None:
@@ -175,9 +175,9 @@ def attempt(
             return MissedAttempt.TAKEN  # a file that is not indexed, or not yet, has the name
         with undoing(partial(inbox.vault.remove, document.path, digest=document.digest)), span("commit"):
             index.commit([replace(ready, stat=stat)])
-        record = known(index.at(document.path))
+        record = known(index.record_at(document.path))
     if result.owed:
-        inbox.enricher.owe(record.id, now)
+        inbox.enricher.add_retry(record.id, now)
     return record
 
 
@@ -191,12 +191,12 @@ def enriched(
         before = inbox.parsed(raw, path, mtime_ms=stat.mtime_ns // 1_000_000)
         if before.workspace != workspace or not before.writable or before.type == "entity":
             return None  # a node's summary and tags are set by name
-        if not lacking(before, enrichment, replace=replacing):
+        if not missing_properties(before, enrichment, replace=replacing):
             return None
         if 0 <= now - stat.mtime_ns // 1_000_000 < inbox.quiet_s * 1000:
             raise Conflict("it was changed a moment ago, perhaps by somebody who still writes")
         try:
-            made = filled(raw, before, enrichment, read=inbox.parsed, replace=replacing)
+            made = fill_missing(raw, before, enrichment, read=inbox.parsed, replace=replacing)
         except FrontmatterError as error:
             raise Conflict(f"its properties can't be changed: {error}") from error
         assert made is not None, "it lacks something"
@@ -204,4 +204,4 @@ def enriched(
         stat = inbox.vault.replace(path, changed, digest=before.digest)
         with undoing(lambda: inbox.vault.replace(path, raw, digest=after.digest)):
             index.commit(index.prepare([(after, stat)]))
-        return known(index.at(path))
+        return known(index.record_at(path))

@@ -13,8 +13,8 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 from index.graph.unlinked_names import UnlinkedName, find
 from index.graph.vertex import Edge, Vertex, file_key, name_key
-from index.text.key_terms import Reader, label
-from index.text.summary_draft import draft
+from index.text.key_terms import Reader, choose_label
+from index.text.summary_draft import draft_summary
 from syncd.graph import similar_nodes
 from syncd.graph.missing_relations import Candidate, Evidence, MeaningSimilarity, candidate, mentions, pairs
 from syncd.graph.similar_nodes import Aggregates, ComparedNodes, Cosine
@@ -185,7 +185,7 @@ def _evidence(
         tags=[frozenset(vertex.tags) for vertex in vertices],
         near=[neighbours - {n} for n, neighbours in enumerate(near)],
         mentions=mentions(named, _numbers(vertices)),
-        written=reader.written,
+        written=reader.most_frequent_form,
     )
 
 
@@ -204,7 +204,7 @@ def _stale(
     vertex: Vertex, observations: Mapping[str, Sequence[str]], places: Mapping[str, int], drafter: Drafter | None
 ) -> StaleSummary:
     contents = observations.get(vertex.path, ())
-    text = (drafter(vertex, contents) if drafter else None) or draft(vertex.name, contents, places, redacted)
+    text = (drafter(vertex, contents) if drafter else None) or draft_summary(vertex.name, contents, places, redacted)
     return StaleSummary(vertex.name, vertex.entity_type, vertex.changed_at, vertex.observations, text)
 
 
@@ -229,7 +229,7 @@ def _cluster(
     group: Sequence[int], vertices: Sequence[Vertex], evidence: Evidence, reader: Reader, texts: Texts
 ) -> tuple[tuple[str, ...], str | None]:
     """The names of a group of nodes, and its label."""
-    words = label(
+    words = choose_label(
         [evidence.terms[n] for n in group],
         evidence.spoken,
         len(vertices),

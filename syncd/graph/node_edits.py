@@ -51,7 +51,7 @@ def delete(graph: Graph, drafts: NoteDrafts, now: int, *, names: Sequence[str]) 
 
 def discard(graph: Graph, drafts: NoteDrafts, now: int, *, path: str) -> None:
     """The same of the note at `path`; of one that shares its name with the node, the note alone."""
-    if vertex := graph.at(path):
+    if vertex := graph.vertex_at(path):
         _drop(graph, drafts, now, {path: vertex})
     else:
         drafts.drop(path)
@@ -62,12 +62,14 @@ def _drop(graph: Graph, drafts: NoteDrafts, now: int, vertices: Mapping[str, Ver
         drafts.drop(path)
 
     def leads(stated: Statement) -> bool:
-        to = graph.resolved(stated.target)
+        to = graph.resolve(stated.target)
         return to is not None and to.path in vertices
 
-    sources = {path for vertex in vertices.values() for path, _ in graph.sources(vertex.name)} - vertices.keys()
+    sources = {
+        path for vertex in vertices.values() for path, _ in graph.incoming_statements(vertex.name)
+    } - vertices.keys()
     for path in sorted(sources):
-        if (source := graph.at(path)) and drafts.holds(path):
+        if (source := graph.vertex_at(path)) and drafts.holds(path):
             _edited(drafts, source, partial(entity_edits.unrelate, gone=leads, now=now))
 
 
@@ -278,7 +280,7 @@ class _Stated:
             front, body = split(self._drafts.text(vertex.path))
             with _mendable(vertex):
                 node, _ = entity_edits.node(properties(front), body, vertex.path)
-            leads = ((stated.type, self._graph.resolved(stated.target)) for stated in node.relations)
+            leads = ((stated.type, self._graph.resolve(stated.target)) for stated in node.relations)
             self._known[vertex.path] = {(kind, to.path) for kind, to in leads if to}
         return self._known[vertex.path]
 
@@ -287,7 +289,7 @@ def _among(graph: Graph, asked: Collection[tuple[str, str]]) -> Callable[[Statem
     """Whether a statement is one of these: (type, path of the node that it leads to)."""
 
     def among(stated: Statement) -> bool:
-        to = graph.resolved(stated.target)
+        to = graph.resolve(stated.target)
         return to is not None and (stated.type, to.path) in asked
 
     return among

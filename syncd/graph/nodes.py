@@ -105,7 +105,7 @@ class Nodes:
     def between(self, a: str, b: str) -> list[Edge]:
         """The relations between two nodes, either way."""
         graph = self.graph
-        return graph.between(_known(graph, a).name, _known(graph, b).name)
+        return graph.edges_between(_known(graph, a).name, _known(graph, b).name)
 
     def neighbourhood(self, name: str, depth: int, limit: int) -> Neighbourhood:
         """What lies within `depth` hops of a node."""
@@ -117,7 +117,7 @@ class Nodes:
     def path(self, a: str, b: str) -> list[Edge] | None:
         """The relations of a shortest way from one node to another, whichever way they point; None without one."""
         graph = self.graph
-        return graph.path(_known(graph, a).name, _known(graph, b).name)
+        return graph.shortest_path(_known(graph, a).name, _known(graph, b).name)
 
     def orphans(self) -> list[Vertex]:
         """The nodes without a relation, by name."""
@@ -261,7 +261,7 @@ class Nodes:
 
     def _unread(self, index: Index, path: str, raw: bytes) -> None:
         """Refuse to take the version of a note for what a person has made of it since it was read."""
-        if record := index.at(path):
+        if record := index.record_at(path):
             unread(self._inbox, parsed(self._inbox, decode(raw), record), record, whole=True)
 
     def _told(self, answer: ObservationAnswer) -> ObservationAnswer:
@@ -269,7 +269,7 @@ class Nodes:
         return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *self._inbox.degraded()))))
 
     def _at(self, path: str) -> Vertex:
-        vertex = self.graph.at(path)
+        vertex = self.graph.vertex_at(path)
         if vertex is None:
             raise NotFound("somebody else removed or renamed the note of the node a moment after")
         return vertex

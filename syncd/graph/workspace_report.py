@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from index.encoders.word_frequency import places
+from index.encoders.word_frequency import word_ranks
 from index.graph.unlinked_names import UnlinkedName
 from index.graph.vertex import Vertex
 from index.search import vector_similarity
@@ -37,21 +37,21 @@ def stats(index: Index, workspace: str) -> Stats:
     graph = index.graph(workspace)
     vertices = graph.vertices()
     facts = sum(vertex.observations for vertex in vertices)
-    return Stats(len(vertices), facts, graph.relations, index.coverage(workspace))
+    return Stats(len(vertices), facts, graph.relation_count, index.embedded_share(workspace))
 
 
 def alike(index: Index, workspace: str, limit: int, min_score: float) -> list[tuple[Vertex, Vertex, float]]:
     """The pairs of nodes without a relation that say the most similar things."""
     graph = index.graph(workspace)
-    paths, matrix = index.aggregates(workspace)
-    nodes = [(row, vertex) for row, path in enumerate(paths) if (vertex := graph.at(path))]
+    paths, matrix = index.node_vectors(workspace)
+    nodes = [(row, vertex) for row, path in enumerate(paths) if (vertex := graph.vertex_at(path))]
     row_of = {vertex.name: n for n, (_, vertex) in enumerate(nodes)}
     related = {
         (row_of[edge.source], row_of[edge.target])
         for edge in graph.edges()
         if edge.source in row_of and edge.target in row_of
     }
-    pairs = vector_similarity.pairs(matrix[[row for row, _ in nodes]], related, limit, min_score)
+    pairs = vector_similarity.most_similar_pairs(matrix[[row for row, _ in nodes]], related, limit, min_score)
     return [(nodes[a][1], nodes[b][1], score) for a, b, score in pairs]
 
 
@@ -59,7 +59,7 @@ def gaps(index: Index, workspace: str) -> list[UnlinkedName]:
     """The nodes that are named in others' observations without a relation, the most named first."""
     graph = index.graph(workspace)
     vertices = graph.vertices()
-    return attention_report.gaps(vertices, _said(index, vertices), graph.edges(), places=places())
+    return attention_report.gaps(vertices, _said(index, vertices), graph.edges(), places=word_ranks())
 
 
 def pending(index: Index, workspace: str) -> list[attention_report.UnsummarizedNode]:
@@ -77,13 +77,13 @@ def report(index: Index, workspace: str, inbox: Inbox) -> attention_report.Repor
         vertices,
         _said(index, vertices),
         graph.edges(),
-        pooled=index.aggregates(workspace),
+        pooled=index.node_vectors(workspace),
         perspectives={
-            perspective.name: index.aggregates(workspace, perspective.name)
+            perspective.name: index.node_vectors(workspace, perspective.name)
             for perspective in index.perspectives(workspace)
         },
         events=events,
-        places=places(),
+        places=word_ranks(),
         drafter=drafter,
     )
     return replace(attention, degraded=(*_partly(index, workspace), *drafter.degraded))
@@ -91,7 +91,7 @@ def report(index: Index, workspace: str, inbox: Inbox) -> attention_report.Repor
 
 def _partly(index: Index, workspace: str) -> tuple[str, ...]:
     """That some observations have no vectors yet."""
-    share = index.coverage(workspace)
+    share = index.embedded_share(workspace)
     return () if share == 1 else (f"{share:.0%} of the observations can be compared by meaning so far",)
 
 

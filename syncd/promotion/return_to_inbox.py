@@ -13,7 +13,7 @@ from index.errors import Conflict, NotFound
 from index.model import Record
 from index.names import fold
 from syncd.history.change_journal import ChangeJournal, Entry, FileChange, MovePlan, moved, sha256, written
-from syncd.indexes.note_lookup import candidates, chosen
+from syncd.indexes.note_lookup import choose, find_candidates
 from syncd.notes.front_matter import FrontmatterError, decode, encode
 from syncd.promotion.link_updates import relinking
 from syncd.promotion.plan import freed, told
@@ -68,12 +68,12 @@ def _promoted(snapshot: VaultSnapshot, journal: ChangeJournal, reference: str) -
     def fits(record: Record) -> bool:
         return not snapshot.archived(record.path) and _standing(journal, index.manifest[record.path].id) is not None
 
-    candidate = chosen(reference, candidates([index], reference, fits))
+    candidate = choose(reference, find_candidates([index], reference, fits))
     id = index.manifest[candidate.path].id if candidate else reference
     last = _standing(journal, id)
     if last is None:
         raise NotFound(f"{reference[:200]!r} is no note that was promoted here; memex log tells what became of a note")
-    paths = [path for path in index.claiming(id) if not snapshot.archived(path)]
+    paths = [path for path in index.paths_claiming_id(id) if not snapshot.archived(path)]
     if len(paths) > 1 and last.target not in paths:
         raise Problem(f"{len(paths)} notes have the `id` {id}: take it out of all but one", paths=paths[:10])
     path = last.target if last.target in paths or not paths else paths[0]

@@ -250,12 +250,12 @@ def asking(*, fresh: bool = False, current: bool = False) -> Iterator[Callable[[
                     time.sleep(0.2)
                 else:
                     if current:
-                        app.opened.builds.recalled()
+                        app.opened.builds.wait_for_encoders()
                         app.operations["index"]({}, progress)
-                    elif operation.startswith(GRAPH) and not app.opened.builds.scopes["captures"].index.listed:
+                    elif operation.startswith(GRAPH) and not app.opened.builds.scopes["captures"].index.is_complete:
                         talk("memex: the notes have not been read yet, so nodes are missing: run `memex index`")
             if operation in EMBEDDING:
-                app.opened.builds.recalled()
+                app.opened.builds.wait_for_encoders()
             return app.operations[operation](values, progress)
 
         yield one

@@ -56,7 +56,9 @@ def operations(nodes: Callable[[str], Nodes], index: Callable[[], Index]) -> dic
         opened = workspace_nodes.open(arguments["names"])
         asked = {vertex.name for vertex, _ in opened.nodes}
         return {
-            "entities": [written(_entity(vertex, facts, index().at(vertex.path))) for vertex, facts in opened.nodes],
+            "entities": [
+                written(_entity(vertex, facts, index().record_at(vertex.path))) for vertex, facts in opened.nodes
+            ],
             "relations": [written(edge) for edge in opened.edges if edge.source in asked],
         }
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from index.errors import InvalidArgument, NotFound
-from index.graph.vertex import Edge, Vertex, name_key, order
+from index.graph.vertex import Edge, Vertex, edge_order, name_key
 from index.model import Observation, ObservationMode
 from syncd.graph.node_request import NewNode
 from syncd.notes.timestamps import iso
@@ -155,7 +155,7 @@ class _Asked:
             answer = nodes.search(arguments["query"], limit, mode)
         hits = []
         for hit in answer.hits:
-            if (node := nodes.graph.at(hit.path)) is None:
+            if (node := nodes.graph.vertex_at(hit.path)) is None:
                 continue  # it went while it was looked for
             shown = vertex(node) | {"ordinal": hit.ordinal, "matched_observation": hit.content}
             hits.append(shown | {"matched_perspective": hit.perspective, "score": round(hit.score, 4)})
@@ -273,7 +273,7 @@ def _edges(relations: Iterable[Arguments]) -> list[Edge]:
 
 def _ends(edges: Iterable[Edge]) -> list[str]:
     return list(
-        dict.fromkeys(name for relation in sorted(edges, key=order) for name in (relation.source, relation.target))
+        dict.fromkeys(name for relation in sorted(edges, key=edge_order) for name in (relation.source, relation.target))
     )
 
 

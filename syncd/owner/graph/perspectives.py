@@ -52,7 +52,7 @@ class _Tables:
             "workspace": name,
             "default": not self.perspectives.own(name),
             "perspectives": [asdict(perspective) for perspective in self.perspectives.of(name)],
-            "coverage": round(self.index().coverage(name), 4),
+            "coverage": round(self.index().embedded_share(name), 4),
         }
 
     def changed(self, change: Callable[[str, Mapping[str, Any]], Table]) -> Operation:
