@@ -22,9 +22,9 @@ from syncd.consolidation.note_merge import missing_blocks
 from syncd.consolidation.proposal_execution import KINDS
 from syncd.consolidation.report_note import ReportEntry, WorkspaceReport, compose_report, draw_clusters
 from syncd.git.repository import Repository
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from syncd.history.change_journal import sha256
-from syncd.notes.checkboxes import ProposalOutcome, answers, boxes, settled
+from syncd.notes.checkboxes import ProposalOutcome, find_checkboxes, read_answers, write_outcomes
 from syncd.notes.front_matter import decode, encode
 from syncd.promotion.proposal_store import Proposals
 from syncd.promotion.vault_snapshot import VaultSnapshot
@@ -79,13 +79,13 @@ class Consolidation:
         With `dry` or a `workspace`, nothing is written, and the answer has the report as text. With `again`, proposals count
         as new that no report asks any more."""
         dry = dry or workspace is not None
-        with self._lock, authored(AUTHOR):
+        with self._lock, acting_as(AUTHOR):
             carried = {} if dry else self.carry_out_ticked(stopping)
             names = [workspace] if workspace else list(self._workspaces())
             all_findings = self._scan_workspaces(names, progress)
             offered = [list(make_proposals(findings, *self._lookups(findings))) for findings in all_findings]
             every = [offer.proposal for group in offered for offer in group]
-            keys = self._proposals.waiting(every) if dry else self._proposals.offer(every)
+            keys = self._proposals.waiting_keys(every) if dry else self._proposals.offer(every)
             if not dry:
                 self._withdraw_outdated(all_findings, keys)
             reports = [
@@ -94,7 +94,7 @@ class Consolidation:
             answer: dict[str, Any] = {
                 "workspaces": [_summarize_findings(findings) for findings in all_findings],
                 "proposals": len(keys),
-                "new": len(set(keys) - self._open_keys() if again and not dry else self._proposals.unplaced(keys)),
+                "new": len(set(keys) - self._open_keys() if again and not dry else self._proposals.list_unplaced(keys)),
                 "report": None,
                 "carried": [{"done": outcome.done, "said": outcome.said} for outcome in carried.values()],
             }
@@ -115,14 +115,14 @@ class Consolidation:
 
     def carry_out_ticked(self, stopping: threading.Event | None = None) -> dict[str, ProposalOutcome]:
         """Read the boxes of reports that have changed, and carry out what is ticked; what became of it."""
-        with self._lock, authored(AUTHOR):
-            if self._repo.busy() or not self._snapshot.vault.present():
+        with self._lock, acting_as(AUTHOR):
+            if self._repo.busy_reason() or not self._snapshot.vault.is_present():
                 return {}
             changed = self._read_changed(self._snapshot.settings.sync.adopt_s)
             texts = [decode(raw) for raw, _ in changed.values()]
-            self._proposals.answered(answers(texts))
-            self._reopen_unticked({box.key for text in texts for box in boxes(text) if box.mark == " "})
-            done = self._proposals.carry(stopping)
+            self._proposals.record_answers(read_answers(texts))
+            self._reopen_unticked({box.key for text in texts for box in find_checkboxes(text) if box.mark == " "})
+            done = self._proposals.carry_out(stopping)
             if done:
                 self._seen.clear()  # a proposal may stand in several, and links in all may have been rewritten
                 changed = self._read_changed(quiet_s=0)
@@ -133,12 +133,12 @@ class Consolidation:
 
     def _reopen_unticked(self, keys: set[str]) -> None:
         """What waits to be carried out and of which a box is empty by now was taken back, if no other box says otherwise."""
-        if accepted := keys & self._proposals.accepted():
+        if accepted := keys & self._proposals.accepted_keys():
             vault, texts = self._snapshot.vault, []
-            for path in vault.listing(self.folder).files:
+            for path in vault.list_notes(self.folder).files:
                 with suppress(NotFound):
                     texts.append(decode(vault.read(path)[0]))
-            self._proposals.reopened(accepted - answers(texts).keys())
+            self._proposals.reopen(accepted - read_answers(texts).keys())
 
     def facts(self) -> dict[str, Any]:
         """What its owner is told."""
@@ -162,7 +162,7 @@ class Consolidation:
         """The reports that are not as they were when they were last read, and have been quiet so long; with their bytes."""
         vault = self._snapshot.vault
         changed: dict[str, tuple[bytes, object]] = {}
-        listed = vault.listing(self.folder).files
+        listed = vault.list_notes(self.folder).files
         self._seen = {path: stat for path, stat in self._seen.items() if path in listed}
         for path, stat in listed.items():
             age_s = time.time() - stat.mtime_ns / 1e9
@@ -176,16 +176,16 @@ class Consolidation:
     def _open_keys(self) -> set[str]:
         """The proposals that a report asks just now."""
         keys: set[str] = set()
-        for path in self._snapshot.vault.listing(self.folder).files:
+        for path in self._snapshot.vault.list_notes(self.folder).files:
             with suppress(MemexError):  # gone, or being written
-                keys |= {box.key for box in boxes(decode(self._snapshot.vault.read(path)[0]))}
+                keys |= {box.key for box in find_checkboxes(decode(self._snapshot.vault.read(path)[0]))}
         return keys
 
     def _write_outcomes(self, reports: Mapping[str, tuple[bytes, object]]) -> None:
         """Write into the reports what became of their proposals."""
         outcomes = self._proposals.outcomes()
         for path, (raw, _) in reports.items():
-            text = settled(decode(raw), outcomes, _today())
+            text = write_outcomes(decode(raw), outcomes, _today())
             if (after := encode(text)) != raw:
                 try:
                     self._snapshot.vault.replace(path, after, digest=sha256(raw))
@@ -209,7 +209,7 @@ class Consolidation:
         looked = {
             (findings.workspace, kind) for findings in all_findings for kind in KINDS if is_complete(findings, kind)
         }
-        open_ = self._proposals.open()
+        open_ = self._proposals.list_open()
         kept = {key for key, (kind, about) in open_.items() if (about.get("workspace"), kind) not in looked}
         self._proposals.withdraw(KINDS, kept | set(keys))
 
@@ -250,7 +250,7 @@ class Consolidation:
         self._write_facts(self._read_facts() | {"files": files, "report": path})
         for file, raw in wanted.items():
             self._write_file(file, held[file], raw)
-        self._proposals.placed(keys, path)
+        self._proposals.mark_placed(keys, path)
         self._snapshot.sync.hint([path])
         return path
 

@@ -27,7 +27,7 @@ def relate(snapshot: VaultSnapshot, nodes: Callable[[str], Nodes], proposed: Pro
     """Relate two nodes."""
     graph = nodes(proposed["workspace"])
     source, target = (_node_name(snapshot, graph, proposed["workspace"], id) for id in proposed["ids"])
-    graph.relate([Edge(source, target, proposed["would"][0])])
+    graph.add_relations([Edge(source, target, proposed["would"][0])])
     return f"{source} {proposed['would'][0]} {target}"
 
 

@@ -10,10 +10,18 @@ from typing import Any
 
 from index.model import Document
 from index.names import fold
-from syncd.documents.collection_membership import names_one, texts
-from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, properties, reserved, rewritten, split
-from syncd.notes.list_properties import revised
-from syncd.notes.markdown_outline import open_ended, outline
+from syncd.documents.collection_membership import is_collection_tag, tag_texts
+from syncd.notes.front_matter import (
+    FrontmatterError,
+    PropertyValue,
+    edit,
+    is_reserved,
+    read_properties,
+    replace_body,
+    split,
+)
+from syncd.notes.list_properties import edit_items
+from syncd.notes.markdown_outline import is_open_ended, parse_outline
 from syncd.notes.timestamps import iso
 
 _EXACT = frozenset({"code", "math", "html", "rule"})  # kinds of blocks in which a sign is as much as a word
@@ -22,9 +30,9 @@ _WORD = re.compile(r"\w+")
 
 def missing_blocks(kept: str, other: str) -> str:
     """The blocks of `other`'s body that `kept`'s body does not hold; of prose its words count, of code every sign."""
-    mine = outline(split(kept)[1])
+    mine = parse_outline(split(kept)[1])
     signs, words = _comparable_text(True, mine.text), f" {_comparable_text(False, mine.text)} "
-    theirs = outline(split(other)[1])
+    theirs = parse_outline(split(other)[1])
     new: list[str] = []
     heading = ""
     for block in theirs.blocks:
@@ -46,12 +54,13 @@ def merge_text(kept: str, other: str, documents: tuple[Document, Document]) -> s
     """The text of the kept note; `documents` are both notes. Raises FrontmatterError when its properties can't be changed."""
     before, body = kept, split(kept)[1]
     mine, theirs = (
-        {key.casefold(): (key, value) for key, value in properties(split(text)[0]).items()} for text in (kept, other)
+        {key.casefold(): (key, value) for key, value in read_properties(split(text)[0]).items()}
+        for text in (kept, other)
     )
     changes: dict[str, PropertyValue] = {
         key: value
         for name, (key, value) in theirs.items()
-        if not reserved(key) and name not in mine and value is not None
+        if not is_reserved(key) and name not in mine and value is not None
     }
     for name in ("summary", "title", "source"):
         if name in theirs and mine.get(name, ("", None))[1] is None:
@@ -61,7 +70,7 @@ def merge_text(kept: str, other: str, documents: tuple[Document, Document]) -> s
             kept = _append_items(kept, name, lacking)
     text = missing_blocks(kept, other)
     if text:
-        if open_ended(body):
+        if is_open_ended(body):
             raise FrontmatterError("its text ends in code or a comment that is not closed")
         newline = "\r\n" if "\r\n" in body else "\n"
         body = body.rstrip("\r\n") + newline * 2 + text.replace("\r\n", "\n").replace("\n", newline) + newline
@@ -73,7 +82,7 @@ def merge_text(kept: str, other: str, documents: tuple[Document, Document]) -> s
     last = max(document.created_at if document.updated_at is None else document.updated_at for document in documents)
     if a.updated_at is None or a.updated_at < last:
         stamps["updated_at"] = iso(last)
-    return rewritten(edit(kept, stamps), body)
+    return replace_body(edit(kept, stamps), body)
 
 
 def mark_superseded(text: str, link: str) -> str:
@@ -89,14 +98,14 @@ def _comparable_text(exact: bool, text: str) -> str:
 def _missing_items(name: str, mine: Any, theirs: Any) -> list[Any]:
     """The items of a list property that only the other note has."""
     if name == "tags":
-        known = {fold(tag) for tag in texts(mine)}
-        return [tag for tag in texts(theirs) if fold(tag) not in known and not names_one(tag)]
+        known = {fold(tag) for tag in tag_texts(mine)}
+        return [tag for tag in tag_texts(theirs) if fold(tag) not in known and not is_collection_tag(tag)]
     held = mine if isinstance(mine, list) else []
     return [item for item in theirs if item not in held] if isinstance(theirs, list) else []
 
 
 def _append_items(text: str, name: str, more: list[Any]) -> str:
-    value = next((v for key, v in properties(split(text)[0]).items() if key.casefold() == name), None)
+    value = next((v for key, v in read_properties(split(text)[0]).items() if key.casefold() == name), None)
     if value is None or isinstance(value, list):
-        return revised(text, name, {}, more)
-    return edit(text, {name: [*texts(value), *more]})
+        return edit_items(text, name, {}, more)
+    return edit(text, {name: [*tag_texts(value), *more]})

@@ -22,13 +22,13 @@ from syncd.consolidation.proposal_plans import (
     read_proposed,
 )
 from syncd.consolidation.tag_rename import rename_tag
-from syncd.documents.owner_marks import marks
-from syncd.history.change_journal import FileChange, written
+from syncd.documents.owner_marks import read_marks
+from syncd.history.change_journal import FileChange, note_step
 from syncd.links.link_resolution import Paths
 from syncd.notes.front_matter import FrontmatterError, decode, encode
-from syncd.promotion.link_updates import relinking
+from syncd.promotion.link_updates import plan_link_updates
 from syncd.promotion.vault_snapshot import VaultSnapshot
-from syncd.review.archive_rules import away
+from syncd.review.archive_rules import archive_path
 
 PAGE: Final = 500  # documents looked up at a time
 
@@ -43,11 +43,11 @@ def supersede(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:
     """Write into the older capture which one takes its place."""
     newer, older = read_proposed(snapshot, proposed)
     link = _shortest_link(snapshot, newer.path, older.path)
-    if marks(decode(older.raw)).superseded_by not in (None, f"[[{link}]]"):
+    if read_marks(decode(older.raw)).superseded_by not in (None, f"[[{link}]]"):
         raise Conflict(f"{older.name} says already what takes its place")
     after = edit_capture(older, mark_superseded, decode(older.raw), link)
     return Plan(
-        [written(older.path, older.raw, after)] if after != older.raw else [],
+        [note_step(older.path, older.raw, after)] if after != older.raw else [],
         f"{older.name} says that {newer.name} takes its place",
         f"Mark {older.name} as superseded",
         proposed["ids"],
@@ -83,7 +83,7 @@ def replace_tag(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:
             left += 1
             continue
         if after != capture.raw:
-            steps.append(written(record.path, capture.raw, after))
+            steps.append(note_step(record.path, capture.raw, after))
     if not steps:
         raise Conflict(
             "no capture has the tag any more, outside of headings" if not left else "no capture could be changed"
@@ -98,19 +98,19 @@ def _plan_archiving(
     """The steps that put a capture into the archive, with links to it, and where that is. `texts`: what notes are to say."""
     if capture.record.type != "note":
         raise Conflict(f"{capture.name} is no note by now")
-    if marks(decode(capture.raw)).promote:
+    if read_marks(decode(capture.raw)).promote:
         raise Conflict(f"{capture.name} is to be promoted")
-    stem = away(capture.path, snapshot.inbox)[: -len(".md")]
+    stem = archive_path(capture.path, snapshot.inbox)[: -len(".md")]
     target, number = f"{stem}.md", 1
-    while snapshot.vault.holds(target):
+    while snapshot.vault.exists(target):
         number += 1
         target = f"{stem} {number}.md"
-    relinked = relinking(snapshot.vault, {capture.path: target}, texts=texts, inbox=snapshot.inbox)
+    relinked = plan_link_updates(snapshot.vault, {capture.path: target}, texts=texts, inbox=snapshot.inbox)
     after = dict(texts) | {path: new for path, (_, new) in relinked.changes.items()}
     was = {path: old for path, (old, _) in relinked.changes.items()} | dict(before)
-    steps = [written(target, None, after.pop(capture.path, capture.raw))]
-    steps += [written(path, was[path], new) for path, new in sorted(after.items()) if was[path] != new]
-    return [*steps, written(capture.path, capture.raw, None)], target
+    steps = [note_step(target, None, after.pop(capture.path, capture.raw))]
+    steps += [note_step(path, was[path], new) for path, new in sorted(after.items()) if was[path] != new]
+    return [*steps, note_step(capture.path, capture.raw, None)], target
 
 
 def _list_tagged(snapshot: VaultSnapshot, workspace: str, tag: str) -> list[Record]:

@@ -15,11 +15,11 @@ from functools import partial
 from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
-from syncd.commits.commit_message import message
+from syncd.commits.commit_message import format_message
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.consolidation.proposal_plans import FileKind, GraphKind, Proposed
 from syncd.git.repository import Repository
-from syncd.history.audit_log import AuditLog, Author, authored
+from syncd.history.audit_log import AuditLog, Author, acting_as
 from syncd.history.change_journal import RECENT_MS, ChangeJournal, Entry, FileChange, MovePlan, sha256
 from syncd.promotion.promotions import AGAIN_S, NO_HISTORY, NOTHING
 from syncd.promotion.proposal_store import Proposals
@@ -60,9 +60,9 @@ class ProposalExecution:
         """Have proposals of these kinds carried out here."""
         for kind in self._kinds:
             if isinstance(kind, FileKind):
-                proposals.on(kind.name, partial(self._carry_out_plan, kind))
+                proposals.register(kind.name, partial(self._carry_out_plan, kind))
             else:
-                proposals.on(kind.name, partial(self._carry_out_in_graph, kind))
+                proposals.register(kind.name, partial(self._carry_out_in_graph, kind))
 
     def tend(self, *, at_once: bool = False) -> list[MadeCommit]:
         """Finish what was begun, and commit what could not be committed yet, or has to wait a little; the commits."""
@@ -71,8 +71,8 @@ class ProposalExecution:
             return made
         with self._lock:
             self._owed, self._not_before = False, float("-inf")
-            for entry in self._journal.begun():
-                with authored(Author("daemon", "consolidation", request=entry.document_id)):
+            for entry in self._journal.unfinished():
+                with acting_as(Author("daemon", "consolidation", request=entry.document_id)):
                     self._finish(entry)
             for entry in self._journal.uncommitted(_now() - RECENT_MS):
                 if self._not_before > time.monotonic():  # Git does not allow it
@@ -88,7 +88,7 @@ class ProposalExecution:
 
     def _finish(self, entry: Entry) -> None:
         try:
-            if busy := self._repo.busy():
+            if busy := self._repo.busy_reason():
                 raise Unavailable(f"Git is at work on the files ({busy})")
             self._resume(entry)
         except (Conflict, NotFound) as error:
@@ -102,7 +102,7 @@ class ProposalExecution:
 
     def facts(self) -> dict[str, Any]:
         """What is left of proposals that somebody came in between."""
-        recent = self._journal.latest(200)
+        recent = self._journal.latest_entries(200)
         torn = [json.loads(entry.about) for entry in recent if entry.state == "torn"]
         return {
             "torn": [{"path": "", "what": about["subject"], "left": about.get("left", [])} for about in torn],
@@ -113,8 +113,8 @@ class ProposalExecution:
     def _carry_out_in_graph(self, kind: GraphKind, proposed: Proposed) -> str:
         """Have the graph do it, which changes its notes by itself; what it wrote is one commit."""
         key = proposed["key"]
-        with self._lock, authored(Author("daemon", "consolidation", request=key)):
-            for entry in self._journal.of(key):
+        with self._lock, acting_as(Author("daemon", "consolidation", request=key)):
+            for entry in self._journal.entries_of(key):
                 if entry.state == "done":
                     return str(json.loads(entry.about)["said"])
             before = self._audit.head.seq
@@ -129,7 +129,7 @@ class ProposalExecution:
     def _logged_changes(self, key: str, after: int) -> list[FileChange]:
         """The steps that were taken for a proposal since then, as the audit log has them."""
         was: dict[str, str] = {}
-        for entry in self._audit.found(MOST, after=after):
+        for entry in self._audit.find(MOST, after=after):
             if entry.request == key and entry.path:
                 was.setdefault(entry.path, entry.before)
         steps = []
@@ -143,10 +143,10 @@ class ProposalExecution:
     def _carry_out_plan(self, kind: FileKind, proposed: Proposed) -> str:
         """Go the way that the kind plans, or the rest of it."""
         key = proposed["key"]
-        with self._lock, authored(Author("daemon", "consolidation", request=key)):
-            if busy := self._repo.busy():
+        with self._lock, acting_as(Author("daemon", "consolidation", request=key)):
+            if busy := self._repo.busy_reason():
                 raise Unavailable(f"Git is at work on the files ({busy}); it is done once that has ended")
-            for entry in self._journal.of(key):
+            for entry in self._journal.entries_of(key):
                 if entry.state == "begun":
                     self._resume(entry)
                 if entry.state in ("begun", "done"):
@@ -157,7 +157,7 @@ class ProposalExecution:
             self._owed = True  # until it has ended well
             entry = self._journal.begin(move_plan, by=self._owner(), at=_now())
             try:
-                self._journal.forward(plan.steps)
+                self._journal.roll_forward(plan.steps)
             except BaseException:
                 self._take_back(entry, plan.steps)
                 raise
@@ -167,23 +167,23 @@ class ProposalExecution:
     def _resume(self, entry: Entry) -> None:
         """End what a crash broke off: forward, unless somebody has changed one of the files."""
         steps = self._journal.steps(entry.seq)
-        if entry.kind not in BY_GRAPH and self._journal.strange(steps):
+        if entry.kind not in BY_GRAPH and self._journal.find_conflicts(steps):
             left = self._take_back(entry, steps)
             but = f", but for what somebody else has written into {', '.join(left)}" if left else ""
             raise Conflict(f"the notes were changed while it was being done, so it was taken back{but}")
         if entry.kind not in BY_GRAPH:  # which was done before it was noted
-            self._journal.forward(steps)
+            self._journal.roll_forward(steps)
         self._end(entry, steps)
 
     def _take_back(self, entry: Entry, steps: Sequence[FileChange]) -> list[str]:
-        left = self._journal.back(steps)
+        left = self._journal.roll_back(steps)
         about = json.dumps(json.loads(entry.about) | {"left": left})
-        self._journal.note(entry.seq, "torn" if left else "undone", about=about)
+        self._journal.set_state(entry.seq, "torn" if left else "undone", about=about)
         self._indexed([step.path for step in steps])
         return left
 
     def _end(self, entry: Entry, steps: Sequence[FileChange]) -> None:
-        self._journal.note(entry.seq, "done")
+        self._journal.set_state(entry.seq, "done")
         self._indexed([step.path for step in steps])
         self._commit(entry, steps)
 
@@ -197,10 +197,10 @@ class ProposalExecution:
         made = None
         with suppress(MemexError):
             made = self._commits.commit(due.changes, due.message, approved=due.approved)
-        if made is None and self._commits.on and self._repo.state() not in NO_HISTORY:
+        if made is None and self._commits.is_on and self._repo.local_state() not in NO_HISTORY:
             self._retry_later()
             return []
-        self._journal.note(entry.seq, "done", commit_id=made or NOTHING)
+        self._journal.set_state(entry.seq, "done", commit_id=made or NOTHING)
         return [MadeCommit(made, due.message.partition("\n")[0], tuple(due.changes))] if made else []
 
     def _make_commit(self, entry: Entry, steps: Sequence[FileChange]) -> DueCommit:
@@ -212,8 +212,12 @@ class ProposalExecution:
             ("Memex-Tool", "consolidation"),
         ]
         reports = f"{self._snapshot.inbox}/{REPORTS}/"  # a person's, who is about to tick more: no commit of one stands in their way
-        done = [step for step in steps if not step.path.startswith(reports) and self._journal.found(step) == step.now]
-        text = message(about["subject"], [step.path for step in done if step.now], trailers)
+        done = [
+            step
+            for step in steps
+            if not step.path.startswith(reports) and self._journal.current_digest(step) == step.now
+        ]
+        text = format_message(about["subject"], [step.path for step in done if step.now], trailers)
         moved = [step.path for step in done if not step.was or not step.now]  # as they are; else edits stay out
         return DueCommit({step.path: step.after for step in done}, text, moved)
 

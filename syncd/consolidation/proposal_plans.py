@@ -66,7 +66,7 @@ class ReadCapture:
 def read_capture(snapshot: VaultSnapshot, record: Record) -> ReadCapture:
     """The capture of a record."""
     raw, stat = snapshot.vault.read(record.path)
-    return ReadCapture(record, raw, snapshot.parsed(raw, record.path, stat))
+    return ReadCapture(record, raw, snapshot.parse(raw, record.path, stat))
 
 
 def read_proposed(snapshot: VaultSnapshot, proposed: Proposed) -> list[ReadCapture]:

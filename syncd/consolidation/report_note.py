@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from index.graph.vertex import Edge
-from syncd.graph.diagrams import Board, Card, Picture, boards, mermaid
-from syncd.notes.checkboxes import item
-from syncd.notes.quoted_text import fenced, link, shown
+from syncd.graph.diagrams import Board, Card, Picture, draw_boards, draw_mermaid
+from syncd.notes.checkboxes import format_checkbox
+from syncd.notes.quoted_text import link_to, quote_block, quote_inline
 
 DRAWN: Final = 40  # proposals in the overview, so fewer than a hundred notes
 LISTED: Final = 20  # notes without relations, and notes of a cluster, that are named
@@ -100,7 +100,7 @@ def draw_clusters(reports: Sequence[WorkspaceReport]) -> str | None:
         for report in reports
         for label, paths in report.clusters[:CLUSTERS]
     ]
-    return boards(clusters) if clusters else None
+    return draw_boards(clusters) if clusters else None
 
 
 def _head_lines(entries: Sequence[ReportEntry], waiting: int, table: str) -> Iterator[str]:
@@ -109,13 +109,17 @@ def _head_lines(entries: Sequence[ReportEntry], waiting: int, table: str) -> Ite
     yield "> Tick a box, and it is done a moment later; put a `-` into it, and you are not asked again. What you leave"
     yield "> alone stays as it is. Everything that is done is a commit, so Git can take it back."
     if waiting:
-        where = f": {link(table)}" if table else ""
+        where = f": {link_to(table)}" if table else ""
         yield f"> {_count(waiting, 'capture')} {'waits' if waiting == 1 else 'wait'} to be promoted or dismissed{where}"
     yield ""
 
 
 def _warning_lines(reports: Iterable[WorkspaceReport]) -> Iterator[str]:
-    warnings = [f"{shown(report.workspace)}: {shown(reason, 300)}" for report in reports for reason in report.degraded]
+    warnings = [
+        f"{quote_inline(report.workspace)}: {quote_inline(reason, 300)}"
+        for report in reports
+        for reason in report.degraded
+    ]
     if warnings:
         yield "> [!warning] Not all could be looked at"
         yield from (f"> - {warning}" for warning in warnings)
@@ -133,7 +137,7 @@ def _overview_lines(entries: Sequence[ReportEntry]) -> list[str]:
     for entry in pairs:
         ends = entry.paths if entry.kind != "merge-duplicates" else entry.paths[::-1]
         arrows.append(Edge(names[ends[0]], names[ends[1]], _ARROWS[entry.kind]))
-    drawn = mermaid(Picture("Overview", tuple(Card(names[path], "", path) for path in paths), tuple(arrows)))
+    drawn = draw_mermaid(Picture("Overview", tuple(Card(names[path], "", path) for path in paths), tuple(arrows)))
     return ["## Overview", "", *drawn.splitlines(), ""]
 
 
@@ -150,18 +154,18 @@ def _section_lines(
     more = sum((report.more or {}).get(kind, 0) for report in reports)
     if not entries and not more:
         return
-    heading, does = _KINDS.get(kind, (shown(kind.replace("-", " ").capitalize()), ""))
+    heading, does = _KINDS.get(kind, (quote_inline(kind.replace("-", " ").capitalize()), ""))
     yield from (f"## {heading}", "")
     if does:
         yield from ("> [!info]- What a tick does", f"> {does}", "")
     for entry in entries:
-        where = f"{shown(entry.workspace)}: " if several else ""
-        yield item(where + _describe_entry(entry), entry.key)
-        yield f"\t- {shown(entry.reason, 300)}"
-        yield from (f"\t- {link(path)}: “{shown(text, 240)}”" for path, text in entry.quotes)
+        where = f"{quote_inline(entry.workspace)}: " if several else ""
+        yield format_checkbox(where + _describe_entry(entry), entry.key)
+        yield f"\t- {quote_inline(entry.reason, 300)}"
+        yield from (f"\t- {link_to(path)}: “{quote_inline(text, 240)}”" for path, text in entry.quotes)
         if entry.adds:
             yield "\t- It would be given:"
-            yield from (f"\t\t{line}".rstrip() for line in fenced(entry.adds))
+            yield from (f"\t\t{line}".rstrip() for line in quote_block(entry.adds))
     if more:
         yield from ("", f"… and {more:,} more, once these are answered.")
     yield ""
@@ -169,8 +173,8 @@ def _section_lines(
 
 def _describe_entry(entry: ReportEntry) -> str:
     """What a tick would do, in a sentence."""
-    links = [link(path) for path in entry.paths]
-    texts = [shown(text, 400) for text in entry.would]
+    links = [link_to(path) for path in entry.paths]
+    texts = [quote_inline(text, 400) for text in entry.would]
     match entry.kind, links, texts:
         case "supersede", [newer, older], _:
             says = f"Mark {older} as superseded by {newer}"
@@ -186,7 +190,7 @@ def _describe_entry(entry: ReportEntry) -> str:
         case "archive", [capture], _:
             says = f"Put {capture} into the archive"
         case _:
-            says = " and ".join([shown(entry.kind.replace("-", " ").capitalize()), *links])
+            says = " and ".join([quote_inline(entry.kind.replace("-", " ").capitalize()), *links])
     return says
 
 
@@ -196,10 +200,10 @@ def _cluster_lines(reports: Sequence[WorkspaceReport], canvas: str, *, several: 
         return
     yield from ("## Clusters", "")
     if canvas:
-        yield from (f"Drawn on {link(canvas)}.", "")
+        yield from (f"Drawn on {link_to(canvas)}.", "")
     for report, label, paths in clusters:
-        where = f"{shown(report.workspace)}: " if several else ""
-        yield f"> [!example]- {where}{shown(label)} ({len(paths):,})"
+        where = f"{quote_inline(report.workspace)}: " if several else ""
+        yield f"> [!example]- {where}{quote_inline(label)} ({len(paths):,})"
         yield f"> {_link_list(paths)}"
         yield ""
 
@@ -210,7 +214,7 @@ def _orphan_lines(reports: Sequence[WorkspaceReport], *, several: bool) -> Itera
         return
     yield from ("## Nodes without a relation", "")
     for report in affected:
-        where = f" in {shown(report.workspace)}" if several else ""
+        where = f" in {quote_inline(report.workspace)}" if several else ""
         yield f"> [!note]- {_count(len(report.orphans), 'node')}{where}"
         yield f"> {_link_list(report.orphans)}"
         yield ""
@@ -218,7 +222,7 @@ def _orphan_lines(reports: Sequence[WorkspaceReport], *, several: bool) -> Itera
 
 def _link_list(paths: Sequence[str]) -> str:
     left = f" · … and {len(paths) - LISTED:,} more" if len(paths) > LISTED else ""
-    return " · ".join(link(path) for path in paths[:LISTED]) + left
+    return " · ".join(link_to(path) for path in paths[:LISTED]) + left
 
 
 def _count(count: int, noun: str) -> str:

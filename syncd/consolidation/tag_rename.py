@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from index.model import Document
 from index.names import fold
-from syncd.documents.collection_membership import texts
-from syncd.notes.front_matter import FrontmatterError, edit, rewritten, split, stated
+from syncd.documents.collection_membership import tag_texts
+from syncd.notes.front_matter import FrontmatterError, edit, readable_properties, replace_body, split
 from syncd.notes.inline_syntax import is_tag
-from syncd.notes.list_properties import revised
-from syncd.notes.markdown_outline import outline
-from syncd.notes.property_reader import fences, scan
+from syncd.notes.list_properties import edit_items
+from syncd.notes.markdown_outline import parse_outline
+from syncd.notes.property_reader import find_fences, scan
 
 _WORD: Final = re.compile(r"(?<![^\s,\[\"'])(#?)([^\s,\[\]\"'#]+)(?![^\s,\]\"'])")
 _LINE_END: Final = re.compile(r"\r\n|\n|\r")
@@ -37,14 +37,14 @@ def rename_tag(text: str, document: Document, old: str, new: str) -> str:
         raise FrontmatterError(f"{new!r} is no tag")
     done = _rename_in_property(text, renamed)
     if document.type == "note":  # the text of a node is its facts', and that of a file its author's
-        done = rewritten(done, _rename_in_text(split(done)[1], renamed))
+        done = replace_body(done, _rename_in_text(split(done)[1], renamed))
     if done == text:
         return text
     return edit(done, {"version": document.version + 1})
 
 
 def _rename_in_text(body: str, renamed: Callable[[str], str]) -> str:
-    structure = outline(body)
+    structure = parse_outline(body)
     headings = {heading.line for heading in structure.headings}
     ends = [end.end() for end in _LINE_END.finditer(body)]
     done: list[str] = []
@@ -59,7 +59,7 @@ def _rename_in_text(body: str, renamed: Callable[[str], str]) -> str:
 
 
 def _rename_in_property(text: str, renamed: Callable[[str], str]) -> str:
-    start, end, _ = fences(text)
+    start, end, _ = find_fences(text)
     properties = scan(text[start:end]) if start else None
     key = next((name for name in (properties.keys or {} if properties else {}) if name.casefold() == "tags"), None)
     if properties is None or key is None:
@@ -72,7 +72,7 @@ def _rename_in_property(text: str, renamed: Callable[[str], str]) -> str:
     first = text.index(":", start + keys[key].end) + 1
     behind = min((entry.start for entry in keys.values() if entry.start > keys[key].start), default=end - start)
     written = text[:first] + _rename_in_lines(text[first : start + behind], renamed) + text[start + behind :]
-    if stated(written) != {**properties.values, key: wanted}:
+    if readable_properties(written) != {**properties.values, key: wanted}:
         written = edit(text, {key: wanted})
     return _remove_duplicates(written, key, wanted)
 
@@ -81,7 +81,8 @@ def _rename_value(value: Any, renamed: Callable[[str], str]) -> Any:
     """The value of the property with its tags renamed, in the form that it has."""
     if isinstance(value, list):
         return [
-            _rename_value(item, renamed) if isinstance(item, str) and len(texts(item)) == 1 else item for item in value
+            _rename_value(item, renamed) if isinstance(item, str) and len(tag_texts(item)) == 1 else item
+            for item in value
         ]
     return _rename_words(value, renamed) if isinstance(value, str) else value
 
@@ -104,8 +105,8 @@ def _remove_duplicates(text: str, key: str, values: Any) -> str:
     if not twice:
         return text
     kept = [item for at, item in enumerate(values) if at not in twice]
-    written = revised(text, key, dict.fromkeys(twice)) if _has_line_items(text, key) else edit(text, {key: kept})
-    return written if stated(written).get(key) == kept else edit(text, {key: kept})
+    written = edit_items(text, key, dict.fromkeys(twice)) if _has_line_items(text, key) else edit(text, {key: kept})
+    return written if readable_properties(written).get(key) == kept else edit(text, {key: kept})
 
 
 def _is_repeated(tag: str, seen: set[str]) -> bool:
@@ -117,5 +118,5 @@ def _is_repeated(tag: str, seen: set[str]) -> bool:
 
 def _has_line_items(text: str, key: str) -> bool:
     """Whether the property has a line for each item."""
-    start, end, _ = fences(text)
+    start, end, _ = find_fences(text)
     return (scan(text[start:end]).keys or {})[key].value is None

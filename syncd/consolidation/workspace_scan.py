@@ -100,10 +100,12 @@ def _read_captures(index: Index, workspace: str, go_on: capture_attention.GoOn) 
     number = {capture.key: n for n, capture in enumerate(captures)}
     keys, matrix = index.document_vectors(workspace)
     kept = [row for row, key in enumerate(keys) if key in number]
-    part = similar_nodes.part([number[keys[row]] for row in kept], matrix if len(kept) == len(keys) else matrix[kept])
+    part = similar_nodes.make_group(
+        [number[keys[row]] for row in kept], matrix if len(kept) == len(keys) else matrix[kept]
+    )
     go_on()
     neighbours = vector_similarity.nearest(
-        part.matrix, vector_similarity.MUTUAL, min(part.near, capture_attention.NEAR)
+        part.matrix, vector_similarity.MUTUAL, min(part.threshold, capture_attention.NEAR)
     )
     return _Captured(index, workspace, documents, captures, number, part, neighbours)
 

@@ -10,7 +10,7 @@ from typing import Any
 from index.graph.graph import Graph
 from index.scope.index import Index
 from syncd.vault.listing import AWAY
-from syncd.vault.path_rules import twins
+from syncd.vault.path_rules import find_collisions
 
 
 class SimilarNames:
@@ -25,7 +25,7 @@ class SimilarNames:
         generation = self._generation()
         if self._found[0] != generation:
             notes = set(self._paths())
-            self._found = generation, twins(notes | _folders(notes))
+            self._found = generation, find_collisions(notes | _parent_folders(notes))
         return self._found[1]
 
     def defects(self) -> list[tuple[str, str]]:
@@ -38,7 +38,7 @@ class SimilarNames:
         ]
 
 
-def oddities(indexes: Iterable[Index], twins: SimilarNames) -> dict[str, Any]:
+def name_warnings(indexes: Iterable[Index], twins: SimilarNames) -> dict[str, Any]:
     """The names of the whole vault, for its owner."""
     defects = [defect for index in indexes for defect in index.defects()]
     return {
@@ -48,7 +48,7 @@ def oddities(indexes: Iterable[Index], twins: SimilarNames) -> dict[str, Any]:
     }
 
 
-def tally(graphs: Iterable[Graph]) -> dict[str, Any]:
+def graph_totals(graphs: Iterable[Graph]) -> dict[str, Any]:
     """The graphs of all workspaces in numbers, and what in them wants a person's eye."""
     totals: dict[str, Any] = {"nodes": 0, "observations": 0, "relations": 0, "twins": [], "dangling": []}
     for graph in graphs:
@@ -64,7 +64,7 @@ def tally(graphs: Iterable[Graph]) -> dict[str, Any]:
     return totals
 
 
-def _folders(paths: Iterable[str]) -> set[str]:
+def _parent_folders(paths: Iterable[str]) -> set[str]:
     folders: set[str] = set()
     for path in paths:
         folder = path.rpartition("/")[0]

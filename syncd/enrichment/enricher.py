@@ -23,11 +23,11 @@ from index.model import Document
 from index.text.sentences import plain_text, read_prose, shorten
 from index.text.summary_and_tags import NOTHING, SUMMARY, Enrichment, enrich, normalize_answer
 from index.text.tags import MOST
-from syncd.documents.collection_membership import retagged
+from syncd.documents.collection_membership import tag_changes
 from syncd.enrichment.chat_endpoint import ChatEndpoint
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.notes.front_matter import decode, edit, encode, split
-from syncd.notes.secret_patterns import redacted
+from syncd.notes.secret_patterns import redact
 from syncd.settings.settings import EnrichSettings
 from syncd.state.ledger import Ledger
 
@@ -117,18 +117,16 @@ class Enricher:
     def enrich(self, document: Document, vocabulary: Mapping[str, int]) -> Enrichment:
         """What `document` is about, by whoever is set. Raises Unavailable while an endpoint is away."""
         if self._chat is None:
-            return enrich(
-                document, vocabulary=vocabulary, places=word_ranks(), vectors=self._tag_vectors, clean=redacted
-            )
+            return enrich(document, vocabulary=vocabulary, places=word_ranks(), vectors=self._tag_vectors, clean=redact)
         if self.is_resting:
             raise Unavailable(self.problem or "the endpoint is left alone for a moment")
-        parts = read_prose(document, redacted)
+        parts = read_prose(document, redact)
         text = "\n".join((*parts.headings, *parts.sentences))
         if not text.strip():
             return NOTHING
         try:
-            known = [tag for tag in vocabulary if redacted(tag) == tag]
-            summary, tags = self._chat.ask(shorten(plain_text(redacted(document.title)), SUMMARY), text, known)
+            known = [tag for tag in vocabulary if redact(tag) == tag]
+            summary, tags = self._chat.ask(shorten(plain_text(redact(document.title)), SUMMARY), text, known)
             answer = normalize_answer(summary, tags, vocabulary=vocabulary, vectors=self._tag_vectors)
             if not answer.summary or not answer.tags:
                 raise Unavailable(f"{self._chat.name} gives no summary or no tags that can be used")  # noqa: TRY301 - as all its failures
@@ -190,32 +188,32 @@ class Enricher:
     def add_retry(self, id: str, now: int) -> None:
         """Remember that the note of this id is to be tried again. A ledger that can't be written is no reason to fail."""
         try:
-            with self._ledger.writing():
-                self._ledger.run("INSERT OR IGNORE INTO enrichment VALUES (?, 0, ?)", (id, now + AGAIN_MS[0]))
+            with self._ledger.transaction():
+                self._ledger.execute("INSERT OR IGNORE INTO enrichment VALUES (?, 0, ?)", (id, now + AGAIN_MS[0]))
         except Unavailable as error:
             log.warning("what enrichment owes could not be remembered: %s", error.message)
 
     def pending_retries(self, now: int | None = None) -> list[tuple[str, int]]:
         """The ids of notes that wait, with how often each failed since; with `now`, those whose time has come."""
         if now is None:
-            return [(id, failures) for id, failures in self._ledger.rows("SELECT id, failures FROM enrichment")]
+            return [(id, failures) for id, failures in self._ledger.query("SELECT id, failures FROM enrichment")]
         return [
             (id, failures)
-            for id, failures in self._ledger.rows(
+            for id, failures in self._ledger.query(
                 "SELECT id, failures FROM enrichment WHERE due_at <= ? ORDER BY due_at, id", (now,)
             )
         ]
 
     def remove_retry(self, id: str) -> None:
         """The note of this id is owed nothing any more."""
-        with self._ledger.writing():
-            self._ledger.run("DELETE FROM enrichment WHERE id = ?", (id,))
+        with self._ledger.transaction():
+            self._ledger.execute("DELETE FROM enrichment WHERE id = ?", (id,))
 
     def postpone_retry(self, id: str, failures: int, now: int) -> None:
         """Try the note of this id later, and later each time."""
         due = now + min(AGAIN_MS[0] * 2 ** min(failures + 1, 20), AGAIN_MS[1])
-        with self._ledger.writing():
-            self._ledger.run("UPDATE enrichment SET failures = ?, due_at = ? WHERE id = ?", (failures + 1, due, id))
+        with self._ledger.transaction():
+            self._ledger.execute("UPDATE enrichment SET failures = ?, due_at = ? WHERE id = ?", (failures + 1, due, id))
 
 
 def missing_properties(document: Document, enrichment: Enrichment, *, replace: bool = False) -> dict[str, Any]:
@@ -239,7 +237,7 @@ def fill_missing(
         return None
     text = decode(raw)
     if tags := changes.pop("tags", None):
-        changes = {**retagged(split(text)[0], tags, None), **changes}
+        changes = {**tag_changes(split(text)[0], tags, None), **changes}
     raw = encode(edit(text, changes))
     return raw, read(raw, document.path, mtime_ms=document.created_at)
 

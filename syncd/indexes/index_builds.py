@@ -26,7 +26,7 @@ from index.scope.reader import Looks
 from index.storage.chunk_store import StoreDamaged, discard
 from index.text.chunking import Sizes, chunk_sizes
 from syncd.indexes.previous_encoder import encoder_to_recall, from_table, to_table
-from syncd.state.folder import private
+from syncd.state.folder import write_private
 
 log = logging.getLogger(__name__)
 
@@ -389,7 +389,7 @@ class IndexBuilds:
         return Build(folder, inputs, indexes, {path: _device_and_inode(path) for path in paths})
 
     def _name_current(self, build: Build) -> None:
-        private(self._root / "current", build.folder.name)
+        write_private(self._root / "current", build.folder.name)
 
     def _discard(self, folder: Path) -> None:
         if self._settings.uri:
@@ -415,7 +415,7 @@ def _write_made(build: Build) -> None:
     """Write down what a build was made with."""
     inputs = build.made
     record = {"identity": inputs.identity, "dimensions": inputs.dimensions, "sizes": _size_list(inputs.sizes)}
-    private(
+    write_private(
         build.folder / "made.json",
         json.dumps(record | ({"encoder": to_table(inputs.encoder)} if inputs.encoder else {})),
     )

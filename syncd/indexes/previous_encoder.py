@@ -11,7 +11,7 @@ from typing import Any
 from index.encoders.embedder import Embedder
 from index.encoders.settings import EncoderSettings
 from syncd.settings.settings import ENCODERS
-from syncd.settings.values import Setting, typed
+from syncd.settings.values import Setting, convert
 
 
 def to_table(settings: EncoderSettings) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def from_table(remembered: Any) -> EncoderSettings | None:
     if not isinstance(remembered, Mapping):
         return None
     try:
-        (value,) = typed(Setting("encoder", ENCODERS, (), ""), [remembered], text=False)
+        (value,) = convert(Setting("encoder", ENCODERS, (), ""), [remembered], text=False)
     except ValueError:
         return None
     settings: EncoderSettings = value

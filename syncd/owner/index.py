@@ -26,7 +26,7 @@ def operations(
         return facts | {"coverage": health.coverage()} if arguments.get("coverage") else facts
 
     def update(arguments: Arguments, progress: Progress) -> dict[str, Any]:
-        sync, tell = _rooted(opened.sync), _teller(progress)
+        sync, tell = _require_vault(opened.sync), _stage_reporter(progress)
         accept, full = bool(arguments.get("accept_removals")), bool(arguments.get("full"))
         if full:
             sync.builds.accept_new_model()
@@ -37,7 +37,7 @@ def operations(
         return asdict(sync.rebuild(fresh=full, progress=tell))
 
     def check(_: Arguments, progress: Progress) -> dict[str, Any]:
-        sync, tell = _rooted(opened.sync), _teller(progress)
+        sync, tell = _require_vault(opened.sync), _stage_reporter(progress)
         sync.run(progress=tell)  # what a listing finds needs no deep check
         checked = opened.check.run(stopping(), tell)
         return {"checked": checked.checked, "mended": checked.mended, "failed": sync.run(progress=tell).failed}
@@ -49,12 +49,12 @@ def operations(
     return {"status": status, "index": update, "check": check, "index.examine": examine}
 
 
-def _rooted(sync: Sync) -> Sync:
+def _require_vault(sync: Sync) -> Sync:
     """The same, once it is sure that the vault is there."""
-    if not sync.vault.present():
+    if not sync.vault.is_present():
         raise Unavailable(f"the vault {sync.vault.root} is missing; the index is kept as it was")
     return sync
 
 
-def _teller(progress: Progress) -> Callable[[int, int, str], None]:
+def _stage_reporter(progress: Progress) -> Callable[[int, int, str], None]:
     return lambda done, total, stage: progress({"done": done, "total": total, "stage": stage})

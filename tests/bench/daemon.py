@@ -17,7 +17,7 @@ import numpy as np
 from index.encoders.embedder import Embedder, EmbedSettings, load_encoder
 from index.encoders.settings import Encoder, EncoderSettings, Kind
 from syncd.app import App, Ready, import_server_early
-from syncd.installation.vault_setup import adopt
+from syncd.installation.vault_setup import set_up_vault
 from syncd.settings.access import LimitsSettings
 from syncd.settings.settings import ServerSettings, Settings, VaultSettings
 from tests.support.fakes import FakeEncoder
@@ -66,7 +66,7 @@ def main() -> None:
         sys.stdout.flush()
 
     import_server_early()
-    adopt(settings, now=time.time_ns() // 1_000_000)
+    set_up_vault(settings, now=time.time_ns() // 1_000_000)
     with App(settings, embedder=embedder) as app:
         app.serve(ready)
 

@@ -89,8 +89,8 @@ def measure(n: int) -> None:
     matrix = given["pooled"][1]
     related = [(a, b) for a, b in np.random.default_rng(n).integers(0, n, (10 * n, 2)).tolist() if a != b]
     nodes = [(one.name, (), given["observations"][one.path]) for one in given["vertices"]]
-    timed(f"{n:,} nodes: report", lambda: attention_report.report(**given))
-    timed(f"{n:,} nodes: pending", lambda: attention_report.pending(given["vertices"]))
+    timed(f"{n:,} nodes: report", lambda: attention_report.build_report(**given))
+    timed(f"{n:,} nodes: pending", lambda: attention_report.find_unsummarized(given["vertices"]))
     timed(f"{n:,} nodes: gaps", lambda: find(nodes, lambda a, b: a == b, ordinary=word_ranks()))
     timed(f"{n:,} nodes: similar pairs", lambda: vector_similarity.most_similar_pairs(matrix, related, 20, 0.5))
     timed(f"{n:,} nodes: clusters", lambda: vector_similarity.find_clusters(matrix, near=0.5, most=25))

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from syncd.promotion.link_updates import relinking
+from syncd.promotion.link_updates import plan_link_updates
 from syncd.vault.vault import Vault
 from tests.bench import vaults
 from tests.bench.measure import Row
@@ -23,7 +23,7 @@ def move(work: Path) -> Iterator[Row]:
     vaults.make(root, NOTES, words=300)
     _link(root)
     vault = Vault(root)
-    notes = sorted(vault.listing().files)
+    notes = sorted(vault.list_notes().files)
     for count, wanted in ((1, "≤ 1.5 s"), (100, "≤ 4 s")):
         moves = {path: f"Archive/{path.rpartition('/')[2]}" for path in notes[:: NOTES // count][:count]}
         seconds, changed = min(_timed(vault, moves) for _ in range(3))
@@ -39,7 +39,7 @@ def move(work: Path) -> Iterator[Row]:
 
 def _timed(vault: Vault, moves: Mapping[str, str]) -> tuple[float, int]:
     begun = time.process_time()
-    found = relinking(vault, moves)
+    found = plan_link_updates(vault, moves)
     assert found.lost == ()
     return time.process_time() - begun, len(found.changes)
 

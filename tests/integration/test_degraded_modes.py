@@ -93,14 +93,14 @@ def removals_held(world):
         world.settled()
         for note in (world.vault / "Private").iterdir():
             note.unlink()
-        until(lambda: world.app.opened.sync.held)
+        until(lambda: world.app.opened.sync.held_removals)
         yield answers(world)
 
 
 @contextmanager
 def pass_failed(world):
     world.run()
-    world.app.opened.sync._failed("indexing: the disk is full", 0.0, [])
+    world.app.opened.sync._record_failure("indexing: the disk is full", 0.0, [])
     yield answers(world)
 
 
@@ -207,5 +207,5 @@ def test_observations_that_vanish_are_made_anew(tmp_path):
 
         until(lambda: world.app.opened.builds.is_lost())
         until(lambda: not world.app.opened.builds.is_lost() and answered())
-        assert space.nodes.add([("Ada", ["and of quaggas"])])[0][1]
+        assert space.nodes.add_observations([("Ada", ["and of quaggas"])])[0][1]
     world.close()

@@ -31,7 +31,7 @@ from syncd.consolidation.analysis.duplicates import Duplicate, find_duplicate
 from syncd.consolidation.analysis.findings import Finding, Kind, Quote, key_of
 from syncd.consolidation.analysis.sentence_claims import Claims
 from syncd.consolidation.analysis.tag_synonyms import find_synonyms
-from syncd.notes.secret_patterns import redacted
+from syncd.notes.secret_patterns import redact
 
 LIMIT: Final = 50  # of each list
 LOOKED_AT: Final = 10_000  # pairs of notes whose sentences are compared
@@ -279,7 +279,7 @@ def find_tag_synonyms(workspace: str, captures: Sequence[Noted], places: Mapping
 
 def quote_text(text: str, most: int = 120) -> str:
     """A text of a note as it may stand in a sentence: on one line, without secrets, cut."""
-    text = " ".join(redacted(text).split())
+    text = " ".join(redact(text).split())
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 

@@ -115,7 +115,7 @@ def test_the_doctor_tries_it_and_tells_what_it_costs(tmp_path, known):
 
     def look(**search):
         own = replace(settings_of(tmp_path / "vault", tmp_path / "state"), search=SearchSettings(**search))
-        return [(one.is_, one.says) for one in examine(own, {}, [state_checks.reranker], fix=False)]
+        return [(one.is_, one.says) for one in examine(own, {}, [state_checks.check_reranker], fix=False)]
 
     assert look() == []
     [(is_, says)] = look(reranker=str(known), rerank_s=10.0)

@@ -64,7 +64,7 @@ def folder(tmp_path):
 @contextmanager
 def world_with(tmp_path, reranker, texts=TEXTS):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("syncd.daemon.open_parts._reranker", lambda *_: reranker)
+        patch.setattr("syncd.daemon.open_parts._build_reranker", lambda *_: reranker)
         world = World(tmp_path)
     for name, text in texts.items():
         world.write(f"Captures/default/{name}.md", f"{text}\n")

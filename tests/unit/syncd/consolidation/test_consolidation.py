@@ -53,7 +53,7 @@ def test_duplicates_become_one_note_and_links_to_the_other_stay_whole(inbox):
     assert index.record(copy.id) is None
     assert inbox.look() == {}
     assert inbox.run()["proposals"] == 0, "it is done, and not proposed again"
-    last = inbox.app.opened.audit.last(kept.path)
+    last = inbox.app.opened.audit.last_entry(kept.path)
     assert (last.surface, last.tool) == ("daemon", "consolidation")
     inbox.world.git("revert", "--no-edit", "HEAD")
     assert (inbox.read(kept.path), inbox.read(copy.path)) == before
@@ -86,7 +86,7 @@ def test_a_proposal_keeps_its_own_commit_when_git_does_not_allow_it_at_once(inbo
     commits = inbox.app.services.commits
     planned = inbox.app.operations["commit"]({"dry_run": True}, lambda _: None)["commits"]
     assert "Archive nobody reads this" in [made["subject"] for made in planned]
-    assert one.path not in {path for made in commits.flushed() for path in made.paths}
+    assert one.path not in {path for made in commits.commit_pending() for path in made.paths}
     told = inbox.app.operations["commit"]({}, lambda _: None)["commits"]
     assert "Archive nobody reads this" in [made["subject"] for made in told]
     said = inbox.world.git("log", "--format=%B")
@@ -206,9 +206,9 @@ def test_a_tick_that_is_set_while_another_is_carried_out_is_not_missed(inbox):
     (path,) = [inbox.run()["report"]]
     inbox.tick(path, "first")
     proposals = inbox.app.services.proposals
-    carry, proposals.carry = proposals.carry, lambda stopping: (inbox.tick(path, "second"), carry(stopping))[1]
+    carry, proposals.carry_out = proposals.carry_out, lambda stopping: (inbox.tick(path, "second"), carry(stopping))[1]
     assert len(inbox.look()) == 1
-    proposals.carry = carry
+    proposals.carry_out = carry
     assert len(inbox.look()) == 1
     assert proposals.counts()["carried"] == 2
 
@@ -250,7 +250,7 @@ def test_a_tick_that_waits_is_taken_back_where_it_was_set(inbox):
             raise Unavailable("Git is at work", retryable=True)
         return carrier(about)
 
-    proposals.on("archive", waiting)
+    proposals.register("archive", waiting)
     busy.append(True)
     inbox.tick(path, "into the archive")
     assert inbox.look() == {}

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from syncd.consolidation.report_note import DRAWN, ReportEntry, WorkspaceReport, compose_report, draw_clusters
-from syncd.notes.checkboxes import answers, boxes
+from syncd.notes.checkboxes import find_checkboxes, read_answers
 from syncd.notes.inline_syntax import scan
-from syncd.notes.markdown_outline import outline
-from syncd.notes.quoted_text import fenced, link, shown
+from syncd.notes.markdown_outline import parse_outline
+from syncd.notes.quoted_text import link_to, quote_block, quote_inline
 from tests.support.example_counts import examples
 from tests.support.mermaid import HOSTILE as NAMES
 from tests.support.mermaid import NODE, valid
@@ -123,9 +123,9 @@ def test_a_golden_report_reads_as_it_should():
 def test_whatever_notes_say_the_boxes_are_ours_and_none_is_ticked(found):
     text = compose_report("2026-11-21", found)
     wanted = sorted(entry.key for sheet in found for entry in sheet.entries)
-    assert sorted(box.key for box in boxes(text)) == wanted
-    assert answers([text]) == {}
-    assert len(outline(text).tasks) == len(wanted)
+    assert sorted(box.key for box in find_checkboxes(text)) == wanted
+    assert read_answers([text]) == {}
+    assert len(parse_outline(text).tasks) == len(wanted)
     assert re.findall(r"^\s*[-+*] \[[^ ]\]", "\n".join(_prose(text)), re.MULTILINE) == []
 
 
@@ -134,7 +134,7 @@ def test_whatever_notes_say_the_boxes_are_ours_and_none_is_ticked(found):
 def test_whatever_notes_say_the_report_keeps_its_shape(found):
     """Links lead to the notes alone; no tag, picture, comment, HTML or fence comes of a text."""
     text = compose_report("2026-11-21", found)
-    seen = outline(text)
+    seen = parse_outline(text)
     known = {path for sheet in found for entry in sheet.entries for path in entry.paths}
     known |= {path for sheet in found for _, paths in sheet.clusters for path in paths} | {
         path for sheet in found for path in sheet.orphans
@@ -173,7 +173,7 @@ def _prose(text):
 @example("-")
 @example("www.x")
 def test_a_text_is_shown_as_it_is_and_is_nothing_else(text):
-    markdown = shown(text, 1_000)
+    markdown = quote_inline(text, 1_000)
     assert "\n" not in markdown
     tokens = GRAMMAR.parse(markdown)
     assert [token.type for token in tokens] == ["paragraph_open", "inline", "paragraph_close"]
@@ -189,7 +189,7 @@ def test_a_text_is_shown_as_it_is_and_is_nothing_else(text):
 
 @given(texts)
 def test_a_text_in_a_fence_stays_there(text):
-    lines = fenced(text)
+    lines = quote_block(text)
     tokens = GRAMMAR.parse("\n".join([*lines, "", "after"]))
     assert [token.type for token in tokens] == ["fence", "paragraph_open", "inline", "paragraph_close"]
     assert (tokens[0].info, tokens[2].content) == ("text", "after")
@@ -208,7 +208,7 @@ def test_a_text_in_a_fence_stays_there(text):
     ],
 )  # fmt: skip
 def test_a_link_is_made_where_it_can_hold_the_path(path, told):
-    assert link(path) == told
+    assert link_to(path) == told
 
 
 @settings(deadline=None)

@@ -13,8 +13,8 @@ from index.search.vector_similarity import Matrix
 from index.text.key_terms import Reader
 from index.text.summary_draft import LONGEST, draft_summary
 from syncd.graph import attention_report
-from syncd.graph.attention_report import UnsummarizedNode, pending
-from syncd.graph.missing_relations import quoted
+from syncd.graph.attention_report import UnsummarizedNode, find_unsummarized
+from syncd.graph.missing_relations import quote
 from tests.support import sample_entities
 from tests.support.example_counts import examples
 from tests.support.sample_entities import Entity, vertex
@@ -27,7 +27,7 @@ def entity(name, *said, type="thing", tags=(), **given):
 
 
 def reported(*made, edges=(), aggregates=NOTHING, perspectives=None, **given):
-    return attention_report.report(
+    return attention_report.build_report(
         [one for one, _ in made],
         {one.path: said for one, said in made},
         [Edge(*edge) for edge in edges],
@@ -65,7 +65,7 @@ def directions(made, *angles) -> tuple[list[str], Matrix]:
     ],
 )
 def test_a_summary_is_owed_when_there_is_none_or_a_newer_observation(given, owed):
-    assert bool(pending([entity("A", "fact", created_at=1_000, **given)[0]])) == owed
+    assert bool(find_unsummarized([entity("A", "fact", created_at=1_000, **given)[0]])) == owed
 
 
 def test_pending_tells_what_there_is_to_summarise_most_first():
@@ -76,7 +76,7 @@ def test_pending_tells_what_there_is_to_summarise_most_first():
         entity("D", "one", created_at=5, observed_at=7)[0],
         entity("E", created_at=5)[0],
     ]
-    assert pending(nodes) == [
+    assert find_unsummarized(nodes) == [
         UnsummarizedNode("C", "thing", 2, 9, 8),
         UnsummarizedNode("D", "thing", 1, 7, None),
         UnsummarizedNode("A", "thing", 1, 5, None),
@@ -251,7 +251,7 @@ def test_text_of_notes_stands_in_a_sentence_on_one_line_in_quotes_and_cut():
     for one in reported(*made).candidates:
         assert len(one.rationale.splitlines()) == 1 and len(one.rationale) < 900
         assert one.rationale.count("“") == one.rationale.count("”")
-    assert quoted("a “b”\nc") == "“a b c”"
+    assert quote("a “b”\nc") == "“a b c”"
 
 
 words = st.sampled_from(["Ann", "boat", "mast", "river", "quorl", "Ben Quorl", "sail", "[[Ann]]", "日本"])
@@ -289,7 +289,7 @@ def test_the_same_values_give_the_same_report_in_any_order(said, related, dice):
 def test_most_candidates_on_real_entities_are_ones_that_a_reader_would_add():
     """Without vectors: names, terms, tags and neighbours alone. With them see `python -m tests.bench.graph_report`."""
     nodes = sample_entities.vertices()
-    found = attention_report.report(
+    found = attention_report.build_report(
         nodes, sample_entities.observations(), sample_entities.edges(), pooled=NOTHING, perspectives={}, events=None, places=word_ranks(), limit=30
     )  # fmt: skip
     right = [frozenset((one.node_a, one.node_b)) in sample_entities.OPEN for one in found.candidates]

@@ -27,7 +27,7 @@ from index.scope.index import Index
 from index.scope.prepared_document import fingerprint
 from index.text.chunking import Sizes
 from syncd.cli.graph.perspectives import table
-from syncd.cli.main import code
+from syncd.cli.main import run_command
 from syncd.daemon.control_socket import ControlServer
 from syncd.graph.perspectives import Perspectives
 from syncd.state.ledger import Ledger
@@ -122,7 +122,7 @@ def test_tables_are_told_apart_by_names_prompts_and_order():
 def test_a_workspace_begins_with_the_defaults_and_keeps_what_is_changed(perspectives, tmp_path):
     assert perspectives.of("w") == DEFAULTS
     perspectives.add("w", "legal", "  law:  ")
-    perspectives.set("w", "technical", "how it works:")
+    perspectives.set_prompt("w", "technical", "how it works:")
     perspectives.remove("w", "temporal")
     wanted = (
         Perspective("general", ""),
@@ -130,19 +130,19 @@ def test_a_workspace_begins_with_the_defaults_and_keeps_what_is_changed(perspect
         *(DEFAULTS[2], DEFAULTS[4]),
         Perspective("legal", "law:"),
     )
-    assert (perspectives.of("w"), perspectives.own("w")) == (wanted, True)
-    assert (perspectives.of("other"), perspectives.own("other")) == (DEFAULTS, False)
+    assert (perspectives.of("w"), perspectives.has_own("w")) == (wanted, True)
+    assert (perspectives.of("other"), perspectives.has_own("other")) == (DEFAULTS, False)
     again = Ledger.open(tmp_path / "ledger.db")
     assert Perspectives(again).of("w") == wanted
     again.close()
     assert perspectives.reset("w") == DEFAULTS == perspectives.of("w")
-    assert not perspectives.own("w")
+    assert not perspectives.has_own("w")
 
 
 def test_each_name_stands_once_and_one_perspective_stays(perspectives):
     with pytest.raises(Conflict):
         perspectives.add("w", "general", "x")
-    for change in (perspectives.set, lambda *given: perspectives.remove(*given[:2])):
+    for change in (perspectives.set_prompt, lambda *given: perspectives.remove(*given[:2])):
         with pytest.raises(NotFound, match="general, technical"):
             change("w", "legal", "x")
     for one in DEFAULTS[1:]:
@@ -268,7 +268,7 @@ def test_the_commands_ask_what_they_say(tmp_path, capsys):
             ["remove", "legal"],
             ["reset"],
         ):
-            assert code(["perspective", *line, "--state", str(state), "--vault", str(tmp_path), "--json"]) == 0
+            assert run_command(["perspective", *line, "--state", str(state), "--vault", str(tmp_path), "--json"]) == 0
     finally:
         server.stop()
     assert heard == [

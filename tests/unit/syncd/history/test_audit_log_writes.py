@@ -9,9 +9,9 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd.history.audited_vault import AuditedVault
-from syncd.history.digest_chain import line
+from syncd.history.digest_chain import format_line
 from syncd.installation import backup
-from syncd.state.ledger import peeked
+from syncd.state.ledger import query_read_only
 from tests.support.audit_entries import change, owner, sha, told, unwritable
 
 
@@ -26,8 +26,8 @@ def test_what_is_told_of_a_write_is_true_of_the_file(world):
     assert (entry.id, entry.path, entry.bytes, entry.before, entry.after) == (
         *(record.id, record.path, len(raw), "", sha(raw)),
     )
-    assert "hush" not in line(entry)
-    assert world.app.opened.audit.states() == {record.path: sha(raw)}
+    assert "hush" not in format_line(entry)
+    assert world.app.opened.audit.last_digests() == {record.path: sha(raw)}
 
 
 def files(world):
@@ -110,7 +110,7 @@ def test_the_entry_is_on_the_disk_before_anything_of_the_file_is(world):
 
     def counting(*given):
         if given[2] & os.O_CREAT:  # the temporary file, the first of all
-            seen.extend(peeked(world.state / "ledger.db", "SELECT kind FROM audit"))
+            seen.extend(query_read_only(world.state / "ledger.db", "SELECT kind FROM audit"))
         return real.open(*given)
 
     vault._calls = replace(real, open=counting)
@@ -151,8 +151,8 @@ def test_a_job_that_was_left_behind_writes_into_nobody_s_file(world, tmp_path):
     with (tmp_path / "other").open("w+") as other:
         assert other.fileno() >= 0  # perhaps the very number that the head's file had
         with pytest.raises(Unavailable):
-            audit.note(change())
-        audit._note_head()
+            audit.log_write(change())
+        audit._save_head()
         with pytest.raises(Unavailable):
             vault.create("Captures/default/late.md", b"late")
         assert other.read() == ""
@@ -168,7 +168,7 @@ def test_a_backup_brings_the_log_to_another_place(world, tmp_path):
     folder.mkdir()
     contents = backup.unpack(archive, folder)
     world.app.close()
-    assert backup.put_back(folder, world.state, contents) == ["ledger.db"]
+    assert backup.restore_files(folder, world.state, contents) == ["ledger.db"]
     world.app = world._open()
     found = owner(world, "audit.verify")
     assert (found["entries"], found["broken"]) == (1, 0)  # to go back on purpose is no tampering

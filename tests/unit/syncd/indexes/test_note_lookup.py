@@ -6,7 +6,7 @@ import pytest
 
 from index.errors import InvalidArgument
 from index.model import Record
-from syncd.cli.main import code
+from syncd.cli.main import run_command
 from syncd.indexes.note_lookup import Candidate, choose
 from tests.support.world import World, answering
 
@@ -81,7 +81,7 @@ def world(tmp_path):
 
 
 def ask(world, *words):
-    return code([*words, "--vault", str(world.vault), "--state", str(world.state)])
+    return run_command([*words, "--vault", str(world.vault), "--state", str(world.state)])
 
 
 def test_every_command_takes_the_beginning_of_an_id_a_name_and_a_path(world, capsys):

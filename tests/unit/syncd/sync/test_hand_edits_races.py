@@ -46,14 +46,14 @@ def test_a_node_s_version_does_not_stand_for_an_edit(slow):
     written(slow, text.replace("one", "one, by hand"), path, at=None)
     for _ in range(2):
         with pytest.raises(Conflict) as caught:
-            space.nodes.replace("Ada", 1, "agent's", version=1)
+            space.nodes.replace_observation("Ada", 1, "agent's", version=1)
         assert caught.value.retryable
         with pytest.raises(Conflict):
             space.nodes.set_tags("Ada", ["x"], version=1)
         slow.run()
-    space.nodes.add([("Ada", ["two"])])  # builds on the edit
+    space.nodes.add_observations([("Ada", ["two"])])  # builds on the edit
     assert "one, by hand" in (slow.vault / path).read_text()
-    space.nodes.replace("Ada", 1, "agent's", version=2)  # the version says by now what it is of
+    space.nodes.replace_observation("Ada", 1, "agent's", version=2)  # the version says by now what it is of
 
 
 # Against a person who goes on writing
@@ -102,7 +102,7 @@ def test_a_compare_and_set_loses_no_edit_of_a_person(tmp_path, atomic):
             done.set()
             for one in agents:
                 one.join(60)
-            until(lambda: not world.app.opened.sync.edits.waiting and world.app.opened.sync.pending == 0, 60)
+            until(lambda: not world.app.opened.sync.edits.paths and world.app.opened.sync.pending_count == 0, 60)
             kept = space.get(first.id)
         theirs = [line for line in kept.content.splitlines() if line.startswith("person")]
         assert theirs == lines
@@ -124,12 +124,12 @@ def test_an_edit_that_waits_goes_along_with_a_rename(slow):
     slow.run()
     file.rename(file.with_name("Renamed.md"))
     slow.run()
-    assert set(slow.app.opened.sync.edits.waiting) == {"Captures/default/Renamed.md"}
+    assert set(slow.app.opened.sync.edits.paths) == {"Captures/default/Renamed.md"}
     with pytest.raises(Conflict, match="just edited"):
         slow.app.agent_access.workspace("default").update_note("mine", "agent's", version=1)
     file.with_name("Renamed.md").unlink()
     slow.run()
-    assert not slow.app.opened.sync.edits.waiting
+    assert not slow.app.opened.sync.edits.paths
 
 
 def test_an_edit_while_the_index_is_made_anew_is_one(world, space):
