@@ -186,9 +186,9 @@ def build_consolidation(
 
     def scan_workspace(workspace: str, *, limit: int = LIMIT) -> Findings[Events]:
         index, graph = opened.captures.index, agent_access.workspace(workspace).nodes.report()
-        linked = index.linked(folders) | opened.notes.index.linked(folders)
+        linked = index.linked_names(folders) | opened.notes.index.linked_names(folders)
         now = time.time_ns() // 1_000_000
-        return workspace_scan.found(
+        return workspace_scan.scan_workspace(
             index, workspace, graph, linked=linked, now=now, go_on=check_not_stopping, limit=limit
         )
 

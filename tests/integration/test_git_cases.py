@@ -106,7 +106,7 @@ def jobs(world):
     services.manual_moves.run()
     services.archive.run()
     services.review.run(threading.Event())
-    services.consolidation.tick(threading.Event())
+    services.consolidation.carry_out_ticked(threading.Event())
 
 
 def test_while_git_has_not_finished_no_job_writes_into_a_note(tmp_path):
