@@ -206,12 +206,13 @@ def _adjacent_relations(
 ) -> Iterable[tuple[MemoTie, Direction]]:
     """The relations of these memos, in the order in which they are reported."""
 
-    def found() -> Iterator[tuple[MemoTie, Direction]]:
+    def list_adjacent() -> Iterator[tuple[MemoTie, Direction]]:
         if "forward" in directions:
             yield from ((tie, "forward") for tie in relations.outgoing(memos))
         if "backward" in directions:
             yield from ((tie, "backward") for tie in relations.incoming(memos))
 
     return sorted(
-        found(), key=lambda pair: (-pair[0].relation.weight, pair[0].created_at, pair[0].key, pair[1] == "backward")
+        list_adjacent(),
+        key=lambda pair: (-pair[0].relation.weight, pair[0].created_at, pair[0].key, pair[1] == "backward"),
     )

@@ -42,9 +42,9 @@ class Observations:
         return (self._store,) if self._store else ()
 
     @property
-    def healed(self) -> bool:
+    def may_lack_rows(self) -> bool:
         """Whether rows may be missing."""
-        return any(store.healed for store in self.open_stores)
+        return any(store.may_lack_rows for store in self.open_stores)
 
     def replace(self, documents: Mapping[str, Sequence[Row]]) -> None:
         """Make these the rows of these documents (none: it has no observations any more)."""

@@ -45,11 +45,11 @@ class SimilarityBaselines:
         vectors = dict(zip(texts, embedder.embed_queries(list(texts)), strict=True))
         centres = self._measure((PLAIN, *perspectives), embedder)
 
-        def near(perspective: Perspective) -> float:
+        def baseline(perspective: Perspective) -> float:
             return float(vectors[query_text(perspective, query)] @ centres[perspective.prompt])
 
         return [
-            (perspective, vectors[query_text(perspective, query)], near(perspective) - near(PLAIN))
+            (perspective, vectors[query_text(perspective, query)], baseline(perspective) - baseline(PLAIN))
             for perspective in perspectives
         ]
 

@@ -269,7 +269,7 @@ class Index(Reader):
     def _reconcile_stores(self) -> None:
         """After a crash, an undone capture or a repair: what only one of the stores holds is made again, or removed."""
         differ = self._compare_stores()
-        healed = self._store.healed or self._observations.healed
+        healed = self._store.may_lack_rows or self._observations.may_lack_rows
         if healed or differ:
             self._catalog.forget(None if healed else differ)
         self.mending = bool(healed or differ or self._catalog.fresh)

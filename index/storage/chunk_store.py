@@ -76,7 +76,7 @@ class ChunkStore:
         return self._table.fresh
 
     @property
-    def healed(self) -> bool:
+    def may_lack_rows(self) -> bool:
         """Whether opening it went back to an older version: rows may be missing, so no digest can be trusted."""
         return self._table.healed
 

@@ -311,12 +311,12 @@ async def _run_query(query: Any, condition: str | None, columns: Sequence[str], 
 def count_chunks(uri: str, options: Mapping[str, str]) -> dict[str, int]:
     """How many chunks each document of the table at `uri` has, read without changing it; StoreDamaged when it can't be."""
 
-    async def read() -> Any:
+    async def read_ids() -> Any:
         db = await lancedb.connect_async(uri, storage_options=dict(options) or None)
         return await (await db.open_table(NAME)).query().select(["doc_id"]).to_arrow()  # opens every data file
 
     try:
-        return count_rows(asyncio.run(read()))
+        return count_rows(asyncio.run(read_ids()))
     except FAILURES as error:
         raise StoreDamaged("the chunks can't be read") from error
 

@@ -78,14 +78,14 @@ def chunk_sizes(max_tokens: int, tokens: int | None = None, overlap: int | None 
 def split_document(document: Document, sizes: Sizes, count: Count) -> list[Chunk]:
     """The passages of `document`, in order. A note that holds no text is one empty passage, findable by its title."""
     packs, known = _pack_passages(document, sizes, count)
-    short = _make_shortener(sizes.context, count, known)
+    shorten = _make_shortener(sizes.context, count, known)
     if not packs:
-        context = short(_context(document, (), first=True))
+        context = shorten(_context(document, (), first=True))
         return [Chunk(0, "", (), context)] if context else []
     passages = []
     for ord_, pack in enumerate(packs):
         trail = _heading_trail(pack.pieces)
-        context = short(_context(document, trail, first=ord_ == 0))
+        context = shorten(_context(document, trail, first=ord_ == 0))
         passages.append(Chunk(ord_, document.text[pack.start : pack.end], trail, context))
     return passages
 
@@ -140,20 +140,20 @@ def _context(document: Document, trail: tuple[str, ...], *, first: bool) -> str:
 def _make_shortener(most: int, count: Count, known: dict[str, int]) -> Callable[[str], str]:
     """A function that cuts a context to `most` tokens, and counts none twice."""
 
-    def short(line: str) -> str:
+    def shorten(line: str) -> str:
         while line and (tokens := known[line] if line in known else known.setdefault(line, count([line])[0])) > most:
             at = min(len(line) - 1, len(line) * most // tokens)
             space = line.rfind(" ", at // 2, at + 1)
             line = line[: space if space > 0 else _safe_cut(line, 0, at)].rstrip()
         return line
 
-    return short
+    return shorten
 
 
 def _split_long_blocks(text: str, blocks: list[_Piece], budget: int, count: Count) -> list[_Piece]:
     """The blocks, and in the place of those that exceed `budget` their lines, sentences or, at last, parts of a line."""
 
-    def finer(split: Callable[[_Piece], Iterable[int]], pieces: list[_Piece]) -> tuple[list[_Piece], bool]:
+    def split_long(split: Callable[[_Piece], Iterable[int]], pieces: list[_Piece]) -> tuple[list[_Piece], bool]:
         cut = [list(_split_piece(text, p, split(p))) if p.tokens > budget else [] for p in pieces]
         fresh = [part for parts in cut if len(parts) > 1 for part in parts]
         counts = iter(count([text[part.start : part.end] for part in fresh]) if fresh else [])
@@ -163,11 +163,11 @@ def _split_long_blocks(text: str, blocks: list[_Piece], budget: int, count: Coun
         )
         return [part for parts in counted for part in parts], bool(fresh)
 
-    pieces, _ = finer(lambda p: () if p.kind == "paragraph" else _match_ends(LINE, text, p), blocks)
-    pieces, _ = finer(lambda p: () if p.kind in ROWS else _match_ends(SENTENCE, text, p), pieces)
+    pieces, _ = split_long(lambda p: () if p.kind == "paragraph" else _match_ends(LINE, text, p), blocks)
+    pieces, _ = split_long(lambda p: () if p.kind in ROWS else _match_ends(SENTENCE, text, p), pieces)
     more = True
     while more:
-        pieces, more = finer(lambda p: _cut_points(text, p.start, p.end, p.tokens // budget + 1), pieces)
+        pieces, more = split_long(lambda p: _cut_points(text, p.start, p.end, p.tokens // budget + 1), pieces)
     return pieces
 
 

@@ -64,7 +64,7 @@ class ProposalExecution:
             else:
                 proposals.register(kind.name, partial(self._carry_out_in_graph, kind))
 
-    def tend(self, *, at_once: bool = False) -> list[MadeCommit]:
+    def finish_pending(self, *, at_once: bool = False) -> list[MadeCommit]:
         """Finish what was begun, and commit what could not be committed yet, or has to wait a little; the commits."""
         made: list[MadeCommit] = []
         if not self._owed or (time.monotonic() < self._not_before and not at_once):
@@ -80,7 +80,7 @@ class ProposalExecution:
                 made += self._commit(entry, self._journal.steps(entry.seq))
         return made
 
-    def due(self) -> Iterator[DueCommit]:
+    def due_commits(self) -> Iterator[DueCommit]:
         """The commits that Git did not allow yet."""
         for entry in self._journal.uncommitted(_now() - RECENT_MS):
             with suppress(MemexError):  # nobody can tell

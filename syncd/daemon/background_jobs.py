@@ -99,7 +99,7 @@ def build_worker(opened: OpenParts, agent_access: AgentAccess, inbox: Inbox, fil
 
 def _promote_marked(vault: AuditedVault, services: VaultServices) -> None:
     if vault.is_present():
-        services.proposal_execution.tend()
+        services.proposal_execution.finish_pending()
         services.marked_captures.run()
 
 

@@ -101,7 +101,7 @@ def jobs(world):
     """One run of each job that writes into notes, and a pass over the vault."""
     world.run()
     services = world.app.services
-    services.proposal_execution.tend()
+    services.proposal_execution.finish_pending()
     services.marked_captures.run()
     services.manual_moves.run()
     services.archive.run()

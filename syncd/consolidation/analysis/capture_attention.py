@@ -219,17 +219,17 @@ def _find_series(pairs: Sequence[tuple[int, int]]) -> set[int]:
     """The notes of groups of `SERIES` and more that all stand against each other."""
     group: dict[int, int] = {}
 
-    def top(n: int) -> int:
+    def find_root(n: int) -> int:
         while group.setdefault(n, n) != n:
             n = group[n]
         return n
 
     for older, newer in pairs:
-        a, b = sorted((top(older), top(newer)))
+        a, b = sorted((find_root(older), find_root(newer)))
         group[b] = a
     members: dict[int, list[int]] = defaultdict(list)
     for n in list(group):
-        members[top(n)].append(n)
+        members[find_root(n)].append(n)
     return {n for numbers in members.values() if len(numbers) >= SERIES for n in numbers}
 
 

@@ -71,12 +71,12 @@ class Overlap:
         return self.subject + LIMITS.anchor * self.anchored
 
     @property
-    def alike(self) -> float:
+    def similarity(self) -> float:
         """How much of the claim that says less the other one says, 0 to 1."""
         return self.both / max(self.both, min(self.older.weight, self.newer.weight))
 
     @property
-    def is_most(self) -> bool:
+    def is_mostly_shared(self) -> bool:
         """Whether both say most of what they say together."""
         return 2 * self.both >= LIMITS.mutual * (self.older.weight + self.newer.weight)
 
@@ -95,7 +95,7 @@ class Evidence:
     many: bool  # the notes are so long that chance brings some claims together
 
     @property
-    def parallel(self) -> float:
+    def difference_ratio(self) -> float:
         """How much each says of what the other does not, for what both say."""
         return min(sum(self.older_only.values()), sum(self.newer_only.values())) / self.overlap.both
 
@@ -103,7 +103,7 @@ class Evidence:
     def is_focused(self) -> bool:
         """Whether the claims say little besides what they share."""
         changed = self.overlap.changed and not self.many
-        return self.parallel <= (LIMITS.parallel_changed if changed else LIMITS.parallel)
+        return self.difference_ratio <= (LIMITS.parallel_changed if changed else LIMITS.parallel)
 
 
 Objection: TypeAlias = tuple[str, Callable[[Overlap], bool]]
@@ -120,7 +120,7 @@ class Rule:
 
 
 def _share_too_little(overlap: Overlap) -> bool:
-    sure = overlap.changed and overlap.agreed and overlap.alike >= LIMITS.whole
+    sure = overlap.changed and overlap.agreed and overlap.similarity >= LIMITS.whole
     return overlap.support < LIMITS.support * (LIMITS.support_sure if sure else 1.0) or not overlap.shared
 
 
@@ -135,9 +135,11 @@ def _may_be_two_things(overlap: Overlap) -> bool:
 
 def _has_another_value(evidence: Evidence) -> bool:
     overlap = evidence.overlap
-    if evidence.conflict is None or overlap.alike < LIMITS.alike or (evidence.many and not overlap.agreed):
+    if evidence.conflict is None or overlap.similarity < LIMITS.alike or (evidence.many and not overlap.agreed):
         return False
-    return evidence.is_focused and (overlap.changed or (overlap.is_most and not evidence.special and evidence.rare))
+    return evidence.is_focused and (
+        overlap.changed or (overlap.is_mostly_shared and not evidence.special and evidence.rare)
+    )
 
 
 def _can_contradict(evidence: Evidence) -> bool:
@@ -157,10 +159,10 @@ def _is_denied(evidence: Evidence) -> bool:
         _shares_subject(evidence)
         and older.negated != newer.negated
         and not (older.instead or newer.instead)
-        and overlap.alike >= LIMITS.denied
+        and overlap.similarity >= LIMITS.denied
         and sure
         and evidence.is_focused
-        and overlap.is_most
+        and overlap.is_mostly_shared
         and denies.denied & denied.words.keys()
     )
 
@@ -239,9 +241,9 @@ def score_evidence(evidence: Evidence) -> float:
     overlap = evidence.overlap
     total = (
         0.45
-        + 0.2 * min(1.0, overlap.alike)
+        + 0.2 * min(1.0, overlap.similarity)
         + 0.15 * overlap.changed
         + 0.1 * min(1.0, overlap.support / 4)
-        + 0.1 * (1 - min(1.0, evidence.parallel))
+        + 0.1 * (1 - min(1.0, evidence.difference_ratio))
     )
     return round(min(1.0, total), 3)

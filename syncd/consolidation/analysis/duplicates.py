@@ -102,16 +102,16 @@ def _are_two_things(older: _Note, newer: _Note) -> bool:
     """Whether two notes are about two things, though they share most of their words."""
     return any(
         differ(older, newer)
-        for differ in (_is_one_template, _is_one_linked, _follow_own_titles, _titles_differ_in_slot)
+        for differ in (_one_is_template, _one_links_to_other, _follow_own_titles, _titles_differ_in_slot)
     )
 
 
-def _is_one_template(older: _Note, newer: _Note) -> bool:
+def _one_is_template(older: _Note, newer: _Note) -> bool:
     """Whether one of them is a template, with blanks to be filled in."""
     return bool(_BLANKS.search(older.text)) != bool(_BLANKS.search(newer.text))
 
 
-def _is_one_linked(older: _Note, newer: _Note) -> bool:
+def _one_links_to_other(older: _Note, newer: _Note) -> bool:
     """Whether one of them links to the other, and the other not to the same note."""
     return newer.name in older.links - newer.links or older.name in newer.links - older.links
 

@@ -42,7 +42,7 @@ def test_what_a_crash_broke_off_is_ended_without_a_tick(inbox):
     journal = ChangeJournal(inbox.app.opened.ledger, inbox.app.opened.vault, KINDS)
     journal.begin(MovePlan("archive", "k", "", "", steps, about), by="Ada", at=1)
     inbox.reopen()
-    inbox.app.services.proposal_execution.tend()
+    inbox.app.services.proposal_execution.finish_pending()
     assert not (inbox.world.vault / one.path).exists()
     assert "Approved-By: Ada" in inbox.world.git("log", "-1", "--format=%B")
 
