@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from index.encoders.embedder import Embedder
 from index.errors import MemexError, Unavailable
-from index.process_memory import frugal
+from index.process_memory import limit_arenas
 from syncd.daemon import background_jobs
 from syncd.daemon.background_jobs import REMOTE
 from syncd.daemon.control_socket import ControlServer
@@ -62,7 +62,7 @@ class App:
     """Everything that is open while Memex works on a vault, in the daemon or for one command."""
 
     def __init__(self, settings: Settings, *, embedder: Embedder | None = None) -> None:
-        frugal()  # before threads are started
+        limit_arenas()  # before threads are started
         self.settings = settings
         self.watch: Watcher | None = None  # as `traces`: while the daemon serves
         self.traces: request_traces.Traces | None = None

@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from index.errors import InvalidArgument, NotFound
 from index.model import COLLECTION_TAG, Record
-from index.query import request, tag_key, tag_keys
+from index.query import make_query, tag_key, tag_keys
 from mcp_server.answers.text_budget import share_budget
 from mcp_server.operations.caller import Caller, resolve_workspace, with_workspace
 from mcp_server.operations.operation import NAMED, OperationRunner
@@ -84,7 +84,7 @@ class Consolidate(_Asked):
 def recall(workspace: Workspace, arguments: Recall, settings: Settings, families: frozenset[str]) -> str:
     """A question, with the passages that a first search finds."""
     answer = workspace.search(
-        request(
+        make_query(
             arguments.question,
             limit=PASSAGES,
             mode=settings.search.mode,
@@ -147,7 +147,7 @@ def _tags_and_collection(record: Record) -> list[str]:
 def consolidate(workspace: Workspace, arguments: Consolidate, settings: Settings, families: frozenset[str]) -> str:
     """Notes that may want tidying, and how to do it without losing anything."""
     if arguments.topic:
-        query = request(
+        query = make_query(
             arguments.topic,
             limit=TIDIED,
             mode=settings.search.mode,

@@ -240,7 +240,7 @@ def search_nodes(workspace: Workspace, arguments: shape.SearchNodes, _: Settings
     outcome = nodes.search(arguments.query, arguments.limit, arguments.mode)
     graph = nodes.graph
     return answer.FoundNodes(
-        results=[_found_node(node, hit) for hit in outcome.hits if (node := graph.at(hit.path))],
+        results=[_found_node(node, hit) for hit in outcome.hits if (node := graph.vertex_at(hit.path))],
         mode=outcome.mode,
         degraded=list(outcome.degraded),
     )

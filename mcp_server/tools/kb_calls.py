@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from index.errors import InvalidArgument, NotFound
 from index.model import Hit, Record
-from index.query import request
+from index.query import make_query
 from mcp_server.answers.best_snippet import MARK, cut_snippet
 from mcp_server.answers.line_ranges import TextLines, find_section, list_headings, select_lines
 from mcp_server.answers.text_budget import estimate_tokens, share_budget
@@ -41,7 +41,7 @@ def search(workspace: Workspace, arguments: shape.Search, settings: Settings) ->
     some = [tag for tag in asked if arguments.tags_match == "any" and not is_collection_tag(tag)]
     every = [tag for tag in asked if tag not in some]  # one that names a collection is no choice
     answer = workspace.search(
-        request(
+        make_query(
             arguments.query,
             limit=arguments.top_n,
             mode=arguments.mode or settings.search.mode,

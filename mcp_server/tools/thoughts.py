@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from index.errors import NotFound, Unavailable
 from index.model import Hit, Record
-from index.query import request
+from index.query import make_query
 from mcp_server.answers.text_budget import cut_excerpt, share_budget
 from mcp_server.operations.operation import Operation
 from mcp_server.operations.wire_format import replacement_fields
@@ -60,7 +60,7 @@ def capture_thought(workspace: Workspace, arguments: CaptureThought, _: Settings
 def semantic_search(workspace: Workspace, arguments: SemanticSearch, settings: Settings) -> Found:
     """Search, and cut what is long around its passage."""
     answer = workspace.search(
-        request(
+        make_query(
             arguments.query,
             limit=arguments.top_k,
             mode=arguments.mode or settings.search.mode,

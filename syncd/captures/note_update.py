@@ -76,7 +76,7 @@ def update_note(
 
     with lock_workspace(inbox, workspace):
         path, changed = write_batch(inbox, decide, progress)
-        return require_row(inbox.captures.index.at(path)), changed
+        return require_row(inbox.captures.index.record_at(path)), changed
 
 
 def _title_property(title: str | None) -> dict[str, PropertyValue]:
@@ -123,7 +123,7 @@ def set_tags(workspace: str, inbox: Inbox, id: str, tags: Sequence[str], version
         return drafts.changes(), record.path
 
     with lock_workspace(inbox, workspace):
-        return require_row(inbox.captures.index.at(write_batch(inbox, decide)))
+        return require_row(inbox.captures.index.record_at(write_batch(inbox, decide)))
 
 
 def plan_changes(
@@ -148,7 +148,7 @@ def plan_changes(
         if written == text:
             return []
         refuse_unread_edit(inbox, document, record, whole=version is not None, content=content)
-        changes |= inbox.enricher.summary_after(document, parse_note(inbox, written, record))
+        changes |= inbox.enricher.refresh_summary(document, parse_note(inbox, written, record))
         stamps: dict[str, PropertyValue] = {"updated_at": iso(inbox.now()), "version": document.version + 1}
         if inbox.parse_note(encode(text), record.path, mtime_ms=UNDATED).created_at == UNDATED:
             stamps["created_at"] = iso(record.created_at)  # else it would be that of every change

@@ -100,7 +100,7 @@ def _properties(request: Mapping[str, Any], *, id: str, created_at: int) -> dict
 def _find_same(inbox: Inbox, job: Job, digest: str) -> Record | None:
     """The note that holds this text already, as its file says now."""
     namespace, collection = job.given["namespace"], job.given["collection"]
-    record = inbox.captures.index.captured(job.workspace, digest, collection, notes_of=namespace)
+    record = inbox.captures.index.find_capture(job.workspace, digest, collection, notes_of=namespace)
     if record is None:
         return None
     try:

@@ -28,16 +28,20 @@ _EXACT = frozenset({"code", "math", "html", "rule"})  # kinds of blocks in which
 _WORD = re.compile(r"\w+")
 
 
-def added(kept: str, other: str) -> str:
+def missing_blocks(kept: str, other: str) -> str:
     """The blocks of `other`'s body that `kept`'s body does not hold; of prose its words count, of code every sign."""
     mine = parse_outline(split(kept)[1])
-    signs, words = _said(True, mine.text), f" {_said(False, mine.text)} "
+    signs, words = _comparable_text(True, mine.text), f" {_comparable_text(False, mine.text)} "
     theirs = parse_outline(split(other)[1])
     new: list[str] = []
     heading = ""
     for block in theirs.blocks:
         text = theirs.text[block.start : block.end]
-        there = _said(True, text) in signs if block.kind in _EXACT else f" {_said(False, text)} " in words
+        there = (
+            _comparable_text(True, text) in signs
+            if block.kind in _EXACT
+            else f" {_comparable_text(False, text)} " in words
+        )
         if block.kind == "heading":
             heading = "" if there else text  # it comes along with what is new below it
         elif not there:
@@ -46,7 +50,7 @@ def added(kept: str, other: str) -> str:
     return "\n\n".join(new)
 
 
-def merged(kept: str, other: str, documents: tuple[Document, Document]) -> str:
+def merge_text(kept: str, other: str, documents: tuple[Document, Document]) -> str:
     """The text of the kept note; `documents` are both notes. Raises FrontmatterError when its properties can't be changed."""
     before, body = kept, split(kept)[1]
     mine, theirs = (
@@ -62,9 +66,9 @@ def merged(kept: str, other: str, documents: tuple[Document, Document]) -> str:
         if name in theirs and mine.get(name, ("", None))[1] is None:
             changes[name] = theirs[name][1]
     for name in ("tags", "relations"):
-        if lacking := _lacking(name, mine.get(name, ("", None))[1], theirs.get(name, ("", None))[1]):
-            kept = _with(kept, name, lacking)
-    text = added(kept, other)
+        if lacking := _missing_items(name, mine.get(name, ("", None))[1], theirs.get(name, ("", None))[1]):
+            kept = _append_items(kept, name, lacking)
+    text = missing_blocks(kept, other)
     if text:
         if is_open_ended(body):
             raise FrontmatterError("its text ends in code or a comment that is not closed")
@@ -81,17 +85,17 @@ def merged(kept: str, other: str, documents: tuple[Document, Document]) -> str:
     return replace_body(edit(kept, stamps), body)
 
 
-def superseded(text: str, link: str) -> str:
+def mark_superseded(text: str, link: str) -> str:
     """`text` that says which note takes its place. Raises FrontmatterError."""
     return edit(text, {"superseded_by": f"[[{link}]]"})
 
 
-def _said(exact: bool, text: str) -> str:
+def _comparable_text(exact: bool, text: str) -> str:
     """A text as it is compared: with every sign, or by its words alone."""
     return " ".join(fold(text).split() if exact else _WORD.findall(fold(text)))
 
 
-def _lacking(name: str, mine: Any, theirs: Any) -> list[Any]:
+def _missing_items(name: str, mine: Any, theirs: Any) -> list[Any]:
     """The items of a list property that only the other note has."""
     if name == "tags":
         known = {fold(tag) for tag in tag_texts(mine)}
@@ -100,7 +104,7 @@ def _lacking(name: str, mine: Any, theirs: Any) -> list[Any]:
     return [item for item in theirs if item not in held] if isinstance(theirs, list) else []
 
 
-def _with(text: str, name: str, more: list[Any]) -> str:
+def _append_items(text: str, name: str, more: list[Any]) -> str:
     value = next((v for key, v in read_properties(split(text)[0]).items() if key.casefold() == name), None)
     if value is None or isinstance(value, list):
         return edit_items(text, name, {}, more)

@@ -77,21 +77,23 @@ _ARROWS: Final[Mapping[str, str]] = {
 }
 
 
-def report(day: str, reports: Sequence[WorkspaceReport], *, canvas: str = "", table: str = "", waiting: int = 0) -> str:
+def compose_report(
+    day: str, reports: Sequence[WorkspaceReport], *, canvas: str = "", table: str = "", waiting: int = 0
+) -> str:
     """The note. `canvas` and `table` are the paths of the canvas of clusters and of the table of waiting captures, if there are."""
     entries = [entry for report in reports for entry in report.entries]
-    lines = [f"# Consolidation {day}", "", *_head(entries, waiting, table)]
-    lines += _warned(reports)
-    lines += _overview(entries)
+    lines = [f"# Consolidation {day}", "", *_head_lines(entries, waiting, table)]
+    lines += _warning_lines(reports)
+    lines += _overview_lines(entries)
     several = len(reports) > 1
     for kind in [*_KINDS, *sorted({entry.kind for entry in entries} - _KINDS.keys())]:
-        lines += _section(kind, [entry for entry in entries if entry.kind == kind], reports, several=several)
-    lines += _clusters(reports, canvas, several=several)
-    lines += _orphans(reports, several=several)
+        lines += _section_lines(kind, [entry for entry in entries if entry.kind == kind], reports, several=several)
+    lines += _cluster_lines(reports, canvas, several=several)
+    lines += _orphan_lines(reports, several=several)
     return "\n".join(lines) + "\n"
 
 
-def board(reports: Sequence[WorkspaceReport]) -> str | None:
+def draw_clusters(reports: Sequence[WorkspaceReport]) -> str | None:
     """The canvas of clusters; None without a cluster."""
     clusters = [
         Board(f"{report.workspace}: {label}" if len(reports) > 1 else label, paths[:CARDS])
@@ -101,18 +103,18 @@ def board(reports: Sequence[WorkspaceReport]) -> str | None:
     return draw_boards(clusters) if clusters else None
 
 
-def _head(entries: Sequence[ReportEntry], waiting: int, table: str) -> Iterator[str]:
+def _head_lines(entries: Sequence[ReportEntry], waiting: int, table: str) -> Iterator[str]:
     count = len(entries)
-    yield f"> [!summary] {_many(count, 'proposal')} {'waits' if count == 1 else 'wait'} for your answer"
+    yield f"> [!summary] {_count(count, 'proposal')} {'waits' if count == 1 else 'wait'} for your answer"
     yield "> Tick a box, and it is done a moment later; put a `-` into it, and you are not asked again. What you leave"
     yield "> alone stays as it is. Everything that is done is a commit, so Git can take it back."
     if waiting:
         where = f": {link_to(table)}" if table else ""
-        yield f"> {_many(waiting, 'capture')} {'waits' if waiting == 1 else 'wait'} to be promoted or dismissed{where}"
+        yield f"> {_count(waiting, 'capture')} {'waits' if waiting == 1 else 'wait'} to be promoted or dismissed{where}"
     yield ""
 
 
-def _warned(reports: Iterable[WorkspaceReport]) -> Iterator[str]:
+def _warning_lines(reports: Iterable[WorkspaceReport]) -> Iterator[str]:
     warnings = [
         f"{quote_inline(report.workspace)}: {quote_inline(reason, 300)}"
         for report in reports
@@ -124,13 +126,13 @@ def _warned(reports: Iterable[WorkspaceReport]) -> Iterator[str]:
         yield ""
 
 
-def _overview(entries: Sequence[ReportEntry]) -> list[str]:
+def _overview_lines(entries: Sequence[ReportEntry]) -> list[str]:
     """The proposals about two notes, drawn."""
     pairs = [entry for entry in entries if entry.kind in _ARROWS and len(entry.paths) == 2][:DRAWN]
     if not pairs:
         return []
     paths = list(dict.fromkeys(path for entry in pairs for path in entry.paths))
-    names = _names(paths)
+    names = _card_names(paths)
     arrows = []
     for entry in pairs:
         ends = entry.paths if entry.kind != "merge-duplicates" else entry.paths[::-1]
@@ -139,14 +141,14 @@ def _overview(entries: Sequence[ReportEntry]) -> list[str]:
     return ["## Overview", "", *drawn.splitlines(), ""]
 
 
-def _names(paths: Sequence[str]) -> dict[str, str]:
+def _card_names(paths: Sequence[str]) -> dict[str, str]:
     """What each note is called in the drawing: its name, or its path where two have that name."""
     stems = {path: path.removesuffix(".md").rpartition("/")[2] for path in paths}
     named = list(stems.values())
     return {path: stem if named.count(stem) == 1 else path for path, stem in stems.items()}
 
 
-def _section(
+def _section_lines(
     kind: str, entries: Sequence[ReportEntry], reports: Sequence[WorkspaceReport], *, several: bool
 ) -> Iterator[str]:
     more = sum((report.more or {}).get(kind, 0) for report in reports)
@@ -158,7 +160,7 @@ def _section(
         yield from ("> [!info]- What a tick does", f"> {does}", "")
     for entry in entries:
         where = f"{quote_inline(entry.workspace)}: " if several else ""
-        yield format_checkbox(where + _says(entry), entry.key)
+        yield format_checkbox(where + _describe_entry(entry), entry.key)
         yield f"\t- {quote_inline(entry.reason, 300)}"
         yield from (f"\t- {link_to(path)}: “{quote_inline(text, 240)}”" for path, text in entry.quotes)
         if entry.adds:
@@ -169,7 +171,7 @@ def _section(
     yield ""
 
 
-def _says(entry: ReportEntry) -> str:
+def _describe_entry(entry: ReportEntry) -> str:
     """What a tick would do, in a sentence."""
     links = [link_to(path) for path in entry.paths]
     texts = [quote_inline(text, 400) for text in entry.would]
@@ -192,7 +194,7 @@ def _says(entry: ReportEntry) -> str:
     return says
 
 
-def _clusters(reports: Sequence[WorkspaceReport], canvas: str, *, several: bool) -> Iterator[str]:
+def _cluster_lines(reports: Sequence[WorkspaceReport], canvas: str, *, several: bool) -> Iterator[str]:
     clusters = [(report, *cluster) for report in reports for cluster in report.clusters[:CLUSTERS]]
     if not clusters:
         return
@@ -202,26 +204,26 @@ def _clusters(reports: Sequence[WorkspaceReport], canvas: str, *, several: bool)
     for report, label, paths in clusters:
         where = f"{quote_inline(report.workspace)}: " if several else ""
         yield f"> [!example]- {where}{quote_inline(label)} ({len(paths):,})"
-        yield f"> {_linked(paths)}"
+        yield f"> {_link_list(paths)}"
         yield ""
 
 
-def _orphans(reports: Sequence[WorkspaceReport], *, several: bool) -> Iterator[str]:
+def _orphan_lines(reports: Sequence[WorkspaceReport], *, several: bool) -> Iterator[str]:
     affected = [report for report in reports if report.orphans]
     if not affected:
         return
     yield from ("## Nodes without a relation", "")
     for report in affected:
         where = f" in {quote_inline(report.workspace)}" if several else ""
-        yield f"> [!note]- {_many(len(report.orphans), 'node')}{where}"
-        yield f"> {_linked(report.orphans)}"
+        yield f"> [!note]- {_count(len(report.orphans), 'node')}{where}"
+        yield f"> {_link_list(report.orphans)}"
         yield ""
 
 
-def _linked(paths: Sequence[str]) -> str:
+def _link_list(paths: Sequence[str]) -> str:
     left = f" · … and {len(paths) - LISTED:,} more" if len(paths) > LISTED else ""
     return " · ".join(link_to(path) for path in paths[:LISTED]) + left
 
 
-def _many(count: int, noun: str) -> str:
+def _count(count: int, noun: str) -> str:
     return f"{count:,} {noun if count == 1 else noun + 's'}"

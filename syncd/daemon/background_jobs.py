@@ -60,7 +60,7 @@ def build_scheduler(
     planned.every("commits", COMMITS_S, services.commits.tick)
     planned.every("uploads", MINUTE_S, uploads.remove_stale)
     planned.every("promotion", MARKS_S, partial(_promote_marked, opened.vault, services))
-    planned.every("ticks", TICKS_S, partial(services.consolidation.tick, planned.stopping))
+    planned.every("ticks", TICKS_S, partial(services.consolidation.carry_out_ticked, planned.stopping))
     if when := settings.consolidate.cron:
         planned.cron("consolidation", when, partial(services.consolidation.run, planned.stopping))
     planned.every("drags", MARKS_S, services.manual_moves.run)
@@ -71,7 +71,7 @@ def build_scheduler(
     planned.every(
         "review", MINUTE_S, acting_as(Author("daemon", "review"))(partial(services.review.run, planned.stopping))
     )
-    planned.every("enrichment", MINUTE_S, acting_as(Author("daemon", "enrichment"))(backfill.pay))
+    planned.every("enrichment", MINUTE_S, acting_as(Author("daemon", "enrichment"))(backfill.retry_failed))
     planned.every(REMOTE, TICK_S, services.remote.tick, soon=True)
     return planned
 
@@ -85,7 +85,7 @@ def build_worker(opened: OpenParts, agent_access: AgentAccess, inbox: Inbox, fil
         with suppress(OSError):  # of a vault that went away just now
             if not has_space(opened.vault.root, 0, free=opened.settings.kb.free if kind == "file" else LEAST_FREE):
                 return "the vault's disk is almost full"
-        return "" if inbox.captures.index.comparable else opened.embedder.problem or "the encoder is not ready yet"
+        return "" if inbox.captures.index.can_embed else opened.embedder.problem or "the encoder is not ready yet"
 
     def make_note(running_job: RunningJob) -> str:
         agent_access.workspace(running_job.job.workspace)  # which may have been deleted meanwhile
@@ -99,7 +99,7 @@ def build_worker(opened: OpenParts, agent_access: AgentAccess, inbox: Inbox, fil
 
 def _promote_marked(vault: AuditedVault, services: VaultServices) -> None:
     if vault.is_present():
-        services.proposal_execution.tend()
+        services.proposal_execution.finish_pending()
         services.marked_captures.run()
 
 
@@ -115,7 +115,7 @@ def _prune_ended_jobs(opened: OpenParts) -> None:
 def _remove_leftovers(opened: OpenParts) -> None:
     opened.queue.sweep(older_s=LEFT_S)
     gone = opened.vault.remove_leftovers(older_s=LEFT_S) + remove_unfinished(opened.settings.state, older_s=LEFT_S)
-    gone += opened.builds.clear(older_s=DAY_S)
+    gone += opened.builds.drop_unused(older_s=DAY_S)
     if gone:
         log.info("leftovers removed: %d", len(gone))
 
@@ -123,6 +123,6 @@ def _remove_leftovers(opened: OpenParts) -> None:
 def _maintain_indexes(opened: OpenParts) -> None:
     opened.audit.retry()
     opened.unlogged_changes.log_hand_edits()
-    opened.builds.tidy()
+    opened.builds.drop_retired()
     for scope_index in opened.builds.scopes.values():
         scope_index.index.maintain()

@@ -21,7 +21,7 @@ from syncd.enrichment.backfill import Backfill
 from syncd.files.inbox_file_scanner import MISSING, InboxFileScanner
 from syncd.git import hooks
 from syncd.git.head_follower import HeadFollower
-from syncd.indexes.coverage import coverage
+from syncd.indexes.coverage import compute_coverage
 from syncd.indexes.index_builds import SCOPES
 from syncd.jobs.scheduler import Scheduler
 from syncd.jobs.worker import Worker
@@ -123,7 +123,7 @@ class Health:
         """The state in numbers: of the whole vault for the owner (None); else of captures, with these workspaces' defects."""
         scopes: tuple[Scope, ...] = SCOPES if workspaces is None else ("captures",)
         return {
-            "ready": self._sync.ready.is_set() or (self._hearing() is None and self._builds.listed),
+            "ready": self._sync.ready.is_set() or (self._hearing() is None and self._builds.is_complete),
             # Not all for others: who asks often would learn when a person writes.
             "pending": len(self._sync.pending_paths if workspaces is None else self._pending.visible_to_agents()),
             # Not for others: it also grows with what is written for the owner alone.
@@ -140,9 +140,9 @@ class Health:
     def coverage(self) -> dict[str, Any]:
         """How much of what lies on the disk now is indexed, by scope, and why the rest is not."""
         known = self._builds.paths()
-        by_scope = coverage(self._vault.list_notes(), known, self._sync.failures, inbox=self._inbox)
+        by_scope = compute_coverage(self._vault.list_notes(), known, self._sync.failures, inbox=self._inbox)
         for scope, index in self._builds.indexes.items():
-            by_scope[scope]["words_only"] = index.wordbound
+            by_scope[scope]["words_only"] = index.words_only_count
         return by_scope
 
     def background(self) -> dict[str, Any]:
@@ -202,7 +202,7 @@ class PendingNotes:
         """Whether agents could tell a capture as it is on the disk now from what is indexed of it."""
         index = self._captures.index
         with suppress(MemexError):
-            entry, stat, record = index.manifest.get(path), self._vault.stat(path), index.at(path)
+            entry, stat, record = index.manifest.get(path), self._vault.stat(path), index.record_at(path)
             if entry is None or stat is None or record is None:
                 return entry is not None or stat is not None
             if entry.stat == stat:
@@ -249,7 +249,7 @@ class NoteDefects:
 
     def _public_path(self, path: str) -> str:
         """The path of a capture as an agent may know it: the number in a name would tell of a note outside the inbox."""
-        record = self._captures.index.at(path)
+        record = self._captures.index.record_at(path)
         return path if record is None else f"{path.rpartition('/')[0]}/{redact(record.title)}.md"
 
 

@@ -184,13 +184,13 @@ def _index_build_settings(settings: Settings, perspectives: Looks) -> IndexBuild
 
 def _start_embedder(settings: Settings) -> Embedder:
     root = settings.state / "index"
-    inputs = IndexBuilds.made(root)
+    inputs = IndexBuilds.read_inputs(root)
     embedder = Embedder(
         settings.embed,
         cache=settings.state / "models",
         prefer=inputs.identity if inputs else None,
         made_with=inputs.encoder if inputs else None,
-        begun=IndexBuilds.begun(root),
+        begun=IndexBuilds.read_identities(root),
     )
     embedder.start()
     return embedder

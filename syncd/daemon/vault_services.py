@@ -66,12 +66,12 @@ class VaultServices:
 
     def make_due_commits(self) -> list[MadeCommit]:
         """Make the commits that Git did not allow when they were due; which those are."""
-        return self.promotions.finish_pending(at_once=True) + self.proposal_execution.tend(at_once=True)
+        return self.promotions.finish_pending(at_once=True) + self.proposal_execution.finish_pending(at_once=True)
 
     def due_commits(self) -> Iterator[DueCommit]:
         """Those commits, before they are made."""
         yield from self.promotions.due_commits()
-        yield from self.proposal_execution.due()
+        yield from self.proposal_execution.due_commits()
 
     def consolidation_facts(self) -> dict[str, Any]:
         """How what consolidation proposes stands."""
@@ -186,9 +186,9 @@ def build_consolidation(
 
     def scan_workspace(workspace: str, *, limit: int = LIMIT) -> Findings[Events]:
         index, graph = opened.captures.index, agent_access.workspace(workspace).nodes.report()
-        linked = index.linked(folders) | opened.notes.index.linked(folders)
+        linked = index.linked_names(folders) | opened.notes.index.linked_names(folders)
         now = time.time_ns() // 1_000_000
-        return workspace_scan.found(
+        return workspace_scan.scan_workspace(
             index, workspace, graph, linked=linked, now=now, go_on=check_not_stopping, limit=limit
         )
 
@@ -228,7 +228,10 @@ def _build_remote_sync(
     settings = opened.settings
 
     def flush() -> int:
-        return len(promotions.finish_pending(at_once=True) + proposal_execution.tend(at_once=True)) + commits.flush()
+        return (
+            len(promotions.finish_pending(at_once=True) + proposal_execution.finish_pending(at_once=True))
+            + commits.flush()
+        )
 
     return RemoteSync(
         opened.repo,

@@ -55,10 +55,11 @@ def graph_totals(graphs: Iterable[Graph]) -> dict[str, Any]:
         vertices = graph.vertices()
         totals["nodes"] += len(vertices)
         totals["observations"] += sum(vertex.observations for vertex in vertices)
-        totals["relations"] += graph.relations
-        totals["twins"] += graph.twins()
+        totals["relations"] += graph.relation_count
+        totals["twins"] += graph.notes_sharing_names()
         totals["dangling"] += [
-            {"path": path, "relation_type": stated.type, "target": stated.target} for path, stated in graph.dangling()
+            {"path": path, "relation_type": stated.type, "target": stated.target}
+            for path, stated in graph.dangling_statements()
         ]
     return totals
 

@@ -31,7 +31,7 @@ def find_stored_file(inbox: Inbox, note: str, raw: bytes) -> tuple[str, FileDige
     if (
         path is None
         or document.source == SOURCE
-        or {record.path for record in inbox.captures.index.of_file(path)} - {note}
+        or {record.path for record in inbox.captures.index.records_of_file(path)} - {note}
     ):
         return None
     try:

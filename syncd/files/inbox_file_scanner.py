@@ -128,7 +128,7 @@ class InboxFileScanner:
 
     def _find_document(self, path: str, file_digest: FileDigest) -> str | None:
         """The document that holds the text of these bytes: one that another machine made, say."""
-        for record in self._captures.index.of_file(path):
+        for record in self._captures.index.records_of_file(path):
             with suppress(NotFound):
                 raw, _ = self._vault.read(record.path)
                 if digest_of(raw) == file_digest.digest:
@@ -139,7 +139,7 @@ class InboxFileScanner:
 
     def find_missing(self, workspaces: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
         """The notes whose file is gone, each with its file; of these workspaces only."""
-        for file, note in self._captures.index.files():
+        for file, note in self._captures.index.stored_files():
             if workspaces is not None and locate(note, self._inbox).workspace not in workspaces:
                 continue
             if file not in self._there:
@@ -153,7 +153,7 @@ class InboxFileScanner:
             waiting, unread = len(self._waiting), dict(self.unread)
         missing = [file for _, file in self.find_missing()]
         return {
-            "known": len(self._captures.index.files()),
+            "known": len(self._captures.index.stored_files()),
             "waiting": waiting,
             "unread": [{"path": path, "reason": why} for path, why in sorted(unread.items())],
             "missing": missing,

@@ -64,7 +64,7 @@ class InboxFiles:
                 return id
 
     def _make_document(self, order: FileOrder, folder: str, path: str, copy: Path, file_digest: FileDigest) -> str:
-        if records := self._inbox.captures.index.of_file(path):
+        if records := self._inbox.captures.index.records_of_file(path):
             return self._revise(records[0], path, order, copy, file_digest)
         if moved := self._find_moved(path, order.workspace, file_digest.digest):
             return moved.id
@@ -113,7 +113,7 @@ class InboxFiles:
     def _find_moved(self, path: str, workspace: str, digest: str) -> Record | None:
         """The document that still looks for this file where it was before."""
         vault, index = self._inbox.vault, self._inbox.captures.index
-        for was, note in index.files(workspace):
+        for was, note in index.stored_files(workspace):
             if self._exists(was):
                 continue
             with suppress(NotFound):
@@ -121,7 +121,7 @@ class InboxFiles:
                 if digest_of(raw) == digest:
                     with lock_workspace(self._inbox, workspace):
                         write_batch(self._inbox, partial(self._plan_new_path, note, path))
-                    return index.at(note)
+                    return index.record_at(note)
         return None
 
     def _plan_new_path(self, note: str, path: str, _: object) -> tuple[list[Change], None]:

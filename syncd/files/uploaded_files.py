@@ -140,7 +140,7 @@ class UploadedFiles:
 
     def _is_leftover(self, path: str, file_digest: FileDigest) -> bool:
         """Whether this very file lies at `path`, and no note speaks of it."""
-        if self._inbox.captures.index.of_file(path):
+        if self._inbox.captures.index.records_of_file(path):
             return False
         with suppress(MemexError):  # what can't be read is none of ours
             stat = self._inbox.vault.stat(path)

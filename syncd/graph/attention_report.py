@@ -13,8 +13,8 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 from index.graph.unlinked_names import UnlinkedName, find
 from index.graph.vertex import Edge, Vertex, file_key, name_key
-from index.text.key_terms import Reader, label
-from index.text.summary_draft import draft
+from index.text.key_terms import Reader, choose_label
+from index.text.summary_draft import draft_summary
 from syncd.graph import similar_nodes
 from syncd.graph.missing_relations import (
     Candidate,
@@ -194,7 +194,7 @@ def _collect_evidence(
         tags=[frozenset(vertex.tags) for vertex in vertices],
         near=[neighbours - {n} for n, neighbours in enumerate(near)],
         mentions=count_mentions(named, _number_by_name(vertices)),
-        written=reader.written,
+        written=reader.most_frequent_form,
     )
 
 
@@ -213,7 +213,7 @@ def _draft_stale_summary(
     vertex: Vertex, observations: Mapping[str, Sequence[str]], places: Mapping[str, int], drafter: Drafter | None
 ) -> StaleSummary:
     contents = observations.get(vertex.path, ())
-    text = (drafter(vertex, contents) if drafter else None) or draft(vertex.name, contents, places, redact)
+    text = (drafter(vertex, contents) if drafter else None) or draft_summary(vertex.name, contents, places, redact)
     return StaleSummary(vertex.name, vertex.entity_type, vertex.changed_at, vertex.observations, text)
 
 
@@ -238,7 +238,7 @@ def _describe_cluster(
     group: Sequence[int], vertices: Sequence[Vertex], evidence: Evidence, reader: Reader, texts: Texts
 ) -> tuple[tuple[str, ...], str | None]:
     """The names of a group of nodes, and its label."""
-    words = label(
+    words = choose_label(
         [evidence.terms[n] for n in group],
         evidence.spoken,
         len(vertices),

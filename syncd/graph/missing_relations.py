@@ -16,7 +16,7 @@ from itertools import combinations
 from typing import Final
 
 from index.graph.unlinked_names import UnlinkedName
-from index.text.sentences import cut, plain
+from index.text.sentences import plain_text, shorten
 
 RARE: Final = 6  # nodes that a term or tag may bring together as a candidate; all others only support one
 NEIGHBOURS: Final = 12  # relations of a node that may bring two of its neighbours together
@@ -146,17 +146,17 @@ def _describe_similarity(similarity: MeaningSimilarity) -> Iterator[tuple[float,
     if similarity.pooled > similarity.typical:
         chance = ALIKE * (similarity.pooled - similarity.typical) / max(1e-6, 1 - similarity.typical)
         best = sorted(similarity.each.items(), key=lambda item: (-item[1], item[0]))[:PERSPECTIVES]
-        each = ", ".join(f"{cut(plain(name), NAMED)} {value:.2f}" for name, value in best)
+        each = ", ".join(f"{shorten(plain_text(name), NAMED)} {value:.2f}" for name, value in best)
         yield chance, f"are alike by {similarity.pooled:.2f}" + (f" ({each})" if each else "")
 
 
 def quote(name: str) -> str:
     """A name as it stands in a sentence of ours: on one line, in quotes that it doesn't hold, cut."""
-    return f"“{cut(plain(name).replace('“', '').replace('”', ''), NAMED)}”"
+    return f"“{shorten(plain_text(name).replace('“', '').replace('”', ''), NAMED)}”"
 
 
 def _format_tag(tag: str) -> str:
-    return f"#{cut(plain(tag), NAMED)}"
+    return f"#{shorten(plain_text(tag), NAMED)}"
 
 
 def _join_words(items: Sequence[str]) -> str:

@@ -51,7 +51,7 @@ def delete(graph: Graph, drafts: NoteDrafts, now: int, *, names: Sequence[str]) 
 
 def delete_note(graph: Graph, drafts: NoteDrafts, now: int, *, path: str) -> None:
     """The same of the note at `path`; of one that shares its name with the node, the note alone."""
-    if vertex := graph.at(path):
+    if vertex := graph.vertex_at(path):
         _drop(graph, drafts, now, {path: vertex})
     else:
         drafts.delete(path)
@@ -62,12 +62,14 @@ def _drop(graph: Graph, drafts: NoteDrafts, now: int, vertices: Mapping[str, Ver
         drafts.delete(path)
 
     def leads_to_dropped(stated: Statement) -> bool:
-        to = graph.resolved(stated.target)
+        to = graph.resolve(stated.target)
         return to is not None and to.path in vertices
 
-    sources = {path for vertex in vertices.values() for path, _ in graph.sources(vertex.name)} - vertices.keys()
+    sources = {
+        path for vertex in vertices.values() for path, _ in graph.incoming_statements(vertex.name)
+    } - vertices.keys()
     for path in sorted(sources):
-        if (source := graph.at(path)) and drafts.exists(path):
+        if (source := graph.vertex_at(path)) and drafts.exists(path):
             _edit_draft(drafts, source, partial(entity_edits.remove_relations, gone=leads_to_dropped, now=now))
 
 
@@ -282,7 +284,7 @@ class _Stated:
             front, body = split(self._drafts.text(vertex.path))
             with _explaining_defects(vertex):
                 node, _ = entity_edits.read_node(read_properties(front), body, vertex.path)
-            leads = ((stated.type, self._graph.resolved(stated.target)) for stated in node.relations)
+            leads = ((stated.type, self._graph.resolve(stated.target)) for stated in node.relations)
             self._known[vertex.path] = {(kind, to.path) for kind, to in leads if to}
         return self._known[vertex.path]
 
@@ -291,7 +293,7 @@ def _match_any_of(graph: Graph, asked: Collection[tuple[str, str]]) -> Callable[
     """Whether a statement is one of these: (type, path of the node that it leads to)."""
 
     def is_among(stated: Statement) -> bool:
-        to = graph.resolved(stated.target)
+        to = graph.resolve(stated.target)
         return to is not None and (stated.type, to.path) in asked
 
     return is_among

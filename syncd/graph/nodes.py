@@ -112,7 +112,7 @@ class Nodes:
     def relations_between(self, a: str, b: str) -> list[Edge]:
         """The relations between two nodes, either way."""
         graph = self.graph
-        return graph.between(_require_node(graph, a).name, _require_node(graph, b).name)
+        return graph.edges_between(_require_node(graph, a).name, _require_node(graph, b).name)
 
     def neighbourhood(self, name: str, depth: int, limit: int) -> Neighbourhood:
         """What lies within `depth` hops of a node."""
@@ -124,7 +124,7 @@ class Nodes:
     def shortest_path(self, a: str, b: str) -> list[Edge] | None:
         """The relations of a shortest way from one node to another, whichever way they point; None without one."""
         graph = self.graph
-        return graph.path(_require_node(graph, a).name, _require_node(graph, b).name)
+        return graph.shortest_path(_require_node(graph, a).name, _require_node(graph, b).name)
 
     def orphans(self) -> list[Vertex]:
         """The nodes without a relation, by name."""
@@ -274,7 +274,7 @@ class Nodes:
 
     def _refuse_unread(self, index: Index, path: str, raw: bytes) -> None:
         """Refuse to take the version of a note for what a person has made of it since it was read."""
-        if record := index.at(path):
+        if record := index.record_at(path):
             refuse_unread_edit(self._inbox, parse_note(self._inbox, decode(raw), record), record, whole=True)
 
     def _add_degraded(self, answer: ObservationAnswer) -> ObservationAnswer:
@@ -282,7 +282,7 @@ class Nodes:
         return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *self._inbox.degraded()))))
 
     def _node_at(self, path: str) -> Vertex:
-        vertex = self.graph.at(path)
+        vertex = self.graph.vertex_at(path)
         if vertex is None:
             raise NotFound("somebody else removed or renamed the note of the node a moment after")
         return vertex

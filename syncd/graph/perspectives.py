@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from index.errors import Conflict, InvalidArgument, NotFound
-from index.observations.perspectives import DEFAULTS, MOST, Perspective, checked
+from index.observations.perspectives import DEFAULTS, MOST, Perspective, validate
 from syncd.state.ledger import Ledger
 
 Table: TypeAlias = tuple[Perspective, ...]
@@ -38,7 +38,7 @@ class Perspectives:
 
     def add(self, workspace: str, name: str, prompt: str) -> Table:
         """Append a perspective. Conflict when there is one of that name."""
-        new = checked(name, prompt)
+        new = validate(name, prompt)
 
         def append(table: Table) -> Table:
             if any(perspective.name == new.name for perspective in table):
@@ -51,7 +51,7 @@ class Perspectives:
 
     def set_prompt(self, workspace: str, name: str, prompt: str) -> Table:
         """Give a perspective another prompt."""
-        new = checked(name, prompt)
+        new = validate(name, prompt)
         return self._change(
             workspace,
             lambda table: tuple(

@@ -44,7 +44,8 @@ class ComparedNodes:
         related = {(self.row[a], self.row[b]) for a in nodes for b in near[a] & nodes}
         least = self.typical + self.spread
         return [
-            (self.numbers[a], self.numbers[b]) for a, b, _ in vector_similarity.pairs(self.matrix, related, most, least)
+            (self.numbers[a], self.numbers[b])
+            for a, b, _ in vector_similarity.most_similar_pairs(self.matrix, related, most, least)
         ]
 
     @property
@@ -54,7 +55,7 @@ class ComparedNodes:
 
     def find_clusters(self, neighbours: vector_similarity.Neighbours | None = None) -> list[tuple[int, ...]]:
         """Groups of nodes that are alike. `neighbours`: as `vector_similarity.clusters` takes them."""
-        groups = vector_similarity.clusters(self.matrix, near=self.threshold, most=LARGEST, neighbours=neighbours)
+        groups = vector_similarity.find_clusters(self.matrix, near=self.threshold, most=LARGEST, neighbours=neighbours)
         return [tuple(self.numbers[row] for row in group) for group in groups]
 
 
@@ -96,5 +97,5 @@ def split_into_groups(
 
 def make_group(numbers: Sequence[int], matrix: vector_similarity.Matrix) -> ComparedNodes:
     """These are compared with each other; row by row they are `numbers`."""
-    typical, spread = vector_similarity.typical(matrix)
+    typical, spread = vector_similarity.similarity_statistics(matrix)
     return ComparedNodes(numbers, matrix, {number: n for n, number in enumerate(numbers)}, typical, spread)

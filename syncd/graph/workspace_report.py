@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from index.encoders.word_frequency import places
+from index.encoders.word_frequency import word_ranks
 from index.graph.unlinked_names import UnlinkedName
 from index.graph.vertex import Vertex
 from index.search import vector_similarity
@@ -37,7 +37,7 @@ def count_graph(index: Index, workspace: str) -> Stats:
     graph = index.graph(workspace)
     vertices = graph.vertices()
     facts = sum(vertex.observations for vertex in vertices)
-    return Stats(len(vertices), facts, graph.relations, index.coverage(workspace))
+    return Stats(len(vertices), facts, graph.relation_count, index.embedded_share(workspace))
 
 
 def find_similar_pairs(
@@ -45,15 +45,15 @@ def find_similar_pairs(
 ) -> list[tuple[Vertex, Vertex, float]]:
     """The pairs of nodes without a relation that say the most similar things."""
     graph = index.graph(workspace)
-    paths, matrix = index.aggregates(workspace)
-    nodes = [(row, vertex) for row, path in enumerate(paths) if (vertex := graph.at(path))]
+    paths, matrix = index.node_vectors(workspace)
+    nodes = [(row, vertex) for row, path in enumerate(paths) if (vertex := graph.vertex_at(path))]
     row_of = {vertex.name: n for n, (_, vertex) in enumerate(nodes)}
     related = {
         (row_of[edge.source], row_of[edge.target])
         for edge in graph.edges()
         if edge.source in row_of and edge.target in row_of
     }
-    pairs = vector_similarity.pairs(matrix[[row for row, _ in nodes]], related, limit, min_score)
+    pairs = vector_similarity.most_similar_pairs(matrix[[row for row, _ in nodes]], related, limit, min_score)
     return [(nodes[a][1], nodes[b][1], score) for a, b, score in pairs]
 
 
@@ -62,7 +62,7 @@ def find_unlinked_names(index: Index, workspace: str) -> list[UnlinkedName]:
     graph = index.graph(workspace)
     vertices = graph.vertices()
     return attention_report.find_unlinked_names(
-        vertices, _observation_texts(index, vertices), graph.edges(), places=places()
+        vertices, _observation_texts(index, vertices), graph.edges(), places=word_ranks()
     )
 
 
@@ -81,13 +81,13 @@ def build_report(index: Index, workspace: str, inbox: Inbox) -> attention_report
         vertices,
         _observation_texts(index, vertices),
         graph.edges(),
-        pooled=index.aggregates(workspace),
+        pooled=index.node_vectors(workspace),
         perspectives={
-            perspective.name: index.aggregates(workspace, perspective.name)
+            perspective.name: index.node_vectors(workspace, perspective.name)
             for perspective in index.perspectives(workspace)
         },
         events=events,
-        places=places(),
+        places=word_ranks(),
         drafter=drafter,
     )
     return replace(attention, degraded=(*_describe_coverage(index, workspace), *drafter.degraded))
@@ -95,7 +95,7 @@ def build_report(index: Index, workspace: str, inbox: Inbox) -> attention_report
 
 def _describe_coverage(index: Index, workspace: str) -> tuple[str, ...]:
     """That some observations have no vectors yet."""
-    share = index.coverage(workspace)
+    share = index.embedded_share(workspace)
     return () if share == 1 else (f"{share:.0%} of the observations can be compared by meaning so far",)
 
 

@@ -25,7 +25,7 @@ from syncd.history.change_journal import Entry as Passage
 from syncd.history.digest_chain import Entry
 from syncd.history.overwritten_bytes import OverwrittenBytes
 from syncd.history.write_lineage import WRITES, IdHistory, id_histories, writes_in_force
-from syncd.indexes.note_lookup import LEAST, Candidate, candidates, chosen
+from syncd.indexes.note_lookup import LEAST, Candidate, choose, find_candidates
 from syncd.vault.vault import Vault
 
 LINES: Final = 4_000  # of a note, beyond which differences are not worked out
@@ -73,7 +73,7 @@ class NoteHistory:
 
     def entries(self, name: str) -> tuple[list[Entry], str]:
         """What the log says of the note that is meant, in order, and where it lies, or lay last; "" when nobody knows."""
-        there = candidates(self._indexes(), name)
+        there = find_candidates(self._indexes(), name)
         ids = (
             {candidate.id for candidate in there}
             | {name}
@@ -82,7 +82,7 @@ class NoteHistory:
         known: dict[str, list[Entry]] = {}  # by where the note is, or was last
         gone: list[Candidate] = []
         for id in ids:
-            claims = [candidate for candidate in candidates(self._indexes(), id) if candidate.id == id]
+            claims = [candidate for candidate in find_candidates(self._indexes(), id) if candidate.id == id]
             for history, record in self._pair_histories(
                 id, [candidate.record for candidate in claims if candidate.record]
             ):
@@ -91,7 +91,7 @@ class NoteHistory:
                 elif history.home not in known:
                     known[history.home] = history.entries
                     gone.append(Candidate(id, history.home, history.entries[0].at, history.entries[-1].workspace))
-        if (candidate := chosen(name, [*there, *gone])) is not None:
+        if (candidate := choose(name, [*there, *gone])) is not None:
             return known.get(candidate.path, []), candidate.path
         ids = {entry.id for entry in self._audit.entries_about(path=name)}
         histories = [history for id in ids for history, _ in self._pair_histories(id, ()) if name in history.paths]
@@ -102,7 +102,7 @@ class NoteHistory:
         """Where the file of an entry lies now, if anybody has moved it; else where it lay then."""
         there = [
             candidate.record
-            for candidate in candidates(self._indexes(), entry.id)
+            for candidate in find_candidates(self._indexes(), entry.id)
             if candidate.id == entry.id and candidate.record
         ]
         for history, record in self._pair_histories(entry.id, there):

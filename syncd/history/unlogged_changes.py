@@ -47,7 +47,7 @@ class UnloggedChanges:
         try:
             index = self._captures.index
             if unlogged := {path for path in paths if self._is_unlogged(index, path)}:
-                with index.still():  # no tool is between its entry and its commit now
+                with index.hold_commits():  # no tool is between its entry and its commit now
                     self._log(index, unlogged)
         except MemexError as error:
             log.info("changes by hand are logged later: %s", error.message)
@@ -63,7 +63,7 @@ class UnloggedChanges:
             return True
         if entry is None:
             return False
-        record = index.at(path)
+        record = index.record_at(path)
         return record is None or record.type == "entity"
 
     def _log(self, index: Index, paths: Iterable[str]) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from index.document_ids import path_id
 from index.errors import InvalidArgument, NotFound
-from index.memos.relations import Direction, MemoEnd, MemoTie, WalkStep, end, walk
+from index.memos.relations import Direction, MemoEnd, MemoTie, WalkStep, end_of, walk
 from index.model import MemoRelation, Record
 from index.names import stem
 from index.scope.index import Index
@@ -121,9 +121,15 @@ class MemoGraph:
             return ListedRelations((), (), truncated=False)
         ties = self._memos.index.memos.ties
         if from_ is None and to is None:
-            matches = ties.within(self._memos.workspace, namespace, asked, limit + 1)
+            matches = ties.list_relations(self._memos.workspace, namespace, asked, limit + 1)
         else:
-            beside = ties.out_of([end(from_)]) if from_ is not None else ties.into([end(to)]) if to is not None else []
+            beside = (
+                ties.outgoing([end_of(from_)])
+                if from_ is not None
+                else ties.incoming([end_of(to)])
+                if to is not None
+                else []
+            )
             kept = (tie for tie in beside if to is None or tie.target.path == to.path)
             matches = sorted(
                 (tie for tie in kept if asked in (None, tie.relation.tag)), key=lambda tie: (-tie.updated_at, tie.key)
@@ -146,7 +152,7 @@ class MemoGraph:
         if not 1 <= limit <= WALKED:
             raise InvalidArgument(f"limit must be from 1 to {WALKED}", field="limit")
         asked = None if tag is None else checked_tag(tag)
-        begin = end(self._memos.memo(start, namespace))
+        begin = end_of(self._memos.memo(start, namespace))
         steps, more = walk(self._memos.index.memos.ties, begin, WAYS[way], depth=depth, most=limit, tag=asked)
         return WalkedRelations(tuple(steps), self._joined_memos([step.tie for step in steps], begin), more)
 
@@ -166,7 +172,7 @@ class MemoGraph:
                 reason=old.reason if wanted.reason is None else wanted.reason or None,
             )
             if made == old:
-                return [], MemoTie(end(source), end(target), old)
+                return [], MemoTie(end_of(source), end_of(target), old)
             made = replace(
                 made,
                 target=target.id,
@@ -179,7 +185,7 @@ class MemoGraph:
             drafts.set_text(source.path, save_relation(text, made, partial(_is_same, wanted.tag, target)))
         except FrontmatterError as error:
             raise property_error(error) from error
-        return drafts.changes(), MemoTie(end(source), end(target), made)
+        return drafts.changes(), MemoTie(end_of(source), end_of(target), made)
 
     def _plan_delete(self, wanted: _Wanted, _: Index) -> tuple[Sequence[Change], MemoTie]:
         """What to write so that the relation is gone."""
@@ -190,7 +196,7 @@ class MemoGraph:
             drafts.set_text(source.path, drop_relations(text, partial(_is_same, wanted.tag, target)))
         except FrontmatterError as error:
             raise property_error(error) from error
-        return drafts.changes(), MemoTie(end(source), end(target), old)
+        return drafts.changes(), MemoTie(end_of(source), end_of(target), old)
 
     def _find_relation(self, wanted: _Wanted) -> tuple[NoteDrafts, Record, Record, str, MemoRelation | None]:
         """Both memos, the text of the first, and the relation as it is stated there now."""

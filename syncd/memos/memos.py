@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from index.document_ids import ID, path_id
 from index.errors import Conflict, InvalidArgument, NotFound
-from index.memos.relations import end
+from index.memos.relations import end_of
 from index.model import Document, Filter, MemoRelation, Record
 from index.names import fold, stem
 from index.scope.index import Index
@@ -137,17 +137,17 @@ class Memos:
         around = None if pivot is None else path_id(self.memo(pivot, namespace).path)
         with span("embed"):
             if query is not None:
-                points = rows.point(query)
+                points = rows.embed_query(query)
             elif around is not None:
-                points = rows.points_of(around)
-        keys = rows.matching(self.workspace, namespace, wanted or {})
+                points = rows.stored_vectors(around)
+        keys = rows.find_matching(self.workspace, namespace, wanted or {})
         if around is not None and exclude_pivot:
             keys = [key for key in keys if key != around]
         scored: Sequence[tuple[str, float | None]] = [(key, None) for key in keys[:k]]
         unseen = 0
         if points is not None:
             with span("vector", memos=len(keys)):
-                nearest, unseen = rows.nearest(points, keys, Filter(self.workspace, namespace), k)
+                nearest, unseen = rows.find_nearest(points, keys, Filter(self.workspace, namespace), k)
             scored = [(key, _score(cosine, metric)) for key, cosine in nearest if minimum is None or cosine >= minimum]
         records = rows.records([key for key, _ in scored])
         items = tuple(FoundMemo(records[key], score) for key, score in scored if key in records)
@@ -215,7 +215,7 @@ class Memos:
     def _revise(self, memo_id: str, wish: _Wish) -> SaveOutcome:
         with lock_workspace(self._inbox, self.workspace):
             path = write_batch(self._inbox, partial(self._plan_revision, memo_id, wish), self._progress)
-            return SaveOutcome(require_row(self.index.at(path)), created=False)
+            return SaveOutcome(require_row(self.index.record_at(path)), created=False)
 
     def _is_id_taken(self, memo_id: str | None) -> Literal[True] | None:
         return True if memo_id is not None and self.index.record(memo_id, self.workspace) is not None else None
@@ -258,10 +258,10 @@ class Memos:
         note_update.refuse_unread_edit(self._inbox, document, record, whole=version is not None)
         drafts.delete(record.path)
         ties = index.memos.ties
-        into = ties.into([end(record)])
-        count = len({tie.key for tie in (*into, *ties.out_of([end(record)]))})
+        into = ties.incoming([end_of(record)])
+        count = len({tie.key for tie in (*into, *ties.outgoing([end_of(record)]))})
         for path in {tie.source.path for tie in into} - {record.path}:
-            source = index.at(path)
+            source = index.record_at(path)
             if source is not None and source.writable and drafts.exists(path):
                 try:
                     drafts.set_text(path, drop_relations(drafts.text(path), partial(leads_to, record)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from index.text.sentences import cut
+from index.text.sentences import shorten
 
 LONGEST: Final = 160  # characters of a text that stands in a sentence
 
@@ -33,7 +33,7 @@ _TICKS: Final = re.compile(r"`+")
 
 def quote_inline(text: str, longest: int = LONGEST) -> str:
     """`text` on one line, cut at `longest`, as Markdown that shows just that; a dash where it says nothing."""
-    flat = cut(" ".join(_UNSEEN.sub("", " ".join(text.split())).split()), longest) or "–"
+    flat = shorten(" ".join(_UNSEEN.sub("", " ".join(text.split())).split()), longest) or "–"
     return _MARK.sub(lambda match: f"&#{ord(match[0])};", flat)
 
 

@@ -29,8 +29,8 @@ def operations(
         sync, tell = _require_vault(opened.sync), _stage_reporter(progress)
         accept, full = bool(arguments.get("accept_removals")), bool(arguments.get("full"))
         if full:
-            sync.builds.accept()
-        if not full and not sync.builds.outdated():
+            sync.builds.accept_new_model()
+        if not full and not sync.builds.is_outdated():
             return asdict(sync.run(accept=accept, progress=tell))
         if accept:
             sync.run(accept=True)  # what is held would keep a new index from being made
@@ -44,7 +44,7 @@ def operations(
 
     def examine(_: Arguments, __: Progress) -> dict[str, str]:
         """What is wrong with the index of each scope; "" = nothing."""
-        return {scope: scope_index.index.examined() for scope, scope_index in opened.builds.scopes.items()}
+        return {scope: scope_index.index.describe_differences() for scope, scope_index in opened.builds.scopes.items()}
 
     return {"status": status, "index": update, "check": check, "index.examine": examine}
 

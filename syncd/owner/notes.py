@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 from index.errors import InvalidArgument, NotFound
 from index.model import Answer, Filter, Hit, Query, Record, Scope
-from index.query import request
-from index.search.reranker import reranked
+from index.query import make_query
+from index.search.reranker import search_reranked
 from syncd.daemon.open_parts import OpenParts
 from syncd.indexes import note_lookup
 from syncd.indexes.index_builds import SCOPES
@@ -39,7 +39,7 @@ def read_operations(
         if query.filter.workspace:
             agent_access.workspace(query.filter.workspace)
         scopes = [name for name in SCOPES if scope in (name, "all")]
-        answer = reranked(opened.reranker, query, lambda wider: _search_scopes(opened, wider, scopes))
+        answer = search_reranked(opened.reranker, query, lambda wider: _search_scopes(opened, wider, scopes))
         return {
             "hits": [_hit_fields(hit) for hit in answer.hits],
             "mode": answer.mode,
@@ -55,7 +55,7 @@ def read_operations(
         if not 1 <= limit <= 1000:
             raise InvalidArgument("limit must be between 1 and 1000")
         asked = Filter(workspace=agent_access.workspace(name).name if (name := arguments.get("workspace")) else None)
-        records, _more = opened.captures.index.latest(asked, limit)
+        records, _more = opened.captures.index.list_recent(asked, limit)
         return [_record_fields(record) for record in records]
 
     return {"search": search, "get": get, "recent": recent}
@@ -100,7 +100,7 @@ def _search_scopes(opened: OpenParts, query: Query, scopes: list[Scope]) -> Answ
 
 def _find_capture(opened: OpenParts, arguments: Arguments) -> Record:
     """The capture that is meant; NotFound for a note of the vault, and for one in another workspace than was named."""
-    record = note_lookup.found_note(
+    record = note_lookup.find_note(
         [opened.captures.index], arguments["id"], workspace=arguments.get("workspace") or None
     )
     if record is None:
@@ -113,7 +113,7 @@ def _find_capture(opened: OpenParts, arguments: Arguments) -> Record:
 def _read_stored(opened: OpenParts, agent_access: AgentAccess, id: str, workspace: str | None) -> StoredDocument:
     slots = opened.builds.scopes
     indexes = [slots[scope].index for scope in (SCOPES if not workspace else ("captures",))]
-    record = note_lookup.found_note(indexes, id, workspace=workspace or None)
+    record = note_lookup.find_note(indexes, id, workspace=workspace or None)
     if record is None:
         raise NotFound(f"no note {id[:200]!r}; memex search finds its id")
     if record.scope == "captures":
@@ -126,7 +126,7 @@ def _read_stored(opened: OpenParts, agent_access: AgentAccess, id: str, workspac
 def _parse_query(arguments: Arguments, collections: tuple[str, ...]) -> Query:
     names = ("limit", "mode", "workspace", "namespace", "collection", "tags", "type", "source", "since", "until")
     asked = {name: arguments[name] for name in names if arguments.get(name) is not None}
-    return request(arguments["query"], collections=collections, **asked)
+    return make_query(arguments["query"], collections=collections, **asked)
 
 
 def _query_for_scope(query: Query, scope: Scope) -> Query:

@@ -54,7 +54,7 @@ def _list_waiting(review: Review, snapshot: VaultSnapshot, arguments: Mapping[st
 def _show_capture(review: Review, snapshot: VaultSnapshot, arguments: Mapping[str, Any], _: Progress) -> dict[str, Any]:
     id = arguments["id"]
     waiting = {record.path: (record, marks) for record, marks in review.list_waiting()}
-    match = note_lookup.found_note([snapshot.captures.index], id, lambda record: record.path in waiting)
+    match = note_lookup.find_note([snapshot.captures.index], id, lambda record: record.path in waiting)
     if match is None:
         raise NotFound(f"no capture {id[:200]!r} waits; memex review --json lists those that do")
     record, marks = waiting[match.path]

@@ -135,7 +135,7 @@ class MovedNotes:
         came = {path: number for number, path in enumerate(was)}
         for path in left:
             id = was[path]
-            claims = [other for scope_index in scopes for other in scope_index.index.claiming(id)]
+            claims = [other for scope_index in scopes for other in scope_index.index.paths_claiming_id(id)]
             others = [
                 other
                 for other in claims
@@ -172,7 +172,9 @@ class MovedNotes:
     def _find_note(self, id: str, others: Collection[str]) -> str | None:
         """Where the note of this id is, `others` aside; None when it is nowhere, or nobody can tell which one it is."""
         for scope_index in (self._snapshot.captures, self._snapshot.notes):
-            paths = [path for path in scope_index.index.claiming(id) if path not in others and self._exists(path)]
+            paths = [
+                path for path in scope_index.index.paths_claiming_id(id) if path not in others and self._exists(path)
+            ]
             if len(paths) > 1 or self._is_in_vault(id, paths):
                 paths = [path for path in paths if not self._was_made_by_agent(id, path)]
             if paths:
@@ -181,7 +183,7 @@ class MovedNotes:
 
     def _is_in_vault(self, id: str, paths: Collection[str]) -> bool:
         """Whether a note of the vault has the id of these captures."""
-        return any(self._exists(path) for path in self._snapshot.notes.index.claiming(id) if path not in paths)
+        return any(self._exists(path) for path in self._snapshot.notes.index.paths_claiming_id(id) if path not in paths)
 
     def _was_made_by_agent(self, id: str, path: str) -> bool:
         """Whether an agent has made the note at `path` with that id, so that nobody has moved it there."""

@@ -151,7 +151,9 @@ def make_plan(
 def choose_id(snapshot: VaultSnapshot, document: Document, raw: bytes, used: Collection[str] = ()) -> str:
     """The id of a capture in the vault proper: another one than its own if a note there has that, or it was just `used`."""
     assert document.claimed_id is not None, "it is fit"
-    there = (path for path in snapshot.notes.index.claiming(document.claimed_id) if not snapshot.is_archived(path))
+    there = (
+        path for path in snapshot.notes.index.paths_claiming_id(document.claimed_id) if not snapshot.is_archived(path)
+    )
     taken = document.claimed_id in used or any(there)
     return derive_other_id(document.claimed_id, raw) if taken else document.claimed_id
 
@@ -164,7 +166,7 @@ def free_id(
     `changed` is what changes anyway. Raises Problem."""
     workspace, freed = snapshot.workspace_of(target), dict(changed)
     id = snapshot.parse(text, target, Stat(0, 0, 0)).claimed_id
-    for path in snapshot.captures.index.claiming(id) if id else ():
+    for path in snapshot.captures.index.paths_claiming_id(id) if id else ():
         if snapshot.workspace_of(path) == workspace:
             before, now = freed[path] if path in freed else (snapshot.vault.read(path)[0],) * 2
             try:
@@ -182,7 +184,7 @@ def _find_duplicate_id(snapshot: VaultSnapshot, document: Document) -> str:
         raise Conflict(
             "the capture has no id yet; it gets one once it is quiet, so try again in a moment", retryable=True
         )
-    captures = snapshot.captures.index.claiming(document.claimed_id)
+    captures = snapshot.captures.index.paths_claiming_id(document.claimed_id)
     others = [path for path in captures if path != document.path and snapshot.workspace_of(path) == document.workspace]
     return f"{others[0]} has the same `id`: take it out of one of the two" if others else ""
 
@@ -238,7 +240,7 @@ def find_stored_file(
 ) -> StoredFile | None:
     """The file that goes along with the note of its text, unless another note holds its text too."""
     old = document.file
-    if old is None or {record.path for record in snapshot.captures.index.of_file(old)} - {document.path}:
+    if old is None or {record.path for record in snapshot.captures.index.records_of_file(old)} - {document.path}:
         return None
     try:
         digest = snapshot.vault.digest_file(old).digest

@@ -13,7 +13,7 @@ from index.errors import Conflict, NotFound
 from index.model import Record
 from index.names import fold
 from syncd.history.change_journal import ChangeJournal, Entry, FileChange, MovePlan, move_steps, note_step, sha256
-from syncd.indexes.note_lookup import candidates, chosen
+from syncd.indexes.note_lookup import choose, find_candidates
 from syncd.notes.front_matter import FrontmatterError, decode, encode
 from syncd.promotion.link_updates import plan_link_updates
 from syncd.promotion.plan import describe_links, free_id
@@ -71,12 +71,12 @@ def _find_promotion(snapshot: VaultSnapshot, journal: ChangeJournal, reference: 
             and _current_promotion(journal, index.manifest[record.path].id) is not None
         )
 
-    candidate = chosen(reference, candidates([index], reference, is_promoted))
+    candidate = choose(reference, find_candidates([index], reference, is_promoted))
     id = index.manifest[candidate.path].id if candidate else reference
     last = _current_promotion(journal, id)
     if last is None:
         raise NotFound(f"{reference[:200]!r} is no note that was promoted here; memex log tells what became of a note")
-    paths = [path for path in index.claiming(id) if not snapshot.is_archived(path)]
+    paths = [path for path in index.paths_claiming_id(id) if not snapshot.is_archived(path)]
     if len(paths) > 1 and last.target not in paths:
         raise Problem(f"{len(paths)} notes have the `id` {id}: take it out of all but one", paths=paths[:10])
     path = last.target if last.target in paths or not paths else paths[0]

@@ -45,7 +45,7 @@ class VaultSnapshot:
 
     def find_capture(self, reference: str) -> Record:
         """The capture that is meant by that. Raises NotFound, or InvalidArgument where it may be one of several."""
-        record = note_lookup.found_note([self.captures.index], reference)
+        record = note_lookup.find_note([self.captures.index], reference)
         if record is None:
             raise NotFound(f"no capture {reference[:200]!r}; memex recent lists them")
         return record

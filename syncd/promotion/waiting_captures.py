@@ -45,7 +45,7 @@ class WaitingCaptures:
         with self._looking:
             self._refresh()
             wanted = sorted(path for path, (_, marks) in self._known.items() if only(marks))
-            rows = [(self._captures.index.at(path), *self._known[path]) for path in wanted]
+            rows = [(self._captures.index.record_at(path), *self._known[path]) for path in wanted]
         return [(record, marks) for record, digest, marks in rows if record is not None and record.digest == digest]
 
     def marks_of(self, path: str) -> OwnerMarks:

@@ -76,7 +76,7 @@ class Archive:
         """What was set aside, by path."""
         index, folder = self._snapshot.notes.index, f"{self._snapshot.inbox}/{ARCHIVE}/"
         paths = sorted(path for path in list(index.manifest) if path.startswith(folder))
-        records = [record for path in paths[:limit] if (record := index.at(path))]
+        records = [record for path in paths[:limit] if (record := index.record_at(path))]
         return [
             {"id": record.id, "path": record.path, "title": record.title, "created_at": record.created_at}
             for record in records
@@ -168,7 +168,7 @@ class Archive:
         old = document.file
         if old is None or self._snapshot.vault.stat(old) is None:
             return {}
-        if {record.path for record in self._snapshot.captures.index.of_file(old)} - {document.path}:
+        if {record.path for record in self._snapshot.captures.index.records_of_file(old)} - {document.path}:
             return {}
         return {old: self._free_path(archive_path(old, self._snapshot.inbox))}
 
@@ -176,7 +176,7 @@ class Archive:
         """The way of a capture out of the archive. Raises NotFound, Problem or Conflict."""
         snapshot, index = self._snapshot, self._snapshot.notes.index
         folder = f"{snapshot.inbox}/{ARCHIVE}/"
-        record = note_lookup.found_note([index], reference, lambda note: note.path.startswith(folder))
+        record = note_lookup.find_note([index], reference, lambda note: note.path.startswith(folder))
         if record is None:
             raise NotFound(f"{reference[:200]!r} is no capture that was set aside; memex unarchive --list names them")
         raw, stat = snapshot.vault.read(record.path)

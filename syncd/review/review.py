@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
-from index.encoders.word_frequency import places
+from index.encoders.word_frequency import word_ranks
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Document, Record, Stat
 from index.names import fold, stem
@@ -149,7 +149,7 @@ class Review:
 
     def _write_suggestions(self, stopping: threading.Event) -> int:
         captures, proper = self._captures.index, self._proper.index
-        if not (captures.listed and proper.listed):
+        if not (captures.is_complete and proper.is_complete):
             return 0  # else what is near would be what happens to be read already
         moment = (self._waiting.version, proper.generation, int(time.monotonic() / RELEARN_S))
         if moment == self._moment:
@@ -252,7 +252,7 @@ class Review:
         )
         spoken = CODE.sub(" ", spoken)
         words = " ".join([document.title, *document.tags[:FIRST_TAGS]])
-        similar = self._proper.index.kin(self._captures.index.vectors_of(record), words)
+        similar = self._proper.index.find_similar(self._captures.index.vectors_of(record), words)
         similar = [hit for hit in similar if not hit.record.path.startswith(f"{self._inbox}/")]
         linked = {
             path
@@ -288,7 +288,7 @@ class Review:
             if known is None or (known.generation != index.generation and now - known.at > RELEARN_S):
                 generation = index.generation
                 vault_habits = learn_habits(
-                    index.known(), inbox=self._inbox, aside=self._special_folders(), ordinary=places()
+                    index.note_names(), inbox=self._inbox, aside=self._special_folders(), ordinary=word_ranks()
                 )
                 files = [*index.manifest.copy(), *self._captures.index.manifest.copy()]
                 known = self._learnt = LearntVault(vault_habits, Paths(files), generation, now)

@@ -138,7 +138,7 @@ class HandEdits:
 
     def _find_edit(self, document: Document, index: Index) -> Edit | None:
         """The edit that this note shows against the one the index has; None when it is none, or nobody can tell."""
-        before = index.at(document.path)
+        before = index.record_at(document.path)
         if before is None and document.claimed_id is not None:
             before = index.record(document.claimed_id, document.workspace)
             if before is not None and self._vault.stat(before.path) is not None:

@@ -24,7 +24,7 @@ FIELDS: Final = ("request", "key", "method", "route", "status", "tool", "code", 
 OURS: Final = ("index", "syncd", "mcp_server", "memex")  # loggers that follow the level; libraries speak when unwell
 PRIORITY: Final = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3, logging.CRITICAL: 2}
 LONGEST: Final = 16_000  # characters of a text; the journal cuts a line in two at 48 kB
-# More than `redacted` takes for a secret in a note: in a log nothing is lost when a word too many goes.
+# More than `redact` takes for a secret in a note: in a log nothing is lost when a word too many goes.
 _SECRET: Final = re.compile(r"(mx_[A-Za-z0-9]+_)[A-Za-z0-9_-]+|(\b[Bb]earer\s+)[^\s\"',;]+|(//[^/\s:@]*:)[^/\s@]+(?=@)")
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 

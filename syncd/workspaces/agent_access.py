@@ -53,7 +53,7 @@ class AgentAccess:
 
     def record_at(self, path: str) -> Record | None:
         """All that agents can know of the capture at `path`: its row but for the digest of its bytes. Quick."""
-        record = self._inbox.captures.index.at(path)
+        record = self._inbox.captures.index.record_at(path)
         return replace(record, digest="") if record else None
 
     def log_denied(self, author: Author, error: MemexError, workspace: str) -> None:

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from index.document_ids import owner
+from index.document_ids import choose_owner
 from index.errors import NotFound, Unavailable
 from index.model import COLLECTIONS, Answer, Query, Record
 from index.names import fold, stem
-from index.query import restriction
+from index.query import make_filter
 from index.scope.index import Index
-from index.search.reranker import reranked
+from index.search.reranker import search_reranked
 from index.text.summary_and_tags import Enrichment
 from syncd.captures.inbox import Inbox
 from syncd.captures.note_update import NoteUpdate, set_tags, update_note
@@ -197,7 +197,7 @@ class Workspace:
     def search(self, query: Query) -> Answer:
         """Find documents of this workspace; the answer says what kept it from being complete."""
         narrowed = replace(query, filter=replace(query.filter, workspace=self.name))
-        answer = reranked(self._inbox.reranker, narrowed, self._index.search)
+        answer = search_reranked(self._inbox.reranker, narrowed, self._index.search)
         return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *self._inbox.degraded()))))
 
     def get(self, id: str) -> StoredDocument:
@@ -217,7 +217,7 @@ class Workspace:
         alike = [path for path in list(self._index.manifest) if path.startswith(folder) and stem(path) == wanted]
         ends = fold(f"/{record.superseded_by.removesuffix('.md')}.md")  # a link may say folders too
         meant = [path for path in alike if fold(f"/{path}").endswith(ends)] or alike
-        replacement = self._index.at(owner(meant)) if meant else None
+        replacement = self._index.record_at(choose_owner(meant)) if meant else None
         return replacement.id if replacement and replacement.path != record.path else None
 
     def writers(self, record: Record) -> tuple[Writer | None, Writer | None]:
@@ -261,7 +261,7 @@ class Workspace:
 
     def _find_by_file(self, file: str) -> Record | None:
         """The document of a file that lies where a person put it, under the name that they gave it."""
-        records = (record for record in self._index.of_file(file) if record.workspace == self.name)
+        records = (record for record in self._index.records_of_file(file) if record.workspace == self.name)
         return next((record for record in records if record.path.rpartition("/")[0] != file.rpartition("/")[0]), None)
 
     def addresses(self, records: Iterable[Record]) -> dict[str, str]:
@@ -307,16 +307,18 @@ class Workspace:
         root, paths = self._root, set[str]()
         for address_base in bases:
             for path, title, kind in (
-                row for name in possible_stems(address_base) for row in self._index.titled(f"{root}{name}")
+                row for name in possible_stems(address_base) for row in self._index.notes_with_stem(f"{root}{name}")
             ):
-                record = self._index.at(path) if kind == "file" else None  # which may be named for more than its title
+                record = (
+                    self._index.record_at(path) if kind == "file" else None
+                )  # which may be named for more than its title
                 if base_of(self._plain_address(path, name_of(record) if record else title, kind)) == address_base:
                     paths.add(path[len(root) :])
         return self._assign_addresses(paths)
 
     def _assign_addresses(self, paths: Iterable[str]) -> dict[str, Record]:
         index, root = self._index, self._root
-        records = (index.at(f"{root}{path}") for path in paths)
+        records = (index.record_at(f"{root}{path}") for path in paths)
         return assign_addresses([record for record in records if record and record.workspace == self.name], root)
 
     def recent(self, limit: int = 20, *, before: int | None = None) -> list[Record]:
@@ -324,9 +326,9 @@ class Workspace:
         return self._index.recent(workspace=self.name, limit=limit, before=before)
 
     def documents(self, *, limit: int = 20, cursor: str | None = None, **where: Any) -> tuple[list[Record], str | None]:
-        """The documents that changed last, or were made, as `index.latest` pages them; `where` as a `restriction` takes it."""
-        request = restriction(workspace=self.name, collections=self.collections, **where)
-        return self._index.latest(request, limit, cursor)
+        """The documents that changed last, or were made, as `index.list_recent` pages them; `where` as `make_filter` takes it."""
+        request = make_filter(workspace=self.name, collections=self.collections, **where)
+        return self._index.list_recent(request, limit, cursor)
 
     def update_note(
         self,
@@ -368,7 +370,7 @@ class Workspace:
     def _renew_same_content(self, content_hash: str, collection: str | None, now: int) -> Captured | None:
         """The note that holds this content already, with its `updated_at` moved to `now`."""
         with hold_commits(self._inbox.captures) as index:
-            record = index.captured(self.name, content_hash, collection)
+            record = index.find_capture(self.name, content_hash, collection)
             if record is None:
                 return None
             try:
@@ -388,7 +390,7 @@ class Workspace:
                 stat = self._inbox.vault.replace(record.path, changed, digest=before.digest)
             with undo_on_failure(lambda: self._inbox.vault.replace(record.path, raw, digest=document.digest)):
                 index.commit(index.prepare([(document, stat)], urgent=True))
-            return Captured(require_row(index.at(record.path)), created=False)
+            return Captured(require_row(index.record_at(record.path)), created=False)
 
 
 def _count_totals(index: Index, workspace: str, degraded: Sequence[str]) -> WorkspaceTotals:
@@ -398,7 +400,7 @@ def _count_totals(index: Index, workspace: str, degraded: Sequence[str]) -> Work
         documents=tuple((kind, collection, count) for kind, collection, count, _, _ in rows),
         chunks=sum(chunks for _, _, _, chunks, _ in rows),
         words_only=sum(bare for *_, bare in rows),
-        listed=index.listed,
+        listed=index.is_complete,
         encoder=index.encoder,
         degraded=tuple(degraded),
     )

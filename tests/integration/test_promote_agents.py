@@ -101,7 +101,7 @@ def world(tmp_path):
 def test_no_write_of_an_agent_changes_a_persons_key(world, surface):
     vault = world.app.opened.vault
     raw, _ = vault.read("Captures/default/A.md")
-    digest = world.app.opened.builds.scopes["captures"].index.at("Captures/default/A.md").digest
+    digest = world.app.opened.builds.scopes["captures"].index.record_at("Captures/default/A.md").digest
     with acting_as(Author(surface, "some tool")):
         for key in (*PERSONS, "PROMOTE", "Promote_To", "ｐromote", '"promote "'):
             with pytest.raises(InvalidArgument, match="owner's alone"):

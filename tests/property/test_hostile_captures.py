@@ -135,7 +135,7 @@ def unharmed(rim, space):
             found = read_marks(decode(raw))
             assert not found.promote, path
             assert (found.promote_to, found.review, found.superseded_by) == (None, None, None), path
-            assert app.opened.builds.scopes["captures"].index.at(path) is not None, "it is found"
+            assert app.opened.builds.scopes["captures"].index.record_at(path) is not None, "it is found"
     assert app.opened.ledger.query("SELECT * FROM promotions") == []
     assert rim.rest("GET", "/api/v1/status").status_code == 200
 

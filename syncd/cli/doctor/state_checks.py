@@ -273,7 +273,7 @@ def check_index(context: DoctorContext) -> Iterator[Finding]:
 def _examine_index(context: DoctorContext) -> dict[str, str]:
     if context.daemon is not None:
         return dict(control_socket.call(context.state, "index.examine", {}, timeout=120))
-    from index.scope.integrity_check import examined
+    from index.scope.integrity_check import check_index
     from syncd.indexes.index_builds import SCOPES, build_in_use
 
     root = context.state / "index"
@@ -289,7 +289,7 @@ def _examine_index(context: DoctorContext) -> dict[str, str]:
         return {"index": f"the build {folder.name} does not say what it was made with"}
     index_settings = context.settings.index
     uri = f"{index_settings.uri.rstrip('/')}/{folder.name}" if index_settings.uri else str(folder)
-    return {scope: examined(folder, scope, uri=uri, options=index_settings.storage_options) for scope in SCOPES}
+    return {scope: check_index(folder, scope, uri=uri, options=index_settings.storage_options) for scope in SCOPES}
 
 
 def _rebuild_index(context: DoctorContext) -> str:
@@ -323,13 +323,13 @@ def check_encoder(context: DoctorContext) -> Iterator[Finding]:
         if context.daemon.get("encoder", {}).get("state") == "ready":  # else it is among what is degraded
             yield Finding("encoder", "ok", "loaded by the daemon, and embedding")
         return
-    from index.encoders.embedder import opened
+    from index.encoders.embedder import load_encoder
 
     chosen = context.settings.embed
     cache = context.state / "models"
     for number, encoder_settings in enumerate(chosen.encoders):
         try:
-            made = opened(encoder_settings, cache, chosen.threads)
+            made = load_encoder(encoder_settings, cache, chosen.threads)
             try:
                 vector = made.encode([PROBE], kind="document", urgent=True)[0]
             finally:
@@ -351,14 +351,14 @@ def check_reranker(context: DoctorContext) -> Iterator[Finding]:
         if says := sentences.get(context.daemon.get("reranker", {}).get("state", "")):
             yield Finding("reranker", "ok", says)
         return  # else it is among what is degraded
-    from index.search.reranker import opened
+    from index.search.reranker import load_model
 
     try:
-        model = opened(search.reranker, context.settings.embed_section.threads)
-        model.scores(PROBE, [PROBE])
+        model = load_model(search.reranker, context.settings.embed_section.threads)
+        model.score(PROBE, [PROBE])
         begun = time.monotonic()
         for _ in range(search.rerank_pool):
-            model.scores(PROBE, [PASSAGE])
+            model.score(PROBE, [PASSAGE])
         seconds = time.monotonic() - begun
     except MemexError as error:
         yield Finding("reranker", "wrong", error.message, "memex config, section search")

@@ -251,14 +251,14 @@ def open_session(*, fresh: bool = False, current: bool = False) -> Iterator[Call
                     time.sleep(0.2)
                 else:
                     if current:
-                        app.opened.builds.recalled()
+                        app.opened.builds.wait_for_encoders()
                         app.operations["index"]({}, progress)
-                    elif operation.startswith(GRAPH) and not app.opened.builds.scopes["captures"].index.listed:
+                    elif operation.startswith(GRAPH) and not app.opened.builds.scopes["captures"].index.is_complete:
                         print_message(
                             "memex: the notes have not been read yet, so nodes are missing: run `memex index`"
                         )
             if operation in EMBEDDING:
-                app.opened.builds.recalled()
+                app.opened.builds.wait_for_encoders()
             return app.operations[operation](values, progress)
 
         yield call

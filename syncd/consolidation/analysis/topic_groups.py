@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from index.model import Noted
 from index.search.vector_similarity import Neighbours
-from index.text.key_terms import Reader, label
+from index.text.key_terms import Reader, choose_label
 from syncd.consolidation.analysis.findings import Group
 from syncd.graph.similar_nodes import ComparedNodes
 
@@ -19,7 +19,7 @@ SMALLEST: Final = 3  # captures of a group: two that are alike are told as a pai
 Texts: TypeAlias = Callable[[Sequence[int]], Mapping[int, str]]
 
 
-def groups(
+def find_groups(
     captures: Sequence[Noted],
     part: ComparedNodes,
     neighbours: Neighbours,
@@ -43,7 +43,7 @@ def groups(
         Group(
             number,
             tuple(captures[n].id for n in group),
-            label(
+            choose_label(
                 [terms[n] for n in group],
                 spoken,
                 len(members),

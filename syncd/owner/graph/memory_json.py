@@ -59,7 +59,7 @@ def operations(nodes: Callable[[str], Nodes], index: Callable[[], Index]) -> dic
         asked = {vertex.name for vertex, _ in opened.nodes}
         return {
             "entities": [
-                format_line(_to_entity(vertex, facts, index().at(vertex.path))) for vertex, facts in opened.nodes
+                format_line(_to_entity(vertex, facts, index().record_at(vertex.path))) for vertex, facts in opened.nodes
             ],
             "relations": [format_line(edge) for edge in opened.edges if edge.source in asked],
         }

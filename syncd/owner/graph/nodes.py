@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from index.errors import InvalidArgument, NotFound
-from index.graph.vertex import Edge, Vertex, name_key, order
+from index.graph.vertex import Edge, Vertex, edge_order, name_key
 from index.model import Observation, ObservationMode
 from syncd.graph.node_request import NewNode
 from syncd.notes.timestamps import iso
@@ -157,7 +157,7 @@ class _NodeOperations:
             answer = nodes.search(arguments["query"], limit, mode)
         hits = []
         for hit in answer.hits:
-            if (node := nodes.graph.at(hit.path)) is None:
+            if (node := nodes.graph.vertex_at(hit.path)) is None:
                 continue  # it went while it was looked for
             shown = node_fields(node) | {"ordinal": hit.ordinal, "matched_observation": hit.content}
             hits.append(shown | {"matched_perspective": hit.perspective, "score": round(hit.score, 4)})
@@ -278,7 +278,7 @@ def _parse_edges(relations: Iterable[Arguments]) -> list[Edge]:
 
 def _edge_ends(edges: Iterable[Edge]) -> list[str]:
     return list(
-        dict.fromkeys(name for relation in sorted(edges, key=order) for name in (relation.source, relation.target))
+        dict.fromkeys(name for relation in sorted(edges, key=edge_order) for name in (relation.source, relation.target))
     )
 
 

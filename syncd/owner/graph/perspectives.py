@@ -54,7 +54,7 @@ class _Tables:
             "workspace": name,
             "default": not self.perspectives.has_own(name),
             "perspectives": [asdict(perspective) for perspective in self.perspectives.of(name)],
-            "coverage": round(self.index().coverage(name), 4),
+            "coverage": round(self.index().embedded_share(name), 4),
         }
 
     def change_operation(self, change: Callable[[str, Mapping[str, Any]], Table]) -> Operation:

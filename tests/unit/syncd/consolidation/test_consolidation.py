@@ -193,7 +193,9 @@ def test_an_unused_capture_goes_to_the_archive_where_no_agent_sees_it(inbox):
     assert list(inbox.look().values()) == [f"it is at Captures/Archive/default/{one.path.rpartition('/')[2]}"]
     assert inbox.app.opened.builds.scopes["captures"].index.record(one.id) is None
     assert (
-        inbox.app.opened.builds.scopes["vault"].index.at(f"Captures/Archive/default/{one.path.rpartition('/')[2]}")
+        inbox.app.opened.builds.scopes["vault"].index.record_at(
+            f"Captures/Archive/default/{one.path.rpartition('/')[2]}"
+        )
         is not None
     )
 

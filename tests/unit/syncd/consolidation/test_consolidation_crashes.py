@@ -42,7 +42,7 @@ def test_what_a_crash_broke_off_is_ended_without_a_tick(inbox):
     journal = ChangeJournal(inbox.app.opened.ledger, inbox.app.opened.vault, KINDS)
     journal.begin(MovePlan("archive", "k", "", "", steps, about), by="Ada", at=1)
     inbox.reopen()
-    inbox.app.services.proposal_execution.tend()
+    inbox.app.services.proposal_execution.finish_pending()
     assert not (inbox.world.vault / one.path).exists()
     assert "Approved-By: Ada" in inbox.world.git("log", "-1", "--format=%B")
 
@@ -74,9 +74,9 @@ def test_a_kill_at_any_write_leaves_what_was_ticked_to_be_done_once(tmp_path):
         assert done.returncode in (0, -9), done.stderr
         world = World(folder)
         try:
-            assert world.app.services.consolidation.tick() is not None
+            assert world.app.services.consolidation.carry_out_ticked() is not None
             world.app.services.commits.flush()
-            assert world.app.services.consolidation.tick() == {}
+            assert world.app.services.consolidation.carry_out_ticked() == {}
             vault = world.vault
             files = {
                 str(file.relative_to(vault)): file.read_bytes()

@@ -7,14 +7,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from index.names import fold
-from syncd.consolidation.tag_rename import retagged
+from syncd.consolidation.tag_rename import rename_tag
 from syncd.documents.parser import parse
 from syncd.notes.front_matter import FrontmatterError, read_properties, split
 from tests.support.example_counts import examples
 
 
 def done(text, old="k8s", new="kubernetes", path="Captures/default/a.md"):
-    return retagged(text, parse(text.encode(), path, mtime_ms=0), old, new)
+    return rename_tag(text, parse(text.encode(), path, mtime_ms=0), old, new)
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_a_note_is_written_as_it_is_indexed_when_the_index_is_switched_meanwhile
     def progress(_done, _total, stage):
         if stage == "embedding" and not before:
             before.append(scope_index.index)
-            scope_index.use(copy.copy(scope_index.index))
+            scope_index.switch_to(copy.copy(scope_index.index))
 
     order = dataclasses.replace(filing.order("Q3 report.pdf", PDF), progress=progress)
     record = filing.workspace.get(filing.files.import_file(order)).record
@@ -215,7 +215,7 @@ def test_a_note_that_is_not_indexed_yet_is_waited_for(filing):
 def test_without_an_encoder_the_file_waits_and_is_taken_up_again(filing):
     order = filing.order("a.pdf", PDF)
     embedder = filing.world.app.opened.embedder
-    embedder._broken(["it is away"])
+    embedder._mark_broken(["it is away"])
     with pytest.raises(Unavailable) as told:
         filing.files.import_file(order)
     assert told.value.retryable

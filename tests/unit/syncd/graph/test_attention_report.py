@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from index.encoders.word_frequency import places
+from index.encoders.word_frequency import word_ranks
 from index.graph.vertex import Edge
 from index.search.vector_similarity import Matrix
 from index.text.key_terms import Reader
-from index.text.summary_draft import LONGEST, draft
+from index.text.summary_draft import LONGEST, draft_summary
 from syncd.graph import attention_report
 from syncd.graph.attention_report import UnsummarizedNode, find_unsummarized
 from syncd.graph.missing_relations import quote
@@ -34,7 +34,7 @@ def reported(*made, edges=(), aggregates=NOTHING, perspectives=None, **given):
         pooled=aggregates,
         perspectives=perspectives or {},
         events="the events",
-        places=places(),
+        places=word_ranks(),
         **given,
     )
 
@@ -94,13 +94,13 @@ def test_a_draft_is_made_of_the_telling_sentences_in_the_order_of_the_observatio
         "Bought in May",
         "Its frame is carbon; see [[Frame repair]] for how it was mended",
     )
-    assert draft("Kite", said, places()) == (
+    assert draft_summary("Kite", said, word_ranks()) == (
         "The kite is a two-line stunt kite of ripstop. Its frame is carbon; see Frame repair for how it was mended."
     )
 
 
 def test_a_draft_leaves_out_the_box_of_a_task():
-    assert draft("Heron", ["[ ] Seal the lid of the box", "[x] Tested in salt water"], places()) == (
+    assert draft_summary("Heron", ["[ ] Seal the lid of the box", "[x] Tested in salt water"], word_ranks()) == (
         "Seal the lid of the box. Tested in salt water."
     )
 
@@ -108,7 +108,7 @@ def test_a_draft_leaves_out_the_box_of_a_task():
 def test_a_draft_leaves_out_what_says_least():
     said = [f"Station {n} was read on 2026-10-{n:02} and all was well" for n in range(1, 20)]
     said[7] = "The stations measure the river level with ultrasound and send readings by radio every hour"
-    found = draft("Stations", said, places())
+    found = draft_summary("Stations", said, word_ranks())
     assert "ultrasound" in found and len(found) <= LONGEST
 
 
@@ -122,11 +122,11 @@ def test_a_draft_leaves_out_what_says_least():
     ],
 )
 def test_nothing_said_gives_no_draft(said):
-    assert draft("X", said, places()) is None
+    assert draft_summary("X", said, word_ranks()) is None
 
 
 def test_a_draft_in_japanese_needs_no_blanks():
-    assert draft("京都", ("原西さんと市場を歩いた。鯖寿司がうまい", "二条の町家に泊まった"), places()) == (
+    assert draft_summary("京都", ("原西さんと市場を歩いた。鯖寿司がうまい", "二条の町家に泊まった"), word_ranks()) == (
         "原西さんと市場を歩いた。鯖寿司がうまい。二条の町家に泊まった。"
     )
 
@@ -134,9 +134,9 @@ def test_a_draft_in_japanese_needs_no_blanks():
 @settings(deadline=None)  # the first Chinese text loads a dictionary
 @given(st.lists(st.text(max_size=400), max_size=8))
 def test_a_draft_is_one_bounded_line_of_what_was_said(said):
-    found = draft("Name", said, places())
+    found = draft_summary("Name", said, word_ranks())
     assert found is None or (0 < len(found) <= LONGEST and len(found.splitlines()) == 1)
-    assert found == draft("Name", said, places())
+    assert found == draft_summary("Name", said, word_ranks())
 
 
 # The report
@@ -290,16 +290,16 @@ def test_most_candidates_on_real_entities_are_ones_that_a_reader_would_add():
     """Without vectors: names, terms, tags and neighbours alone. With them see `python -m tests.bench.graph_report`."""
     nodes = sample_entities.vertices()
     found = attention_report.build_report(
-        nodes, sample_entities.observations(), sample_entities.edges(), pooled=NOTHING, perspectives={}, events=None, places=places(), limit=30
+        nodes, sample_entities.observations(), sample_entities.edges(), pooled=NOTHING, perspectives={}, events=None, places=word_ranks(), limit=30
     )  # fmt: skip
     right = [frozenset((one.node_a, one.node_b)) in sample_entities.OPEN for one in found.candidates]
     assert len(right) == 30 and sum(right) >= 27
 
 
 def test_a_word_is_read_once_and_shown_as_it_is_mostly_written():
-    reader = Reader(places())
+    reader = Reader(word_ranks())
     own, all_of_them = reader.terms("Tide gauges", ["The tide gauge stands in the harbour", "Gauges of tides"])
-    assert own <= all_of_them and {reader.written(key) for key in own} == {"tide", "gauge"}
+    assert own <= all_of_them and {reader.most_frequent_form(key) for key in own} == {"tide", "gauge"}
     assert random.Random(1).sample(sorted(all_of_them), 1)
 
 

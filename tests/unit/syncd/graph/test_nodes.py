@@ -295,7 +295,7 @@ def test_a_relation_is_there_once(nodes):
     assert told.existed == [Edge("Ada", "Babbage", "knew")]
     assert told.not_found == ["X", "Y"]
     assert nodes.add_relations([Edge("Ada", "Babbage", "knew")]).existed == [Edge("Ada", "Babbage", "knew")]
-    assert nodes.graph.relations == 2
+    assert nodes.graph.relation_count == 2
 
 
 def test_relations_are_renamed_and_removed(nodes):

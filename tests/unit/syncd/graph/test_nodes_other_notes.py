@@ -34,9 +34,9 @@ def test_enrichment_leaves_summary_and_tags_of_a_node_alone(world, nodes):
     )
     before = text(world, "Ada")
     assert world.app.backfill.facts()["missing"] == 0
-    assert world.app.backfill.backfill({}, lambda _: None)["enriched"] == 0
+    assert world.app.enrich_all.enrich_all({}, lambda _: None)["enriched"] == 0
     with pytest.raises(InvalidArgument, match="node"):
-        world.app.backfill.again({"id": ada.id}, lambda _: None)
+        world.app.backfill.enrich_note({"id": ada.id}, lambda _: None)
     found = Enrichment(summary="A summary.", tags=("a-tag",))
     assert world.app.agent_access.workspace("default").enrich(ada.path, found, replacing=True) is None
     assert text(world, "Ada") == before

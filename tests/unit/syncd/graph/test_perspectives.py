@@ -13,7 +13,15 @@ from index.encoders.embedder import Embedder, EmbedSettings
 from index.encoders.settings import Bundled
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.model import Stat
-from index.observations.perspectives import DEFAULTS, MOST, Perspective, asked, checked, mark, stated
+from index.observations.perspectives import (
+    DEFAULTS,
+    MOST,
+    Perspective,
+    hash_perspectives,
+    observation_text,
+    query_text,
+    validate,
+)
 from index.observations.similarity_baseline import SENTENCES, SimilarityBaselines
 from index.scope.index import Index
 from index.scope.prepared_document import fingerprint
@@ -60,7 +68,7 @@ def ask(world: World, operation: str, **given):
 
 def test_the_defaults_are_perspectives_like_any_other():
     assert [one.name for one in DEFAULTS] == ["general", "technical", "relational", "temporal", "project"]
-    assert [checked(one.name, one.prompt) for one in DEFAULTS] == list(DEFAULTS)
+    assert [validate(one.name, one.prompt) for one in DEFAULTS] == list(DEFAULTS)
 
 
 @pytest.mark.parametrize(
@@ -82,13 +90,13 @@ def test_the_defaults_are_perspectives_like_any_other():
 )
 def test_what_is_no_perspective_is_refused(name, prompt):
     with pytest.raises(InvalidArgument):
-        checked(name, prompt)
+        validate(name, prompt)
 
 
 @given(st.text(max_size=300))
 def test_a_prompt_is_refused_or_one_line_of_printable_text(prompt):
     try:
-        held = checked("any", prompt).prompt
+        held = validate("any", prompt).prompt
     except InvalidArgument:
         return
     assert held.isprintable()
@@ -98,14 +106,14 @@ def test_a_prompt_is_refused_or_one_line_of_printable_text(prompt):
 
 
 def test_the_prompt_stands_in_front_of_what_is_embedded_and_asked():
-    assert stated(Perspective("legal", "law:"), "Ada", "signed it") == "law: Ada: signed it"
-    assert asked(Perspective("legal", "law:"), "who signed") == "law: who signed"
-    assert asked(Perspective("general", ""), "who signed") == "who signed"
+    assert observation_text(Perspective("legal", "law:"), "Ada", "signed it") == "law: Ada: signed it"
+    assert query_text(Perspective("legal", "law:"), "who signed") == "law: who signed"
+    assert query_text(Perspective("general", ""), "who signed") == "who signed"
 
 
 def test_tables_are_told_apart_by_names_prompts_and_order():
     tables = [DEFAULTS, DEFAULTS[::-1], DEFAULTS[:4], (*DEFAULTS[:4], Perspective("project", "plan:"))]
-    assert len({mark(one) for one in tables}) == 4
+    assert len({hash_perspectives(one) for one in tables}) == 4
 
 
 # The table of a workspace
@@ -332,7 +340,7 @@ def test_paraphrases_find_their_observation_under_the_defaults(real):
 def test_no_prompt_wins_by_its_length(real):
     looks = (*DEFAULTS, Perspective("wordy", "what is to be known of all this, in every detail and at great length:"))
     there = {one.name: 0 for one in looks}
-    for _, _, added in SimilarityBaselines().points("who looks after the billing system", looks, real._embedder):
+    for _, _, added in SimilarityBaselines().query_points("who looks after the billing system", looks, real._embedder):
         assert added < 0.9
     other = replace_looks(real, looks)
     for query in ASKED:
@@ -343,8 +351,8 @@ def test_no_prompt_wins_by_its_length(real):
 
 def replace_looks(index: Index, looks: tuple[Perspective, ...]) -> Index:
     index.perspectives = lambda _: looks
-    index.review()
+    index.forget_outdated()
     nodes = [entity(f"Captures/w/Entities/{name}.md", *facts) for name, facts in FACTS.items()]
     index.commit(index.prepare([(replace(node), STAT) for node in nodes], urgent=True))
-    assert index.coverage("w") == 1.0
+    assert index.embedded_share("w") == 1.0
     return index

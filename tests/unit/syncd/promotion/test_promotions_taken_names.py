@@ -90,7 +90,7 @@ def test_an_answer_settles_the_other_boxes_of_the_note(world, choice):
     note.write_text(note.read_text().replace(f"- [ ] {choice}", f"- [x] {choice}"))
     os.utime(note, (1, 1))
     services = world.app.services
-    (done,) = services.consolidation.tick().values()
+    (done,) = services.consolidation.carry_out_ticked().values()
     assert done.done
     lines = [line for line in note.read_text().splitlines() if line.startswith("- [")]
     assert sorted(line[:5] for line in lines) == ["- [-]", "- [-]", "- [x]"]

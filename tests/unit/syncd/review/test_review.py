@@ -152,11 +152,11 @@ def test_what_agents_read_of_the_note_stays(world):
     path = capture(world, "Potato soup", "Simmer potatoes and leeks in stock, blend the soup.")
     world.run()
     index = world.app.opened.builds.scopes["captures"].index
-    before = index.at(path)
+    before = index.record_at(path)
     told = []
     world.app.agent_access.on_change(told.append)
     assert world.app.services.review.run() == 1
-    after = index.at(path)
+    after = index.record_at(path)
     assert (after.version, after.updated_at, after.metadata, after.content_hash, after.defects) == (
         before.version, before.updated_at, before.metadata, before.content_hash, before.defects,
     )  # fmt: skip
@@ -229,7 +229,7 @@ def test_a_name_that_looks_like_a_secret_is_never_told(alone):
     world.write(f"Recipes/{name}.md", f"---\ntags: [recipe]\n---\n{SOUP}\n")
     path = capture(world, "Potato soup", SOUP)
     reviewed(world)
-    record = world.app.opened.builds.scopes["captures"].index.at(path)
+    record = world.app.opened.builds.scopes["captures"].index.record_at(path)
     assert record.defects == ()
     assert said(world, path) == {**said(world, path), "promote": False}
     assert name not in (world.vault / path).read_text()
@@ -303,7 +303,7 @@ def test_off_means_off(tmp_path):
 def test_what_speaks_for_a_folder_is_told(world):
     path = capture(world, "Potato soup", "Simmer potatoes and leeks in stock.", "tags: [soup]\n")
     world.run()
-    found = world.app.services.review.suggest(world.app.opened.builds.scopes["captures"].index.at(path))
+    found = world.app.services.review.suggest(world.app.opened.builds.scopes["captures"].index.record_at(path))
     assert isinstance(found, Suggestions)
     assert "nearest notes" in found.folders[0].reason
 
