@@ -61,7 +61,7 @@ def test_a_process_alone_has_no_network(tmp_path):
     if subprocess.run(["unshare", "-Un", "true"], check=False, capture_output=True).returncode:
         pytest.skip("user namespaces are refused here")
     done = run(
-        "server = socket.create_server(('127.0.0.1', 0))\nport = server.getsockname()[1]\nalone(os.getppid())\n"
+        "server = socket.create_server(('127.0.0.1', 0))\nport = server.getsockname()[1]\nisolate(os.getppid())\n"
         "try:\n    socket.create_connection(('127.0.0.1', port), 2)\nexcept OSError as error:\n    print('no network')\n"
     )
     assert done.stdout == "no network\n", done.stderr
