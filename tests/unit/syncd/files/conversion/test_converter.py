@@ -203,9 +203,9 @@ def test_a_child_outlives_its_parent_by_a_moment(big, tmp_path):
     told = f"""
 import sys, threading
 from pathlib import Path
-from syncd.files.conversion.converter import Limits, converted
+from syncd.files.conversion.converter import Limits, convert
 print("begun", flush=True)
-converted(Path({str(big)!r}), "application/pdf", Limits(), threading.Event())
+convert(Path({str(big)!r}), "application/pdf", Limits(), threading.Event())
 """
     environ = os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": tempfile.gettempdir()}
     parent = subprocess.Popen([sys.executable, "-c", told], env=environ, stdout=subprocess.PIPE)

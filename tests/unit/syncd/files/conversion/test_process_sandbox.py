@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these are means
 
 def run(code: str, *words: str) -> subprocess.CompletedProcess[str]:
     environ = os.environ | {"PYTHONPATH": str(ROOT)}
-    head = "import os, sys, socket\nfrom syncd.files.conversion.process_sandbox import isolate, bound, sealed\n"
+    head = "import os, sys, socket\nfrom syncd.files.conversion.process_sandbox import isolate, restrict_files, set_limits\n"
     return subprocess.run(
         [sys.executable, "-c", head + code, *words],
         env=environ,
@@ -28,7 +28,7 @@ def run(code: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 def test_nothing_can_be_written_and_memory_ends(tmp_path):
     done = run(
-        "bound(seconds=20, memory=400 << 20)\n"
+        "set_limits(seconds=20, memory=400 << 20)\n"
         "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "try:\n    open(sys.argv[1], 'wb', 0).write(b'x')\nexcept OSError as error:\n    print(error.strerror)\n"
         "try:\n    bytearray(500 << 20)\nexcept MemoryError:\n    print('no memory')\n",
@@ -39,13 +39,13 @@ def test_nothing_can_be_written_and_memory_ends(tmp_path):
 
 
 def test_time_ends():
-    assert run("bound(seconds=1, memory=1 << 30)\nwhile True: pass").returncode == -24
+    assert run("set_limits(seconds=1, memory=1 << 30)\nwhile True: pass").returncode == -24
 
 
 def test_a_sealed_process_reads_what_it_needs_and_nothing_else(tmp_path):
     (tmp_path / "secret").write_text("of the host")
     done = run(
-        "if not sealed({sys.prefix, sys.base_prefix, *sys.path}):\n    print('unavailable'); sys.exit()\n"
+        "if not restrict_files({sys.prefix, sys.base_prefix, *sys.path}):\n    print('unavailable'); sys.exit()\n"
         "import colorsys, encodings.cp037\n"
         "for path in (sys.argv[1], '/etc/passwd'):\n"
         "    try:\n        open(path).read()\n    except PermissionError:\n        print('refused')\n"
@@ -68,4 +68,4 @@ def test_a_process_alone_has_no_network(tmp_path):
 
 
 def test_a_process_whose_parent_is_gone_ends_at_once():
-    assert run("alone(1 << 22)\nprint('alive')").returncode == -9
+    assert run("isolate(1 << 22)\nprint('alive')").returncode == -9
