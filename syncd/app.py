@@ -36,11 +36,11 @@ from syncd.jobs.scheduler import Scheduler
 from syncd.owner.operations import Operation, operations
 from syncd.remote.push_webhook import PushWebhook
 from syncd.settings.settings import Settings
-from syncd.state.folder import KEY_FILE, private
-from syncd.state.process_lock import sole
+from syncd.state.folder import KEY_FILE, write_private
+from syncd.state.process_lock import claim_folder
 from syncd.telemetry import request_traces
 from syncd.telemetry.metric_samples import Sample
-from syncd.vault.path_rules import note as is_note
+from syncd.vault.path_rules import is_note
 from syncd.watch.watcher import Watcher, WatcherState
 from syncd.workspaces.agent_access import AgentAccess
 
@@ -71,7 +71,12 @@ class App:
             parts = self.opened = open_parts(settings, stack, embedder=embedder)
             inbox = agents_inbox(self.opened, lambda: self.health.degraded(("captures",)))
             self.head_follower = HeadFollower(
-                parts.repo, settings.state, self._hint_notes, parts.sync.want_listing, self._wanted, pushed=self._pushed
+                parts.repo,
+                settings.state,
+                self._hint_notes,
+                parts.sync.request_listing,
+                self._wanted,
+                pushed=self._pushed,
             )
             self.push_webhook = PushWebhook(self.opened.ledger, settings.state, self._pushed)
             self.agent_access = AgentAccess(inbox, self.opened.keys, self._status, self.push_webhook, self._samples)
@@ -144,7 +149,7 @@ class App:
 
     def _pushed(self) -> None:
         """The remote was pushed to."""
-        self.services.remote.rung()
+        self.services.remote.notify_push()
         with suppress(MemexError):  # none is scheduled, or the daemon stops
             self.jobs.run(REMOTE, wait=False)
 
@@ -166,13 +171,13 @@ class App:
 
     def _hearing(self) -> WatcherState | None:
         """How the watcher does; None while nobody watches the vault."""
-        return self.watch.hearing() if self.watch else None
+        return self.watch.status() if self.watch else None
 
     def alone(self) -> bool:
         """Whether no other daemon serves this vault, with another state folder."""
         if self._sole is None:
             with suppress(Unavailable):  # the vault is missing, and that is told
-                self._sole = sole(self.opened.vault.root)
+                self._sole = claim_folder(self.opened.vault.root)
                 return self._sole is not None
         return True
 
@@ -193,7 +198,7 @@ class App:
         daemon = state / "daemon.json"
 
         def bound(url: str) -> None:
-            private(daemon, json.dumps({"url": url, "pid": os.getpid(), "epoch": self.opened.lock.epoch}))
+            write_private(daemon, json.dumps({"url": url, "pid": os.getpid(), "epoch": self.opened.lock.epoch}))
             log.debug("serving %s at %s", self.opened.vault.root, url)
             if watchdog is not None:
                 watchdog.serving(self._vitals(asyncio.get_running_loop()))  # the server says this on its loop
@@ -216,7 +221,7 @@ class App:
         self.watch = Watcher(
             self.opened.vault.root,
             sync.hint,
-            lambda _: sync.want_listing(),
+            lambda _: sync.request_listing(),
             ignored=self.opened.vault.ignores,
             mode=self.settings.watch.mode,
             poll_s=self.settings.watch.poll_s,
@@ -246,9 +251,9 @@ class App:
         watch, sync = self.watch, self.opened.sync
         return VitalSigns(
             loop,
-            readable=self.opened.vault.present,
-            watched=lambda: watch is None or watch.supervised,
-            still_s=lambda: sync.still_s,
+            readable=self.opened.vault.is_present,
+            watched=lambda: watch is None or watch.is_supervised,
+            still_s=lambda: sync.stalled_s,
             doing=self.health.doing,
             busy=lambda: sync.progress is not None,
         )

@@ -36,7 +36,7 @@ def body_limit() -> BodyLimit:
 
 def refused(push_webhook: PushWebhook, headers: Mapping[bytes, bytes]) -> Refusal | None:
     """Why a delivery is not even read."""
-    if not push_webhook.on:
+    if not push_webhook.is_on:
         return Refusal(404, NotFound.code, "no such route; GET /openapi.json lists them")
     if headers.keys().isdisjoint(ONCE):
         return Refusal(401, Unauthenticated.code, UNSIGNED)
@@ -49,7 +49,7 @@ def route(push_webhook: PushWebhook, clock: Callable[[], int]) -> Route:
     async def delivered(request: Request) -> Response:
         headers, body = request.headers, await request.body()
         signatures = [headers[name].encode("latin-1") for name in SIGNATURES if name in headers]
-        if not await anyio.to_thread.run_sync(push_webhook.signed, body, signatures):
+        if not await anyio.to_thread.run_sync(push_webhook.is_signed, body, signatures):
             raise Unauthenticated(UNSIGNED)
         event = next((headers[name] for name in EVENTS if name in headers), "")
         if event == "ping":
@@ -57,7 +57,7 @@ def route(push_webhook: PushWebhook, clock: Callable[[], int]) -> Route:
         if event != "push":
             return JSONResponse({"status": "ignored"}, 202)
         delivery = next((headers[name] for name in DELIVERIES if name in headers), "")
-        fresh = await anyio.to_thread.run_sync(lambda: push_webhook.push(delivery, now=clock()))
+        fresh = await anyio.to_thread.run_sync(lambda: push_webhook.accept_delivery(delivery, now=clock()))
         return JSONResponse({"status": "looking"}, 202) if fresh else JSONResponse({"status": "known"})
 
     return Route(PATH, delivered, methods=["POST"])

@@ -16,7 +16,7 @@ from index.model import Document, Stat
 from index.names import stem
 from index.scope.index import Index
 from index.scope.prepared_document import Prepared
-from syncd.captures.writer import UNWRITTEN, still, unnamed
+from syncd.captures.writer import UNWRITTEN, hide_file_name, hold_commits
 from syncd.documents.owner_marks import MarkedByOwner
 from syncd.documents.parser import parse
 from syncd.history.audit_log import taken_back
@@ -79,7 +79,7 @@ class NoteDrafts:
     def text(self, path: str) -> str:
         """What the note says by now. Raises NotFound when its file has gone."""
         if path not in self._texts:
-            with unnamed(path):
+            with hide_file_name(path):
                 self._before[path], _ = self._vault.read(path)
             self._texts[path] = decode(self._before[path])
         text = self._texts[path]
@@ -87,7 +87,7 @@ class NoteDrafts:
             raise NotFound("the note has gone")
         return text
 
-    def holds(self, path: str) -> bool:
+    def exists(self, path: str) -> bool:
         """Whether the note is there."""
         try:
             self.text(path)
@@ -101,11 +101,11 @@ class NoteDrafts:
         self._compare(path, self._before[path])
         return parse(encode(self.text(path)), path, mtime_ms=UNDATED).version
 
-    def put(self, path: str, text: str) -> None:
+    def set_text(self, path: str, text: str) -> None:
         """Let the note say `text`."""
         self._texts[path] = text
 
-    def drop(self, path: str) -> None:
+    def delete(self, path: str) -> None:
         """Let the note go."""
         self.text(path)
         self._texts[path] = None
@@ -123,7 +123,7 @@ class NoteDrafts:
         return changed + gone
 
 
-def carried_out(
+def write_batch(
     inbox: Inbox,
     decide: Callable[[Index], tuple[Sequence[Change], T]],
     progress: Callable[[int], None] | None = None,
@@ -137,7 +137,7 @@ def carried_out(
         if not changes:
             return answer
         documents = [
-            inbox.parsed(change.raw, change.path, mtime_ms=UNDATED)
+            inbox.parse_note(change.raw, change.path, mtime_ms=UNDATED)
             for change in changes
             if isinstance(change, NewFile | ChangedFile)
         ]
@@ -145,12 +145,12 @@ def carried_out(
             if not document.writable:
                 raise Conflict(f"the properties of {document.title!r} can't be read; its owner must mend them first")
         ready = index.prepare([(document, UNWRITTEN) for document in documents], urgent=True, progress=progress)
-        with still(inbox.captures) as current:
+        with hold_commits(inbox.captures) as current:
             taken = any(inbox.taken(stem(change.path)) for change in changes if isinstance(change, NewFile))
             if current is not index or taken:
                 continue
             try:
-                _all_of(inbox.vault, changes, ready, index)
+                _write_all(inbox.vault, changes, ready, index)
             except _MeanwhileChanged:
                 continue
             return answer
@@ -161,24 +161,24 @@ class _MeanwhileChanged(Exception):
     """Somebody has written, or taken away, what is to be changed."""
 
 
-def _all_of(vault: Vault, changes: Sequence[Change], ready: Sequence[Prepared], index: Index) -> None:
+def _write_all(vault: Vault, changes: Sequence[Change], ready: Sequence[Prepared], index: Index) -> None:
     """Write and commit; a failure on the way takes back what is done, stored files last."""
     with ExitStack() as unstored, ExitStack() as undo:
         stats: dict[str, Stat | None] = {}
         try:
             for change in changes:
-                with unnamed(change.path):
+                with hide_file_name(change.path):
                     if isinstance(change, DeletedStoredFile):
-                        unstored.enter_context(vault.without(change.path, change.was))
+                        unstored.enter_context(vault.removing(change.path, change.was))
                     else:
-                        stats[change.path] = _written(vault, change, undo)
+                        stats[change.path] = _write_change(vault, change, undo)
         except MarkedByOwner:
             raise  # for good, until its owner's wish is carried out
         except (Conflict, NotFound) as error:
             raise _MeanwhileChanged from error
         index.commit(
             [
-                replace(prepared, document=_dated(prepared.document, stat), stat=stat)
+                replace(prepared, document=_with_file_time(prepared.document, stat), stat=stat)
                 for prepared in ready
                 if (stat := stats[prepared.document.path])
             ],
@@ -187,7 +187,7 @@ def _all_of(vault: Vault, changes: Sequence[Change], ready: Sequence[Prepared], 
         undo.pop_all()
 
 
-def _written(vault: Vault, change: NewFile | ChangedFile | DeletedFile, undo: ExitStack) -> Stat | None:
+def _write_change(vault: Vault, change: NewFile | ChangedFile | DeletedFile, undo: ExitStack) -> Stat | None:
     match change:
         case NewFile(path, raw):
             stat = vault.create(path, raw)
@@ -203,6 +203,6 @@ def _written(vault: Vault, change: NewFile | ChangedFile | DeletedFile, undo: Ex
             return None
 
 
-def _dated(document: Document, stat: Stat) -> Document:
+def _with_file_time(document: Document, stat: Stat) -> Document:
     """A note that states no time of its own has its file's."""
     return replace(document, created_at=stat.mtime_ns // 1_000_000) if document.created_at == UNDATED else document

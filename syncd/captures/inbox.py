@@ -42,6 +42,6 @@ class Inbox:
         default_factory=dict
     )  # drafts of summaries by what was asked about; `SummaryDrafts`
 
-    def parsed(self, raw: bytes, path: str, *, mtime_ms: int) -> Document:
+    def parse_note(self, raw: bytes, path: str, *, mtime_ms: int) -> Document:
         """The document that a note of the inbox holds."""
         return parse(raw, path, mtime_ms=mtime_ms, inbox=self.folder, collections=self.collections)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted
 from index.model import Document, Record
 from index.scope.index import Index
-from syncd.captures.batch_writer import UNDATED, Change, NoteDrafts, carried_out
-from syncd.captures.writer import alone, known
+from syncd.captures.batch_writer import UNDATED, Change, NoteDrafts, write_batch
+from syncd.captures.writer import lock_workspace, require_row
 from syncd.documents import entity_edits
 from syncd.documents.capture_note import checked
 from syncd.documents.collection_membership import filed, names_one, retagged, texts
@@ -21,7 +21,7 @@ from syncd.documents.owner_marks import EDITED, too_large
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, properties, rewritten, split
 from syncd.notes.tag_names import checked_tags
 from syncd.notes.timestamps import iso
-from syncd.sync.hand_edits import said
+from syncd.sync.hand_edits import visible_digest
 from syncd.sync.note_adoption import UNADOPTED
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class NoteUpdate:
     version: int | None = None
 
 
-def updated(
+def update_note(
     inbox: Inbox,
     workspace: str,
     find: Callable[[], Record],
@@ -58,28 +58,28 @@ def updated(
     when a person has just edited it."""
     if update.text is not None:
         checked(update.text)
-    title_property = _titled(update.title)
+    title_property = _title_property(update.title)
     chosen, plain = filed(update.collection, update.tags or (), inbox.collections)
     wanted = None if update.tags is None else checked_tags(plain)
 
     def changes(front: str, _: Document) -> dict[str, PropertyValue]:
         if wanted is None and chosen is None:
             return title_property
-        return title_property | retagged(front, _tags(front) if wanted is None else wanted, chosen)
+        return title_property | retagged(front, _read_tags(front) if wanted is None else wanted, chosen)
 
     def decide(_: Index) -> tuple[list[Change], tuple[str, bool]]:
         record = find()
         if record.type == "entity" or (record.type in ELSEWHERE and update.text is not None):
             raise InvalidArgument(f"this document is not changed so: {ELSEWHERE[record.type]}", type=record.type)
-        written = revised(inbox, record, changes, content=update.text, version=update.version)
+        written = plan_changes(inbox, record, changes, content=update.text, version=update.version)
         return written, (record.path, bool(written))
 
-    with alone(inbox, workspace):
-        path, changed = carried_out(inbox, decide, progress)
-        return known(inbox.captures.index.at(path)), changed
+    with lock_workspace(inbox, workspace):
+        path, changed = write_batch(inbox, decide, progress)
+        return require_row(inbox.captures.index.at(path)), changed
 
 
-def _titled(title: str | None) -> dict[str, PropertyValue]:
+def _title_property(title: str | None) -> dict[str, PropertyValue]:
     if title is None:
         return {}
     if not title.strip() or len(title) > MAX_TITLE or any(ord(c) < 32 for c in title):
@@ -87,7 +87,7 @@ def _titled(title: str | None) -> dict[str, PropertyValue]:
     return {"title": title}
 
 
-def _tags(front: str) -> list[str]:
+def _read_tags(front: str) -> list[str]:
     """The tags among these properties, those that name a collection aside."""
     values = {key.casefold(): value for key, value in properties(front).items()}
     return [tag for tag in texts(values.get("tags")) if not names_one(tag)]
@@ -106,27 +106,27 @@ def set_tags(workspace: str, inbox: Inbox, id: str, tags: Sequence[str], version
         if record is None:
             raise NotFound(f"no document {id[:64]!r} in workspace {workspace!r}")
         drafts = NoteDrafts(inbox.vault)
-        text, document = read(inbox, drafts, record)
-        compared(document, version)
-        unread(inbox, document, record, whole=version is not None)
+        text, document = read_note(inbox, drafts, record)
+        check_version(document, version)
+        refuse_unread_edit(inbox, document, record, whole=version is not None)
         now = inbox.now()
         try:
             changes = retagged(split(text)[0], wanted, collection)
             if changes and document.node:
-                drafts.put(record.path, entity_edits.describe(text, changes, now=now))
+                drafts.set_text(record.path, entity_edits.describe(text, changes, now=now))
             elif changes:
-                drafts.put(
+                drafts.set_text(
                     record.path, edit(text, {"updated_at": iso(now), "version": document.version + 1, **changes})
                 )
         except FrontmatterError as error:
             raise Conflict(f"its properties can't be changed: {error}; its owner must mend them") from error
         return drafts.changes(), record.path
 
-    with alone(inbox, workspace):
-        return known(inbox.captures.index.at(carried_out(inbox, decide)))
+    with lock_workspace(inbox, workspace):
+        return require_row(inbox.captures.index.at(write_batch(inbox, decide)))
 
 
-def revised(
+def plan_changes(
     inbox: Inbox,
     record: Record,
     wanted: Callable[[str, Document], Mapping[str, PropertyValue]],
@@ -138,8 +138,8 @@ def revised(
 
     `wanted` is asked with the properties' text and the note as its file has it now; None takes a property away."""
     drafts = NoteDrafts(inbox.vault)
-    text, document = read(inbox, drafts, record)
-    compared(document, version)
+    text, document = read_note(inbox, drafts, record)
+    check_version(document, version)
     if content is None:
         content = split(text)[1]
     try:
@@ -147,24 +147,24 @@ def revised(
         written = rewritten(edit(text, changes), content)
         if written == text:
             return []
-        unread(inbox, document, record, whole=version is not None, content=content)
-        changes |= inbox.enricher.summary_after(document, parsed(inbox, written, record))
+        refuse_unread_edit(inbox, document, record, whole=version is not None, content=content)
+        changes |= inbox.enricher.summary_after(document, parse_note(inbox, written, record))
         stamps: dict[str, PropertyValue] = {"updated_at": iso(inbox.now()), "version": document.version + 1}
-        if inbox.parsed(encode(text), record.path, mtime_ms=UNDATED).created_at == UNDATED:
+        if inbox.parse_note(encode(text), record.path, mtime_ms=UNDATED).created_at == UNDATED:
             stamps["created_at"] = iso(record.created_at)  # else it would be that of every change
-        drafts.put(record.path, rewritten(edit(text, {**changes, **stamps}), content))
+        drafts.set_text(record.path, rewritten(edit(text, {**changes, **stamps}), content))
     except FrontmatterError as error:
-        raise refused(error) from error
+        raise property_error(error) from error
     return drafts.changes()
 
 
-def read(inbox: Inbox, drafts: NoteDrafts, record: Record) -> tuple[str, Document]:
+def read_note(inbox: Inbox, drafts: NoteDrafts, record: Record) -> tuple[str, Document]:
     """The note as its file has it now. Raises Conflict when it is one that can't be written to, or not yet."""
     try:
         text = drafts.text(record.path)
     except NotFound as error:
         raise Conflict("the note's file was removed a moment ago; try again in a moment", retryable=True) from error
-    document = parsed(inbox, text, record)
+    document = parse_note(inbox, text, record)
     if not document.writable:
         raise Conflict("the note's properties can't be read just now; its owner may be editing them", retryable=True)
     if document.claimed_id is None and not any(defect.name in UNADOPTED for defect in document.defects):
@@ -172,12 +172,12 @@ def read(inbox: Inbox, drafts: NoteDrafts, record: Record) -> tuple[str, Documen
     return text, document
 
 
-def parsed(inbox: Inbox, text: str, record: Record) -> Document:
+def parse_note(inbox: Inbox, text: str, record: Record) -> Document:
     """`text` as the note of that row."""
-    return inbox.parsed(encode(text), record.path, mtime_ms=record.created_at)
+    return inbox.parse_note(encode(text), record.path, mtime_ms=record.created_at)
 
 
-def compared(document: Document, version: int | None) -> None:
+def check_version(document: Document, version: int | None) -> None:
     """Raise Conflict, with the version that the note has, when it is another than the one that was named."""
     if version is not None and version != document.version:
         raise Conflict(
@@ -186,17 +186,19 @@ def compared(document: Document, version: int | None) -> None:
         )
 
 
-def unread(inbox: Inbox, document: Document, record: Record, *, whole: bool, content: str | None = None) -> None:
+def refuse_unread_edit(
+    inbox: Inbox, document: Document, record: Record, *, whole: bool, content: str | None = None
+) -> None:
     """Refuse to write over what no agent can have read: `record` is the row that it was found by.
 
     A `whole` note was compared by its version, so its properties must be those of the row too. `content`: what its
     text is to be; None = it is to go."""
     edited = document.content_hash != record.content_hash and document.content != content
-    if edited or inbox.edited(document) or (whole and said(document) != said(record)):
+    if edited or inbox.edited(document) or (whole and visible_digest(document) != visible_digest(record)):
         raise Conflict(EDITED, retryable=True)
 
 
-def refused(error: FrontmatterError) -> Conflict | ResourceExhausted | InvalidArgument:
+def property_error(error: FrontmatterError) -> Conflict | ResourceExhausted | InvalidArgument:
     """Why properties could not be written, for whoever wanted it."""
     if error.defect == "frontmatter-too-large":
         return too_large()

@@ -14,8 +14,8 @@ from index.errors import Conflict, NotFound
 from index.model import COLLECTIONS, Record
 from index.names import fold
 from index.scope.index import Index
-from syncd.captures.batch_writer import Change, NoteDrafts, carried_out
-from syncd.captures.writer import alone, created, known, unnamed
+from syncd.captures.batch_writer import Change, NoteDrafts, write_batch
+from syncd.captures.writer import create_note, hide_file_name, lock_workspace, require_row
 from syncd.documents.capture_note import checked, checked_source, composed, properties_of, title_of
 from syncd.documents.collection_membership import filed, texts
 from syncd.jobs.queued_job import Job
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
 
 
-def asked(
+def prepare_request(
     text: str,
     known: Sequence[str],
     *,
@@ -58,14 +58,14 @@ def asked(
     return request, request["title"] or title_of(text)
 
 
-def made(inbox: Inbox, running: RunningJob) -> str:
+def create_document(inbox: Inbox, running: RunningJob) -> str:
     """The id of the document that a queued note has become. What was done of it before a crash is found and not done again."""
     job, request = running.job, running.job.given
     if inbox.captures.index.record(job.planned, job.workspace):
         return job.planned
     text: str = request["text"]
-    same: Callable[[], Record | None] = partial(_same, inbox, job, hashlib.sha256(text.encode()).hexdigest())
-    note = same() or created(
+    same: Callable[[], Record | None] = partial(_find_same, inbox, job, hashlib.sha256(text.encode()).hexdigest())
+    note = same() or create_note(
         inbox,
         folder="/".join(filter(None, (inbox.folder, job.workspace, namespace_path(request["namespace"])))),
         title=request["title"],
@@ -75,13 +75,13 @@ def made(inbox: Inbox, running: RunningJob) -> str:
         instead=same,
         progress=lambda done: running.progress(done, 0, "embedding"),
     )
-    record = known(note)
+    record = require_row(note)
     if record.id != job.planned:
         try:
-            with alone(inbox, job.workspace):
-                carried_out(inbox, partial(_tagged, inbox, record, request["tags"]))
+            with lock_workspace(inbox, job.workspace):
+                write_batch(inbox, partial(_add_missing_tags, inbox, record, request["tags"]))
         except NotFound as error:
-            raise _changed() from error
+            raise _changed_error() from error
     return record.id
 
 
@@ -97,42 +97,42 @@ def _properties(request: Mapping[str, Any], *, id: str, created_at: int) -> dict
     )
 
 
-def _same(inbox: Inbox, job: Job, digest: str) -> Record | None:
+def _find_same(inbox: Inbox, job: Job, digest: str) -> Record | None:
     """The note that holds this text already, as its file says now."""
     namespace, collection = job.given["namespace"], job.given["collection"]
     record = inbox.captures.index.captured(job.workspace, digest, collection, notes_of=namespace)
     if record is None:
         return None
     try:
-        with unnamed(record.path):
+        with hide_file_name(record.path):
             raw, _ = inbox.vault.read(record.path)
     except NotFound:
         return None  # removed a moment ago, and the index not told yet
-    return record if inbox.parsed(raw, record.path, mtime_ms=0).content_hash == digest else None
+    return record if inbox.parse_note(raw, record.path, mtime_ms=0).content_hash == digest else None
 
 
-def _tagged(inbox: Inbox, record: Record, tags: Sequence[str], _: Index) -> tuple[list[Change], None]:
+def _add_missing_tags(inbox: Inbox, record: Record, tags: Sequence[str], _: Index) -> tuple[list[Change], None]:
     """What adds to a note the tags that it lacks."""
     drafts = NoteDrafts(inbox.vault)
     text = drafts.text(record.path)
-    before = inbox.parsed(encode(text), record.path, mtime_ms=0)
+    before = inbox.parse_note(encode(text), record.path, mtime_ms=0)
     if before.content_hash != record.content_hash:
-        raise _changed()
+        raise _changed_error()
     held = {fold(tag) for tag in before.tags}
     if lacking := [tag for tag in tags if fold(tag) not in held]:
         stamps: dict[str, PropertyValue] = {"updated_at": iso(inbox.now()), "version": before.version + 1}
         try:
-            drafts.put(record.path, edit(text, {"tags": [*_own(text), *lacking], **stamps}))
+            drafts.set_text(record.path, edit(text, {"tags": [*_read_tags(text), *lacking], **stamps}))
         except FrontmatterError as error:
             raise Conflict(f"a note holds this text already, and its properties can't be changed: {error}") from error
     return drafts.changes(), None
 
 
-def _changed() -> Conflict:
+def _changed_error() -> Conflict:
     return Conflict("the note that held this text has just been changed; it is looked for again", retryable=True)
 
 
-def _own(text: str) -> list[str]:
+def _read_tags(text: str) -> list[str]:
     """The tags that the properties of a note name."""
     values = properties(split(text)[0])
     return texts(next((value for key, value in values.items() if key.casefold() == "tags"), None))

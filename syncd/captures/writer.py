@@ -44,7 +44,7 @@ class MissedAttempt(Enum):
 
 
 @contextmanager
-def still(captures: ScopeIndex) -> Iterator[Index]:
+def hold_commits(captures: ScopeIndex) -> Iterator[Index]:
     """The index in use, with every other commit held back."""
     while True:
         index = captures.index
@@ -55,25 +55,25 @@ def still(captures: ScopeIndex) -> Iterator[Index]:
 
 
 @contextmanager
-def alone(inbox: Inbox, workspace: str) -> Iterator[None]:
+def lock_workspace(inbox: Inbox, workspace: str) -> Iterator[None]:
     """Nobody else writes to nodes or memos of the workspace, embedding included; all its notes are known."""
     with inbox.writing.setdefault(workspace, threading.Lock()):
-        known_whole(inbox, workspace)
+        check_workspace_indexed(inbox, workspace)
         yield
 
 
-def known_whole(inbox: Inbox, workspace: str) -> None:
+def check_workspace_indexed(inbox: Inbox, workspace: str) -> None:
     """Raises Unavailable while the index does not know all notes of a workspace: what it lacks would be made twice."""
     index = inbox.captures.index
     if index.listed:
         return
     manifest = index.manifest
-    if not all(path in manifest for path in inbox.vault.listing(f"{inbox.folder}/{workspace}").files):
+    if not all(path in manifest for path in inbox.vault.list_notes(f"{inbox.folder}/{workspace}").files):
         raise Unavailable("the notes of this workspace are still being read; try again in a moment", retryable=True)
 
 
 @contextmanager
-def undoing(undo: Callable[[], object]) -> Iterator[None]:
+def undo_on_failure(undo: Callable[[], object]) -> Iterator[None]:
     """What was written is taken back when it can't be made findable."""
     try:
         yield
@@ -83,7 +83,7 @@ def undoing(undo: Callable[[], object]) -> Iterator[None]:
 
 
 @contextmanager
-def unnamed(path: str) -> Iterator[None]:
+def hide_file_name(path: str) -> Iterator[None]:
     """An error about a file, without the file's name, which tells what other notes the vault has."""
     try:
         yield
@@ -92,13 +92,13 @@ def unnamed(path: str) -> Iterator[None]:
         raise type(error)(words, retryable=error.retryable, **error.details) from error
 
 
-def known(record: Record | None) -> Record:
+def require_row(record: Record | None) -> Record:
     """The row of a document that was committed."""
     assert record is not None, "a committed document has a row"
     return record
 
 
-def created(
+def create_note(
     inbox: Inbox,
     *,
     folder: str,
@@ -117,7 +117,7 @@ def created(
     avoid: set[str] = set()
     finding: Callable[[], EnrichmentResult] | None = None
 
-    def prepared(index: Index, document: Document) -> Prepared:
+    def prepare(index: Index, document: Document) -> Prepared:
         with span("prepare") as timed:
             (ready,) = index.prepare([(document, UNWRITTEN)], urgent=True, progress=progress)
             timed.note(chunks=len(ready.chunks), embedded=ready.embedded)
@@ -127,10 +127,10 @@ def created(
         name = free_name(stem_of, now, lambda folded: folded in avoid or inbox.taken(folded))
         # A file that had to be named otherwise says its title: the number would tell of a note that is not its reader's.
         raw = encode(composed(properties(title=title or (wanted if name != wanted else None)), content))
-        document = inbox.parsed(raw, f"{folder}/{name}.md", mtime_ms=now)
+        document = inbox.parse_note(raw, f"{folder}/{name}.md", mtime_ms=now)
         finding = finding or inbox.enricher.begin(document)
-        outcome = attempt(
-            inbox, raw, document, now=now, prepare=prepared, finding=finding, taken=inbox.taken, instead=instead
+        outcome = try_create(
+            inbox, raw, document, now=now, prepare=prepare, finding=finding, taken=inbox.taken, instead=instead
         )
         if outcome is MissedAttempt.TAKEN:
             avoid.add(fold(name))
@@ -139,7 +139,7 @@ def created(
     raise Conflict(f"{ROUNDS} names for the note were taken; try again in a moment", retryable=True)
 
 
-def attempt(
+def try_create(
     inbox: Inbox,
     raw: bytes,
     document: Document,
@@ -159,9 +159,9 @@ def attempt(
     with span("enrich"):
         result = finding()
     with suppress(FrontmatterError):
-        raw, document = filled(raw, document, result.enrichment, read=inbox.parsed) or (raw, document)
+        raw, document = filled(raw, document, result.enrichment, read=inbox.parse_note) or (raw, document)
     ready = replace(ready, document=document)  # no passage shows summary or tags
-    with still(inbox.captures) as current:
+    with hold_commits(inbox.captures) as current:
         if (other := instead()) is not None:
             return other
         if current is not index:
@@ -169,26 +169,26 @@ def attempt(
         if taken(fold(document.path.rpartition("/")[2][:-3])):
             return MissedAttempt.TAKEN  # the name went to another note while this one was embedded
         try:
-            with unnamed(document.path), span("write"):
+            with hide_file_name(document.path), span("write"):
                 stat = inbox.vault.create(document.path, raw)
         except Conflict:
             return MissedAttempt.TAKEN  # a file that is not indexed, or not yet, has the name
-        with undoing(partial(inbox.vault.remove, document.path, digest=document.digest)), span("commit"):
+        with undo_on_failure(partial(inbox.vault.remove, document.path, digest=document.digest)), span("commit"):
             index.commit([replace(ready, stat=stat)])
-        record = known(index.at(document.path))
+        record = require_row(index.at(document.path))
     if result.owed:
         inbox.enricher.owe(record.id, now)
     return record
 
 
-def enriched(
+def enrich_note(
     inbox: Inbox, workspace: str, path: str, enrichment: Enrichment, *, replacing: bool = False
 ) -> Record | None:
     """As `Workspace.enrich` has it."""
-    with still(inbox.captures) as index:
+    with hold_commits(inbox.captures) as index:
         raw, stat = inbox.vault.read(path)
         now = inbox.now()
-        before = inbox.parsed(raw, path, mtime_ms=stat.mtime_ns // 1_000_000)
+        before = inbox.parse_note(raw, path, mtime_ms=stat.mtime_ns // 1_000_000)
         if before.workspace != workspace or not before.writable or before.type == "entity":
             return None  # a node's summary and tags are set by name
         if not lacking(before, enrichment, replace=replacing):
@@ -196,12 +196,12 @@ def enriched(
         if 0 <= now - stat.mtime_ns // 1_000_000 < inbox.quiet_s * 1000:
             raise Conflict("it was changed a moment ago, perhaps by somebody who still writes")
         try:
-            made = filled(raw, before, enrichment, read=inbox.parsed, replace=replacing)
+            made = filled(raw, before, enrichment, read=inbox.parse_note, replace=replacing)
         except FrontmatterError as error:
             raise Conflict(f"its properties can't be changed: {error}") from error
         assert made is not None, "it lacks something"
         changed, after = made
         stat = inbox.vault.replace(path, changed, digest=before.digest)
-        with undoing(lambda: inbox.vault.replace(path, raw, digest=after.digest)):
+        with undo_on_failure(lambda: inbox.vault.replace(path, raw, digest=after.digest)):
             index.commit(index.prepare([(after, stat)]))
-        return known(index.at(path))
+        return require_row(index.at(path))

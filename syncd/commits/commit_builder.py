@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Final, Self
 
 from index.errors import Conflict, Unavailable
-from syncd.git.ignored_paths import ignored
+from syncd.git.ignored_paths import find_ignored
 from syncd.git.repository import GitResult, Repository
 
 Content = bytes | Path | None  # what becomes of a file: its bytes, a file of ours that holds them, or no file
@@ -81,14 +81,14 @@ class CommitBuilder:
         shutil.rmtree(folder, ignore_errors=True)  # what a kill left
         folder.mkdir(mode=0o700)
         self._tree = folder / "tree"
-        git_folder = repo.own_folder()
+        git_folder = repo.git_folder()
         config = {f"GIT_CONFIG_KEY_{n}": name for n, name in enumerate(_OWN)}
         config |= {f"GIT_CONFIG_VALUE_{n}": value for n, value in enumerate(_OWN.values())}
         self._plain = {"GIT_CONFIG_COUNT": str(len(_OWN)), **config}
         self._index = {**self._plain, "GIT_INDEX_FILE": str(folder / "index")}
         self._private = {**self._index, "GIT_DIR": str(git_folder), "GIT_WORK_TREE": str(self._tree)}
-        self._must("read-tree", *([base] if base else ["--empty"]), env=self._index)
-        self._first = self._last = self._must(
+        self._run("read-tree", *([base] if base else ["--empty"]), env=self._index)
+        self._first = self._last = self._run(
             "write-tree", env=self._index
         ).text  # the trees that it began and ends with
         self._tip = base
@@ -101,13 +101,13 @@ class CommitBuilder:
 
     # What there is
 
-    def blobs(self, paths: Iterable[str]) -> dict[str, Blob]:
+    def read_blobs(self, paths: Iterable[str]) -> dict[str, Blob]:
         """What the commit has at these paths, none of which holds a line end."""
         asked = list(paths)
         if self.base is None or not asked:
             return {}
         stdin = "".join(f"{self.base}:{path}\n" for path in asked).encode()
-        lines = self._must("cat-file", "--batch-check", stdin=stdin).out.split(b"\n")
+        lines = self._run("cat-file", "--batch-check", stdin=stdin).out.split(b"\n")
         blobs = {}
         for path, line in zip(asked, lines, strict=False):
             words = line.decode("utf-8", "replace").split(" ")
@@ -115,134 +115,142 @@ class CommitBuilder:
                 blobs[path] = Blob(words[0], words[1])
         return blobs
 
-    def digests(self, blobs: Mapping[str, Blob]) -> dict[str, set[str]]:
+    def read_digests(self, blobs: Mapping[str, Blob]) -> dict[str, set[str]]:
         """The digests of files that Git would take for these blobs as they are, or as what they point to."""
         if not blobs:
             return {}
         digests = {}
         stdin = "".join(f"{blob.oid}\n" for blob in blobs.values()).encode()
         with tempfile.TemporaryFile(dir=self._folder) as out:
-            self._must("cat-file", "--batch", stdin=stdin, out=out)
+            self._run("cat-file", "--batch", stdin=stdin, out=out)
             out.seek(0)
             for path in blobs:
-                digest, start = _summed(out, _size(out.readline()))
-                digests[path] = {digest, _pointed(start)} - {""}
+                digest, start = _hash_bytes(out, _parse_size(out.readline()))
+                digests[path] = {digest, _lfs_digest(start)} - {""}
                 out.read(1)
         return digests
 
-    def filtered(self, path: str, blob: Blob) -> str:
+    def checkout_digest(self, path: str, blob: Blob) -> str:
         """The digest of the file that a blob becomes when it is checked out."""
         with tempfile.TemporaryFile(dir=self._folder) as out:
             stdin, env = f"{blob.oid} {path}\n".encode(), {"GIT_LFS_SKIP_SMUDGE": "1"}
-            result = self._filtering("cat-file", "--batch", "--filters", stdin=stdin, env=env, out=out)
+            result = self._run_with_filters("cat-file", "--batch", "--filters", stdin=stdin, env=env, out=out)
             if result.status:
-                raise _failed("cat-file", result)
+                raise _command_error("cat-file", result)
             end = out.seek(0, os.SEEK_END)
             out.seek(0)
-            _size(out.readline())  # of the blob, not of the file
-            return _summed(out, end - 1 - out.tell())[0]
+            _parse_size(out.readline())  # of the blob, not of the file
+            return _hash_bytes(out, end - 1 - out.tell())[0]
 
-    def ignored(self, paths: Iterable[str]) -> set[str]:
+    def find_ignored(self, paths: Iterable[str]) -> set[str]:
         """Those that a `.gitignore` leaves out, and that the commit has not."""
-        return ignored(self._repo, paths, self._index)
+        return find_ignored(self._repo, paths, self._index)
 
-    def staged(self) -> dict[str, str]:
+    def read_staged(self) -> dict[str, str]:
         """What a person has staged: path → the blob, zeros = it is to go."""
         if self.base is None:
-            return self._entries()
-        return {path: oid for path, (_, oid) in self._raw("diff-index", "--cached", self.base).items()}
+            return self._read_index()
+        return {path: oid for path, (_, oid) in self._read_diff("diff-index", "--cached", self.base).items()}
 
-    def _entries(self) -> dict[str, str]:
+    def _read_index(self) -> dict[str, str]:
         """All that the person's index holds."""
-        output = self._must("ls-files", "--stage", "-z").out.decode("utf-8", "surrogateescape")
+        output = self._run("ls-files", "--stage", "-z").out.decode("utf-8", "surrogateescape")
         split = (line.partition("\t") for line in filter(None, output.split("\0")))
         return {path: head.split(" ")[1] for head, _, path in split}
 
-    def modules(self) -> set[str]:
+    def list_submodules(self) -> set[str]:
         """The folders that are repositories of their own, as far as the commit knows of any."""
-        output = self._must("ls-files", "--stage", "-z", env=self._index).out.decode("utf-8", "surrogateescape")
+        output = self._run("ls-files", "--stage", "-z", env=self._index).out.decode("utf-8", "surrogateescape")
         lines = (line.partition("\t") for line in output.split("\0") if line.startswith("160000 "))
         return {path for _, _, path in lines}
 
     # What becomes of it
 
-    def put(self, changes: Mapping[str, Content], message: str, author: str) -> str:
+    def add_commit(self, changes: Mapping[str, Content], message: str, author: str) -> str:
         """Make a commit of these on top of the one before, through the person's filters; "" when it would hold nothing.
 
-        Nobody sees it until `land`. Refused when a filter fails on some of them."""
-        for path, content in {**self._attributes(changes), **changes}.items():
+        Nobody sees it until `move_head`. Refused when a filter fails on some of them."""
+        for path, content in {**self._read_attributes(changes), **changes}.items():
             if content is not None:
-                _placed(self._tree / path, content)
+                _place_file(self._tree / path, content)
         self._tree.mkdir(exist_ok=True)
         order = sorted(changes, key=lambda path: (changes[path] is not None, path))  # what goes is in no way then
-        result = self._taken_in(order)
+        result = self._stage(order)
         if result.status and "filter" in result.err:
-            refused = [path for path in order if self._taken_in([path]).status]
-            self._must("read-tree", self._last, env=self._index)
+            refused = [path for path in order if self._stage([path]).status]
+            self._run("read-tree", self._last, env=self._index)
             if refused:
                 raise FilterFailed(refused, result.err)
         if result.status:
-            raise _failed("update-index", result)
-        tree = self._must("write-tree", env=self._index).text
+            raise _command_error("update-index", result)
+        tree = self._run("write-tree", env=self._index).text
         shutil.rmtree(self._tree)
         if tree == self._last:
             return ""
         options = ["-p", self._tip] if self._tip else []
         named = author if any(map(str.isalnum, author)) else "Memex"  # Git takes no name of dots alone, say
         who = {**self._plain, **self._repo.identity(named)}
-        self._tip = self._must("commit-tree", tree, *options, "-F", "-", stdin=message.encode(), env=who).text
+        self._tip = self._run("commit-tree", tree, *options, "-F", "-", stdin=message.encode(), env=who).text
         self._last = tree
         return self._tip
 
-    def _taken_in(self, paths: Iterable[str]) -> GitResult:
+    def _stage(self, paths: Iterable[str]) -> GitResult:
         """Have the private index hold what the private tree has at these paths, or has not."""
         stdin = "".join(f"{path}\0" for path in paths).encode()
-        return self._filtering("update-index", "--add", "--remove", "-z", "--stdin", stdin=stdin, env=self._private)
+        return self._run_with_filters(
+            "update-index", "--add", "--remove", "-z", "--stdin", stdin=stdin, env=self._private
+        )
 
-    def land(self) -> None:
+    def move_head(self) -> None:
         """Move HEAD to what was made, and have the person's index follow. Moved when HEAD or their stage is another now."""
         if self._tip is None or self._tip == self.base:
             return
-        made = self._raw("diff-index", "--cached", self._first, env=self._index)
-        stage = self.staged()
+        made = self._read_diff("diff-index", "--cached", self._first, env=self._index)
+        stage = self.read_staged()
         if any(stage.get(path, oid) != oid for path, (_, oid) in made.items()) or self._repo.head() != self.base:
             raise HeadMoved("HEAD or the index has moved")
-        if self._repo.busy():
+        if self._repo.busy_reason():
             raise GitLockHeld("another program works in the repository")
         lines = (f"{mode} {oid}\t{path}\0" for path, (mode, oid) in made.items() if path not in stage)
         if stdin := "".join(lines).encode():
-            self._must("update-index", "-z", "--index-info", stdin=stdin)
+            self._run("update-index", "-z", "--index-info", stdin=stdin)
         # "commit" is how a commit that was made of files here begins in HEAD's log
         result = self._repo.run(
             "update-ref", "-m", "commit (memex)", "HEAD", self._tip, self.base or "", env=self._plain
         )
         if result.status:
-            raise HeadMoved("HEAD has moved") if self._repo.head() != self.base else _failed("update-ref", result)
+            raise (
+                HeadMoved("HEAD has moved") if self._repo.head() != self.base else _command_error("update-ref", result)
+            )
 
-    def _attributes(self, paths: Iterable[str]) -> dict[str, Content]:
+    def _read_attributes(self, paths: Iterable[str]) -> dict[str, Content]:
         """The files above these that say which filters there are, as they lie in the vault."""
-        folders = {folder for path in paths for folder in above(path)}
+        folders = {folder for path in paths for folder in parent_folders(path)}
         contents: dict[str, Content] = {}
         for name in sorted(f"{folder}/.gitattributes".lstrip("/") for folder in folders):
             with suppress(OSError):
                 contents[name] = Path(self._repo.vault, name).read_bytes()
         return contents
 
-    def _raw(self, command: str, *options: str, env: Mapping[str, str] | None = None) -> dict[str, tuple[str, str]]:
+    def _read_diff(
+        self, command: str, *options: str, env: Mapping[str, str] | None = None
+    ) -> dict[str, tuple[str, str]]:
         """The mode and blob behind each difference, by path; zeros = it is to go."""
-        output = self._must(command, "--raw", "--no-renames", "--no-abbrev", "-z", *options, env=env).out
+        output = self._run(command, "--raw", "--no-renames", "--no-abbrev", "-z", *options, env=env).out
         words = output.decode("utf-8", "surrogateescape").split("\0")
         heads = ((path, head.split(" ")) for head, path in zip(words[::2], words[1::2], strict=False))
         return {path: (head[1], head[3]) for path, head in heads}
 
-    def _filtering(self, *words: str, stdin: bytes, env: Mapping[str, str], out: IO[bytes] | None = None) -> GitResult:
+    def _run_with_filters(
+        self, *words: str, stdin: bytes, env: Mapping[str, str], out: IO[bytes] | None = None
+    ) -> GitResult:
         """A command that runs filters, and that can be ended, as all that it writes is our own."""
-        result = self._repo.apart(*words, environ=env, stdin=stdin, limit_s=FILTER_S, out=out)
+        result = self._repo.run_in_session(*words, environ=env, stdin=stdin, limit_s=FILTER_S, out=out)
         if result.late:
             raise FilterHangs(f"a filter of the repository was not done after {FILTER_S:g} s")
         return GitResult(result.code, b"", result.said)
 
-    def _must(
+    def _run(
         self,
         command: str,
         *options: str,
@@ -252,17 +260,17 @@ class CommitBuilder:
     ) -> GitResult:
         result = self._repo.run(command, *options, stdin=stdin, env=env, out=out)
         if result.status:
-            raise _failed(command, result)
+            raise _command_error(command, result)
         return result
 
 
-def above(path: str) -> list[str]:
+def parent_folders(path: str) -> list[str]:
     """The folders that a path lies in; "" is the vault."""
     parts = path.split("/")[:-1]
     return ["/".join(parts[:n]) for n in range(len(parts) + 1)]
 
 
-def _placed(target: Path, content: bytes | Path) -> None:
+def _place_file(target: Path, content: bytes | Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     if isinstance(content, Path):
         if content.exists():  # else it is there from the time before, when another file was refused
@@ -271,7 +279,7 @@ def _placed(target: Path, content: bytes | Path) -> None:
         target.write_bytes(content)
 
 
-def _size(head: bytes) -> int:
+def _parse_size(head: bytes) -> int:
     """How large an object is, as the line before it says."""
     words = head.split(b" ")
     if len(words) != 3:
@@ -279,7 +287,7 @@ def _size(head: bytes) -> int:
     return int(words[2])
 
 
-def _summed(file: IO[bytes], left: int) -> tuple[str, bytes]:
+def _hash_bytes(file: IO[bytes], left: int) -> tuple[str, bytes]:
     """The digest of the next `left` bytes, and the first of them."""
     digest, start = hashlib.sha256(), b""
     while left and (piece := file.read(min(left, _PIECE))):
@@ -289,13 +297,13 @@ def _summed(file: IO[bytes], left: int) -> tuple[str, bytes]:
     return digest.hexdigest(), start
 
 
-def _pointed(raw: bytes) -> str:
+def _lfs_digest(raw: bytes) -> str:
     """The digest of the large file that a pointer of Git LFS stands for; "" when it is none."""
     match = _POINTER.match(raw)
     return match[1].decode() if match else ""
 
 
-def _failed(command: str, result: GitResult) -> Conflict | Unavailable:
+def _command_error(command: str, result: GitResult) -> Conflict | Unavailable:
     if ".lock'" in result.err and "File exists" in result.err:
         return GitLockHeld("another program works in the repository")
     return Unavailable(f"git {command} failed: {result.err or result.status}")

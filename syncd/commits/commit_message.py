@@ -18,28 +18,28 @@ _BLANKS: Final = re.compile(r"\s+")
 _HARMFUL: Final = frozenset(["Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"])
 
 
-def message(subject: str, lines: Iterable[str] = (), trailers: Iterable[tuple[str, str]] = ()) -> str:
+def format_message(subject: str, lines: Iterable[str] = (), trailers: Iterable[tuple[str, str]] = ()) -> str:
     """The text of a commit. A trailer is a name of ours and a value; the same one twice is told once, an empty one not."""
     all_lines = list(lines)
-    body = [f"- {plain(line, LINE)}" for line in all_lines[:MOST]]
+    body = [f"- {clean_line(line, LINE)}" for line in all_lines[:MOST]]
     body += [f"- and {len(all_lines) - MOST:,} more"] if len(all_lines) > MOST else []
-    ends = dict.fromkeys((name, plain(value, LINE)) for name, value in trailers)
+    ends = dict.fromkeys((name, clean_line(value, LINE)) for name, value in trailers)
     counted: dict[str, int] = {}
     tail = []
     for name, value in ends:
         counted[name] = counted.get(name, 0) + 1
         if value and counted[name] <= MOST:
             tail.append(f"{name}: {value}")
-    parts = [plain(subject, SUBJECT) or "Change notes", "\n".join(body), "\n".join(tail)]
+    parts = [clean_line(subject, SUBJECT) or "Change notes", "\n".join(body), "\n".join(tail)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def plain(text: str, most: int) -> str:
+def clean_line(text: str, most: int) -> str:
     """`text` in one line, without what a terminal would obey, cut to `most` characters."""
-    shown = "".join(" " if char.isspace() else char for char in text if char.isspace() or not _harmful(char))
+    shown = "".join(" " if char.isspace() else char for char in text if char.isspace() or not _is_harmful(char))
     line = _BLANKS.sub(" ", shown).strip()
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
 
 
-def _harmful(char: str) -> bool:
+def _is_harmful(char: str) -> bool:
     return unicodedata.category(char) in _HARMFUL

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from index.errors import MemexError
-from syncd.commits.commit_builder import Blob, CommitBuilder, Content, above
-from syncd.commits.own_changes import led
+from syncd.commits.commit_builder import Blob, CommitBuilder, Content, parent_folders
+from syncd.commits.own_changes import trace_steps
 from syncd.history.audit_log import AuditLog
 from syncd.history.digest_chain import Entry
 from syncd.notes import secret_patterns
@@ -47,7 +47,7 @@ class CommitSelection:
     unsettled: list[str] = field(default_factory=list)  # to be looked at again soon
 
 
-def sifted(
+def select_changes(
     builder: CommitBuilder,
     audit: AuditLog,
     now: Mapping[str, str | None],
@@ -63,22 +63,22 @@ def sifted(
     selection = CommitSelection()
     fit = {path: digest for path, digest in now.items() if digest is not None and not objection(path)}
     selection.kept = {path: UNREADABLE for path in now if path not in fit}
-    blobs = builder.blobs(fit)
+    blobs = builder.read_blobs(fit)
     selection.kept |= {path: ODD for path, blob in blobs.items() if blob.kind != "blob"}
     blobs = {path: blob for path, blob in blobs.items() if blob.kind == "blob"}
-    heads = {path: {""} for path in fit} | builder.digests(blobs)
-    _lead(selection, audit, fit, heads, approved)
+    heads = {path: {""} for path in fit} | builder.read_digests(blobs)
+    _separate_edited(selection, audit, fit, heads, approved)
     for path in selection.edited:
         if path in blobs:  # the file may be another than the blob, and Git's own all the same
-            heads[path].add(builder.filtered(path, blobs[path]))
-    _lead(selection, audit, {path: fit[path] for path in selection.edited}, heads)
+            heads[path].add(builder.checkout_digest(path, blobs[path]))
+    _separate_edited(selection, audit, {path: fit[path] for path in selection.edited}, heads)
     if selection.ours:
-        _spare(selection, builder, fit, vault)
-        _read(selection, fit, content, {path for path in blobs if not path.startswith(f"{inbox}/")})
+        _exclude_protected(selection, builder, fit, vault)
+        _read_contents(selection, fit, content, {path for path in blobs if not path.startswith(f"{inbox}/")})
     return selection
 
 
-def _lead(
+def _separate_edited(
     selection: CommitSelection,
     audit: AuditLog,
     now: Mapping[str, str],
@@ -91,7 +91,7 @@ def _lead(
     for path, digest in now.items():
         if path in selection.kept or digest in heads[path]:
             continue
-        steps = led(audit.trail(path), digest, heads[path])
+        steps = trace_steps(audit.trail(path), digest, heads[path])
         if steps or path in approved:
             selection.ours[path] = steps or []
             continue
@@ -101,18 +101,18 @@ def _lead(
         selection.edited.append(path)
 
 
-def _spare(selection: CommitSelection, builder: CommitBuilder, now: Mapping[str, str], vault: Path) -> None:
+def _exclude_protected(selection: CommitSelection, builder: CommitBuilder, now: Mapping[str, str], vault: Path) -> None:
     """Leave out what Git or a person has set apart."""
-    modules = builder.modules() if os.path.lexists(vault / ".gitmodules") else set()
+    modules = builder.list_submodules() if os.path.lexists(vault / ".gitmodules") else set()
     nested = {
         path
         for path in selection.ours
-        if any(folder in modules or os.path.lexists(vault / folder / ".git") for folder in above(path)[1:])
+        if any(folder in modules or os.path.lexists(vault / folder / ".git") for folder in parent_folders(path)[1:])
     }
-    ignored = builder.ignored(selection.ours.keys() - nested)
-    staged = {path: oid for path, oid in builder.staged().items() if path in selection.ours}
+    ignored = builder.find_ignored(selection.ours.keys() - nested)
+    staged = {path: oid for path, oid in builder.read_staged().items() if path in selection.ours}
     holds = {path: {""} for path in staged}
-    holds |= builder.digests({path: Blob(oid, "blob") for path, oid in staged.items() if oid.strip("0")})
+    holds |= builder.read_digests({path: Blob(oid, "blob") for path, oid in staged.items() if oid.strip("0")})
     otherwise = {path for path in staged if now[path] not in holds[path]}
     for why, paths in ((STAGED, otherwise), (IGNORED, ignored), (NESTED, nested)):
         for path in paths:
@@ -120,7 +120,7 @@ def _spare(selection: CommitSelection, builder: CommitBuilder, now: Mapping[str,
             selection.ours.pop(path, None)
 
 
-def _read(
+def _read_contents(
     selection: CommitSelection, now: Mapping[str, str], content: Callable[[str, str], Content], public: set[str]
 ) -> None:
     """Read what is ours, and leave out what must not be in a history, unless a person has put it there: `public`."""
@@ -132,9 +132,9 @@ def _read(
             selection.unsettled.append(path)
             del selection.ours[path]
             continue
-        if why := _amiss(path, raw, public=path in public):
+        if why := _reason_to_withhold(path, raw, public=path in public):
             selection.kept[path] = why
-            withheld.add(_file_of(raw))
+            withheld.add(_stored_file_digest(raw))
             del selection.ours[path]
         else:
             selection.contents[path] = raw
@@ -143,7 +143,7 @@ def _read(
         del selection.ours[path], selection.contents[path]
 
 
-def _amiss(path: str, raw: Content, *, public: bool) -> str:
+def _reason_to_withhold(path: str, raw: Content, *, public: bool) -> str:
     """Why these bytes must not be committed under that name; "" = nothing speaks against it."""
     if raw is None:
         return ""
@@ -155,7 +155,7 @@ def _amiss(path: str, raw: Content, *, public: bool) -> str:
     return MARKERS if unmerged(text) else ""
 
 
-def _file_of(raw: Content) -> str:
+def _stored_file_digest(raw: Content) -> str:
     """The digest of the file whose text a note holds; "" = it is none."""
     if isinstance(raw, bytes):
         with suppress(FrontmatterError):

@@ -20,8 +20,8 @@ from typing import Any, Final, TypeVar
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from syncd.commits.commit_builder import CommitBuilder, Content, FilterFailed, FilterHangs, GitLockHeld, HeadMoved
-from syncd.commits.commit_selection import REFUSED, CommitSelection, sifted
-from syncd.commits.own_changes import CommitBatch, batches, saying
+from syncd.commits.commit_selection import REFUSED, CommitSelection, select_changes
+from syncd.commits.own_changes import CommitBatch, batch_message, group_by_author
 from syncd.git import head_moves
 from syncd.git.repository import GitPosition, Repository
 from syncd.history.audit_log import AuditLog
@@ -71,7 +71,7 @@ class MadeCommit:
 
 @dataclass(frozen=True, slots=True)
 class DueCommit:
-    """A commit that is to be made of what was done: as `Commits.commit` takes it."""
+    """A commit that is to be made of what was done: as `Committer.commit` takes it."""
 
     changes: Mapping[str, bytes | None]
     message: str
@@ -109,7 +109,7 @@ class Committer:
     # What others ask for
 
     @property
-    def on(self) -> bool:
+    def is_on(self) -> bool:
         """Whether anything is to be committed at all."""
         return self._settings.commit
 
@@ -127,98 +127,98 @@ class Committer:
         allow it just now, or commits are off: `problem` says why, and `flush` makes up for it. A person has `approved` all
         that some of these say."""
 
-        def work(builder: CommitBuilder) -> str:
-            selection = self._fit(builder, DueCommit(changes, message, approved))
-            self._noted(selection, changes)
-            made = builder.put(selection.contents, message, author or "Memex") if selection.contents else ""
-            builder.land()
+        def build(builder: CommitBuilder) -> str:
+            selection = self._select_due(builder, DueCommit(changes, message, approved))
+            self._record_outcome(selection, changes)
+            made = builder.add_commit(selection.contents, message, author or "Memex") if selection.contents else ""
+            builder.move_head()
             self.made += bool(made)
             return made
 
         with self._lock:
-            return self._on_head(work, PATIENCE_S) if self.on else None
+            return self._run_on_head(build, PATIENCE_S) if self.is_on else None
 
     def flush(self, patience_s: float = PATIENCE_S) -> int:
         """Commit what Memex wrote and nobody has edited since, one commit for each key; how many were made."""
-        return len(self.flushed(patience_s)) if self.on else 0
+        return len(self.commit_pending(patience_s)) if self.is_on else 0
 
-    def flushed(self, patience_s: float = PATIENCE_S) -> list[MadeCommit]:
+    def commit_pending(self, patience_s: float = PATIENCE_S) -> list[MadeCommit]:
         """Do so even where it is not done by itself; the commits that were made."""
         with self._lock:
             made: list[MadeCommit] = []
-            if not self._owed():
+            if not self._has_history():
                 return made
             self.edited.clear()
             seen = self._audit.head.seq
-            self._gather(seen)
-            marks = self._repo.marks()
+            self._collect_written(seen)
+            marks = self._repo.position()
             owed = sorted(self._waiting | self.kept.keys())
             for at in range(0, len(owed), ROUND):
-                done = self._on_head(partial(self._round, owed[at : at + ROUND]), patience_s)
+                done = self._run_on_head(partial(self._commit_round, owed[at : at + ROUND]), patience_s)
                 self._tried = time.monotonic()
                 if done is None:
                     return made
                 made += done
-            self._marks = self._repo.marks() if made else marks
-            self._remember(seen)
+            self._marks = self._repo.position() if made else marks
+            self._save_progress(seen)
             return made
 
-    def look(self, due: Iterable[DueCommit] = ()) -> tuple[list[MadeCommit], CommitSelection]:
-        """What `flushed` would commit now, and what is `due` beside that, and what neither would; nothing is changed.
+    def preview(self, due: Iterable[DueCommit] = ()) -> tuple[list[MadeCommit], CommitSelection]:
+        """What `commit_pending` would commit now, and what is `due` beside that, and what neither would; nothing is changed.
 
         Conflict when Git does not allow it."""
         with self._lock:
             if why := self.hindrance():
                 raise Conflict(why)
-            self._gather(self._audit.head.seq)
+            self._collect_written(self._audit.head.seq)
             with CommitBuilder(self._repo, self._folder, self._repo.head()) as builder:
-                asked = sorted((self._waiting | self.kept.keys()) - self._theirs())
-                selection = self._sifted(builder, self._now(asked), self._content)
+                asked = sorted((self._waiting | self.kept.keys()) - self._list_promoted())
+                selection = self._select(builder, self._read_digests(asked), self._read_content)
                 made = [
-                    MadeCommit("", _subject(saying(batch)), tuple(batch.steps))
-                    for batch in batches(selection.ours.items())
+                    MadeCommit("", _subject(batch_message(batch)), tuple(batch.steps))
+                    for batch in group_by_author(selection.ours.items())
                 ]
                 for commit in due:
-                    fit = self._fit(builder, commit)
+                    fit = self._select_due(builder, commit)
                     selection.kept |= fit.kept
                     made += [MadeCommit("", _subject(commit.message), tuple(fit.contents))] if fit.contents else []
             return made, selection
 
     def tick(self) -> None:
         """Flush when what was written has been quiet for long enough."""
-        if not self.on:
+        if not self.is_on:
             return
         with self._lock:
             seen = self._audit.head.seq
-            self._unstash()
-            if seen == self._seen and not self._waiting and (not self.kept or self._marks == self._repo.marks()):
+            self._collect_stashed()
+            if seen == self._seen and not self._waiting and (not self.kept or self._marks == self._repo.position()):
                 return
             if self.problem and time.monotonic() - self._tried < AGAIN_S:
                 return
-            if self._quiet():
+            if self._is_quiet():
                 self.flush()
 
     def stop(self, grace_s: float = GRACE_S) -> None:
         """Commit what is left, and wait no longer than that for it: what is not done then is done at the next start."""
 
-        def work() -> None:
+        def flush_rest() -> None:
             try:
                 self.flush(0.0)
             except (MemexError, OSError) as error:
                 log.warning("what is left could not be committed: %s", error)
 
-        last = threading.Thread(target=work, name="commits", daemon=True)
+        last = threading.Thread(target=flush_rest, name="commits", daemon=True)
         last.start()
         last.join(grace_s)
 
     def facts(self) -> dict[str, Any]:
         """What its owner is told; it waits for no commit that is under way."""
         waiting = set(self._waiting)
-        if self.on and self._owed():
-            waiting |= self._written(self._audit.head.seq)
+        if self.is_on and self._has_history():
+            waiting |= self._list_written(self._audit.head.seq)
         kept = dict(self.kept)
         return {
-            "on": self.on,
+            "on": self.is_on,
             "waiting": len(waiting - kept.keys()),
             "kept": [{"path": path, "why": why} for path, why in sorted(kept.items())],
             "problem": self.problem,
@@ -226,11 +226,11 @@ class Committer:
 
     # How
 
-    def _owed(self) -> bool:
+    def _has_history(self) -> bool:
         """Whether the vault has a history at all."""
         return os.path.lexists(Path(self._repo.vault, ".git"))
 
-    def _quiet(self) -> bool:
+    def _is_quiet(self) -> bool:
         """Whether nothing was written for the quiet time, or it has gone on for too long."""
         quiet_ms, now = self._settings.quiet_s * 1000, time.time_ns() // 1_000_000
         times = [entry.at for entry in self._audit.found(1)] + [
@@ -238,63 +238,63 @@ class Committer:
         ]
         return not times or now - times[0] >= quiet_ms or now - times[-1] >= LATE * quiet_ms or times[0] > now
 
-    def _gather(self, seen: int) -> None:
+    def _collect_written(self, seen: int) -> None:
         """Add the files that were written since the last look, or were away then."""
-        self._unstash()
-        self._waiting |= self._written(seen)
+        self._collect_stashed()
+        self._waiting |= self._list_written(seen)
 
-    def _unstash(self) -> None:
+    def _collect_stashed(self) -> None:
         """Add what a stash has taken or given back since the last look, of what Memex wrote."""
-        now = GitPosition(stash=self._repo.marks().stash)
-        paths = head_moves.changed(self._repo, self._stash or now, now) or ()
+        now = GitPosition(stash=self._repo.position().stash)
+        paths = head_moves.changed_paths(self._repo, self._stash or now, now) or ()
         self._waiting |= {path for path in paths if self._audit.last(path) is not None}
         self._stash = now
 
-    def _written(self, seen: int) -> set[str]:
+    def _list_written(self, seen: int) -> set[str]:
         return self._audit.written(self._seen, seen)
 
-    def _round(self, paths: Sequence[str], builder: CommitBuilder) -> list[MadeCommit]:
+    def _commit_round(self, paths: Sequence[str], builder: CommitBuilder) -> list[MadeCommit]:
         """Commit what is ours of these, each author's apart; what a promotion has changed is left to its own commit."""
-        now = self._now(paths)
-        theirs = self._theirs()  # after that: whatever changes files has said so before
+        now = self._read_digests(paths)
+        theirs = self._list_promoted()  # after that: whatever changes files has said so before
         now = {path: digest for path, digest in now.items() if path not in theirs}
-        selection = self._sifted(builder, now, self._content)
+        selection = self._select(builder, now, self._read_content)
         made = []
-        for batch in batches(selection.ours.items()):
-            made += self._put(builder, batch, selection)
-        builder.land()
-        self._noted(selection, now)
+        for batch in group_by_author(selection.ours.items()):
+            made += self._commit_batch(builder, batch, selection)
+        builder.move_head()
+        self._record_outcome(selection, now)
         self._waiting -= selection.ours.keys()
         self.edited.update(selection.edited)
         self.made += len(made)
         return made
 
     @staticmethod
-    def _put(builder: CommitBuilder, batch: CommitBatch, selection: CommitSelection) -> list[MadeCommit]:
+    def _commit_batch(builder: CommitBuilder, batch: CommitBatch, selection: CommitSelection) -> list[MadeCommit]:
         """Make the commit of one author, without what a filter fails on."""
-        message = saying(batch)
+        message = batch_message(batch)
         try:
-            name = builder.put(
+            name = builder.add_commit(
                 {path: selection.contents[path] for path in batch.steps}, message, batch.author or "Memex"
             )
         except FilterFailed as error:
             for path in error.paths:
                 del selection.ours[path], batch.steps[path]
                 selection.kept[path] = REFUSED
-            return Committer._put(builder, batch, selection) if batch.steps else []
+            return Committer._commit_batch(builder, batch, selection) if batch.steps else []
         return [MadeCommit(name, _subject(message), tuple(batch.steps))] if name else []
 
-    def _theirs(self) -> set[str]:
+    def _list_promoted(self) -> set[str]:
         return owed(self._ledger, time.time_ns() // 1_000_000 - RECENT_MS)
 
-    def _noted(self, selection: CommitSelection, asked: Iterable[str]) -> None:
+    def _record_outcome(self, selection: CommitSelection, asked: Iterable[str]) -> None:
         """Take note of what became of the paths that were asked for."""
         for path in asked:
             self.kept.pop(path, None)
         self.kept |= selection.kept
         self._waiting -= set(asked) - selection.ours.keys() - set(selection.unsettled)
 
-    def _on_head(self, work: Callable[[CommitBuilder], _T], patience_s: float) -> _T | None:
+    def _run_on_head(self, work: Callable[[CommitBuilder], _T], patience_s: float) -> _T | None:
         """Do something on top of HEAD as soon as Git allows it; None, and the problem, when it does not."""
         if self._hung is not None and time.monotonic() - self._hung < HUNG_S:
             return None
@@ -326,31 +326,31 @@ class Committer:
 
     def hindrance(self) -> str:
         """Why nothing may be committed just now."""
-        state = self._repo.state()
+        state = self._repo.local_state()
         return "" if state in _ABLE else _STATES.get(state, _BLOCKED)
 
     # What is ours
 
-    def _now(self, paths: Iterable[str]) -> dict[str, str | None]:
+    def _read_digests(self, paths: Iterable[str]) -> dict[str, str | None]:
         """What these files hold: the digest, "" = no file, None = nobody can tell."""
         digests: dict[str, str | None] = {}
         for path in paths:
             try:
-                digests[path] = self._vault.measured(path).digest
+                digests[path] = self._vault.digest_file(path).digest
             except NotFound:
-                digests[path] = "" if self._vault.present() else None
+                digests[path] = "" if self._vault.is_present() else None
             except (MemexError, OSError):
                 digests[path] = None
         return digests
 
-    def _content(self, path: str, digest: str) -> Content:
+    def _read_content(self, path: str, digest: str) -> Content:
         """The bytes of a file that has this digest; those of a large one in a file of ours. Conflict when it changed."""
         if not digest:
             return None
         if (stat := self._vault.stat(path)) is not None and stat.size > self._vault.max_bytes:
             copy = self._folder / f"file-{digest}"
             with copy.open("wb") as file:
-                if self._vault.measured(path, file.write).digest != digest:
+                if self._vault.digest_file(path, file.write).digest != digest:
                     raise Conflict(f"{path} has changed")
             return copy
         raw, _ = self._vault.read(path)
@@ -358,12 +358,12 @@ class Committer:
             raise Conflict(f"{path} has changed")
         return raw
 
-    def _fit(self, builder: CommitBuilder, due: DueCommit) -> CommitSelection:
+    def _select_due(self, builder: CommitBuilder, due: DueCommit) -> CommitSelection:
         """What of a commit that is due may be in it."""
         digests = {path: sha256(raw) for path, raw in due.changes.items()}
-        return self._sifted(builder, digests, lambda path, _: due.changes[path], due.approved)
+        return self._select(builder, digests, lambda path, _: due.changes[path], due.approved)
 
-    def _sifted(
+    def _select(
         self,
         builder: CommitBuilder,
         now: Mapping[str, str | None],
@@ -371,11 +371,11 @@ class Committer:
         approved: Collection[str] = (),
     ) -> CommitSelection:
         root, inbox = self._vault.root, self._inbox
-        return sifted(builder, self._audit, now, content, vault=root, inbox=inbox, approved=approved)
+        return select_changes(builder, self._audit, now, content, vault=root, inbox=inbox, approved=approved)
 
     # What is remembered
 
-    def _remember(self, seen: int) -> None:
+    def _save_progress(self, seen: int) -> None:
         """Have the next look begin where this one ended; what can't be written down is looked at once more."""
         left = json.dumps(sorted(self._waiting | self.kept.keys()))
         if (seen, left) == (self._seen, named_values.read(self._ledger, LEFT)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from syncd.commits.commit_message import message
+from syncd.commits.commit_message import format_message
 from syncd.history.digest_chain import Entry
 
 _STEPS = frozenset({"create", "update", "delete", "undone"})
@@ -22,7 +22,7 @@ class CommitBatch:
     steps: dict[str, list[Entry]]
 
 
-def led(trail: Iterable[Entry], now: str, head: Collection[str]) -> list[Entry] | None:
+def trace_steps(trail: Iterable[Entry], now: str, head: Collection[str]) -> list[Entry] | None:
     """The entries by which a file came from a state that HEAD has to what it is `now`, newest first; None with a gap.
 
     `trail` is what the log says of its path, newest first; states are digests of sha256 in hex, "" = no file."""
@@ -37,29 +37,29 @@ def led(trail: Iterable[Entry], now: str, head: Collection[str]) -> list[Entry] 
     return steps if now in head else None
 
 
-def author(steps: Iterable[Entry]) -> str:
+def author_of(steps: Iterable[Entry]) -> str:
     """On whose behalf a file was changed: the last key that did, or "" when it was Memex alone."""
     return next((entry.name or entry.key for entry in steps if entry.key), "")
 
 
-def batches(changes: Iterable[tuple[str, list[Entry]]]) -> Iterator[CommitBatch]:
+def group_by_author(changes: Iterable[tuple[str, list[Entry]]]) -> Iterator[CommitBatch]:
     """The commits to make of all that is ours, one for each author."""
     sorts: dict[str, dict[str, list[Entry]]] = {}
     for path, steps in changes:
-        sorts.setdefault(author(steps), {})[path] = steps
+        sorts.setdefault(author_of(steps), {})[path] = steps
     for name, paths in sorted(sorts.items()):
         yield CommitBatch(name, dict(sorted(paths.items())))
 
 
-def saying(batch: CommitBatch) -> str:
+def batch_message(batch: CommitBatch) -> str:
     """The message of a commit: what it holds, and which keys and tools have written it."""
     did: dict[str, list[str]] = {"Capture": [], "Change": [], "Delete": []}
     for path, steps in batch.steps.items():
         did["Delete" if not steps[0].after else "Change" if steps[-1].before else "Capture"].append(path)
-    parts = [f"{word} {_notes(paths)}" for word, paths in did.items() if paths]
+    parts = [f"{word} {_describe_counts(paths)}" for word, paths in did.items() if paths]
     subject = ", ".join([parts[0], *(part[0].lower() + part[1:] for part in parts[1:])])
     lines = [f"{word.lower()} {path}" for word, paths in did.items() for path in paths]
-    return message(f"{subject} ({batch.author or 'memex'})", lines, trailers(batch.steps.values()))
+    return format_message(f"{subject} ({batch.author or 'memex'})", lines, trailers(batch.steps.values()))
 
 
 def trailers(steps: Iterable[Iterable[Entry]]) -> list[tuple[str, str]]:
@@ -73,7 +73,7 @@ def trailers(steps: Iterable[Iterable[Entry]]) -> list[tuple[str, str]]:
     return [(name, value) for name, values in by_name.items() for value in values]
 
 
-def _notes(paths: list[str]) -> str:
+def _describe_counts(paths: list[str]) -> str:
     """How many notes and other files these are."""
     notes = sum(path[-3:].lower() == ".md" for path in paths)
     counts = ((notes, "note"), (len(paths) - notes, "file"))

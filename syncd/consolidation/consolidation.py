@@ -116,7 +116,7 @@ class Consolidation:
     def tick(self, stopping: threading.Event | None = None) -> dict[str, ProposalOutcome]:
         """Read the boxes of reports that have changed, and carry out what is ticked; what became of it."""
         with self._lock, authored(AUTHOR):
-            if self._repo.busy() or not self._snapshot.vault.present():
+            if self._repo.busy_reason() or not self._snapshot.vault.is_present():
                 return {}
             changed = self._changed(self._snapshot.settings.sync.adopt_s)
             texts = [decode(raw) for raw, _ in changed.values()]
@@ -135,7 +135,7 @@ class Consolidation:
         """What waits to be carried out and of which a box is empty by now was taken back, if no other box says otherwise."""
         if accepted := keys & self._proposals.accepted():
             vault, texts = self._snapshot.vault, []
-            for path in vault.listing(self.folder).files:
+            for path in vault.list_notes(self.folder).files:
                 with suppress(NotFound):
                     texts.append(decode(vault.read(path)[0]))
             self._proposals.reopened(accepted - answers(texts).keys())
@@ -162,7 +162,7 @@ class Consolidation:
         """The reports that are not as they were when they were last read, and have been quiet so long; with their bytes."""
         vault = self._snapshot.vault
         changed: dict[str, tuple[bytes, object]] = {}
-        listed = vault.listing(self.folder).files
+        listed = vault.list_notes(self.folder).files
         self._seen = {path: stat for path, stat in self._seen.items() if path in listed}
         for path, stat in listed.items():
             age_s = time.time() - stat.mtime_ns / 1e9
@@ -176,7 +176,7 @@ class Consolidation:
     def _standing(self) -> set[str]:
         """The proposals that a report asks just now."""
         keys: set[str] = set()
-        for path in self._snapshot.vault.listing(self.folder).files:
+        for path in self._snapshot.vault.list_notes(self.folder).files:
             with suppress(MemexError):  # gone, or being written
                 keys |= {box.key for box in boxes(decode(self._snapshot.vault.read(path)[0]))}
         return keys

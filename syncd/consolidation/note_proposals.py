@@ -94,7 +94,7 @@ def _archived(
         raise Conflict(f"{capture.name} is to be promoted")
     stem = away(capture.path, snapshot.inbox)[: -len(".md")]
     target, number = f"{stem}.md", 1
-    while snapshot.vault.holds(target):
+    while snapshot.vault.exists(target):
         number += 1
         target = f"{stem} {number}.md"
     relinked = relinking(snapshot.vault, {capture.path: target}, texts=texts, inbox=snapshot.inbox)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
-from syncd.commits.commit_message import message
+from syncd.commits.commit_message import format_message
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.consolidation.proposal_plans import FileKind, GraphKind, Proposed
 from syncd.git.repository import Repository
@@ -88,7 +88,7 @@ class ProposalExecution:
 
     def _tended(self, entry: Entry) -> None:
         try:
-            if busy := self._repo.busy():
+            if busy := self._repo.busy_reason():
                 raise Unavailable(f"Git is at work on the files ({busy})")
             self._resumed(entry)
         except (Conflict, NotFound) as error:
@@ -144,7 +144,7 @@ class ProposalExecution:
         """Go the way that the kind plans, or the rest of it."""
         key = proposed["key"]
         with self._lock, authored(Author("daemon", "consolidation", request=key)):
-            if busy := self._repo.busy():
+            if busy := self._repo.busy_reason():
                 raise Unavailable(f"Git is at work on the files ({busy}); it is done once that has ended")
             for entry in self._journal.of(key):
                 if entry.state == "begun":
@@ -197,7 +197,7 @@ class ProposalExecution:
         made = None
         with suppress(MemexError):
             made = self._commits.commit(due.changes, due.message, approved=due.approved)
-        if made is None and self._commits.on and self._repo.state() not in NO_HISTORY:
+        if made is None and self._commits.is_on and self._repo.local_state() not in NO_HISTORY:
             self._later()
             return []
         self._journal.note(entry.seq, "done", commit_id=made or NOTHING)
@@ -213,7 +213,7 @@ class ProposalExecution:
         ]
         reports = f"{self._snapshot.inbox}/{REPORTS}/"  # a person's, who is about to tick more: no commit of one stands in their way
         done = [step for step in steps if not step.path.startswith(reports) and self._journal.found(step) == step.now]
-        text = message(about["subject"], [step.path for step in done if step.now], trailers)
+        text = format_message(about["subject"], [step.path for step in done if step.now], trailers)
         moved = [step.path for step in done if not step.was or not step.now]  # as they are; else edits stay out
         return DueCommit({step.path: step.after for step in done}, text, moved)
 

@@ -22,7 +22,7 @@ from syncd.jobs.run_history import RunHistory
 from syncd.jobs.scheduler import Scheduler
 from syncd.jobs.worker import Handler, RunningJob, Worker
 from syncd.remote.branch_sync import TICK_S
-from syncd.state.folder import collect
+from syncd.state.folder import remove_unfinished
 from syncd.sync.deep_check import DAY_S
 from syncd.uploads.chunk_files import spare
 from syncd.uploads.upload_sessions import Uploads
@@ -80,7 +80,7 @@ def worker(opened: OpenParts, agent_access: AgentAccess, inbox: Inbox, files: Ha
     """What carries out the queue, not started. `files` makes documents of files."""
 
     def hindered(kind: Kind) -> str:
-        if not opened.vault.present():
+        if not opened.vault.is_present():
             return "the vault is missing"
         with suppress(OSError):  # of a vault that went away just now
             if not spare(opened.vault.root, 0, free=opened.settings.kb.free if kind == "file" else LEAST_FREE):
@@ -89,7 +89,7 @@ def worker(opened: OpenParts, agent_access: AgentAccess, inbox: Inbox, files: Ha
 
     def note(running_job: RunningJob) -> str:
         agent_access.workspace(running_job.job.workspace)  # which may have been deleted meanwhile
-        return queued_note.made(inbox, running_job)
+        return queued_note.create_document(inbox, running_job)
 
     carried = Worker(opened.queue, hindered)
     carried.on("note", note)
@@ -98,14 +98,14 @@ def worker(opened: OpenParts, agent_access: AgentAccess, inbox: Inbox, files: Ha
 
 
 def _promote(vault: AuditedVault, services: VaultServices) -> None:
-    if vault.present():
+    if vault.is_present():
         services.proposal_execution.tend()
         services.marked_captures.run()
 
 
 def _check_root(opened: OpenParts) -> None:
-    if not opened.vault.present():
-        opened.sync.want_listing()
+    if not opened.vault.is_present():
+        opened.sync.request_listing()
 
 
 def _forget(opened: OpenParts) -> None:
@@ -114,7 +114,7 @@ def _forget(opened: OpenParts) -> None:
 
 def _collect(opened: OpenParts) -> None:
     opened.queue.sweep(older_s=LEFT_S)
-    gone = opened.vault.sweep(older_s=LEFT_S) + collect(opened.settings.state, older_s=LEFT_S)
+    gone = opened.vault.remove_leftovers(older_s=LEFT_S) + remove_unfinished(opened.settings.state, older_s=LEFT_S)
     gone += opened.builds.clear(older_s=DAY_S)
     if gone:
         log.info("leftovers removed: %d", len(gone))

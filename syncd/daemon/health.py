@@ -26,8 +26,8 @@ from syncd.indexes.index_builds import SCOPES
 from syncd.jobs.scheduler import Scheduler
 from syncd.jobs.worker import Worker
 from syncd.notes.secret_patterns import flagged, redacted
-from syncd.sync.hand_edits import said
-from syncd.vault.location import place
+from syncd.sync.hand_edits import visible_digest
+from syncd.vault.location import locate
 from syncd.version import installed
 from syncd.watch.watcher import WatcherState
 from syncd.workspaces.agent_access import AgentAccess
@@ -94,7 +94,7 @@ class Health:
             ("names", lambda: oddities(opened.builds.indexes.values(), self._defects.twins)),
             ("deep_check", opened.check.facts),
             ("graph", lambda: tally(captures.index.graph(name) for name in self._workspaces())),
-            ("removals_held", lambda: opened.sync.held),
+            ("removals_held", lambda: opened.sync.held_removals),
             ("keys", lambda: opened.keys.facts(_now())),
             ("audit", opened.audit.facts),
             ("flagged", lambda: flagged(captures.index.defects())),
@@ -115,7 +115,7 @@ class Health:
             lambda: [head_follower.unwell, push_webhook.problem, opened.ledger.problem, opened.audit.problem],
             lambda: _exchange_sentences(head_follower.unwell, services),
             self._queue_sentences,
-            lambda: opened.sync.degraded,
+            lambda: opened.sync.problems,
             lambda: jobs().troubles(),
         )
 
@@ -125,7 +125,7 @@ class Health:
         return {
             "ready": self._sync.ready.is_set() or (self._hearing() is None and self._builds.listed),
             # Not all for others: who asks often would learn when a person writes.
-            "pending": len(self._sync.waiting if workspaces is None else self._pending.seen_by_agents()),
+            "pending": len(self._sync.pending_paths if workspaces is None else self._pending.seen_by_agents()),
             # Not for others: it also grows with what is written for the owner alone.
             **({"generation": self._builds.generation} if workspaces is None else {}),
             **self._builds.facts(scopes),
@@ -140,7 +140,7 @@ class Health:
     def coverage(self) -> dict[str, Any]:
         """How much of what lies on the disk now is indexed, by scope, and why the rest is not."""
         known = self._builds.paths()
-        by_scope = coverage(self._vault.listing(), known, self._sync.failed, inbox=self._inbox)
+        by_scope = coverage(self._vault.list_notes(), known, self._sync.failures, inbox=self._inbox)
         for scope, index in self._builds.indexes.items():
             by_scope[scope]["words_only"] = index.wordbound
         return by_scope
@@ -156,7 +156,7 @@ class Health:
 
     def doing(self) -> str:
         """What the daemon does just now, in a few words for a service manager's page."""
-        if doing := self._sync.doing:
+        if doing := self._sync.activity:
             return doing
         amiss = "; not all is well: memex status" if self.degraded() else ""
         return f"ready: {self._builds.documents:,} notes{amiss}"
@@ -194,8 +194,8 @@ class PendingNotes:
     def seen_by_agents(self) -> set[str]:
         """The paths of those captures; of very many each counts."""
         # The inbox is looked for first, as the whole vault may wait.
-        inbox_paths = (path for path in self._sync.waiting if path.startswith(f"{self._inbox}/"))
-        waiting = {path for path in inbox_paths if place(path, self._inbox).scope == "captures"}
+        inbox_paths = (path for path in self._sync.pending_paths if path.startswith(f"{self._inbox}/"))
+        waiting = {path for path in inbox_paths if locate(path, self._inbox).scope == "captures"}
         return {path for path in waiting if self._shows(path)} if len(waiting) <= COMPARED else waiting
 
     def _shows(self, path: str) -> bool:
@@ -229,15 +229,17 @@ class NoteDefects:
         """Each note with a defect of it, sorted; of the whole vault (None), or of the captures of these workspaces."""
         if workspaces is None:
             defects = self._builds.defects()
-            return sorted({*defects, *self._sync.failed.items(), *self.twins.defects(), *self._fileless(None)})
+            return sorted({*defects, *self._sync.failures.items(), *self.twins.defects(), *self._fileless(None)})
         captures, inbox = self._captures.index, self._inbox
         defects = [defect for name in workspaces for defect in captures.defects(name)]
-        unread = [(path, why) for path, why in self._sync.failed.items() if place(path, inbox).workspace in workspaces]
+        unread = [
+            (path, why) for path, why in self._sync.failures.items() if locate(path, inbox).workspace in workspaces
+        ]
         return sorted(
             {
                 (self._entitled(path), why)
                 for path, why in (*defects, *unread, *self._fileless(workspaces))
-                if place(path, inbox).scope == "captures"
+                if locate(path, inbox).scope == "captures"
             }
         )
 
@@ -271,4 +273,12 @@ def _now() -> int:
 
 def _visible(note: Document | Record) -> tuple[object, ...]:
     """What agents are told of a capture, as a value to compare."""
-    return said(note), note.type, note.defects, note.superseded_by, note.created_at, note.updated_at, note.version
+    return (
+        visible_digest(note),
+        note.type,
+        note.defects,
+        note.superseded_by,
+        note.created_at,
+        note.updated_at,
+        note.version,
+    )

@@ -27,7 +27,7 @@ def samples(health: Health, sync: Sync, embedder: Embedder, commits: Committer) 
         Sample("memex_index_generation", "Grows with every change made findable.", state["generation"]),
         Sample("memex_defects", "Notes that want mending.", len({defect["path"] for defect in state["defects"]})),
         Sample("memex_degraded_parts", "Parts that do not work as they should.", len(state["degraded"])),
-        Sample("memex_removals_held", "Removals that wait for certainty.", sync.held),
+        Sample("memex_removals_held", "Removals that wait for certainty.", sync.held_removals),
     ]
     numbers += [
         Sample(f"memex_{what}", f"The {what} indexed.", state[scope][what], labels={"scope": scope})

@@ -82,7 +82,7 @@ def open_parts(settings: Settings, stack: ExitStack, *, embedder: Embedder | Non
     audit = stack.enter_context(closing(AuditLog(ledger, state)))
     overwritten = OverwrittenBytes(state, days=settings.git.past_days, most=settings.git.past_mb << 20)
     vault = stack.enter_context(closing(_vault(settings, audit, overwritten)))
-    vault.sweep()
+    vault.remove_leftovers()
     keys = ApiKeys(ledger, static=_static_keys())
     stack.callback(keys.flush)
     embedder = stack.enter_context(closing(embedder or _embedder(settings)))
@@ -114,13 +114,13 @@ def agents_inbox(opened: OpenParts, degraded: Callable[[], list[str]]) -> Inbox:
         audit=opened.audit,
         captures=opened.captures,
         folder=settings.vault.inbox,
-        taken=opened.sync.taken,
+        taken=opened.sync.is_name_taken,
         now=_now,
         degraded=degraded,
         enricher=opened.enricher,
         queue=opened.queue,
         quiet_s=settings.sync.adopt_s,
-        edited=opened.sync.edits.pending,
+        edited=opened.sync.edits.is_pending,
         uploads=Uploads(settings.state, opened.queue, settings.kb, vault=settings.vault.path, now=_now),
         collections=settings.kb.known,
         reranker=opened.reranker,

@@ -234,9 +234,9 @@ def _remote(
         settings.git,
         inbox=settings.vault.inbox,
         flush=flush,
-        reserved=opened.vault.reservations.reserved,
-        moved=head_follower.moved,
-        untied=head_follower.told,
+        reserved=opened.vault.reservations.reserve,
+        moved=head_follower.notify_head_moved,
+        untied=head_follower.notify_change,
     )
 
 

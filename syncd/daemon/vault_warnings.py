@@ -10,7 +10,7 @@ from typing import Any
 from index.graph.graph import Graph
 from index.scope.index import Index
 from syncd.vault.listing import AWAY
-from syncd.vault.path_rules import twins
+from syncd.vault.path_rules import find_collisions
 
 
 class SimilarNames:
@@ -25,7 +25,7 @@ class SimilarNames:
         generation = self._generation()
         if self._found[0] != generation:
             notes = set(self._paths())
-            self._found = generation, twins(notes | _folders(notes))
+            self._found = generation, find_collisions(notes | _folders(notes))
         return self._found[1]
 
     def defects(self) -> list[tuple[str, str]]:

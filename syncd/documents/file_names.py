@@ -16,7 +16,7 @@ from syncd.documents.file_types import MARKDOWN, SUFFIXES
 from syncd.notes.inline_syntax import wikilinks
 from syncd.notes.secret_patterns import redacted
 from syncd.notes.timestamps import iso
-from syncd.vault.location import ENTITIES, FILES, INBOX, place
+from syncd.vault.location import ENTITIES, FILES, INBOX, locate
 from syncd.vault.path_rules import file_name
 
 TITLE_LENGTH: Final = 300
@@ -110,7 +110,7 @@ def droppable(path: str, size: int, *, known: Collection[str], most: int, inbox:
 
     "" = it does, once it is quiet; None = nobody expects it to: it is of no known kind, or lies in no workspace."""
     folder, _, name = path.rpartition("/")
-    if not ending(name, known) or name.startswith(_LOCK) or place(path, inbox).scope != "captures":
+    if not ending(name, known) or name.startswith(_LOCK) or locate(path, inbox).scope != "captures":
         return None
     if any(part.endswith(_UNFINISHED) for part in folder.split("/")):
         return None

@@ -27,7 +27,7 @@ from syncd.notes.inline_syntax import is_tag, wikilinks
 from syncd.notes.markdown_outline import outline
 from syncd.notes.property_reader import Properties, as_text, as_time, for_the_person
 from syncd.notes.secret_patterns import defects as secrets_in
-from syncd.vault.location import INBOX, NoteLocation, place
+from syncd.vault.location import INBOX, NoteLocation, locate
 
 TYPES = frozenset({"note", "file", "entity"})
 _TEMPLATE = re.compile(r"\{\{[^{}\r\n]*+\}\}|<%[^%\r\n]*+%>")
@@ -69,7 +69,7 @@ def parse(
     `collections` are those that a capture can be in."""
     defects: list[Defect] = []
     note = _read(raw, path, defects)
-    owned = _Owned(note.values, place(path, inbox), defects)
+    owned = _Owned(note.values, locate(path, inbox), defects)
     kind = _classify(note, owned, inbox, collections)
     _look_for_conflicts(note.front, note.body, defects)
     if owned.where.scope == "captures":  # a person knows what they keep in their own notes; an agent's go on to others

@@ -188,32 +188,32 @@ class Enricher:
     def owe(self, id: str, now: int) -> None:
         """Remember that the note of this id is to be tried again. A ledger that can't be written is no reason to fail."""
         try:
-            with self._ledger.writing():
-                self._ledger.run("INSERT OR IGNORE INTO enrichment VALUES (?, 0, ?)", (id, now + AGAIN_MS[0]))
+            with self._ledger.transaction():
+                self._ledger.execute("INSERT OR IGNORE INTO enrichment VALUES (?, 0, ?)", (id, now + AGAIN_MS[0]))
         except Unavailable as error:
             log.warning("what enrichment owes could not be remembered: %s", error.message)
 
     def owed(self, now: int | None = None) -> list[tuple[str, int]]:
         """The ids of notes that wait, with how often each failed since; with `now`, those whose time has come."""
         if now is None:
-            return [(id, failures) for id, failures in self._ledger.rows("SELECT id, failures FROM enrichment")]
+            return [(id, failures) for id, failures in self._ledger.query("SELECT id, failures FROM enrichment")]
         return [
             (id, failures)
-            for id, failures in self._ledger.rows(
+            for id, failures in self._ledger.query(
                 "SELECT id, failures FROM enrichment WHERE due_at <= ? ORDER BY due_at, id", (now,)
             )
         ]
 
     def settle(self, id: str) -> None:
         """The note of this id is owed nothing any more."""
-        with self._ledger.writing():
-            self._ledger.run("DELETE FROM enrichment WHERE id = ?", (id,))
+        with self._ledger.transaction():
+            self._ledger.execute("DELETE FROM enrichment WHERE id = ?", (id,))
 
     def postpone(self, id: str, failures: int, now: int) -> None:
         """Try the note of this id later, and later each time."""
         due = now + min(AGAIN_MS[0] * 2 ** min(failures + 1, 20), AGAIN_MS[1])
-        with self._ledger.writing():
-            self._ledger.run("UPDATE enrichment SET failures = ?, due_at = ? WHERE id = ?", (failures + 1, due, id))
+        with self._ledger.transaction():
+            self._ledger.execute("UPDATE enrichment SET failures = ?, due_at = ? WHERE id = ?", (failures + 1, due, id))
 
 
 def lacking(document: Document, enrichment: Enrichment, *, replace: bool = False) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def filing(inbox: Inbox, sync: Sync, queue: Queue, handled: ImportedFiles, setti
     limits, staged = _limits(settings.kb), queue.staged.folder
     converter = Converter(KNOWN, kind_of, lambda path, kind, stopping: converted(path, kind, limits, stopping))
     staged.mkdir(mode=0o700, exist_ok=True)
-    parts = inbox, handled, sync.beside, converter, sync.noted
+    parts = inbox, handled, sync.beside, converter, sync.has_note
     files = UploadedFiles(*parts, free=settings.kb.free)
     inplace = InboxFiles(*parts, scratch=staged, free=settings.kb.free)
     scanner = InboxFileScanner(
@@ -74,7 +74,7 @@ def filing(inbox: Inbox, sync: Sync, queue: Queue, handled: ImportedFiles, setti
 
 def _calm(sync: Sync) -> Callable[[], bool]:
     """Whether the notes of all that has been heard of are known: a note may be on its way with its file."""
-    return lambda: sync.ready.is_set() and sync.progress is None and sync.pending == 0
+    return lambda: sync.ready.is_set() and sync.progress is None and sync.pending_count == 0
 
 
 def _limits(kb: KbSettings) -> Limits:

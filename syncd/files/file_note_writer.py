@@ -16,7 +16,7 @@ from index.errors import InvalidArgument, NotFound, Unavailable
 from index.model import Document, Record
 from index.scope.index import Index
 from index.scope.prepared_document import Prepared
-from syncd.captures.writer import ROUNDS, UNWRITTEN, MissedAttempt, attempt
+from syncd.captures.writer import ROUNDS, UNWRITTEN, MissedAttempt, try_create
 from syncd.documents.capture_note import composed, properties_of
 from syncd.documents.collection_membership import filed, names_one
 from syncd.documents.file_names import last_name
@@ -76,7 +76,7 @@ Noted: TypeAlias = Callable[[str], bool]  # whether a note of the vault has this
 
 def folder_of(inbox: Inbox, workspace: str, namespace: str) -> str:
     """Where the files of a namespace lie. NotFound without the workspace."""
-    if workspace not in inbox.vault.folders(inbox.folder):
+    if workspace not in inbox.vault.list_folders(inbox.folder):
         raise NotFound(f"no workspace {workspace!r}")
     return "/".join(filter(None, (inbox.folder, workspace, namespace_path(namespace), FILES)))
 
@@ -87,12 +87,12 @@ def done(inbox: Inbox, order: FileOrder, folder: str) -> bool:
     if index.record(order.planned, order.workspace) is not None:
         return True
     manifest = index.manifest
-    for path, stat in vault.listing(folder).files.items():
+    for path, stat in vault.list_notes(folder).files.items():
         entry = manifest.get(path)
         if entry is None or entry.stat != stat:
             with suppress(NotFound):
                 raw, _ = vault.read(path)
-                if inbox.parsed(raw, path, mtime_ms=0).claimed_id == order.planned:
+                if inbox.parse_note(raw, path, mtime_ms=0).claimed_id == order.planned:
                     raise Unavailable("the document is there and is being read; it is done in a moment", retryable=True)
     return False
 
@@ -129,7 +129,7 @@ def noted(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | None, no
         return ready
 
     for _ in range(ROUNDS):
-        outcome = attempt(inbox, encode(text), document, now=now, prepare=prepared, finding=finding, taken=taken)
+        outcome = try_create(inbox, encode(text), document, now=now, prepare=prepared, finding=finding, taken=taken)
         if outcome is MissedAttempt.TAKEN:
             return None
         if outcome is not MissedAttempt.SWITCHED:
@@ -162,7 +162,7 @@ def _composed(inbox: Inbox, planned: PlannedNote, path: str | None, note: str, n
         note_properties(title=arguments.get("title") or order.name, tags=_tags(tags), metadata=metadata),
         planned.facts.text,
     )
-    return text, inbox.parsed(encode(text), note, mtime_ms=now)
+    return text, inbox.parse_note(encode(text), note, mtime_ms=now)
 
 
 def _tags(raw_tags: Collection[str]) -> tuple[str, ...]:

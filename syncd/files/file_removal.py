@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from index.errors import Conflict, NotFound
 from index.model import Record
-from syncd.captures.writer import still, undoing, unnamed
+from syncd.captures.writer import hide_file_name, hold_commits, undo_on_failure
 from syncd.documents.file_note import digest_of
 from syncd.files.inbox_file_scanner import SOURCE
 from syncd.vault.vault import FileDigest
@@ -26,7 +26,7 @@ def stored_file(inbox: Inbox, note: str, raw: bytes) -> tuple[str, FileDigest] |
     """The file that goes with the note of these bytes, as it is now; None when there is none to go with it.
 
     Raises Unavailable when that can't be told just now."""
-    document = inbox.parsed(raw, note, mtime_ms=0)
+    document = inbox.parse_note(raw, note, mtime_ms=0)
     path = document.file  # leads nowhere but into its own workspace
     if (
         path is None
@@ -35,10 +35,10 @@ def stored_file(inbox: Inbox, note: str, raw: bytes) -> tuple[str, FileDigest] |
     ):
         return None
     try:
-        with unnamed(path):
+        with hide_file_name(path):
             if inbox.vault.stat(path) is None:  # gone, or no file
                 return None
-            file_digest = inbox.vault.measured(path)
+            file_digest = inbox.vault.digest_file(path)
     except NotFound:
         return None
     return (path, file_digest) if file_digest.digest == digest_of(raw) else None
@@ -47,17 +47,17 @@ def stored_file(inbox: Inbox, note: str, raw: bytes) -> tuple[str, FileDigest] |
 def deleted(inbox: Inbox, find: Callable[[], Record]) -> Record:
     """Delete the document that `find` finds, which is no node, and with it the file that it was stored for; its last row."""
     before = find()
-    with unnamed(before.path):
+    with hide_file_name(before.path):
         raw, _ = inbox.vault.read(before.path)
     stored = stored_file(inbox, before.path, raw)  # read before everybody waits
-    with still(inbox.captures) as index:
+    with hold_commits(inbox.captures) as index:
         record = find()
         if record.path != before.path:
             raise Conflict("the document was moved just now; try again", retryable=True)
         with without(inbox, stored):
-            with unnamed(record.path):
+            with hide_file_name(record.path):
                 inbox.vault.remove(record.path, digest=hashlib.sha256(raw).hexdigest())
-            with undoing(lambda: inbox.vault.create(record.path, raw, again=True)):
+            with undo_on_failure(lambda: inbox.vault.create(record.path, raw, again=True)):
                 index.commit([], [record.path])
         return record
 
@@ -69,5 +69,5 @@ def without(inbox: Inbox, stored: tuple[str, FileDigest] | None) -> Iterator[Non
         yield
         return
     path, file_digest = stored
-    with unnamed(path), inbox.vault.without(path, file_digest):
+    with hide_file_name(path), inbox.vault.removing(path, file_digest):
         yield

@@ -20,7 +20,7 @@ class ImportedFiles:
         self._lock = threading.Lock()
         self._known: dict[str, FileDigest] = {
             path: FileDigest(digest, Stat(size, mtime_ns, 0))
-            for path, digest, size, mtime_ns in ledger.rows("SELECT path, digest, size, mtime_ns FROM handled")
+            for path, digest, size, mtime_ns in ledger.query("SELECT path, digest, size, mtime_ns FROM handled")
         }
 
     def get(self, path: str) -> FileDigest | None:
@@ -36,8 +36,8 @@ class ImportedFiles:
     def put(self, path: str, file_digest: FileDigest, document_id: str) -> None:
         """The file at `path` was read, or is about to be, for this document."""
         stat = file_digest.stat
-        with self._ledger.writing():
-            self._ledger.run(
+        with self._ledger.transaction():
+            self._ledger.execute(
                 "INSERT OR REPLACE INTO handled VALUES (?, ?, ?, ?, ?)",
                 (path, file_digest.digest, stat.size, stat.mtime_ns, document_id),
             )
@@ -49,9 +49,9 @@ class ImportedFiles:
         with self._lock:
             gone = [path for path in paths if path in self._known]
         if gone:
-            with self._ledger.writing():
+            with self._ledger.transaction():
                 for path in gone:
-                    self._ledger.run("DELETE FROM handled WHERE path = ?", (path,))
+                    self._ledger.execute("DELETE FROM handled WHERE path = ?", (path,))
             with self._lock:
                 for path in gone:
                     self._known.pop(path, None)
@@ -59,7 +59,7 @@ class ImportedFiles:
 
 def documents_of(ledger: Ledger, digest: str) -> list[tuple[str, str]]:
     """The files of these bytes that were read: the path of each, and the id of its document."""
-    rows = ledger.rows("SELECT path, document_id FROM handled WHERE digest = ?", (digest,))
+    rows = ledger.query("SELECT path, document_id FROM handled WHERE digest = ?", (digest,))
     return [(path, id) for path, id in rows]
 
 

@@ -19,8 +19,8 @@ from syncd.documents.file_note import digest_of
 from syncd.files.imported_files import ImportedFiles, same
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.vault.listing import Listing
-from syncd.vault.location import place
-from syncd.vault.path_rules import below
+from syncd.vault.location import locate
+from syncd.vault.path_rules import is_below
 from syncd.vault.vault import FileDigest, Vault
 
 EVERY_S: Final = 5.0  # between two looks at what waits
@@ -56,13 +56,13 @@ class InboxFileScanner:
 
     def seen(self, listing: Listing, under: Collection[str] | None) -> None:
         """A pass has looked at `under` (None: at everything), and this is what it saw. Raises nothing, and reads nothing."""
-        now, looked = time.monotonic(), partial(below, folders=frozenset(("",) if under is None else under))
+        now, looked = time.monotonic(), partial(is_below, folders=frozenset(("",) if under is None else under))
         with self._lock:
-            for path in [path for path in self._there if looked(path) and listing.gone(path)]:
+            for path in [path for path in self._there if looked(path) and listing.is_gone(path)]:
                 self._there.discard(path)
                 self._forget(path)
             if under is None and listing.complete:
-                self._gone |= {path for path in self._handled.paths() if listing.gone(path)}
+                self._gone |= {path for path in self._handled.paths() if listing.is_gone(path)}
             for path, stat in listing.others.items():
                 self._there.add(path)
                 self._gone.discard(path)
@@ -113,14 +113,14 @@ class InboxFileScanner:
 
     def _settle(self, path: str, stat: Stat) -> None:
         """Queue a file, unless these bytes of it were read already."""
-        file_digest = self._vault.measured(path)
+        file_digest = self._vault.digest_file(path)
         if not same(file_digest.stat, stat):
             raise Conflict("it has changed just now")
         known, id = self._handled.get(path), self._read(path, file_digest)
         if (known is None or known.digest != file_digest.digest) and id is None:
             name = path.rpartition("/")[2]
             arguments = {"name": name, "path": path, "size": stat.size, "source": SOURCE}
-            self._add(place(path, self._inbox).workspace, arguments)
+            self._add(locate(path, self._inbox).workspace, arguments)
             log.info("a file of the inbox is queued: %a", name)
         self._handled.put(path, file_digest, id or "")
         with self._lock:
@@ -140,7 +140,7 @@ class InboxFileScanner:
     def missing(self, workspaces: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
         """The notes whose file is gone, each with its file; of these workspaces only."""
         for file, note in self._captures.index.files():
-            if workspaces is not None and place(note, self._inbox).workspace not in workspaces:
+            if workspaces is not None and locate(note, self._inbox).workspace not in workspaces:
                 continue
             if file not in self._there:
                 with suppress(MemexError):  # nobody knows

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from index.errors import Conflict, NotFound, Unavailable
 from index.model import Record
 from index.names import fold
-from syncd.captures.batch_writer import Change, NoteDrafts, carried_out
-from syncd.captures.writer import alone, unnamed
+from syncd.captures.batch_writer import Change, NoteDrafts, write_batch
+from syncd.captures.writer import hide_file_name, lock_workspace
 from syncd.documents.file_names import ending, home, linked, numbered
 from syncd.documents.file_note import FileFacts, digest_of, revised, untouched
 from syncd.files.file_note_writer import Converter, FileOrder, Noted, PlannedNote, done, facts, noted
@@ -23,7 +23,7 @@ from syncd.files.imported_files import ImportedFiles
 from syncd.notes.front_matter import FrontmatterError, edit, encode
 from syncd.notes.timestamps import iso
 from syncd.uploads.chunk_files import spare
-from syncd.vault.location import place
+from syncd.vault.location import locate
 from syncd.vault.taken_names import OtherFileNames
 from syncd.vault.vault import FileDigest
 
@@ -51,11 +51,11 @@ class InboxFiles:
     def read(self, order: FileOrder) -> str:
         """Carry a job out; the id of the document that the file has now. Raises what kept it from that."""
         path = str(order.given["path"])
-        where = place(path, self._inbox.folder)
+        where = locate(path, self._inbox.folder)
         if (where.scope, where.workspace) != ("captures", order.workspace):
             raise NotFound("the file lies in no folder of this workspace")
         folder = home(path, self._inbox.folder)
-        with self._beside.reserved(path) as ours:
+        with self._beside.reserve(path) as ours:
             if not ours:
                 raise Unavailable("the file is being read already; it is looked at again", retryable=True)
             with self._copied(order, path) as (copy, file_digest):
@@ -74,8 +74,8 @@ class InboxFiles:
         planned = PlannedNote(order, folder, name, facts(self._converter, order, copy, name, file_digest))
         for candidate in numbered(name, ending(name, self._converter.known)):
             folded = fold(candidate)
-            with self._beside.reserved(folded) as ours:
-                if not ours or self._taken(folded) or self._beside.paths(folded) - {path}:
+            with self._beside.reserve(folded) as ours:
+                if not ours or self._taken(folded) or self._beside.find_paths(folded) - {path}:
                     continue
                 if record := noted(self._inbox, self._taken, planned, path, f"{folder}/{candidate}.md"):
                     return record.id
@@ -85,12 +85,12 @@ class InboxFiles:
 
     def _revise(self, record: Record, path: str, order: FileOrder, copy: Path, file_digest: FileDigest) -> str:
         """Put the file's new text in place of the old one."""
-        with unnamed(record.path):
+        with hide_file_name(record.path):
             raw, _ = self._inbox.vault.read(record.path)
         if digest_of(raw) != file_digest.digest:
             file_facts = facts(self._converter, order, copy, order.name, file_digest)
-            with alone(self._inbox, order.workspace):
-                carried_out(self._inbox, partial(self._revision, record.path, path, file_facts))
+            with lock_workspace(self._inbox, order.workspace):
+                write_batch(self._inbox, partial(self._revision, record.path, path, file_facts))
         return record.id
 
     def _revision(self, note: str, path: str, file_facts: FileFacts, _: object) -> tuple[list[Change], None]:
@@ -105,7 +105,7 @@ class InboxFiles:
             )
         now, version = iso(self._inbox.now()), drafts.version(note) + 1
         try:
-            drafts.put(note, revised(raw, file_facts, path, updated_at=now, version=version))
+            drafts.set_text(note, revised(raw, file_facts, path, updated_at=now, version=version))
         except FrontmatterError as error:
             raise Conflict(f"the note's properties can't be changed: {error}") from error
         return drafts.changes(), None
@@ -119,15 +119,15 @@ class InboxFiles:
             with suppress(NotFound):
                 raw, _ = vault.read(note)
                 if digest_of(raw) == digest:
-                    with alone(self._inbox, workspace):
-                        carried_out(self._inbox, partial(self._pointed, note, path))
+                    with lock_workspace(self._inbox, workspace):
+                        write_batch(self._inbox, partial(self._pointed, note, path))
                     return index.at(note)
         return None
 
     def _pointed(self, note: str, path: str, _: object) -> tuple[list[Change], None]:
         drafts = NoteDrafts(self._inbox.vault)
         try:
-            drafts.put(note, edit(drafts.text(note), {"file": linked(path)}))
+            drafts.set_text(note, edit(drafts.text(note), {"file": linked(path)}))
         except FrontmatterError as error:
             raise Conflict(f"the note's properties can't be changed: {error}") from error
         return drafts.changes(), None
@@ -156,7 +156,7 @@ class InboxFiles:
             if not spare(self._scratch, stat.size, free=self._free):
                 raise Unavailable("the disk is full; free some space and try again", retryable=True)
             with target.open("wb") as file:
-                return self._inbox.vault.measured(path, file.write)
+                return self._inbox.vault.digest_file(path, file.write)
         except Conflict as error:
             raise Unavailable("the file is being written; it is looked at again", retryable=True) from error
         except OSError as error:

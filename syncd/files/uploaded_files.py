@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, ResourceExhausted, Unavailable
 from index.model import Stat
 from index.names import fold
-from syncd.captures.writer import unnamed
+from syncd.captures.writer import hide_file_name
 from syncd.documents.file_names import ending, note_name, numbered, stored_name
 from syncd.documents.file_types import MARKDOWN
 from syncd.files.file_note_writer import Converter, FileOrder, Noted, PlannedNote, done, facts, folder_of, noted
 from syncd.files.imported_files import ImportedFiles
 from syncd.uploads.chunk_files import spare
-from syncd.vault.atomic_write import seen
+from syncd.vault.atomic_write import to_stat
 from syncd.vault.taken_names import OtherFileNames
 from syncd.vault.vault import FileDigest
 
@@ -76,7 +76,7 @@ class UploadedFiles:
                     self._put(path, planned.order, source, file_digest)
                 if record := noted(inbox, self._taken, planned, path, f"{path}.md"):
                     return record.id
-                with unnamed(path), inbox.vault.without(path, inbox.vault.measured(path)):
+                with hide_file_name(path), inbox.vault.removing(path, inbox.vault.digest_file(path)):
                     pass  # a person has just given a note its name
                 self._handled.forget([path])
         raise AssertionError
@@ -92,7 +92,7 @@ class UploadedFiles:
     def _note(self, planned: PlannedNote) -> str:
         """An uploaded note becomes a note: nothing lies beside it."""
         for name in numbered(planned.name, ""):
-            with self._beside.reserved(fold(name)) as ours:
+            with self._beside.reserve(fold(name)) as ours:
                 if not ours or self._inbox.taken(fold(name)):
                     continue
                 if record := noted(self._inbox, self._taken, planned, None, f"{planned.folder}/{name}.md"):
@@ -108,22 +108,22 @@ class UploadedFiles:
                 )
         self._handled.put(path, file_digest, order.planned)
         try:
-            with unnamed(path):
-                stat = self._inbox.vault.put_file(path, source, file_digest.digest)
+            with hide_file_name(path):
+                stat = self._inbox.vault.create_from_file(path, source, file_digest.digest)
         except Conflict as error:
             self._handled.forget([path])
             raise Unavailable("the file's name was taken just now; another is looked for", retryable=True) from error
-        self._beside.put(path)
+        self._beside.add(path)
         self._handled.put(path, FileDigest(file_digest.digest, stat), order.planned)
 
     def _homes(self, folder: str, name: str, file_digest: FileDigest) -> Generator[tuple[str, bool]]:
         """Where the file may go, and whether it lies there since a run before this one; each is nobody else's meanwhile."""
         for candidate in numbered(name, ending(name, self._converter.known)):
             path, folded = f"{folder}/{candidate}", fold(candidate)
-            with self._beside.reserved(path, folded) as ours:
+            with self._beside.reserve(path, folded) as ours:
                 if not ours or self._taken(folded):
                     continue
-                others = self._beside.paths(folded)
+                others = self._beside.find_paths(folded)
                 if path in others and self._left(path, file_digest):
                     yield path, True
                 elif not others:
@@ -136,7 +136,7 @@ class UploadedFiles:
         with suppress(MemexError):  # what can't be read is none of ours
             stat = self._inbox.vault.stat(path)
             if stat is not None and stat.size == file_digest.stat.size:
-                return self._inbox.vault.measured(path).digest == file_digest.digest
+                return self._inbox.vault.digest_file(path).digest == file_digest.digest
         return False
 
 
@@ -145,7 +145,7 @@ def _measured(source: Path) -> FileDigest:
     digest = hashlib.sha256()
     try:
         with source.open("rb", buffering=0) as file:
-            stat = seen(source.stat())
+            stat = to_stat(source.stat())
             while piece := file.read(_PIECE):
                 digest.update(piece)
     except FileNotFoundError as error:

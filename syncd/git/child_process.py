@@ -31,7 +31,7 @@ class ProcessResult:
     late: bool = False  # it was ended, as its time was over or nobody waits for it any more
 
 
-def apart(
+def run(
     command: Sequence[str],
     environ: Mapping[str, str],
     *,
@@ -57,16 +57,16 @@ def apart(
             start_new_session=True,
             pass_fds=tuple(keep),
         )
-        late = limit_s is not None and not _ended(process, time.monotonic() + limit_s, stop)
+        late = limit_s is not None and not _ends_in_time(process, time.monotonic() + limit_s, stop)
         if late:
-            _end(process)
+            _terminate(process)
         code = process.wait()
         stdout.seek(0)
         err.seek(0)
         return ProcessResult(code, stdout.read(), err.read().decode("utf-8", "replace"), late)
 
 
-def _ended(process: subprocess.Popen[bytes], end: float, stop: threading.Event | None) -> bool:
+def _ends_in_time(process: subprocess.Popen[bytes], end: float, stop: threading.Event | None) -> bool:
     """Whether it ends by itself in time."""
     while time.monotonic() < end and not (stop is not None and stop.is_set()):
         with suppress(subprocess.TimeoutExpired):
@@ -75,7 +75,7 @@ def _ended(process: subprocess.Popen[bytes], end: float, stop: threading.Event |
     return False
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _terminate(process: subprocess.Popen[bytes]) -> None:
     """End it with all of its session that it started: first asked, then not."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):

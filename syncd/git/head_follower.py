@@ -17,7 +17,7 @@ from syncd.git import head_moves
 from syncd.git.hooks import BELLS, MOVED, PUSHED
 from syncd.git.repository import GitPosition, Repository
 from syncd.git.repository_state import UNWELL
-from syncd.vault.path_rules import note
+from syncd.vault.path_rules import is_note
 
 log = logging.getLogger(__name__)
 
@@ -36,13 +36,13 @@ class HeadFollower:
         state: Path,
         hint: Callable[[Iterable[str]], None],
         list_all: Callable[[], None],
-        wanted: Callable[[str], bool] = note,
+        wanted: Callable[[str], bool] = is_note,
         *,
         pushed: Callable[[], None] | None = None,
     ) -> None:
         """`pushed` is told of a push to the remote; without it Git is looked at for that too."""
         self._repo, self._hint, self._list_all, self._wanted = repo, hint, list_all, wanted
-        self._pushed = pushed or self.told
+        self._pushed = pushed or self.notify_change
         self._bells = [state / BELLS / name for name in (MOVED, PUSHED)]
         self._rung: list[int] = []
         self._marks = GitPosition()
@@ -59,9 +59,9 @@ class HeadFollower:
     def start(self) -> None:
         """Remember where Git stands, and follow it from there."""
         self._bells[0].parent.mkdir(mode=0o700, exist_ok=True)
-        self._rung = self._heard()
+        self._rung = self._bell_times()
         self._stopping = False
-        self._thread = threading.Thread(target=self._work, name="git", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="git", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -72,39 +72,39 @@ class HeadFollower:
             self._thread.join()
             self._thread = None
 
-    def told(self) -> None:
+    def notify_change(self) -> None:
         """Git has moved, or may have: look now."""
         self._told = True
         self._wake.set()
 
-    def moved(self) -> None:
+    def notify_head_moved(self) -> None:
         """HEAD has just moved: look now; what has changed is what the diff names."""
         self._soon = True
         self._wake.set()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Compare where Git stands with where it stood, unless it is in the midst of something."""
-        if self._midst():
+        if self._is_git_busy():
             return
         notified = self._told
         if notified:
             self._told = False  # before the look: who tells from now on wants another
-        now = self._repo.marks()
+        now = self._repo.position()
         if now == self._marks:
             if notified:  # a checkout of single files, perhaps
                 self._list_all()
             return
-        paths = head_moves.changed(self._repo, self._marks, now)
+        paths = head_moves.changed_paths(self._repo, self._marks, now)
         self._marks = now
         if paths is None:
             self._list_all()
         else:
-            self._hint(sorted({_unicode(path) for path in paths if self._wanted(path)}))
+            self._hint(sorted({_nearest_unicode_path(path) for path in paths if self._wanted(path)}))
 
-    def _midst(self) -> bool:
+    def _is_git_busy(self) -> bool:
         """Whether Git works on the files just now, and not for too long already."""
         since, now = self._busy_since, time.monotonic()
-        if self._repo.busy():
+        if self._repo.busy_reason():
             self._busy_since = since or now
             return now - self._busy_since < PATIENCE_S
         if since is not None and now - since >= PATIENCE_S:
@@ -112,23 +112,25 @@ class HeadFollower:
         self._busy_since = None
         return False
 
-    def _stand(self, now: float) -> None:
+    def _check_state(self, now: float) -> None:
         """Look at the state of the repository, if it may have changed: it takes Git some processes."""
         if now - self._stood < STANDING_S[0]:
             return
-        glance = self._repo.glance(self._upstream)
-        if glance == self._glance and not self._repo.busy() and now - self._stood < STANDING_S[1]:
+        glance = self._repo.state_fingerprint(self._upstream)
+        if glance == self._glance and not self._repo.busy_reason() and now - self._stood < STANDING_S[1]:
             return
-        state = self._repo.standing()
+        state = self._repo.read_state()
         self._glance, self._upstream, self._stood = glance, state.upstream, now
         self.unwell = UNWELL.get(state.state, "")
 
-    def _work(self) -> None:
+    def _run(self) -> None:
         polled = -POLL_S
-        self._marks = self._repo.marks()  # not at the start: to load and ask Git takes as long as all else that starts
+        self._marks = (
+            self._repo.position()
+        )  # not at the start: to load and ask Git takes as long as all else that starts
         while not self._stopping:
             try:
-                heard = self._heard()
+                heard = self._bell_times()
                 if heard[:1] != self._rung[:1]:
                     self._told = True
                 if heard[1:] != self._rung[1:]:
@@ -138,8 +140,8 @@ class HeadFollower:
                 if self._told or self._soon or self._busy_since or now - polled >= POLL_S:
                     self._soon = False
                     polled = now
-                    self.look()
-                    self._stand(now)
+                    self.check()
+                    self._check_state(now)
             except (MemexError, OSError) as error:
                 log.warning("Git could not be asked: %s", error)
             except Exception:  # top of the thread's loop: hints only, and the listing makes up for them
@@ -147,7 +149,7 @@ class HeadFollower:
             if self._wake.wait(BELL_S):
                 self._wake.clear()
 
-    def _heard(self) -> list[int]:
+    def _bell_times(self) -> list[int]:
         """When each bell was last rung."""
         times = []
         for bell in self._bells:
@@ -158,7 +160,7 @@ class HeadFollower:
         return times
 
 
-def _unicode(path: str) -> str:
+def _nearest_unicode_path(path: str) -> str:
     """What to look at for a path of Git: the file, or the folder of one whose name is no Unicode."""
     while path:
         try:

@@ -23,7 +23,7 @@ REMOTE_HOOKS = ("post-receive",)
 BELLS = "bells"  # the folder of the state folder in which a hook touches a file
 MOVED, PUSHED = "moved", "pushed"  # the work tree's Git has moved; its remote was pushed to
 BEFORE = ".before-memex"  # what is added to the name of a hook that stood there before
-EXCLUDED = ".memex-*.tmp"  # notes on their way to their own names; see `path_rules.temporary`
+EXCLUDED = ".memex-*.tmp"  # notes on their way to their own names; see `path_rules.temporary_name`
 MARK = "# memex hook:"
 _HEAD = f"{MARK} rings for the daemon; `memex hook uninstall` puts back what was here"
 _RING = re.compile(r"\( : > (.+) \) >/dev/null 2>&1 </dev/null &")
@@ -50,7 +50,7 @@ def script(name: str, bells: Sequence[str]) -> str:
     return "\n".join(["#!/bin/sh", _HEAD, *rings, f"[ -x {before} ] || exit 0", f'exec {before} "$@"', ""])
 
 
-def bell_of(state: Path, name: str) -> str:
+def bell_path(state: Path, name: str) -> str:
     """The file that the hook of that name touches."""
     return str(state / BELLS / (PUSHED if name in REMOTE_HOOKS else MOVED))
 
@@ -58,7 +58,11 @@ def bell_of(state: Path, name: str) -> str:
 def find(folder: Path, names: Sequence[str], state: Path) -> list[Hook]:
     """How the hooks of these names are."""
     return [
-        Hook(name, _state(folder / name, bell_of(state, name)), os.path.lexists(_before(folder / name)))
+        Hook(
+            name,
+            _hook_state(folder / name, bell_path(state, name)),
+            os.path.lexists(_previous_hook_path(folder / name)),
+        )
         for name in names
     ]
 
@@ -74,49 +78,49 @@ def facts(folder: Path, state: Path) -> dict[str, Any]:
 
 def install(folder: Path, names: Sequence[str], state: Path) -> list[Hook]:
     """Make sure that these hooks ring for the daemon of the state folder; a second time changes nothing."""
-    with _told(folder):
+    with _translate_errors(folder):
         (state / BELLS).mkdir(mode=0o700, exist_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
         for hook in find(folder, names, state):
             if hook.state in ("changed", "replaced"):
-                raise Conflict(_wrong(folder, hook), hook=hook.name)
+                raise Conflict(_describe_problem(folder, hook), hook=hook.name)
         for name in names:
-            path, bell = folder / name, bell_of(state, name)
-            kept = _kept(path)
-            bells = _bells(kept, name)
+            path, bell = folder / name, bell_path(state, name)
+            kept = _find_hook_file(path)
+            bells = _read_bells(kept, name)
             if bell in bells:
                 continue
             if not bells and os.path.lexists(path):
-                path.rename(_before(path))
-            _write(kept, script(name, [*bells, bell]))
+                path.rename(_previous_hook_path(path))
+            _write_atomically(kept, script(name, [*bells, bell]))
     return find(folder, names, state)
 
 
 def uninstall(folder: Path, names: Sequence[str], state: Path) -> list[Hook]:
     """Take the bell of this state folder away, and with the last bell the hook; what stood there before is back."""
-    with _told(folder):
+    with _translate_errors(folder):
         for hook in find(folder, names, state):
-            path, bell = folder / hook.name, bell_of(state, hook.name)
-            kept = _kept(path)
-            left = [other for other in _bells(kept, hook.name) if other != bell]
+            path, bell = folder / hook.name, bell_path(state, hook.name)
+            kept = _find_hook_file(path)
+            left = [other for other in _read_bells(kept, hook.name) if other != bell]
             match hook.state:
                 case "changed":
-                    raise Conflict(_wrong(folder, hook), hook=hook.name)
+                    raise Conflict(_describe_problem(folder, hook), hook=hook.name)
                 case "installed" | "wrapped" if left:
-                    _write(kept, script(hook.name, left))
+                    _write_atomically(kept, script(hook.name, left))
                 case "installed" | "wrapped":
-                    _restore(_before(path), kept)
+                    _restore(_previous_hook_path(path), kept)
                 case "absent":
-                    _restore(_before(path), path)
+                    _restore(_previous_hook_path(path), path)
                 case "other" | "replaced":
                     pass  # nothing of ours runs there
     return find(folder, names, state)
 
 
-def exclude(info: Path, *, wanted: bool) -> None:
+def update_exclude_file(info: Path, *, wanted: bool) -> None:
     """Whether Git is to overlook notes that are being written: `git add` fails when one gets its own name meanwhile."""
     file = (info / "exclude").resolve()
-    with _told(info):
+    with _translate_errors(info):
         try:
             text, mode = file.read_bytes(), file.stat().st_mode & 0o777
         except FileNotFoundError:
@@ -130,12 +134,12 @@ def exclude(info: Path, *, wanted: bool) -> None:
             text += (b"\n" if text and not text.endswith(b"\n") else b"") + line
         else:
             text = b"".join(other for other in lines if other != line)
-        _write(file, text, mode=mode)
+        _write_atomically(file, text, mode=mode)
 
 
-def _state(path: Path, bell: str) -> Found:
-    text, kept = _text(path), _kept(path)
-    bells = _bells(kept, path.name)
+def _hook_state(path: Path, bell: str) -> Found:
+    text, kept = _read_text(path), _find_hook_file(path)
+    bells = _read_bells(kept, path.name)
     if bell in bells:
         return "installed" if kept == path else "wrapped"
     if not os.path.lexists(path):
@@ -144,18 +148,18 @@ def _state(path: Path, bell: str) -> Found:
         return "other"
     if text is not None and MARK in text:
         return "changed"
-    return "replaced" if os.path.lexists(_before(path)) else "other"
+    return "replaced" if os.path.lexists(_previous_hook_path(path)) else "other"
 
 
-def _kept(path: Path) -> Path:
+def _find_hook_file(path: Path) -> Path:
     """The file that holds Memex's hook: `path`, or what another program has made of it on taking its place."""
     others = sorted(path.parent.glob(f"{path.name}[.-]*"))
-    return next((file for file in (path, *others) if _bells(file, path.name)), path)
+    return next((file for file in (path, *others) if _read_bells(file, path.name)), path)
 
 
-def _bells(file: Path, name: str) -> list[str]:
+def _read_bells(file: Path, name: str) -> list[str]:
     """The bells that a hook of Memex rings; none when it is not exactly as Memex writes it."""
-    text = _text(file) or ""
+    text = _read_text(file) or ""
     bells: list[str] = []
     with suppress(ValueError):  # a quote that does not end
         for quoted in _RING.findall(text):
@@ -163,7 +167,7 @@ def _bells(file: Path, name: str) -> list[str]:
     return bells if text == script(name, bells) and os.access(file, os.X_OK) else []
 
 
-def _text(path: Path) -> str | None:
+def _read_text(path: Path) -> str | None:
     """The hook as text, whatever its bytes; None when there is no regular file to read."""
     try:
         return path.read_bytes().decode("utf-8", "surrogateescape") if path.is_file() else None
@@ -171,7 +175,7 @@ def _text(path: Path) -> str | None:
         return None
 
 
-def _write(path: Path, text: str | bytes, *, mode: int = 0o755) -> None:
+def _write_atomically(path: Path, text: str | bytes, *, mode: int = 0o755) -> None:
     """All of it or nothing, and never a moment without the file."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
@@ -189,22 +193,22 @@ def _restore(before: Path, path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _before(path: Path) -> Path:
+def _previous_hook_path(path: Path) -> Path:
     return path.with_name(path.name + BEFORE)
 
 
-def _wrong(folder: Path, hook: Hook) -> str:
+def _describe_problem(folder: Path, hook: Hook) -> str:
     path = folder / hook.name
     if hook.state == "changed":
         return f"{path} is Memex's hook with changes of another: move it away, then run `memex hook install` again"
     return (
-        f"{path} was put in the place of Memex's hook, which ran {_before(path).name} too: "
+        f"{path} was put in the place of Memex's hook, which ran {_previous_hook_path(path).name} too: "
         "move away the one of the two that is no longer wanted, then run `memex hook install` again"
     )
 
 
 @contextmanager
-def _told(folder: Path) -> Iterator[None]:
+def _translate_errors(folder: Path) -> Iterator[None]:
     """Errors of the system, with the folder and the way out."""
     try:
         yield

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _FEW: Final = 5  # names in a sentence
 
 
-def ignored(repo: Repository, paths: Iterable[str], environ: Mapping[str, str] | None = None) -> set[str]:
+def find_ignored(repo: Repository, paths: Iterable[str], environ: Mapping[str, str] | None = None) -> set[str]:
     """Those that a `.gitignore` or the like leaves out, and that the index has not."""
     stdin = "".join(f"./{path}\0" for path in paths)  # "./": a ":" at the beginning is part of the name
     plain = {**(environ or {}), "GIT_LITERAL_PATHSPECS": "0"}  # it knows no others
@@ -27,30 +27,30 @@ def ignored(repo: Repository, paths: Iterable[str], environ: Mapping[str, str] |
     return {path.removeprefix("./") for path in names if path}
 
 
-def unseen(repo: Repository) -> set[str]:
+def find_marked_unchanged(repo: Repository) -> set[str]:
     """The files of the index that are assumed unchanged or left out of the work tree."""
     lines = repo.run("ls-files", "-v", "-z").out.decode("utf-8", "surrogateescape").split("\0")
     return {line[2:] for line in lines if line[:1] == "S" or line[:1].islower()}
 
 
-def freed(repo: Repository, paths: Sequence[str]) -> str:
+def explain_obstacle(repo: Repository, paths: Sequence[str]) -> str:
     """What of these is in the way of a pull, and how a person gets it out of there."""
     git = f"git -C {shlex.quote(repo.vault)}"
-    if left := _among(paths, ignored(repo, paths)):
+    if left := _filter_paths(paths, find_ignored(repo, paths)):
         source = shlex.quote(f"{repo.vault}/{left[0]}")
         target = shlex.quote(f"{repo.vault}/{left[0]}.mine")
-        return f"{named(left)}, which Git is told to ignore: move it away, with `mv {source} {target}` say"
-    if left := _among(paths, unseen(repo)):
+        return f"{format_paths(left)}, which Git is told to ignore: move it away, with `mv {source} {target}` say"
+    if left := _filter_paths(paths, find_marked_unchanged(repo)):
         again = f"{git} update-index --no-assume-unchanged --no-skip-worktree -- {' '.join(map(shlex.quote, left))}"
-        return f"{named(left)}, which Git is told not to look at: run `{again}`, and sync again"
-    return f"{named(paths)}; commit it, with `{git} add -A && {git} commit -m Edits` say"
+        return f"{format_paths(left)}, which Git is told not to look at: run `{again}`, and sync again"
+    return f"{format_paths(paths)}; commit it, with `{git} add -A && {git} commit -m Edits` say"
 
 
-def named(paths: Collection[str]) -> str:
+def format_paths(paths: Collection[str]) -> str:
     """Some of these, for a sentence."""
     shown = ", ".join(list(paths)[:_FEW])
     return f"{shown} and {len(paths) - _FEW} more" if len(paths) > _FEW else shown or "what they have"
 
 
-def _among(paths: Sequence[str], some: Collection[str]) -> list[str]:
+def _filter_paths(paths: Sequence[str], some: Collection[str]) -> list[str]:
     return [path for path in paths if path in some]

@@ -40,18 +40,18 @@ class NoteCommit:
     after: str
 
 
-def touches(repo: Repository, path: str) -> list[NoteCommit]:
+def list_commits(repo: Repository, path: str) -> list[NoteCommit]:
     """The commits that touched the note which is at `path`, or was there last, the newest first; none without Git."""
     if "\n" in path or repo.head() is None:
         return []
-    output = repo.answer("log", "--follow", *_ASKED, stdin=f"HEAD\n--\n{path}\n")
-    return list(_read((output or "").split("\0")))
+    output = repo.query("log", "--follow", *_ASKED, stdin=f"HEAD\n--\n{path}\n")
+    return list(_parse_log((output or "").split("\0")))
 
 
-def origin(repo: Repository, path: str) -> NoteCommit | None:
+def find_creation(repo: Repository, path: str) -> NoteCommit | None:
     """The commit that made the note which is at `path`; None when HEAD has none there."""
     first = None
-    for touch in touches(repo, path):
+    for touch in list_commits(repo, path):
         if not touch.after:
             break  # another note, which had the name before
         first = touch
@@ -60,7 +60,7 @@ def origin(repo: Repository, path: str) -> NoteCommit | None:
     return first
 
 
-def _read(words: list[str]) -> Iterator[NoteCommit]:
+def _parse_log(words: list[str]) -> Iterator[NoteCommit]:
     at, commit = 0, ("", 0, "", "")
     while at < len(words):
         word = words[at].lstrip("\n")

@@ -19,10 +19,10 @@ from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any
 
 from index.errors import Conflict, Unavailable
-from syncd.git.child_process import ProcessResult, apart
-from syncd.git.repository_folder import common, looks, own, stat
-from syncd.git.repository_state import REWRITTEN, RepositoryState, advice, tied
-from syncd.git.stale_locks import stale
+from syncd.git.child_process import ProcessResult, run
+from syncd.git.repository_folder import file_fingerprint, find_common_folder, find_git_folder, head_fingerprint
+from syncd.git.repository_state import REWRITTEN, RepositoryState, advice, with_upstream_state
+from syncd.git.stale_locks import is_stale
 
 if TYPE_CHECKING:
     import git
@@ -85,14 +85,14 @@ class Repository:
 
     # How it stands
 
-    def standing(self) -> RepositoryState:
+    def read_state(self) -> RepositoryState:
         """Which of the known states the repository is in: the first that applies, the worst first."""
-        state = self._whole()
-        return tied(self._tie(state)) if state.state == "ok" else state
+        state = self._read_local_state()
+        return with_upstream_state(self._add_upstream_state(state)) if state.state == "ok" else state
 
-    def state(self) -> str:
+    def local_state(self) -> str:
         """The state of the repository itself, whatever it is tied to."""
-        return self._whole().state
+        return self._read_local_state().state
 
     def advice(self, state: RepositoryState) -> str:
         """What its owner does about it."""
@@ -101,33 +101,33 @@ class Repository:
 
     def facts(self) -> dict[str, Any]:
         """How the repository stands and what its owner does about it; for the owner only, as the advice names paths."""
-        standing = self.standing()
+        standing = self.read_state()
         return asdict(standing) | {"advice": self.advice(standing)}
 
-    def _whole(self) -> RepositoryState:
+    def _read_local_state(self) -> RepositoryState:
         if shutil.which("git") is None:
             return RepositoryState("no-git")
-        folder = self._folder()
+        folder = self._find_git_folder()
         if folder is None:
-            return RepositoryState("bare" if self._bare() else "no-repo")
-        error = _git().exc.GitError
-        state = RepositoryState("ok", head=None, operation=self._operation(folder))
+            return RepositoryState("bare" if self._is_bare() else "no-repo")
+        error = _import_git().exc.GitError
+        state = RepositoryState("ok", head=None, operation=self._find_operation(folder))
         try:
-            ask = self._open().git
+            ask = self._open_repo().git
             ask.rev_parse("--show-toplevel", kill_after_timeout=_PATIENCE_S)
             unmerged = ask.ls_files("--unmerged", "-z", kill_after_timeout=_PATIENCE_S)
         except error as failure:
             if "dubious ownership" in str(failure):
                 return replace(state, state="dubious")
-            whole = all((common(folder) / name).exists() for name in ("HEAD", "objects", "refs"))
+            whole = all((find_common_folder(folder) / name).exists() for name in ("HEAD", "objects", "refs"))
             return replace(state, state="broken" if whole else "unmade")
-        state = replace(state, head=self.head(), branch=self.answer("symbolic-ref", "--short", "--quiet", "HEAD"))
-        return self._tree(state, folder, unmerged=bool(unmerged))
+        state = replace(state, head=self.head(), branch=self.query("symbolic-ref", "--short", "--quiet", "HEAD"))
+        return self._read_work_tree_state(state, folder, unmerged=bool(unmerged))
 
-    def _tree(self, state: RepositoryState, folder: Path, *, unmerged: bool) -> RepositoryState:
+    def _read_work_tree_state(self, state: RepositoryState, folder: Path, *, unmerged: bool) -> RepositoryState:
         """The state of a work tree that Git can read."""
         if lock := next((folder / name for name in _LOCKS if os.path.lexists(folder / name)), None):
-            gone = stale(lock, Path(self.vault))
+            gone = is_stale(lock, Path(self.vault))
             return replace(state, state="stale-lock" if gone else "locked", lock=str(lock))
         if unmerged:
             return replace(state, state="conflict")
@@ -137,56 +137,63 @@ class Repository:
             return replace(state, state="unborn")
         if state.branch is None:
             contains = ("--contains", "HEAD", "--count=1", "--format=%(refname:short)", "refs/heads")
-            return replace(state, state="detached", branch=self.answer("for-each-ref", *contains) or None)
+            return replace(state, state="detached", branch=self.query("for-each-ref", *contains) or None)
         return state
 
-    def _tie(self, state: RepositoryState) -> RepositoryState:
-        upstream = self.answer("rev-parse", "--abbrev-ref", "--symbolic-full-name", "@{upstream}") or ""
-        counts = self.answer("rev-list", "--left-right", "--count", "HEAD...@{upstream}") if upstream else None
+    def _add_upstream_state(self, state: RepositoryState) -> RepositoryState:
+        upstream = self.query("rev-parse", "--abbrev-ref", "--symbolic-full-name", "@{upstream}") or ""
+        counts = self.query("rev-list", "--left-right", "--count", "HEAD...@{upstream}") if upstream else None
         ahead, behind = map(int, (counts or "0 0").split())
         state = replace(state, upstream=upstream, ahead=ahead, behind=behind)
         if behind:
             anew = ("--merged=@{upstream}", "--no-merged=HEAD", REWRITTEN)
-            state = replace(state, rewritten=bool(self.answer("for-each-ref", "--format=%(refname)", *anew)))
-        remote = (self.answer("remote") or "").partition("\n")[0]
-        shallow = (common(self._folder() or Path(self.vault)) / "shallow").exists()
+            state = replace(state, rewritten=bool(self.query("for-each-ref", "--format=%(refname)", *anew)))
+        remote = (self.query("remote") or "").partition("\n")[0]
+        shallow = (find_common_folder(self._find_git_folder() or Path(self.vault)) / "shallow").exists()
         return replace(state, remote=remote, shallow=shallow)
 
-    def _operation(self, folder: Path) -> str:
+    def _find_operation(self, folder: Path) -> str:
         return next((what for name, what in _MIDST.items() if os.path.lexists(folder / name)), "")
 
     # Where it is
 
     def head(self) -> str | None:
         """The commit that is checked out, in hex; None without one. Costs a few stats while nothing has moved."""
-        return self.marks().head
+        return self.position().head
 
-    def marks(self) -> GitPosition:
+    def position(self) -> GitPosition:
         """Where Git stands. Costs a few stats while nothing has moved."""
-        folder = self._folder()
+        folder = self._find_git_folder()
         if folder is None or shutil.which("git") is None:
             return GitPosition()
-        seen = looks(folder)
+        seen = head_fingerprint(folder)
         if seen is None or self._marks[0] != seen:
             verify = ("--verify", "--quiet", "--end-of-options")
-            length = stat(folder / _LOG)  # first: a move that comes in between is then seen twice, not missed
-            head, stash = (self.answer("rev-parse", *verify, name) for name in ("HEAD^{commit}", "refs/stash"))
+            length = file_fingerprint(
+                folder / _LOG
+            )  # first: a move that comes in between is then seen twice, not missed
+            head, stash = (self.query("rev-parse", *verify, name) for name in ("HEAD^{commit}", "refs/stash"))
             marks = GitPosition(head, stash, length[1] if length else 0)
             self._marks = (seen, marks)
         return self._marks[1]
 
-    def glance(self, upstream: str = "") -> object:
+    def state_fingerprint(self, upstream: str = "") -> object:
         """Something that changes when the state of the repository may have: a few stats."""
-        folder = self._folder()
+        folder = self._find_git_folder()
         if folder is None:
             return None
         names = ("config", "FETCH_HEAD", "shallow", *([f"refs/remotes/{upstream}"] if upstream else []))
-        shared = common(folder)
-        return looks(folder), self.busy(), stat(folder / "index"), tuple(stat(shared / name) for name in names)
+        shared = find_common_folder(folder)
+        return (
+            head_fingerprint(folder),
+            self.busy_reason(),
+            file_fingerprint(folder / "index"),
+            tuple(file_fingerprint(shared / name) for name in names),
+        )
 
-    def log(self, since: int) -> list[bytes] | None:
+    def read_reflog(self, since: int) -> list[bytes] | None:
         """What HEAD's log has had added since it was so many bytes long; None when none is kept, or it was cut."""
-        folder = self._folder()
+        folder = self._find_git_folder()
         try:
             with Path(folder or self.vault, _LOG).open("rb") as file:
                 if file.seek(0, os.SEEK_END) < since:
@@ -196,7 +203,7 @@ class Repository:
         except OSError:
             return None
 
-    def answer(self, command: str, *options: str, stdin: str = "") -> str | None:
+    def query(self, command: str, *options: str, stdin: str = "") -> str | None:
         """What Git answers to a question; None when it can't. Command and options are constants of our code or hex of Git's."""
         with ExitStack() as opened:
             stdin_file = opened.enter_context(tempfile.TemporaryFile()) if stdin else None
@@ -204,16 +211,16 @@ class Repository:
                 stdin_file.write(stdin.encode("utf-8", "surrogateescape"))
                 stdin_file.seek(0)
             try:
-                ask = getattr(self._open().git, command.replace("-", "_"))
+                ask = getattr(self._open_repo().git, command.replace("-", "_"))
                 return str(ask(*options, istream=stdin_file, kill_after_timeout=_PATIENCE_S))
-            except _git().exc.GitError:
+            except _import_git().exc.GitError:
                 return None
 
-    def apart(self, *words: str, environ: Mapping[str, str] | None = None, **how: Any) -> ProcessResult:
-        """Run Git in a session of its own; `how` is of `apart`. Words are constants of our code, or hex and names that Git told."""
+    def run_in_session(self, *words: str, environ: Mapping[str, str] | None = None, **how: Any) -> ProcessResult:
+        """Run Git in a session of its own; `how` is of `child_process.run`. Words are constants of our code, or hex and names that Git told."""
         command = ["git", "-C", self.vault, *(part for option in _OPTIONS for part in ("-c", option)), *words]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        return apart(command, kept | self._environ() | dict(environ or {}), **how)
+        return run(command, kept | self._environ() | dict(environ or {}), **how)
 
     def run(
         self,
@@ -230,7 +237,7 @@ class Repository:
             stdin_file.write(stdin)
             stdin_file.seek(0)
             try:
-                status, output, err = getattr(self._open().git, command.replace("-", "_"))(
+                status, output, err = getattr(self._open_repo().git, command.replace("-", "_"))(
                     *options,
                     istream=stdin_file,
                     env=dict(env or {}),
@@ -240,17 +247,17 @@ class Repository:
                     stdout_as_string=False,
                     strip_newline_in_stdout=False,
                 )
-            except _git().exc.GitError as failure:
-                return GitResult(127, b"", _words(failure))
+            except _import_git().exc.GitError as failure:
+                return GitResult(127, b"", _error_text(failure))
         return GitResult(int(status), b"" if out else output, str(err))
 
-    def blob(self, name: str) -> bytes | None:
+    def read_blob(self, name: str) -> bytes | None:
         """What is in a file that Git holds under this name, in hex; None when it has none."""
         try:
-            content = self._open().git.cat_file(
+            content = self._open_repo().git.cat_file(
                 "blob", name, stdout_as_string=False, strip_newline_in_stdout=False, kill_after_timeout=_PATIENCE_S
             )
-        except _git().exc.GitError:
+        except _import_git().exc.GitError:
             return None
         return bytes(content)
 
@@ -258,50 +265,50 @@ class Repository:
         """Where Git looks for hooks. Raises Conflict when there is no repository that Git can read."""
         # Not with our own options, which switch the person's hooks off.
         try:
-            ask = _git().Git(self.vault)
+            ask = _import_git().Git(self.vault)
             ask.set_persistent_git_options(C=self.vault)
             ask.update_environment(GIT_CEILING_DIRECTORIES=str(Path(self.vault).parent), LC_ALL="C.UTF-8")
             output = ask.rev_parse("--path-format=absolute", "--git-path", "hooks", kill_after_timeout=_PATIENCE_S)
-        except _git().exc.GitError as failure:
-            state = self.standing()
+        except _import_git().exc.GitError as failure:
+            state = self.read_state()
             raise Conflict(
-                self.advice(state) or f"Git can't tell where hooks lie: {_words(failure)}", state=state.state
+                self.advice(state) or f"Git can't tell where hooks lie: {_error_text(failure)}", state=state.state
             ) from failure
         return Path(str(output))
 
     def common_folder(self) -> Path:
         """The folder of Git's own files that all work trees of the repository share."""
-        folder = self._folder()
-        return Path(self.vault) if folder is None else common(folder)
+        folder = self._find_git_folder()
+        return Path(self.vault) if folder is None else find_common_folder(folder)
 
-    def own_folder(self) -> Path:
+    def git_folder(self) -> Path:
         """The folder of Git's own files that belongs to this work tree alone."""
-        return self._folder() or Path(self.vault)
+        return self._find_git_folder() or Path(self.vault)
 
-    def busy(self) -> str:
+    def busy_reason(self) -> str:
         """What says that the files are not consistent just now, e.g. "index.lock" or "MERGE_HEAD"; "" = nothing."""
-        folder = self._folder()
+        folder = self._find_git_folder()
         if folder is None:
             return ""
         return next((name for name in (*_LOCKS, *_MIDST) if os.path.lexists(folder / name)), "")
 
     def init(self) -> None:
         """Make the vault a work tree; nothing happens if it is one."""
-        if self.state() != "no-repo":
+        if self.local_state() != "no-repo":
             return
         try:
-            self._prepare(_git().Git(self.vault)).init("--quiet")
-        except _git().exc.GitError as failure:
-            raise Unavailable(f"git init failed: {_words(failure)}", retryable=False) from failure
+            self._configure(_import_git().Git(self.vault)).init("--quiet")
+        except _import_git().exc.GitError as failure:
+            raise Unavailable(f"git init failed: {_error_text(failure)}", retryable=False) from failure
 
     def commit_all(self, message: str) -> str | None:
         """Commit every file of the vault, for a vault that was just made; returns the commit, None if nothing changed.
 
         Never for a vault with a history of its own: there, only files that Memex wrote may be staged."""
-        state = self._whole()
+        state = self._read_local_state()
         if state.state not in ("ok", "unborn"):
             raise Conflict(f"can't commit in {self.vault}: {self.advice(state)}", state=state.state)
-        ask = self._open().git
+        ask = self._open_repo().git
         try:
             ask.add("--all")
             if not ask.status("--porcelain", kill_after_timeout=_PATIENCE_S):
@@ -311,8 +318,8 @@ class Repository:
                 text.seek(0)
                 with ask.custom_environment(**self.identity()):
                     ask.commit("--quiet", "--no-gpg-sign", "--cleanup=verbatim", "--file=-", istream=text)
-        except _git().exc.GitError as failure:
-            raise Unavailable(f"git could not commit: {_words(failure)}", retryable=False) from failure
+        except _import_git().exc.GitError as failure:
+            raise Unavailable(f"git could not commit: {_error_text(failure)}", retryable=False) from failure
         return self.head()
 
     def close(self) -> None:
@@ -321,21 +328,21 @@ class Repository:
             self._repo.close()
             self._repo = None
 
-    def _folder(self) -> Path | None:
-        return own(Path(self.vault))
+    def _find_git_folder(self) -> Path | None:
+        return find_git_folder(Path(self.vault))
 
-    def _bare(self) -> bool:
+    def _is_bare(self) -> bool:
         return all(Path(self.vault, name).exists() for name in ("HEAD", "objects", "refs"))
 
-    def _open(self) -> git.Repo:
+    def _open_repo(self) -> git.Repo:
         with self._opening:  # the pipe, the thread that follows Git and the owner's commands all ask
             if self._repo is None:
-                opened = _git().Repo(self.vault, search_parent_directories=False, expand_vars=False)
-                self._prepare(opened.git)
+                opened = _import_git().Repo(self.vault, search_parent_directories=False, expand_vars=False)
+                self._configure(opened.git)
                 self._repo = opened
             return self._repo
 
-    def _prepare(self, ask: git.Git) -> git.Git:
+    def _configure(self, ask: git.Git) -> git.Git:
         ask.set_persistent_git_options(C=self.vault, c=list(_OPTIONS))  # -C: a "$" in the path stays what it is
         ask.update_environment(**self._environ())
         return ask
@@ -352,13 +359,13 @@ class Repository:
     def identity(self, author: str = "") -> dict[str, str]:
         """Who commits: the person, or Memex when they have not told Git who they are. `author`: who wrote, if not they."""
         roles = {"AUTHOR": author} if author else {}
-        if self.answer("var", "GIT_COMMITTER_IDENT") is None:
+        if self.query("var", "GIT_COMMITTER_IDENT") is None:
             roles = {"AUTHOR": author or "Memex", "COMMITTER": "Memex"}
         names = {f"GIT_{role}_NAME": name for role, name in roles.items()}
         return names | {f"GIT_{role}_EMAIL": "memex@localhost" for role in roles}
 
 
-def _git() -> ModuleType:
+def _import_git() -> ModuleType:
     """GitPython, imported on the first use: it takes a tenth of a second, and a vault need not have a history."""
     for name in [name for name in os.environ if name.startswith("GIT_") and name != "GIT_PYTHON_REFRESH"]:
         del os.environ[name]
@@ -368,7 +375,7 @@ def _git() -> ModuleType:
     return git
 
 
-def _words(failure: Exception) -> str:
+def _error_text(failure: Exception) -> str:
     """What Git itself said."""
     message = getattr(failure, "stderr", "") or str(failure)
     return " ".join(str(message).replace("stderr:", "").split()).strip("' ")

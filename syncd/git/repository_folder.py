@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def own(work_tree: Path) -> Path | None:
+def find_git_folder(work_tree: Path) -> Path | None:
     """The folder of a work tree's own files: `.git`, or what a `.git` file points to; None without one."""
     place = work_tree / ".git"
     if place.is_dir():
@@ -19,7 +19,7 @@ def own(work_tree: Path) -> Path | None:
     return work_tree / words.removeprefix("gitdir:").strip() if words.startswith("gitdir:") else None
 
 
-def common(folder: Path) -> Path:
+def find_common_folder(folder: Path) -> Path:
     """The folder that a work tree's own one shares with the others of its repository."""
     try:
         return folder / (folder / "commondir").read_text(encoding="utf-8", errors="surrogateescape").strip()
@@ -27,9 +27,9 @@ def common(folder: Path) -> Path:
         return folder
 
 
-def looks(folder: Path) -> object:
+def head_fingerprint(folder: Path) -> object:
     """Stats that change whenever HEAD or the stash moves; None when HEAD can't be read."""
-    there = common(folder)
+    there = find_common_folder(folder)
     try:
         words = (folder / "HEAD").read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
@@ -38,10 +38,10 @@ def looks(folder: Path) -> object:
     if words.startswith("ref: "):
         shared.append(words.removeprefix("ref: ").strip())
     here = [folder / name for name in ("HEAD", "logs/HEAD", "reftable/tables.list")]
-    return words, tuple(stat(path) for path in (*here, *(there / name for name in shared)))
+    return words, tuple(file_fingerprint(path) for path in (*here, *(there / name for name in shared)))
 
 
-def stat(path: Path) -> tuple[int, int, int] | None:
+def file_fingerprint(path: Path) -> tuple[int, int, int] | None:
     """What changes of a file when it is written; None when there is none."""
     try:
         status = path.stat()

@@ -74,7 +74,7 @@ class RepositoryState:
     rewritten: bool = False  # the upstream's history, so that a merge would bring back what was purged
 
 
-def tied(state: RepositoryState) -> RepositoryState:
+def with_upstream_state(state: RepositoryState) -> RepositoryState:
     """`state`, in which nothing is amiss, with its state by how it is tied to others."""
     for name, applies in (
         ("no-remote", not state.remote),

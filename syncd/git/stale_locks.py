@@ -14,16 +14,16 @@ from pathlib import Path
 OLD_S = 600.0  # seconds after which a lock may be stale
 
 
-def stale(lock: Path, work_tree: Path) -> bool:
+def is_stale(lock: Path, work_tree: Path) -> bool:
     """Whether the lock is older than ten minutes and no process of this machine holds it."""
     try:
         age = time.time() - lock.lstat().st_mtime
     except OSError:
         return False
-    return age > OLD_S and not held(lock, work_tree)
+    return age > OLD_S and not is_held(lock, work_tree)
 
 
-def held(lock: Path, work_tree: Path) -> bool:
+def is_held(lock: Path, work_tree: Path) -> bool:
     """Whether a process of this machine has the lock open, or is a Git at work in the tree; where it can't be known, yes."""
     if sys.platform != "linux":
         return True  # nobody to ask

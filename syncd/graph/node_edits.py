@@ -54,12 +54,12 @@ def discard(graph: Graph, drafts: NoteDrafts, now: int, *, path: str) -> None:
     if vertex := graph.at(path):
         _drop(graph, drafts, now, {path: vertex})
     else:
-        drafts.drop(path)
+        drafts.delete(path)
 
 
 def _drop(graph: Graph, drafts: NoteDrafts, now: int, vertices: Mapping[str, Vertex]) -> None:
     for path in vertices:
-        drafts.drop(path)
+        drafts.delete(path)
 
     def leads(stated: Statement) -> bool:
         to = graph.resolved(stated.target)
@@ -67,7 +67,7 @@ def _drop(graph: Graph, drafts: NoteDrafts, now: int, vertices: Mapping[str, Ver
 
     sources = {path for vertex in vertices.values() for path, _ in graph.sources(vertex.name)} - vertices.keys()
     for path in sorted(sources):
-        if (source := graph.at(path)) and drafts.holds(path):
+        if (source := graph.at(path)) and drafts.exists(path):
             _edited(drafts, source, partial(entity_edits.unrelate, gone=leads, now=now))
 
 
@@ -230,7 +230,7 @@ def retype(graph: Graph, drafts: NoteDrafts, now: int, *, source: str, target: s
 def held(graph: Graph, drafts: NoteDrafts, name: str) -> Vertex | None:
     """The node of that name, if its note is still there."""
     vertex = graph.get(name)
-    return vertex if vertex and drafts.holds(vertex.path) else None
+    return vertex if vertex and drafts.exists(vertex.path) else None
 
 
 def agreed(graph: Graph, drafts: NoteDrafts, name: str, version: int | None = None) -> Vertex:
@@ -309,7 +309,7 @@ def _rewritten(drafts: NoteDrafts, vertex: Vertex, edit: Callable[[str], str]) -
 
 def _put(drafts: NoteDrafts, vertex: Vertex, text: str) -> None:
     grown = len(text) > len(drafts.text(vertex.path))
-    drafts.put(vertex.path, sized(vertex.name, text) if grown else text)
+    drafts.set_text(vertex.path, sized(vertex.name, text) if grown else text)
 
 
 @contextmanager

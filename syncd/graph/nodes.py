@@ -20,9 +20,9 @@ from index.model import Observation, ObservationAnswer, ObservationMode
 from index.names import fold
 from index.query import collection_of
 from index.scope.index import Index
-from syncd.captures.batch_writer import Change, NewFile, NoteDrafts, carried_out
-from syncd.captures.note_update import parsed, unread
-from syncd.captures.writer import alone, unnamed
+from syncd.captures.batch_writer import Change, NewFile, NoteDrafts, write_batch
+from syncd.captures.note_update import parse_note, refuse_unread_edit
+from syncd.captures.writer import hide_file_name, lock_workspace
 from syncd.documents import entity_edits
 from syncd.documents.file_names import free_name, node_file
 from syncd.graph import attention_report, node_edits, workspace_report
@@ -176,8 +176,8 @@ class Nodes:
                 made[fold(stem)] = NewFile(path, encode(sized(node.name, text)))
             return list(made.values()), [change.path for change in made.values()]
 
-        with alone(self._inbox, self.workspace):
-            paths = carried_out(self._inbox, decide, self._progress)
+        with lock_workspace(self._inbox, self.workspace):
+            paths = write_batch(self._inbox, decide, self._progress)
         return [self._at(path) for path in paths]
 
     def delete(self, names: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -256,13 +256,13 @@ class Nodes:
             answer = decide(index.graph(self.workspace), drafts, self._inbox.now(), *args, **kwargs)
             return drafts.changes(), answer
 
-        with alone(self._inbox, self.workspace):
-            return carried_out(self._inbox, decided, self._progress)
+        with lock_workspace(self._inbox, self.workspace):
+            return write_batch(self._inbox, decided, self._progress)
 
     def _unread(self, index: Index, path: str, raw: bytes) -> None:
         """Refuse to take the version of a note for what a person has made of it since it was read."""
         if record := index.at(path):
-            unread(self._inbox, parsed(self._inbox, decode(raw), record), record, whole=True)
+            refuse_unread_edit(self._inbox, parse_note(self._inbox, decode(raw), record), record, whole=True)
 
     def _told(self, answer: ObservationAnswer) -> ObservationAnswer:
         """The answer, saying what else kept it from being complete."""
@@ -284,11 +284,11 @@ class Nodes:
                 lambda folded: folded in made or folded in unseen or self._inbox.taken(folded),
             )
             path = f"{self._inbox.folder}/{self.workspace}/{ENTITIES}/{stem}.md"
-            with unnamed(path):
+            with hide_file_name(path):
                 if self._inbox.vault.stat(path) is None:
                     return stem, path
                 raw, stat = self._inbox.vault.read(path)
-            node = self._inbox.parsed(raw, path, mtime_ms=stat.mtime_ns // 1_000_000).node
+            node = self._inbox.parse_note(raw, path, mtime_ms=stat.mtime_ns // 1_000_000).node
             if node and name_key(node.name) == name_key(name):
                 raise _taken([node.name])
             unseen.add(fold(stem))

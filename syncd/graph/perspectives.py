@@ -22,7 +22,7 @@ class Perspectives:
         self._ledger = ledger
         self._changing = threading.Lock()
         tables: dict[str, list[Perspective]] = {}
-        for workspace, name, prompt in ledger.rows(
+        for workspace, name, prompt in ledger.query(
             "SELECT workspace, name, prompt FROM perspectives ORDER BY workspace, place"
         ):
             tables.setdefault(workspace, []).append(Perspective(name, prompt))
@@ -75,10 +75,10 @@ class Perspectives:
     def _changed(self, workspace: str, change: Callable[[Table], Table]) -> Table:
         with self._changing:
             table = change(self.of(workspace))
-            with self._ledger.writing():
-                self._ledger.run("DELETE FROM perspectives WHERE workspace = ?", (workspace,))
+            with self._ledger.transaction():
+                self._ledger.execute("DELETE FROM perspectives WHERE workspace = ?", (workspace,))
                 for place, perspective in enumerate(table if table != DEFAULTS else ()):
-                    self._ledger.run(
+                    self._ledger.execute(
                         "INSERT INTO perspectives VALUES (?, ?, ?, ?)",
                         (workspace, place, perspective.name, perspective.prompt),
                     )

@@ -119,7 +119,7 @@ class AuditLog:
         self._ledger = ledger
         self._lock = threading.RLock()
         self._denials: dict[str, tuple[float, float, int]] = {}  # key → entries left, when that was, and left out since
-        last = ledger.rows("SELECT seq, seal FROM audit ORDER BY seq DESC LIMIT 1")
+        last = ledger.query("SELECT seq, seal FROM audit ORDER BY seq DESC LIMIT 1")
         self.head = Head(*last[0]) if last else Head()
         self._noted, self._came = (
             os.open(state / name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600) for name in (HEAD, CAME)
@@ -218,11 +218,11 @@ class AuditLog:
                 head = Head(entry.seq, entry.seal)
                 entries.append(entry)
             try:
-                with self._ledger.writing():
+                with self._ledger.transaction():
                     for entry in entries:
-                        self._ledger.run(_INSERT, [getattr(entry, name) for name in COLUMNS])
+                        self._ledger.execute(_INSERT, [getattr(entry, name) for name in COLUMNS])
                     if gone:
-                        self._ledger.run("DELETE FROM audit WHERE seq <= ?", (gone,))
+                        self._ledger.execute("DELETE FROM audit WHERE seq <= ?", (gone,))
             except Unavailable as error:
                 if not self.problem:
                     log.error("the audit log can't be written: %s", error.message)  # noqa: TRY400 - the words are all there is to it
@@ -263,7 +263,7 @@ class AuditLog:
 
     def made(self, id: str) -> bool:
         """Whether a document of this id was made, whatever has become of it since."""
-        rows = self._ledger.rows("SELECT seq, kind, undoes FROM audit WHERE id = ?", (id,))
+        rows = self._ledger.query("SELECT seq, kind, undoes FROM audit WHERE id = ?", (id,))
         undone = {undoes for _, kind, undoes in rows if kind == "undone"}
         return any(kind in ("create", "kept") and seq not in undone for seq, kind, _ in rows)
 
@@ -271,12 +271,12 @@ class AuditLog:
         """Whether the log has this entry, or has dropped it in good order."""
         if head.seq <= self.base().seq:
             return True
-        rows = self._ledger.rows("SELECT seal FROM audit WHERE seq = ?", (head.seq,))
+        rows = self._ledger.query("SELECT seal FROM audit WHERE seq = ?", (head.seq,))
         return rows == [(head.seal,)]
 
     def base(self) -> Head:
         """The last of the entries that were pruned."""
-        rows = self._ledger.rows("SELECT outcome FROM audit WHERE kind = 'pruned' ORDER BY seq DESC LIMIT 1")
+        rows = self._ledger.query("SELECT outcome FROM audit WHERE kind = 'pruned' ORDER BY seq DESC LIMIT 1")
         return (Head.of(rows[0][0]) if rows else None) or Head()
 
     @property
@@ -293,47 +293,47 @@ class AuditLog:
 
     def last(self, path: str) -> Entry | None:
         """The newest entry that says what the file at `path` is."""
-        rows = self._ledger.rows("SELECT * FROM audit WHERE path = ? ORDER BY seq DESC LIMIT 1", (path,))
+        rows = self._ledger.query("SELECT * FROM audit WHERE path = ? ORDER BY seq DESC LIMIT 1", (path,))
         return Entry(*rows[0]) if rows else None
 
     def trail(self, path: str) -> Iterator[Entry]:
         """All entries about the file at `path`, the newest first, read a page at a time."""
         last = self.head.seq + 1
         asked = "SELECT * FROM audit WHERE path = ? AND seq < ? ORDER BY seq DESC LIMIT 20"
-        while rows := self._ledger.rows(asked, (path, last)):
+        while rows := self._ledger.query(asked, (path, last)):
             yield from (Entry(*row) for row in rows)
             last = rows[-1][0]
 
     def of(self, *, id: str | None = None, path: str | None = None) -> list[Entry]:
         """All entries of a document, wherever it lay, and of the file at `path`, whatever it was; in order."""
         asked = "SELECT * FROM audit WHERE id = ? UNION SELECT * FROM audit WHERE path = ? ORDER BY seq"
-        return [Entry(*row) for row in self._ledger.rows(asked, (id, path))]
+        return [Entry(*row) for row in self._ledger.query(asked, (id, path))]
 
     def ids(self, beginning: str) -> list[str]:
         """The ids of documents that begin so."""
         asked = "SELECT DISTINCT id FROM audit WHERE id >= ? AND id < ? ORDER BY id"
-        return [id for (id,) in self._ledger.rows(asked, (beginning, f"{beginning}\U0010ffff"))]
+        return [id for (id,) in self._ledger.query(asked, (beginning, f"{beginning}\U0010ffff"))]
 
     def states(self) -> dict[str, str]:
         """What the log last says of every file: the digest of its bytes, "" = that it is gone."""
-        rows = self._ledger.rows("SELECT path, after, max(seq) FROM audit WHERE path != '' GROUP BY path")
+        rows = self._ledger.query("SELECT path, after, max(seq) FROM audit WHERE path != '' GROUP BY path")
         return {path: after for path, after, _ in rows}
 
     def written(self, after: int, until: int) -> set[str]:
         """The files that the entries after one number, up to another, are about."""
         asked = "SELECT DISTINCT path FROM audit WHERE seq > ? AND seq <= ? AND path != ''"
-        return {path for (path,) in self._ledger.rows(asked, (after, until))}
+        return {path for (path,) in self._ledger.query(asked, (after, until))}
 
     def latest(self) -> list[tuple[str, str, str, str]]:
         """What the log last says of each note of a workspace: its id, path, digest ("" = it is gone) and the surface."""
-        rows = self._ledger.rows(
+        rows = self._ledger.query(
             "SELECT id, path, after, surface, max(seq) FROM audit WHERE workspace != '' AND type != 'file' GROUP BY id"
         )
         return [(id, path, after, surface) for id, path, after, surface, _ in rows]
 
     def entries(self, first: int = 0) -> Iterator[Entry]:
         """All entries from the number `first` on, in order, read a page at a time."""
-        while rows := self._ledger.rows("SELECT * FROM audit WHERE seq >= ? ORDER BY seq LIMIT ?", (first, PAGE)):
+        while rows := self._ledger.query("SELECT * FROM audit WHERE seq >= ? ORDER BY seq LIMIT ?", (first, PAGE)):
             yield from (Entry(*row) for row in rows)
             first = rows[-1][0] + 1
 
@@ -343,7 +343,7 @@ class AuditLog:
         With `after`, the first ones behind that entry instead."""
         order = " ORDER BY seq DESC LIMIT :limit" if after is None else " ORDER BY seq LIMIT :limit"
         asked = dict.fromkeys(WANTED) | wanted | {"after": after, "limit": limit}
-        entries = [Entry(*row) for row in self._ledger.rows(_FOUND + order, asked)]
+        entries = [Entry(*row) for row in self._ledger.query(_FOUND + order, asked)]
         return entries[::-1] if after is None else entries
 
     def events(self, workspace: str, since: int, alive: Collection[str]) -> Events:
@@ -351,7 +351,7 @@ class AuditLog:
 
         `alive`: the ids of the nodes there are."""
         self.look()
-        rows = self._ledger.rows(
+        rows = self._ledger.query(
             "SELECT seq, kind, surface, tool, id, path, undoes FROM audit"
             " WHERE type = 'entity' AND workspace = ? AND at >= ? ORDER BY seq",
             (workspace, since),
@@ -373,7 +373,7 @@ class AuditLog:
     def edited(self, workspace: str, since: int) -> dict[str, int]:
         """When each of the nodes of a workspace that were changed by hand since then was so last, by id."""
         self.look()
-        rows = self._ledger.rows(
+        rows = self._ledger.query(
             "SELECT id, max(at) FROM audit WHERE type = 'entity' AND workspace = ? AND at >= ? AND surface = 'file'"
             " AND kind = 'update' GROUP BY id",
             (workspace, since),
@@ -384,7 +384,7 @@ class AuditLog:
 
     def prunable(self, before: int) -> int:
         """The number of the last entry that may go when those older than `before` are to: all up to it are older."""
-        rows = self._ledger.rows("SELECT min(seq) FROM audit WHERE at >= ?", (before,))
+        rows = self._ledger.query("SELECT min(seq) FROM audit WHERE at >= ?", (before,))
         first = rows[0][0] if rows[0][0] is not None else self.head.seq
         return max(0, min(int(first), self.head.seq) - 1)
 
@@ -393,10 +393,10 @@ class AuditLog:
 
         What the log knows of files whose only entries go is said again, so that nothing is forgotten of what there is."""
         with self._lock:
-            rows = self._ledger.rows("SELECT seal FROM audit WHERE seq = ?", (gone,))
+            rows = self._ledger.query("SELECT seal FROM audit WHERE seq = ?", (gone,))
             if not rows:
                 return 0
-            states = self._ledger.rows(_OLD, (gone,))
+            states = self._ledger.query(_OLD, (gone,))
             now = self._of(AUTHOR.get(), kind="pruned", outcome=str(Head(gone, rows[0][0])))
             kept = (replace(Entry(*row), at=now.at, kind="kept", outcome="done", undoes=0) for row in states)
             before = self.base().seq

@@ -20,9 +20,9 @@ from syncd.history.change_journal import sha256
 from syncd.history.overwritten_bytes import OverwrittenBytes
 from syncd.history.write_lineage import AGENTS
 from syncd.notes.front_matter import FrontmatterError, decode, properties, split
-from syncd.vault.location import place
+from syncd.vault.location import locate
 from syncd.vault.openat import lstat
-from syncd.vault.path_rules import note
+from syncd.vault.path_rules import is_note
 from syncd.vault.vault import FileDigest, Vault
 from syncd.vault.write_reservations import WriteReservations
 
@@ -41,17 +41,17 @@ class AuditedVault(Vault):
 
     def create(self, path: str, data: bytes, *, again: bool = False) -> Stat:
         """As a vault does, once it is logged."""
-        self._check(path, new=not again)
-        with self._told(path):
+        self._check_path(path, new=not again)
+        with self._translate_errors(path):
             if lstat(self._calls.open, self._fd, path) is not None:
                 raise Conflict(f"{path} exists already")
         self._allowed(path, None, data)
-        with self.reservations.turn(path), self._noted(changed(path, None, data, self._inbox)):
+        with self.reservations.writing(path), self._noted(changed(path, None, data, self._inbox)):
             return super().create(path, data, again=again)
 
     def replace(self, path: str, data: bytes, *, digest: str) -> Stat:
         """As a vault does, once it is logged."""
-        with self.reservations.turn(path):
+        with self.reservations.writing(path):
             raw = self._as_read(path, digest)
             self._allowed(path, raw, data)
             self._keep(raw)
@@ -60,33 +60,33 @@ class AuditedVault(Vault):
 
     def remove(self, path: str, *, digest: str | None = None) -> None:
         """As a vault does, once it is logged."""
-        with self.reservations.turn(path):
+        with self.reservations.writing(path):
             raw = self._as_read(path, digest)
             self._allowed(path, raw, None)
             self._keep(raw)
             with self._noted(changed(path, raw, None, self._inbox)):
                 super().remove(path, digest=sha256(raw))
 
-    def put_file(self, path: str, source: Path, digest: str) -> Stat:
+    def create_from_file(self, path: str, source: Path, digest: str) -> Stat:
         """As a vault does, once it is logged."""
-        self._check(path, new=True)
-        with self._told(path):
+        self._check_path(path, new=True)
+        with self._translate_errors(path):
             if lstat(self._calls.open, self._fd, path) is not None:
                 raise Conflict(f"{path} exists already")
-        with self.reservations.turn(path), self._noted(self._binary(path, "", digest, source.stat().st_size)):
-            return super().put_file(path, source, digest)
+        with self.reservations.writing(path), self._noted(self._binary(path, "", digest, source.stat().st_size)):
+            return super().create_from_file(path, source, digest)
 
     @contextmanager
-    def without(self, path: str, was: FileDigest) -> Iterator[None]:
+    def removing(self, path: str, was: FileDigest) -> Iterator[None]:
         """As a vault does, once it is logged."""
-        self._check(path)
+        self._check_path(path)
         with self._keeper.keeping(was.digest) if self._keeper else nullcontext() as write:
             if write is not None:
-                self.measured(path, write)
+                self.digest_file(path, write)
         with (
-            self.reservations.turn(path),
+            self.reservations.writing(path),
             self._noted(self._binary(path, was.digest, "", 0)),
-            super().without(path, was),
+            super().removing(path, was),
         ):
             yield
 
@@ -101,7 +101,7 @@ class AuditedVault(Vault):
 
     def _allowed(self, path: str, was: bytes | None, data: bytes | None) -> None:
         """Refuse what an agent may not do to a note, whatever tool has let it through: to speak for its owner."""
-        if AUTHOR.get().surface not in AGENTS or TAKING_BACK.get() or not note(path):
+        if AUTHOR.get().surface not in AGENTS or TAKING_BACK.get() or not is_note(path):
             return
         node = changed(path, was, was, self._inbox).type == "entity"
         texts = (None if raw is None else decode(raw) for raw in (was, data))
@@ -110,11 +110,11 @@ class AuditedVault(Vault):
 
     def _binary(self, path: str, before: str, after: str, size: int) -> Change:
         """What becomes of a file that is no note."""
-        return Change(path, before, after, size, path_id(path), "file", place(path, self._inbox).workspace)
+        return Change(path, before, after, size, path_id(path), "file", locate(path, self._inbox).workspace)
 
     def _as_read(self, path: str, digest: str | None) -> bytes:
         """What the file holds now, which must be what whoever writes has read."""
-        self._check(path)
+        self._check_path(path)
         raw, _ = self.read(path)
         if digest is not None and sha256(raw) != digest:
             raise Conflict(f"{path} has changed since it was read; read it again")
@@ -139,7 +139,7 @@ class AuditedVault(Vault):
 
 def changed(path: str, was: bytes | None, data: bytes | None, inbox: str) -> Change:
     """What becomes of the file at `path`, as the log tells it; None = there is no file."""
-    where = place(path, inbox)
+    where = locate(path, inbox)
     raw = data if data is not None else was or b""
     try:
         values = {name.casefold(): value for name, value in properties(split(decode(raw))[0]).items()}

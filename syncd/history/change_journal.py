@@ -88,12 +88,12 @@ def owed(ledger: Ledger, since: int) -> set[str]:
         "SELECT DISTINCT path FROM promoted_files JOIN promotions ON promotion = seq"
         " WHERE state = 'begun' OR (state = 'done' AND commit_id = '' AND at >= ?)"
     )
-    return {path for (path,) in ledger.rows(asked, (since,))}
+    return {path for (path,) in ledger.query(asked, (since,))}
 
 
 def documents(ledger: Ledger) -> set[str]:
     """The ids of the documents that any change is about."""
-    return {id for (id,) in ledger.rows("SELECT DISTINCT document_id FROM promotions")}
+    return {id for (id,) in ledger.query("SELECT DISTINCT document_id FROM promotions")}
 
 
 class ChangeJournal:
@@ -107,16 +107,16 @@ class ChangeJournal:
     def begin(self, plan: MovePlan, *, by: str, at: int) -> Entry:
         """Note what is about to be done; on disk when it returns."""
         about = json.dumps(dict(plan.about))
-        with self._ledger.writing():
-            self._ledger.run(
+        with self._ledger.transaction():
+            self._ledger.execute(
                 "INSERT INTO promotions (kind, document_id, state, source, target, by, at, commit_id, about)"
                 " VALUES (?, ?, 'begun', ?, ?, ?, ?, '', ?)",
                 (plan.kind, plan.document_id, plan.source, plan.target, by, at, about),
             )
-            ((seq,),) = self._ledger.rows("SELECT max(seq) FROM promotions")
+            ((seq,),) = self._ledger.query("SELECT max(seq) FROM promotions")
             for place, step in enumerate(plan.steps):
                 kept = (None if raw is None else zlib.compress(raw) for raw in (step.before, step.after))
-                self._ledger.run(
+                self._ledger.execute(
                     "INSERT INTO promoted_files VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                     (seq, place, step.path, *kept, step.was, step.now, step.twin),
                 )
@@ -124,8 +124,8 @@ class ChangeJournal:
 
     def note(self, seq: int, state: State, *, commit_id: str | None = None, about: str | None = None) -> None:
         """Note what has become of it."""
-        with self._ledger.writing():
-            self._ledger.run(
+        with self._ledger.transaction():
+            self._ledger.execute(
                 "UPDATE promotions SET state = ?, commit_id = coalesce(?, commit_id), about = coalesce(?, about)"
                 " WHERE seq = ?",
                 (state, commit_id, about, seq),
@@ -133,7 +133,7 @@ class ChangeJournal:
 
     def steps(self, seq: int) -> list[FileChange]:
         """What becomes of each file, in order."""
-        rows = self._ledger.rows(
+        rows = self._ledger.query(
             "SELECT path, was, now, before, after, twin FROM promoted_files WHERE promotion = ? ORDER BY place", (seq,)
         )
         return [
@@ -162,7 +162,7 @@ class ChangeJournal:
         return self._entries("seq > (SELECT coalesce(max(seq), 0) FROM promotions) - ?", limit)
 
     def _entries(self, where: str, *arguments: object) -> list[Entry]:
-        rows = self._ledger.rows(f"{_ENTRIES} WHERE {where} ORDER BY seq", arguments)
+        rows = self._ledger.query(f"{_ENTRIES} WHERE {where} ORDER BY seq", arguments)
         return [entry for row in rows if (entry := Entry(*row)).kind in self._kinds]
 
     # What is done
@@ -170,9 +170,9 @@ class ChangeJournal:
     def found(self, step: FileChange) -> str:
         """What the file of a step holds now: its digest, "" = no file. Raises Unavailable when nobody can tell."""
         try:
-            return self._vault.measured(step.path).digest
+            return self._vault.digest_file(step.path).digest
         except NotFound:
-            if self._vault.holds(step.path):
+            if self._vault.exists(step.path):
                 return "?"  # a folder or a link, which is somebody else's
             return ""
 
@@ -209,12 +209,12 @@ class ChangeJournal:
         if twin and now:
             if vault.stat(twin) is None:
                 raise NotFound(f"nothing is at {twin}")
-            vault.put_file(path, vault.root / twin, now)
+            vault.create_from_file(path, vault.root / twin, now)
         elif twin:
-            current = vault.measured(path)
+            current = vault.digest_file(path)
             if current.digest != was:
                 raise Conflict(f"{path} has been changed meanwhile")
-            with vault.without(path, current):
+            with vault.removing(path, current):
                 pass
         elif not now:
             vault.remove(path, digest=was)

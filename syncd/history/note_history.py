@@ -17,7 +17,7 @@ from typing import Any, Final
 from index.errors import MemexError, NotFound
 from index.model import Record
 from index.scope.index import Index
-from syncd.git.note_commits import NoteCommit, touches
+from syncd.git.note_commits import NoteCommit, list_commits
 from syncd.git.repository import Repository
 from syncd.history.audit_log import AuditLog
 from syncd.history.change_journal import ChangeJournal
@@ -143,7 +143,7 @@ class NoteHistory:
         note_commits = self._commits([path]) if commits is None else commits
         names = dict.fromkeys(name for commit in note_commits for name in (commit.after, commit.before) if name)
         for name in list(names)[:TRIED]:
-            raw = self._repo.blob(name)
+            raw = self._repo.read_blob(name)
             if raw is not None and hashlib.sha256(raw).hexdigest() == digest:
                 return raw
         return None
@@ -154,7 +154,7 @@ class NoteHistory:
         known: set[str] = set()
         for path in islice(paths, NAMES):
             if path not in known:
-                fresh = touches(self._repo, path)
+                fresh = list_commits(self._repo, path)
                 known |= {name for commit in fresh for name in (commit.path, commit.source)}
                 note_commits |= {(commit.commit, commit.path): commit for commit in fresh}
         return list(note_commits.values())
@@ -176,13 +176,13 @@ class NoteHistory:
 
     def blob(self, name: str) -> bytes | None:
         """What Git holds under that name."""
-        return self._repo.blob(name)
+        return self._repo.read_blob(name)
 
     def _held(self, name: str | None) -> str | None:
         """The sha256 of what a blob of Git holds; "" = no file, None = nobody knows."""
         if name == "":
             return ""
-        raw = None if name is None else self._repo.blob(name)
+        raw = None if name is None else self._repo.read_blob(name)
         return None if raw is None else hashlib.sha256(raw).hexdigest()
 
     def current(self, path: str) -> bytes | None:

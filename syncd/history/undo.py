@@ -15,8 +15,8 @@ from syncd.history.audit_log import AUTHOR, AuditLog, authored
 from syncd.history.digest_chain import Entry
 from syncd.history.note_history import NoteHistory
 from syncd.history.write_lineage import AGENTS, MOVED, WRITES, UndoReach, in_force, last_call, way_back
-from syncd.vault.location import place
-from syncd.vault.path_rules import note
+from syncd.vault.location import locate
+from syncd.vault.path_rules import is_note
 from syncd.vault.vault import Vault
 
 KEPT_NO_MORE: Final = "what it was before is not kept any more (git.past_days, git.past_mb)"
@@ -53,7 +53,7 @@ class UndoStep:
     @property
     def order(self) -> int:
         """A stored file is there before its note is, and goes after it."""
-        return (0 if self.then else 3) if not note(self.path) else (1 if self.then else 2)
+        return (0 if self.then else 3) if not is_note(self.path) else (1 if self.then else 2)
 
 
 @dataclass(slots=True)
@@ -160,7 +160,7 @@ class Undo:
 
     def _write(self, step: UndoStep) -> None:
         vault = self._vault
-        if note(step.path):
+        if is_note(step.path):
             if step.raw is None:
                 vault.remove(step.path, digest=step.now)
             elif step.now:
@@ -171,12 +171,12 @@ class Undo:
             with self._history.overwritten.opened(step.then) as source:
                 if source is None:
                     raise Unavailable(KEPT_NO_MORE, retryable=False)
-                vault.put_file(step.path, source, step.then)
+                vault.create_from_file(step.path, source, step.then)
         else:
-            was = vault.measured(step.path)
+            was = vault.digest_file(step.path)
             if was.digest != step.now:
                 raise Conflict(JUST_NOW)
-            with vault.without(step.path, was):
+            with vault.removing(step.path, was):
                 pass
 
     def _home(self, path: str, wanted: Collection[int]) -> str:
@@ -199,7 +199,7 @@ class Undo:
         chain = [entry for _, entry in entries]
         id = next((entry.id for entry in reversed(chain) if entry.seq in wanted), "")
         try:
-            now = self._vault.measured(home).digest
+            now = self._vault.digest_file(home).digest
         except NotFound:
             now = ""
         except MemexError:
@@ -214,7 +214,7 @@ class Undo:
 
     def _before(self, home: str, first: Entry, now: str, spaces: Collection[str]) -> tuple[bytes | None, str]:
         """The note as it was before that write (None: it was not there, or is no note), or why it can't be so again."""
-        where = place(home, self._inbox)
+        where = locate(home, self._inbox)
         if where.scope != "captures":
             return None, OUTSIDE
         if not first.before:
@@ -223,7 +223,7 @@ class Undo:
             return None, UNHOUSED
         if first.before == now:
             return None, ""
-        if not note(home):
+        if not is_note(home):
             return None, "" if self._history.overwritten.holds(first.before) else KEPT_NO_MORE
         raw = self._history.was(first.before, home)
         return raw, "" if raw is not None else KEPT_NO_MORE

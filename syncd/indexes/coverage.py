@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from syncd.vault.listing import Listing
-from syncd.vault.location import place
+from syncd.vault.location import locate
 
 
 def coverage(
@@ -20,8 +20,8 @@ def coverage(
     nobody can say, because the vault's folder is not there."""
     return {
         scope: _covered(
-            {path for path in listing.files if place(path, inbox).scope == scope},
-            {path: why for path, why in listing.skipped.items() if place(path, inbox).scope == scope},
+            {path for path in listing.files if locate(path, inbox).scope == scope},
+            {path: why for path, why in listing.skipped.items() if locate(path, inbox).scope == scope},
             set(held),
             listing,
             failed,
@@ -36,7 +36,7 @@ def _covered(
     if "" in listing.unread:  # the vault itself: what is known is kept
         return {"indexed": len(held), "of": None, "waiting": 0, "skipped": []}
     # What can't be seen just now is kept, so it is found: it counts as indexed.
-    indexed = {path for path in held if path in files or not listing.gone(path)}
+    indexed = {path for path in held if path in files or not listing.is_gone(path)}
     left = {path: why for path, why in skipped.items() if path not in indexed}
     left |= {path: failed[path] for path in files - indexed if path in failed}
     waiting = files - indexed - left.keys()

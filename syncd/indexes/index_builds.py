@@ -26,7 +26,7 @@ from index.scope.reader import Looks
 from index.storage.chunk_store import StoreDamaged, discard
 from index.text.chunking import Sizes, sizes
 from syncd.indexes.previous_encoder import missed, settings_of, table
-from syncd.state.folder import private
+from syncd.state.folder import write_private
 
 log = logging.getLogger(__name__)
 
@@ -387,7 +387,7 @@ class IndexBuilds:
         return Build(folder, inputs, indexes, {path: _mark(path) for path in paths})
 
     def _name_current(self, build: Build) -> None:
-        private(self._root / "current", build.folder.name)
+        write_private(self._root / "current", build.folder.name)
 
     def _drop(self, folder: Path) -> None:
         if self._settings.uri:
@@ -413,7 +413,7 @@ def _note(build: Build) -> None:
     """Write down what a build was made with."""
     inputs = build.made
     record = {"identity": inputs.identity, "dimensions": inputs.dimensions, "sizes": _numbers(inputs.sizes)}
-    private(
+    write_private(
         build.folder / "made.json", json.dumps(record | ({"encoder": table(inputs.encoder)} if inputs.encoder else {}))
     )
 

@@ -33,7 +33,7 @@ from syncd.history.audit_log import CAME, HEAD
 from syncd.history.overwritten_bytes import FOLDER
 from syncd.installation.vault_setup import quoted
 from syncd.state import ledger
-from syncd.state.folder import LEDGER, synced
+from syncd.state.folder import LEDGER, sync_folder
 
 FORMAT = 1
 MANIFEST, SETTINGS = "manifest.json", "settings.toml"
@@ -142,7 +142,7 @@ def _held(state: Path, folder: Path, *, damaged: bool) -> dict[str, Path]:
     """What goes into an archive, by name; held in `folder`, as a job's file may go once it is done."""
     copy = folder / LEDGER
     try:
-        ledger.copied(state / LEDGER, copy)
+        ledger.back_up(state / LEDGER, copy)
     except Unavailable:
         if not damaged:
             raise
@@ -183,7 +183,7 @@ def _fresh(target: Path) -> Iterator[IO[bytes]]:
         fresh.replace(target)
     finally:
         fresh.unlink(missing_ok=True)
-    synced(target.parent)
+    sync_folder(target.parent)
 
 
 def unpack(archive: Path, into: Path) -> ArchiveContents:
@@ -277,7 +277,7 @@ def _put(opened: tarfile.TarFile, member: tarfile.TarInfo, target: Path, digest:
 def checked(folder: Path) -> None:
     """Raise unless the ledger that was unpacked to `folder` can be used by this Memex."""
     fresh = folder / STATE / LEDGER
-    if wrong := ledger.examined(fresh):
+    if wrong := ledger.check_integrity(fresh):
         raise InvalidArgument(f"the ledger in the backup can't be used: {wrong}; nothing was changed")
     ledger.Ledger.open(fresh).close()  # brings an older one up to date
 

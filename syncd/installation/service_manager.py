@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd.installation import unit_files
 from syncd.settings.settings import Settings
-from syncd.state.folder import private
+from syncd.state.folder import write_private
 
 PATIENCE_S = 180.0  # for a manager's own commands: `start` returns when the daemon is ready, or is not
 SHOWN = ("LoadState", "ActiveState", "SubState", "UnitFileState", "StatusText", "MainPID", "NRestarts", "Result")
@@ -107,7 +107,7 @@ class Systemd:
         if self.file.exists() and unit_files.vault_of(self.file.read_text("utf-8")) != unit_files.vault_of(text):
             raise Conflict(f"{self.file} is not for {spec.vault}: choose another --name, or uninstall that one first")
         self.folder.mkdir(parents=True, exist_ok=True)
-        private(self.file, text)
+        write_private(self.file, text)
 
     def enable(self, *, start: bool) -> None:
         """Reload, enable, and restart where it is to run now."""
@@ -119,7 +119,7 @@ class Systemd:
     def harden(self, spec: ServiceSpec) -> bool:
         """Add the stricter part, if the daemon starts with it; whether it does."""
         self.drop_in.parent.mkdir(parents=True, exist_ok=True)
-        private(self.drop_in, unit_files.hardening([str(spec.vault), str(spec.state)]))
+        write_private(self.drop_in, unit_files.hardening([str(spec.vault), str(spec.state)]))
         self._do("daemon-reload")
         if _run("systemctl", "--user", "restart", self.file.name).returncode == 0:
             return True
@@ -208,7 +208,7 @@ class Launchd:
             raise Conflict(f"{self.file} is not for {spec.vault}: choose another --name, or uninstall that one first")
         self.folder.mkdir(parents=True, exist_ok=True)
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        private(self.file, text.decode())
+        write_private(self.file, text.decode())
 
     def enable(self, *, start: bool) -> None:
         """Load it, which also starts it; without `start` the next login does."""

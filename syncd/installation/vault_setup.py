@@ -11,7 +11,7 @@ from pathlib import Path
 
 from index.errors import Conflict, NotFound
 from syncd.settings.settings import Settings, config_file, load
-from syncd.state.folder import KEY_FILE, LEDGER, claim, default_state, digest, private
+from syncd.state.folder import KEY_FILE, LEDGER, claim, default_state_folder, path_digest, write_private
 from syncd.state.ledger import Ledger
 from syncd.vault.vault import Vault
 from syncd.workspaces.api_keys import ApiKeys
@@ -30,7 +30,7 @@ def adopt(settings: Settings, *, now: int, again: bool = False) -> Path:
     claim(settings.state, path)
     vault = Vault(path)
     try:
-        if again or settings.vault.inbox not in vault.folders(""):
+        if again or settings.vault.inbox not in vault.list_folders(""):
             vault.make_folder(f"{settings.vault.inbox}/default")
     finally:
         vault.close()
@@ -54,7 +54,7 @@ def owner_key(state: Path, keys: ApiKeys, *, now: int, again: bool = False) -> P
     taken = {key.name for key in keys.list() if key.revoked_at is None}
     name = next(name for n in range(1, 10_000) if (name := OWNER if n == 1 else f"{OWNER}-{n}") not in taken)
     _, secret = keys.create(name, workspaces=None, scopes=("read", "write", "admin"), now=now)
-    private(path, secret + "\n")
+    write_private(path, secret + "\n")
     return path
 
 
@@ -69,7 +69,7 @@ def reset(state: Path, *, now: int) -> Path:
         secret = path.read_text().strip() if path.is_file() else ""
         held = [key.id for key in keys.list() if secret.startswith(f"mx_{key.id}_")]
         _, secret = keys.reset(OWNER, instead_of=held, now=now)
-        private(path, secret + "\n")
+        write_private(path, secret + "\n")
     finally:
         ledger.close()
     return path
@@ -86,7 +86,7 @@ def settings_file(settings: Settings, named: str | None, environ: Mapping[str, s
         raise Conflict(
             f"the settings file {usual} is for another vault: pass another --config for {settings.vault.path}"
         )
-    file = usual.with_name(f"{settings.vault.path.name}-{digest(settings.vault.path)}.toml")
+    file = usual.with_name(f"{settings.vault.path.name}-{path_digest(settings.vault.path)}.toml")
     if not _made(file, settings, environ):
         raise Conflict(f"the settings file {file} is for another vault: move it away, or pass --config")
     return file, False
@@ -95,12 +95,12 @@ def settings_file(settings: Settings, named: str | None, environ: Mapping[str, s
 def _made(file: Path, settings: Settings, environ: Mapping[str, str]) -> bool:
     """Whether `file` leads to this vault; it is written for it if it is missing, or added to if it names no vault."""
     calm = {name: value for name, value in environ.items() if name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")}
-    unasked = settings.state == default_state(settings.vault.path, calm)
+    unasked = settings.state == default_state_folder(settings.vault.path, calm)
     state = "" if unasked else f"state = {quoted(settings.state)}\n\n"
     vault = f"[vault]\npath = {quoted(settings.vault.path)}\n"
     if not file.exists():
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        private(file, f"{HEAD}\n{state}{vault}")
+        write_private(file, f"{HEAD}\n{state}{vault}")
         return True
     text = file.read_text(encoding="utf-8")
     written = tomllib.loads(text)
@@ -109,7 +109,7 @@ def _made(file: Path, settings: Settings, environ: Mapping[str, str]) -> bool:
             raise Conflict(
                 f"the settings file {file} names no vault: write `path = {quoted(settings.vault.path)}` under [vault]"
             )
-        private(file, f"{state}{text.rstrip()}\n\n{vault}")
+        write_private(file, f"{state}{text.rstrip()}\n\n{vault}")
         return True
     return load({"config": str(file)}, calm).vault.path == settings.vault.path
 

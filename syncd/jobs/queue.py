@@ -93,8 +93,8 @@ class Queue:
         self._allow(row[3])
         now = self._now()
         request = {"author": asdict(AUTHOR.get()), "title": title[:200], "given": dict(arguments)}
-        with self._ledger.writing():
-            self._ledger.run(
+        with self._ledger.transaction():
+            self._ledger.execute(
                 "INSERT INTO queue (id, document_id, kind, key, workspace, size, given, status, stage, error, tries,"
                 " due_at, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, 'queued', '', '', 0, ?, ?)",
                 (*row, json.dumps(request), now, now),
@@ -113,7 +113,7 @@ class Queue:
 
     def held(self, key: str, kind: Kind | None = None) -> tuple[int, int]:
         """How many jobs of a key have not ended, and the bytes of their texts and staged files."""
-        rows = self._ledger.rows(
+        rows = self._ledger.query(
             "SELECT count(*), coalesce(sum(size), 0) FROM queue"
             " WHERE key = ? AND kind IN (?, ?) AND status IN ('queued', 'running')",
             (key, kind or "note", kind or "file"),
@@ -144,14 +144,14 @@ class Queue:
         if before is not None:
             terms.append("seq < (SELECT seq FROM queue WHERE id = :before)")
         which = f" WHERE {' AND '.join(terms)}" if terms else ""
-        rows = self._ledger.rows(
+        rows = self._ledger.query(
             f"{_SELECT}{which} ORDER BY seq DESC LIMIT :limit", asked | {"before": before, "limit": limit}
         )
         return [self._job(row) for row in rows]
 
     def job_of(self, workspace: str, digest: str, size: int) -> Job | None:
         """The owner's job that is to make the document of a file with these bytes, if one waits or runs."""
-        rows = self._ledger.rows(
+        rows = self._ledger.query(
             f"{_SELECT} WHERE key = '' AND kind = 'file' AND status IN ('queued', 'running') AND size = ?"
             " AND workspace = ? AND json_extract(given, '$.given.sha256') = ? ORDER BY seq LIMIT 1",
             (size, workspace, digest),
@@ -160,7 +160,7 @@ class Queue:
 
     def documents_of(self, workspace: str, digest: str) -> list[str]:
         """The ids of the documents that the owner's jobs have made of files with these bytes."""
-        rows = self._ledger.rows(
+        rows = self._ledger.query(
             "SELECT document_id FROM queue WHERE key = '' AND workspace = ? AND kind = 'file' AND status = 'done'"
             " AND instr(given, ?) AND json_extract(given, '$.given.sha256') = ?",  # the first is quick
             (workspace, digest, digest),
@@ -171,13 +171,13 @@ class Queue:
         """At most two ids of jobs that begin so."""
         return [
             job_id
-            for (job_id,) in self._ledger.rows("SELECT id FROM queue WHERE id BETWEEN ? AND ? LIMIT 2", (id, f"{id}g"))
+            for (job_id,) in self._ledger.query("SELECT id FROM queue WHERE id BETWEEN ? AND ? LIMIT 2", (id, f"{id}g"))
         ]
 
     def counts(self, workspace: str | None = None) -> dict[Status, int]:
         """How many jobs there are in each status; all of them, or those of a workspace."""
         which = "" if workspace is None else " WHERE workspace = ?"
-        rows = self._ledger.rows(
+        rows = self._ledger.query(
             f"SELECT status, count(*) FROM queue{which} GROUP BY status",  # noqa: S608 - words of ours
             () if workspace is None else (workspace,),
         )
@@ -186,7 +186,7 @@ class Queue:
     def due_since(self) -> int | None:
         """Since when the job that waits longest has been due; None when none waits. One that is put off is due later."""
         first = "(SELECT min(due_at) FROM queue WHERE status = 'queued' AND kind = ?)"
-        ((note, file),) = self._ledger.rows(f"SELECT {first}, {first}", ("note", "file"))
+        ((note, file),) = self._ledger.query(f"SELECT {first}, {first}", ("note", "file"))
         return min((due for due in (note, file) if due is not None), default=None)
 
     # By hand
@@ -208,7 +208,7 @@ class Queue:
 
     def due_in(self, kind: Kind) -> float | None:
         """Seconds until a job of this kind is due; None when none waits."""
-        ((due,),) = self._ledger.rows("SELECT min(due_at) FROM queue WHERE status = 'queued' AND kind = ?", (kind,))
+        ((due,),) = self._ledger.query("SELECT min(due_at) FROM queue WHERE status = 'queued' AND kind = ?", (kind,))
         if due is None:
             return None
         left = (due - self._now()) / 1000
@@ -220,7 +220,7 @@ class Queue:
         due = "status = 'queued' AND kind = ? AND (due_at <= ? OR due_at > ?)"
         values = (kind, now, now + int(BACKOFF_S[1] * 1000), last)
         for turn in ("key > ?", "key <= ?"):
-            rows = self._ledger.rows(
+            rows = self._ledger.query(
                 f"SELECT id, key FROM queue WHERE {due} AND {turn} ORDER BY key, seq LIMIT 1",  # noqa: S608 - words of ours
                 values,
             )
@@ -231,8 +231,8 @@ class Queue:
 
     def begin(self, id: str) -> Job | None:
         """Begin this job, if it waits. That it was tried is on disk before it is."""
-        with self._ledger.writing():
-            begun = self._ledger.run(
+        with self._ledger.transaction():
+            begun = self._ledger.execute(
                 "UPDATE queue SET status = 'running', started_at = ?, tries = tries + 1 WHERE id = ? AND status = 'queued'",
                 (self._now(), id),
             )
@@ -269,8 +269,8 @@ class Queue:
 
     def give_back(self, id: str) -> None:
         """Let a job that was broken off be begun anew; this was no try."""
-        with self._ledger.writing():
-            self._ledger.run(
+        with self._ledger.transaction():
+            self._ledger.execute(
                 "UPDATE queue SET status = 'queued', tries = max(0, tries - 1) WHERE id = ? AND status = 'running'",
                 (id,),
             )
@@ -280,7 +280,7 @@ class Queue:
         """After a crash: what was under way has been done, if its document was made, or is tried again after a while.
 
         A job at which the process has ended again and again is given up, so that it stalls nobody."""
-        rows = self._ledger.rows(f"{_SELECT} WHERE status = 'running' ORDER BY seq")
+        rows = self._ledger.query(f"{_SELECT} WHERE status = 'running' ORDER BY seq")
         ended = Unavailable("the daemon ended while this was being done")
         for job in map(self._job, rows):
             if made(job.planned):
@@ -306,15 +306,15 @@ class Queue:
     def prune(self, before: int, *, most: int = ENDED) -> int:
         """Forget the jobs that ended before then, and of each key all but the newest `most`, with what is staged for them."""
         ended = "status IN ('done', 'failed')"
-        many = self._ledger.rows(f"SELECT key FROM queue WHERE {ended} GROUP BY key HAVING count(*) > ?", (most,))  # noqa: S608 - words of ours
+        many = self._ledger.query(f"SELECT key FROM queue WHERE {ended} GROUP BY key HAVING count(*) > ?", (most,))  # noqa: S608 - words of ours
         asked: list[tuple[str, Sequence[Any]]] = [(f"{ended} AND finished_at < ?", (before,))]
         newest = f"SELECT seq FROM queue WHERE {ended} AND key = ? ORDER BY seq DESC LIMIT 1 OFFSET ?"  # noqa: S608 - words of ours
         asked += [(f"{ended} AND key = ? AND seq <= ({newest})", (key, key, most)) for (key,) in many]
         gone = 0
         for which, values in asked:
-            rows = self._ledger.rows(f"SELECT id FROM queue WHERE {which}", values)  # noqa: S608 - words of ours
-            with self._ledger.writing():
-                self._ledger.run(f"DELETE FROM queue WHERE {which}", values)  # noqa: S608 - words of ours
+            rows = self._ledger.query(f"SELECT id FROM queue WHERE {which}", values)  # noqa: S608 - words of ours
+            with self._ledger.transaction():
+                self._ledger.execute(f"DELETE FROM queue WHERE {which}", values)  # noqa: S608 - words of ours
             for (id,) in rows:
                 self.staged.drop(id)
             gone += len(rows)
@@ -322,7 +322,7 @@ class Queue:
 
     def sweep(self, *, older_s: float) -> list[str]:
         """Remove staged files that no job needs, once they are so old; their names."""
-        rows = self._ledger.rows("SELECT id FROM queue WHERE kind = 'file' AND status != 'done'")
+        rows = self._ledger.query("SELECT id FROM queue WHERE kind = 'file' AND status != 'done'")
         return self.staged.sweep([id for (id,) in rows], older_s=older_s)
 
     # Rows
@@ -330,8 +330,8 @@ class Queue:
     def _set(self, id: str, was: Status, /, **columns: Any) -> bool:
         """Change a job that has this status; whether it had."""
         names = ", ".join(f"{name} = ?" for name in columns)
-        with self._ledger.writing():
-            changed = self._ledger.run(
+        with self._ledger.transaction():
+            changed = self._ledger.execute(
                 f"UPDATE queue SET {names} WHERE id = ? AND status = ?",  # noqa: S608 - names of ours
                 (*columns.values(), id, was),
             )
@@ -343,7 +343,7 @@ class Queue:
 
     def _shed(self, id: str) -> None:
         """Of a key's failed jobs, the owner's aside, remove the oldest staged files that are more than its share."""
-        for (old,) in self._ledger.rows(
+        for (old,) in self._ledger.query(
             "SELECT id FROM (SELECT id, sum(size) OVER (ORDER BY seq DESC) AS held FROM queue WHERE kind = 'file'"
             " AND status = 'failed' AND size > 0 AND key != '' AND key = (SELECT key FROM queue WHERE id = ?)) WHERE held > ?",
             (id, self._settings.staged),
@@ -356,7 +356,7 @@ class Queue:
         self.wake()
 
     def _row(self, id: str) -> Job | None:
-        rows = self._ledger.rows(f"{_SELECT} WHERE id = ?", (id,))
+        rows = self._ledger.query(f"{_SELECT} WHERE id = ?", (id,))
         return self._job(rows[0]) if rows else None
 
     def _known(self, id: str) -> Job:

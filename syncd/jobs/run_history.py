@@ -30,12 +30,12 @@ class RunHistory:
 
     def keep(self, job: str, run: Run) -> None:
         """Keep `run`, and forget the oldest beyond `KEPT`. Raises Unavailable when it can't be written."""
-        with self._ledger.writing():
-            self._ledger.run(
+        with self._ledger.transaction():
+            self._ledger.execute(
                 "INSERT INTO job_runs (job, started_at, seconds, error) VALUES (?, ?, ?, ?)",
                 (job, run.started_at, run.seconds, run.error),
             )
-            self._ledger.run(
+            self._ledger.execute(
                 "DELETE FROM job_runs WHERE job = ? AND id NOT IN "
                 "(SELECT id FROM job_runs WHERE job = ? ORDER BY id DESC LIMIT ?)",
                 (job, job, KEPT),
@@ -51,7 +51,7 @@ class RunHistory:
 
     def of(self, job: str, limit: int = KEPT) -> list[Run]:
         """The runs of `job`, newest first."""
-        rows = self._ledger.rows(
+        rows = self._ledger.query(
             "SELECT started_at, seconds, error FROM job_runs WHERE job = ? ORDER BY id DESC LIMIT ?", (job, limit)
         )
         return [Run(*row) for row in rows]

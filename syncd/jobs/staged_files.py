@@ -9,7 +9,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from syncd.state.folder import synced
+from syncd.state.folder import sync_folder
 
 
 class StagedFiles:
@@ -28,7 +28,7 @@ class StagedFiles:
         if file != self.folder / id:
             self.folder.mkdir(mode=0o700, exist_ok=True)
             file.replace(self.folder / id)
-        synced(self.folder)
+        sync_folder(self.folder)
 
     def give_back(self, id: str, file: Path) -> None:
         """Move it to where it came from."""

@@ -16,9 +16,9 @@ from index.memos.relations import Direction, MemoEnd, MemoTie, WalkStep, end, wa
 from index.model import MemoRelation, Record
 from index.names import stem
 from index.scope.index import Index
-from syncd.captures.batch_writer import Change, NoteDrafts, carried_out
-from syncd.captures.note_update import refused
-from syncd.captures.writer import alone
+from syncd.captures.batch_writer import Change, NoteDrafts, write_batch
+from syncd.captures.note_update import property_error
+from syncd.captures.writer import lock_workspace
 from syncd.documents.memo_relations import REASON, checked_tag, dropped, rounded, saved
 from syncd.memos.memos import Memos, leads
 from syncd.notes.front_matter import FrontmatterError
@@ -92,14 +92,14 @@ class MemoGraph:
         if reason is not None and len(reason) > REASON:
             raise InvalidArgument(f"reason must be at most {REASON:,} characters", field="reason")
         wanted = _Wanted(source, target, tag, namespace, None if weight is None else rounded(weight), reason)
-        with alone(self._inbox, self._memos.workspace):
-            return carried_out(self._inbox, partial(self._saved, wanted))
+        with lock_workspace(self._inbox, self._memos.workspace):
+            return write_batch(self._inbox, partial(self._saved, wanted))
 
     def delete(self, source: str, target: str, tag: str, *, namespace: str = "default") -> MemoTie:
         """Remove a relation, and tell what it was."""
         wanted = _Wanted(source, target, checked_tag(tag), namespace)
-        with alone(self._inbox, self._memos.workspace):
-            return carried_out(self._inbox, partial(self._deleted, wanted))
+        with lock_workspace(self._inbox, self._memos.workspace):
+            return write_batch(self._inbox, partial(self._deleted, wanted))
 
     def list(
         self,
@@ -176,9 +176,9 @@ class MemoGraph:
                 updated_at=now,
             )
         try:
-            drafts.put(source.path, saved(text, made, partial(_same, wanted.tag, target)))
+            drafts.set_text(source.path, saved(text, made, partial(_same, wanted.tag, target)))
         except FrontmatterError as error:
-            raise refused(error) from error
+            raise property_error(error) from error
         return drafts.changes(), MemoTie(end(source), end(target), made)
 
     def _deleted(self, wanted: _Wanted, _: Index) -> tuple[Sequence[Change], MemoTie]:
@@ -187,9 +187,9 @@ class MemoGraph:
         if old is None:
             raise NotFound(f"no relation {wanted.tag!r} from {wanted.source!r} to {wanted.target!r}")
         try:
-            drafts.put(source.path, dropped(text, partial(_same, wanted.tag, target)))
+            drafts.set_text(source.path, dropped(text, partial(_same, wanted.tag, target)))
         except FrontmatterError as error:
-            raise refused(error) from error
+            raise property_error(error) from error
         return drafts.changes(), MemoTie(end(source), end(target), old)
 
     def _found(self, wanted: _Wanted) -> tuple[NoteDrafts, Record, Record, str, MemoRelation | None]:

@@ -20,8 +20,8 @@ from index.names import fold, stem
 from index.scope.index import Index
 from index.tracing import span
 from syncd.captures import note_update
-from syncd.captures.batch_writer import Change, DeletedStoredFile, NoteDrafts, carried_out
-from syncd.captures.writer import alone, created, known, known_whole
+from syncd.captures.batch_writer import Change, DeletedStoredFile, NoteDrafts, write_batch
+from syncd.captures.writer import check_workspace_indexed, create_note, lock_workspace, require_row
 from syncd.documents.capture_note import checked, metadata_of, properties_of
 from syncd.documents.collection_membership import filed, retagged
 from syncd.documents.memo_relations import dropped
@@ -110,7 +110,7 @@ class Memos:
             collections=self._inbox.collections,
         )
         if memo_id is not None:
-            known_whole(self._inbox, self.workspace)
+            check_workspace_indexed(self._inbox, self.workspace)
         for _ in range(TRIES):
             if saved := self._attempt(wish):
                 return saved
@@ -158,8 +158,8 @@ class Memos:
         """Remove a memo with its relations, from whichever end; how many these were is told too.
 
         Raises Conflict, with the version, when it has another than `version`."""
-        with alone(self._inbox, self.workspace):
-            return carried_out(self._inbox, partial(self._removal, memo_id, namespace, version))
+        with lock_workspace(self._inbox, self.workspace):
+            return write_batch(self._inbox, partial(self._removal, memo_id, namespace, version))
 
     # For those who write memos
 
@@ -177,7 +177,7 @@ class Memos:
 
     def read(self, drafts: NoteDrafts, record: Record) -> tuple[str, Document]:
         """The memo as its file has it now. Raises Conflict when it is one that can't be written to, or not yet."""
-        return note_update.read(self._inbox, drafts, record)
+        return note_update.read_note(self._inbox, drafts, record)
 
     def _here(self, record: Record, namespace: str) -> bool:
         return (record.workspace, record.namespace) == (self.workspace, namespace) and record.type != "entity"
@@ -192,7 +192,7 @@ class Memos:
 
     def _create(self, wish: _Wish) -> SaveOutcome | None:
         now = self._inbox.now()
-        record = created(
+        record = create_note(
             self._inbox,
             folder="/".join(filter(None, (self._inbox.folder, self.workspace, namespace_path(wish.namespace)))),
             title=wish.title,
@@ -213,9 +213,9 @@ class Memos:
         return None if record is True else SaveOutcome(record, created=True)
 
     def _revise(self, memo_id: str, wish: _Wish) -> SaveOutcome:
-        with alone(self._inbox, self.workspace):
-            path = carried_out(self._inbox, partial(self._revision, memo_id, wish), self._progress)
-            return SaveOutcome(known(self.index.at(path)), created=False)
+        with lock_workspace(self._inbox, self.workspace):
+            path = write_batch(self._inbox, partial(self._revision, memo_id, wish), self._progress)
+            return SaveOutcome(require_row(self.index.at(path)), created=False)
 
     def _taken(self, memo_id: str | None) -> Literal[True] | None:
         return True if memo_id is not None and self.index.record(memo_id, self.workspace) is not None else None
@@ -239,7 +239,7 @@ class Memos:
             filed = retagged(front, wish.tags, wish.collection) if wish.retag else {}
             return {**wish.titles, **_changes(document.metadata, wish.fields, replace=wish.replace), **filed}
 
-        return note_update.revised(
+        return note_update.plan_changes(
             self._inbox, record, changes, content=wish.content, version=wish.version
         ), record.path
 
@@ -253,18 +253,18 @@ class Memos:
             text = drafts.text(record.path)
         except NotFound as error:
             raise NotFound(f"no memo {memo_id!r}: its file was removed a moment ago") from error
-        document = note_update.parsed(self._inbox, text, record)
-        note_update.compared(document, version)
-        note_update.unread(self._inbox, document, record, whole=version is not None)
-        drafts.drop(record.path)
+        document = note_update.parse_note(self._inbox, text, record)
+        note_update.check_version(document, version)
+        note_update.refuse_unread_edit(self._inbox, document, record, whole=version is not None)
+        drafts.delete(record.path)
         ties = index.memos.ties
         into = ties.into([end(record)])
         count = len({tie.key for tie in (*into, *ties.out_of([end(record)]))})
         for path in {tie.source.path for tie in into} - {record.path}:
             source = index.at(path)
-            if source is not None and source.writable and drafts.holds(path):
+            if source is not None and source.writable and drafts.exists(path):
                 try:
-                    drafts.put(path, dropped(drafts.text(path), partial(leads, record)))
+                    drafts.set_text(path, dropped(drafts.text(path), partial(leads, record)))
                 except FrontmatterError:
                     continue  # its owner is in the middle of editing it; the entry leads nowhere now
         stored = stored_file(self._inbox, record.path, encode(text))

@@ -15,8 +15,8 @@ from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavai
 from syncd.history import digest_chain
 from syncd.history.audit_log import WANTED, AuditLog
 from syncd.history.digest_chain import Checked, Entry, Head
-from syncd.state.folder import synced
-from syncd.vault.location import place
+from syncd.state.folder import sync_folder
+from syncd.vault.location import locate
 from syncd.vault.vault import Vault
 
 MOST = 10_000  # entries in one answer
@@ -100,20 +100,20 @@ def _until(entries: Iterable[Entry], last: int) -> Iterable[Entry]:
 def _compared(audit: AuditLog, vault: Vault, inbox: str) -> dict[str, list[str]]:
     """How the files differ from what the log last says of them: changed or gone by hand, or never written by us."""
     known = audit.states()
-    listing = vault.listing(inbox)
+    listing = vault.list_notes(inbox)
     changed, gone = [], []
     for path, after in known.items():
         try:
-            digest = vault.measured(path).digest
+            digest = vault.digest_file(path).digest
         except NotFound:
-            if after and listing.gone(path):
+            if after and listing.is_gone(path):
                 gone.append(path)
         except MemexError:
             continue  # it can't be read now, so nothing is known of it
         else:
             if digest != after:
                 changed.append(path)
-    files = (path for path in listing.files if place(path, inbox).scope == "captures")
+    files = (path for path in listing.files if locate(path, inbox).scope == "captures")
     return {"changed": sorted(changed), "gone": sorted(gone), "unlogged": sorted(set(files) - known.keys())}
 
 
@@ -130,7 +130,7 @@ def _written(target: Path, entries: Iterable[Entry]) -> None:
             stream.writelines(digest_chain.line(entry) + "\n" for entry in entries)
             stream.flush()
             os.fsync(fd)
-        synced(target.parent)
+        sync_folder(target.parent)
     except BaseException:
         target.unlink(missing_ok=True)
         raise

@@ -28,15 +28,15 @@ def commit_operations(
 
     def commit(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
         if arguments.get("dry_run"):
-            made, selection = commits.look(due())
+            made, selection = commits.preview(due())
             return {
                 "commits": [asdict(commit) for commit in made],
                 "kept": _kept(selection.kept),
                 "edited": sorted(selection.edited),
             }
-        done, edited = commits.flushed(), set(commits.edited)
+        done, edited = commits.commit_pending(), set(commits.edited)
         if not commits.hindrance() and (settled := settle()):
-            done += settled + commits.flushed()  # what was left to those, and is not in them
+            done += settled + commits.commit_pending()  # what was left to those, and is not in them
         if not done and (why := commits.problem or commits.hindrance()):
             raise Conflict(why)
         return {

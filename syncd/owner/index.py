@@ -51,7 +51,7 @@ def operations(
 
 def _rooted(sync: Sync) -> Sync:
     """The same, once it is sure that the vault is there."""
-    if not sync.vault.present():
+    if not sync.vault.is_present():
         raise Unavailable(f"the vault {sync.vault.root} is missing; the index is kept as it was")
     return sync
 

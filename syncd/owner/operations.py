@@ -74,7 +74,7 @@ def _on_graphs(opened: OpenParts, agent_access: AgentAccess) -> dict[str, Operat
         **reports.operations(nodes),
         **memory_json.operations(nodes, index),
         **perspectives.operations(
-            opened.perspectives, workspace=agent_access.workspace, index=index, look=opened.sync.want_listing
+            opened.perspectives, workspace=agent_access.workspace, index=index, look=opened.sync.request_listing
         ),
     }
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from syncd.graph.perspectives import Perspectives
-from syncd.state.folder import KEY_FILE, private
+from syncd.state.folder import KEY_FILE, write_private
 from syncd.workspaces.agent_access import AgentAccess
 from syncd.workspaces.api_keys import ApiKey, ApiKeys
 
@@ -84,7 +84,7 @@ def _rotated(keys: ApiKeys, state: Path, arguments: Arguments) -> dict[str, Any]
     )
     file = state / KEY_FILE
     if file.is_file() and file.read_text().startswith(f"mx_{key.id}_"):
-        private(file, secret + "\n")
+        write_private(file, secret + "\n")
     return {"name": key.name, "key": secret, "old_until": key.old_until, "expires_at": key.expires_at}
 
 

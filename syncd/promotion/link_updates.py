@@ -21,8 +21,8 @@ from syncd.links.link_resolution import Paths
 from syncd.links.link_rewriting import Move, edited, relinked, spliced
 from syncd.links.unlinked_mentions import Names, mentioned
 from syncd.notes.front_matter import decode, encode
-from syncd.vault.location import INBOX, place
-from syncd.vault.path_rules import note
+from syncd.vault.location import INBOX, locate
+from syncd.vault.path_rules import is_note
 from syncd.vault.vault import Vault
 
 _SETTINGS: Final = ".obsidian/app.json"
@@ -67,7 +67,7 @@ def relinking(
     moves = {old: new for old, new in {**moves, **(along or {})}.items() if old != new}
     if not moves:
         return LinkUpdates()
-    files = list(vault.everything())
+    files = list(vault.walk_files())
     before = Paths(came.get(path, path) for path in files)
     after = Paths(going.get(path, path) for path in files)
 
@@ -79,7 +79,7 @@ def _privacy(inbox: str) -> Callable[[str, str], bool]:
     """Whether a note may not say where another one lies: those of a workspace know of their own only."""
 
     def private(source: str, target: str) -> bool:
-        here, there = place(source, inbox), place(target, inbox)
+        here, there = locate(source, inbox), locate(target, inbox)
         return here.scope == "captures" and (there.scope, there.workspace) != (here.scope, here.workspace)
 
     return private
@@ -91,7 +91,7 @@ class MoveSeries:
     What a step changes is what `relinking` would say of it alone, at that time."""
 
     def __init__(self, vault: Vault, moves: Mapping[str, str], *, inbox: str = INBOX) -> None:
-        files = list(vault.everything())
+        files = list(vault.walk_files())
         self._vault, self._inbox, self._relative = vault, inbox, _relative(vault)
         self._before, self._after = Paths(files), Paths(files)
         leads, names = {lead(path) for path in (*moves, *moves.values())}, Names(moves)
@@ -196,7 +196,7 @@ class _Look:
 
 
 def _linking(path: str) -> bool:
-    return note(path) or path.endswith((".canvas", ".base"))
+    return is_note(path) or path.endswith((".canvas", ".base"))
 
 
 def _relative(vault: Vault) -> bool:

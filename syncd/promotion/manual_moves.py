@@ -27,7 +27,7 @@ from syncd.promotion.promoted_note import INBOX_ONLY, PROMOTED_AT, inside, promo
 from syncd.promotion.promotions import Promotions
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.sync.hand_edits import TORN
-from syncd.vault.location import place
+from syncd.vault.location import locate
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class ManualMoves:
     # What is to be done
 
     def _busy(self) -> bool:
-        busy = self._repo.busy()
+        busy = self._repo.busy_reason()
         return bool(busy) and not busy.endswith(".lock")
 
     def _quiet(self, note: MovedNote) -> bool:
@@ -90,7 +90,7 @@ class ManualMoves:
         document = snapshot.parsed(raw, note.old, stat)
         if document.claimed_id != note.id or any(defect.name in TORN for defect in document.defects):
             return None
-        was, is_ = (place(path, snapshot.inbox).scope == "captures" for path in (note.old, note.new))
+        was, is_ = (locate(path, snapshot.inbox).scope == "captures" for path in (note.old, note.new))
         out = was and not inside(note.new, snapshot.inbox)
         try:
             text = self._edited(decode(raw), note, out=out, back=is_ and not was)
@@ -117,8 +117,8 @@ class ManualMoves:
             folder = there_of(snapshot, snapshot.settings.promote.attachments or note.new.rpartition("/")[0], {})
             return stored_of(snapshot, document, folder, {}), None
         name, digest = document.file.rpartition("/")[2], document.metadata.get("file_sha256")
-        candidates = [path for path in snapshot.vault.beside() if path.rpartition("/")[2] == name]
-        same = [path for path in candidates if snapshot.vault.measured(path).digest == digest]
+        candidates = [path for path in snapshot.vault.walk_other_files() if path.rpartition("/")[2] == name]
+        same = [path for path in candidates if snapshot.vault.digest_file(path).digest == digest]
         return None, {document.file: same[0]} if len(same) == 1 else None
 
     # How it is done
@@ -150,9 +150,9 @@ class ManualMoves:
     def _by(self, move: ManualMove) -> str:
         """Who dragged it, if Git brought it; "" = whoever owns this vault."""
         path, at = move.stray.new, self._snapshot.vault.stat(move.stray.new)
-        if at is None or not head_moves.brought(self._repo, path, move.raw, at.mtime_ns // 1_000_000_000):
+        if at is None or not head_moves.is_from_git(self._repo, path, move.raw, at.mtime_ns // 1_000_000_000):
             return ""
-        author = self._repo.answer(
+        author = self._repo.query(
             "log", "--max-count=1", "--format=%an <%ae>", "HEAD", "--stdin", stdin=f"--\n{path}\n"
         )
         return (author or "").strip()

@@ -114,7 +114,7 @@ class MarkedCaptures:
         """Look, if anything has changed since the last time."""
         with authored(AUTHOR):
             last_look, snapshot = self._look, self._snapshot
-            if not snapshot.vault.present():
+            if not snapshot.vault.is_present():
                 return
             self._promotions.tend()
             if not snapshot.settings.promote.marks or not snapshot.sync.ready.is_set():
@@ -214,8 +214,8 @@ def written_at(snapshot: VaultSnapshot, repo: Repository, path: str) -> int:
     """When a note was written, as every machine that has it can tell: the time of the commit that brought it, or the file's."""
     raw, stat = snapshot.vault.read(path)
     written = stat.mtime_ns // 1_000_000_000
-    if head_moves.brought(repo, path, raw, written):
-        output = repo.answer("rev-list", "--max-count=1", "--timestamp", "HEAD", "--stdin", stdin=f"--\n{path}\n")
+    if head_moves.is_from_git(repo, path, raw, written):
+        output = repo.query("rev-list", "--max-count=1", "--timestamp", "HEAD", "--stdin", stdin=f"--\n{path}\n")
         first = (output or "").partition(" ")[0]
         written = int(first) if first.isdigit() else written
     return min(max(written, 0) * 1000, LATEST_MS - 1000)

@@ -25,7 +25,7 @@ from syncd.notes.property_reader import as_time
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.state import named_values
 from syncd.state.ledger import Ledger
-from syncd.vault.location import place
+from syncd.vault.location import locate
 
 KEPT_MS: Final = 30 * 24 * 3600 * 1000  # so long a note that has gone may turn up elsewhere
 MADE_MS: Final = 3600 * 1000  # so long a queued note may wait until it is made, and the log knows it
@@ -157,7 +157,7 @@ class MovedNotes:
         return any(path is not None and self._capture(path) for path in paths)
 
     def _capture(self, path: str) -> bool:
-        return place(path, self._snapshot.inbox).scope == "captures"
+        return locate(path, self._snapshot.inbox).scope == "captures"
 
     def _there(self, path: str) -> bool:
         return self._snapshot.vault.stat(path) is not None

@@ -86,11 +86,11 @@ class Plan:
 def restless(snapshot: VaultSnapshot, repo: Repository, path: str) -> bool:
     """Whether somebody may still be at work on a note, or Git on the files. Raises what keeps it from being read."""
     raw, stat = snapshot.vault.read(path)
-    age, busy = time.time() - stat.mtime_ns / 1e9, repo.busy()
+    age, busy = time.time() - stat.mtime_ns / 1e9, repo.busy_reason()
     if 0 <= age < snapshot.settings.sync.adopt_s or (busy and not (busy.endswith(".lock") and age > LOCKED_S)):
         return True
     document = snapshot.parsed(raw, path, stat)
-    return document.writable and snapshot.sync.edits.pending(document)  # what can't be written to stays so
+    return document.writable and snapshot.sync.edits.is_pending(document)  # what can't be written to stays so
 
 
 def fit(snapshot: VaultSnapshot, record: Record) -> tuple[Document, bytes]:
@@ -190,7 +190,7 @@ def there_of(snapshot: VaultSnapshot, folder: str, spoken: Mapping[str, str]) ->
     done = ""
     for part in folder.split("/") if folder else ():
         try:
-            there = spelled(part, known := snapshot.vault.folders(done))
+            there = spelled(part, known := snapshot.vault.list_folders(done))
         except MemexError as error:
             raise Problem(f"the folder {folder!r} can't be used: {error.message}") from error
         if there not in known:
@@ -204,20 +204,20 @@ def there_of(snapshot: VaultSnapshot, folder: str, spoken: Mapping[str, str]) ->
         raise Problem(f"the folder {done!r} is left out of the index (vault.ignore), so the note would not be found")
     if done:
         above, _, last = done.rpartition("/")
-        if last in snapshot.vault.names(above) and last not in snapshot.vault.folders(above):
+        if last in snapshot.vault.list_names(above) and last not in snapshot.vault.list_folders(above):
             raise Problem(f"the folder {done!r} can't be used: it is a link or a file")
     return done
 
 
 def _named(snapshot: VaultSnapshot, folder: str, wanted: str, current: str, spoken: Mapping[str, str]) -> str:
     """The base name of the note: one that no other note of the vault has. Raises TakenDestination when the destination has it."""
-    there = {fold(name): name for name in snapshot.vault.names(folder)}
+    there = {fold(name): name for name in snapshot.vault.list_names(folder)}
     for name in names(wanted, current):
         file = fold(f"{name}.md")
         if file in there or fold(join(folder, f"{name}.md")) in spoken:
             if name == wanted:
                 raise TakenDestination(join(folder, there.get(file, f"{name}.md")))
-        elif fold(name) == fold(current) or not snapshot.sync.taken(fold(name)):
+        elif fold(name) == fold(current) or not snapshot.sync.is_name_taken(fold(name)):
             return name
     raise AssertionError
 
@@ -228,16 +228,16 @@ def stored_of(snapshot: VaultSnapshot, document: Document, folder: str, spoken: 
     if old is None or {record.path for record in snapshot.captures.index.of_file(old)} - {document.path}:
         return None
     try:
-        digest = snapshot.vault.measured(old).digest
+        digest = snapshot.vault.digest_file(old).digest
     except NotFound:
         return None
     current = old.rpartition("/")[2]
-    there = {fold(name) for name in snapshot.vault.names(folder)}
+    there = {fold(name) for name in snapshot.vault.list_names(folder)}
     for name in numbered(current, ending(current, KNOWN)):
         new = join(folder, name)
         if fold(name) in there or fold(new) in spoken:
             continue
-        if name == current or not snapshot.sync.taken(fold(name)):
+        if name == current or not snapshot.sync.is_name_taken(fold(name)):
             return StoredFile(old, new, digest)
     raise AssertionError
 
@@ -245,9 +245,11 @@ def stored_of(snapshot: VaultSnapshot, document: Document, folder: str, spoken: 
 def other_name(snapshot: VaultSnapshot, target: str) -> str:
     """A base name for a note in the place of `target`, that no note of the vault has."""
     folder, _, name = target.rpartition("/")
-    there = {fold(existing) for existing in snapshot.vault.names(folder)}
+    there = {fold(existing) for existing in snapshot.vault.list_names(folder)}
     made = names(name[:-3], name[:-3])
-    return next(stem for stem in made if fold(f"{stem}.md") not in there and not snapshot.sync.taken(fold(stem)))
+    return next(
+        stem for stem in made if fold(f"{stem}.md") not in there and not snapshot.sync.is_name_taken(fold(stem))
+    )
 
 
 def merged(snapshot: VaultSnapshot, record: Record, target: str) -> MovePlan:

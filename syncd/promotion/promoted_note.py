@@ -20,7 +20,7 @@ from index.names import fold
 from syncd.documents.owner_marks import OwnerMarks
 from syncd.notes.front_matter import PropertyValue, edit, properties, split
 from syncd.notes.timestamps import iso
-from syncd.vault.path_rules import HOLE, file_name, objection, unnamable
+from syncd.vault.path_rules import HOLE, file_name, objection, template_objection
 
 # What a note of the vault proper no longer says: marks, suggestions, and what only the inbox counts.
 INBOX_ONLY: Final = (
@@ -75,7 +75,7 @@ class PromotionRule:
         wrong = objection(self.folder, new=True) if self.folder else ""
         if wrong:
             raise ValueError(f"folder {wrong}")
-        if self.name and (wrong := unnamable(self.name)):
+        if self.name and (wrong := template_objection(self.name)):
             raise ValueError(f"name {wrong}")
 
     def fits(self, document: Document) -> bool:

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Record
-from syncd.captures.writer import still
-from syncd.commits.commit_message import message
+from syncd.captures.writer import hold_commits
+from syncd.commits.commit_message import format_message
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.git.repository import Repository
 from syncd.history.audit_log import Author, authored
@@ -154,7 +154,7 @@ class Promotions:
 
     def owner(self) -> str:
         """Who says so: the person whom Git knows, or the user of the system."""
-        name, mail = (self._repo.answer("config", "--get", f"user.{what}") or "" for what in ("name", "email"))
+        name, mail = (self._repo.query("config", "--get", f"user.{what}") or "" for what in ("name", "email"))
         if name or mail:
             return f"{name} <{mail}>".strip() if mail else name
         with suppress(OSError, KeyError):  # a user without a name
@@ -317,12 +317,12 @@ class Promotions:
         gone = [step.path for step in steps if not step.now]
         try:
             for scope_index in (self._snapshot.captures, self._snapshot.notes):
-                with still(scope_index) as index:
+                with hold_commits(scope_index) as index:
                     index.commit([], [path for path in gone if path in index.manifest])
             self._snapshot.sync.run(under=[step.path for step in steps])
         except Unavailable as error:  # the files are what counts
             log.warning("what was promoted is not indexed yet: %s", error.message)
-            self._snapshot.sync.want_listing()
+            self._snapshot.sync.request_listing()
 
     def _commit(self, entry: Entry, steps: Sequence[FileChange]) -> tuple[str, list[str]]:
         """Commit it; the commit ("" = none), and the notes that are not in it because a person has edits in them."""
@@ -335,14 +335,14 @@ class Promotions:
             self._journal.note(entry.seq, "done", commit_id=NOTHING)
             return "", []
         made = self._commits.commit(due.changes, due.message, approved=due.approved)
-        if made is None and self._commits.on and self._repo.state() not in NO_HISTORY:
+        if made is None and self._commits.is_on and self._repo.local_state() not in NO_HISTORY:
             self._owed, self._not_before = True, time.monotonic() + AGAIN_S
             return "", []
         self._journal.note(entry.seq, "done", commit_id=made or NOTHING)
         if not made:
             return "", []
         asked = ("-r", "-z", "--name-only", "--no-commit-id", "--root", "--end-of-options", made)
-        there = set((self._repo.answer("diff-tree", *asked) or "").split("\0"))
+        there = set((self._repo.query("diff-tree", *asked) or "").split("\0"))
         return made, [path for path in due.changes if path not in due.approved and path not in there]
 
     def _due(self, entry: Entry, steps: Sequence[FileChange]) -> DueCommit | None:
@@ -364,7 +364,7 @@ class Promotions:
         if not step.now or not step.twin:
             return step.after
         pieces: list[bytes] = []
-        self._snapshot.vault.measured(step.path, pieces.append)
+        self._snapshot.vault.digest_file(step.path, pieces.append)
         return b"".join(pieces)
 
 
@@ -383,7 +383,7 @@ def _message(entry: Entry, about: dict[str, Any]) -> str:
         ("Approved-By", entry.by),
         ("Memex-Tool", about.get("tool", entry.kind)),
     )
-    return message(f"{entry.kind.capitalize()} {about.get('title', '')}", lines, trailers)
+    return format_message(f"{entry.kind.capitalize()} {about.get('title', '')}", lines, trailers)
 
 
 def _now() -> int:

@@ -62,11 +62,11 @@ class Proposals:
 
     def offer(self, proposals: Iterable[Proposal]) -> list[str]:
         """Note what was found; the keys of those that wait for an answer, in their order."""
-        with self._ledger.writing():
+        with self._ledger.transaction():
             waiting = self._waiting(proposals)
             for key, (proposal, state) in waiting.items():
                 if state not in OPEN:
-                    self._ledger.run(
+                    self._ledger.execute(
                         "INSERT OR REPLACE INTO proposals VALUES (?, ?, ?, ?, 'open', '', '', ?)",
                         (key, proposal.kind, _json(proposal.subject), _json(dict(proposal.about)), self._now()),
                     )
@@ -81,7 +81,7 @@ class Proposals:
         waiting: dict[str, tuple[Proposal, str]] = {}
         for proposal in proposals:
             key = proposal.key
-            before = self._ledger.rows(
+            before = self._ledger.query(
                 "SELECT key, state FROM proposals WHERE key = ? OR (kind = ? AND subject = ? AND state = 'dismissed')",
                 (key, proposal.kind, _json(proposal.subject)),
             )
@@ -105,12 +105,12 @@ class Proposals:
 
     def unplaced(self, keys: Iterable[str]) -> list[str]:
         """Those of these that no note shows yet."""
-        shown = {key for (key,) in self._ledger.rows("SELECT key FROM proposals WHERE report != ''")}
+        shown = {key for (key,) in self._ledger.query("SELECT key FROM proposals WHERE report != ''")}
         return [key for key in keys if key not in shown]
 
     def where(self, key: str) -> str:
         """The note in which a proposal stands; "" = in none."""
-        rows = self._ledger.rows("SELECT report FROM proposals WHERE key = ?", (key,))
+        rows = self._ledger.query("SELECT report FROM proposals WHERE key = ?", (key,))
         return str(rows[0][0]) if rows else ""
 
     def answered(self, answers: Mapping[str, Answer]) -> list[str]:
@@ -133,7 +133,9 @@ class Proposals:
         done: dict[str, ProposalOutcome] = {}
         with self._proposal_execution:
             self.problem = ""
-            rows = self._ledger.rows("SELECT key, kind, about FROM proposals WHERE state = 'accepted' ORDER BY at, key")
+            rows = self._ledger.query(
+                "SELECT key, kind, about FROM proposals WHERE state = 'accepted' ORDER BY at, key"
+            )
             for key, kind, about in sorted(rows, key=lambda row: LATE.index(row[1]) if row[1] in LATE else -1):
                 if stopping is not None and stopping.is_set():
                     break
@@ -145,7 +147,7 @@ class Proposals:
 
     def outcomes(self) -> dict[str, ProposalOutcome]:
         """What became of all that are over and were not dismissed, by key."""
-        rows = self._ledger.rows("SELECT key, state, said FROM proposals WHERE state IN ('carried', 'stale')")
+        rows = self._ledger.query("SELECT key, state, said FROM proposals WHERE state IN ('carried', 'stale')")
         return {
             key: ProposalOutcome(state == "carried", message, state == "stale" and message == OTHER)
             for key, state, message in rows
@@ -153,12 +155,12 @@ class Proposals:
 
     def open(self) -> dict[str, tuple[str, dict[str, Any]]]:
         """The kind of each that waits for an answer, and what it is about, by key."""
-        rows = self._ledger.rows("SELECT key, kind, about FROM proposals WHERE state = 'open'")
+        rows = self._ledger.query("SELECT key, kind, about FROM proposals WHERE state = 'open'")
         return {key: (kind, json.loads(about)) for key, kind, about in rows}
 
     def counts(self) -> dict[str, int]:
         """How many there are in each state."""
-        rows = self._ledger.rows("SELECT state, count(*) FROM proposals GROUP BY state")
+        rows = self._ledger.query("SELECT state, count(*) FROM proposals GROUP BY state")
         return dict.fromkeys(STATES, 0) | dict(rows)
 
     def _carried(self, key: str, kind: str, about: Mapping[str, Any]) -> ProposalOutcome | None:
@@ -182,14 +184,14 @@ class Proposals:
 
     def _keyed(self, state: str) -> list[tuple[str, str]]:
         return [
-            (key, kind) for key, kind in self._ledger.rows("SELECT key, kind FROM proposals WHERE state = ?", (state,))
+            (key, kind) for key, kind in self._ledger.query("SELECT key, kind FROM proposals WHERE state = ?", (state,))
         ]
 
     def _note(self, statement: str, rows: Sequence[tuple[str, ...]]) -> None:
         if rows:
-            with self._ledger.writing():
+            with self._ledger.transaction():
                 for row in rows:
-                    self._ledger.run(statement, row)
+                    self._ledger.execute(statement, row)
 
 
 def _json(value: Any) -> str:

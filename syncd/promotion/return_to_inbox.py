@@ -95,13 +95,13 @@ def _home(snapshot: VaultSnapshot, entry: Entry, path: str) -> str:
     """Where the note goes: to where it was, or beside it under another name where that is taken."""
     folder, _, name = entry.source.rpartition("/")
     workspace = folder.removeprefix(f"{snapshot.inbox}/").partition("/")[0]
-    if workspace not in snapshot.vault.folders(snapshot.inbox):
+    if workspace not in snapshot.vault.list_folders(snapshot.inbox):
         raise Conflict(f"the workspace {workspace!r} is no longer there: memex workspace create {workspace}")
-    there = {fold(existing) for existing in snapshot.vault.names(folder)}
+    there = {fold(existing) for existing in snapshot.vault.list_names(folder)}
     here = fold(path.rpartition("/")[2])
     for stem in names(name[:-3], name[:-3]):
         file = fold(f"{stem}.md")
-        if file not in there and (file == here or not snapshot.sync.taken(fold(stem))):
+        if file not in there and (file == here or not snapshot.sync.is_name_taken(fold(stem))):
             return join(folder, f"{stem}.md")
     raise AssertionError
 
@@ -111,7 +111,10 @@ def _files(snapshot: VaultSnapshot, steps: Sequence[FileChange]) -> list[FileCha
     return [
         step
         for step in steps
-        if step.twin and step.now and snapshot.vault.stat(step.path) is not None and not snapshot.vault.holds(step.twin)
+        if step.twin
+        and step.now
+        and snapshot.vault.stat(step.path) is not None
+        and not snapshot.vault.exists(step.twin)
     ]
 
 

@@ -11,7 +11,7 @@ from syncd.indexes import note_lookup
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.settings.settings import Settings
 from syncd.sync.pipeline import Sync
-from syncd.vault.location import ARCHIVE, place
+from syncd.vault.location import ARCHIVE, locate
 from syncd.vault.vault import Vault
 
 
@@ -37,7 +37,7 @@ class VaultSnapshot:
 
     def workspace(self, path: str) -> str:
         """The workspace that a path lies in; "" = none."""
-        return place(path, self.inbox).workspace
+        return locate(path, self.inbox).workspace
 
     def archived(self, path: str) -> bool:
         """Whether a path is that of a capture that was set aside."""

@@ -17,21 +17,29 @@ from pathlib import Path
 from typing import Any, Final
 
 from index.errors import Conflict, MemexError, Unavailable
-from syncd.git.ignored_paths import freed, named
+from syncd.git.ignored_paths import explain_obstacle, format_paths
 from syncd.git.repository import Repository
 from syncd.git.repository_state import PLAIN, REWRITTEN, UNWELL, RepositoryState
-from syncd.git.stale_locks import held
+from syncd.git.stale_locks import is_held
 from syncd.remote.fast_forward import (
     JOURNAL,
     ConcurrentGitChange,
     ForwardStep,
     UncommittedChanges,
-    finish,
-    forward,
-    mended,
+    apply_step,
+    finish_interrupted,
+    redo_undone_step,
 )
-from syncd.remote.outgoing_secrets import leaks
-from syncd.remote.upstream_branch import TrackedBranch, fetch, gone, may_push, own, push, tie
+from syncd.remote.outgoing_secrets import find_leaks
+from syncd.remote.upstream_branch import (
+    TrackedBranch,
+    check_may_push,
+    fetch,
+    find_tracked_branch,
+    missing_branch_error,
+    push,
+    push_command,
+)
 from syncd.settings.automation import GitSettings
 
 log = logging.getLogger(__name__)
@@ -100,7 +108,7 @@ class RemoteSync:
 
     # When
 
-    def rung(self) -> None:
+    def notify_push(self) -> None:
         """The remote was pushed to, or may have been."""
         self._asked = True
 
@@ -109,7 +117,7 @@ class RemoteSync:
         if not self._alone.acquire(blocking=False):
             return
         try:
-            self._looked_back()
+            self._redo_undone_pull()
             head, now = self._repo.head() or "", time.monotonic()
             asked, planned = self._asked, self._settings.pull_s
             pull = asked or self._owed[0] or bool(planned and now - self._pulled >= planned)
@@ -119,7 +127,7 @@ class RemoteSync:
             if waits or not (pull or push or torn):
                 return
             self._asked = False
-            if asked and tie(self._repo) is None:
+            if asked and find_tracked_branch(self._repo) is None:
                 self._untied()
                 return
             try:
@@ -154,9 +162,9 @@ class RemoteSync:
         """Take what the remote has, then send what it has not. Raises Conflict or Unavailable, with the way out."""
         with self._alone:
             try:
-                outcome = self._synced(pull, push, tell)
+                outcome = self._exchange(pull, push, tell)
             except MemexError as error:
-                self._failed(error)
+                self._record_failure(error)
                 self._owed = pull, push
                 raise
             self._owed = (False, False)
@@ -164,82 +172,82 @@ class RemoteSync:
             self._due = self._pause = 0.0
             return outcome
 
-    def _failed(self, error: MemexError) -> None:
+    def _record_failure(self, error: MemexError) -> None:
         first, most = BACKOFF_S
         self._pause = min(max(first, 2 * self._pause), most)
         self._due, self._failed_at = time.monotonic() + self._pause, self._repo.head() or ""
-        self._times["failed_at"] = _now()
+        self._times["failed_at"] = _now_ms()
         self.problem = error.message
         self.unwell = UNWELL[error.state] if isinstance(error, MergeNeedsPerson) else UNREACHED
 
-    def _synced(self, pull: bool, push: bool, tell: Tell) -> SyncOutcome:
-        self._ready()
-        self._recovered()
-        tracked = tie(self._repo)
+    def _exchange(self, pull: bool, push: bool, tell: Tell) -> SyncOutcome:
+        self._await_ready()
+        self._finish_interrupted()
+        tracked = find_tracked_branch(self._repo)
         if tracked is None:
-            state = self._repo.standing()
-            advice = self._repo.advice(state) or f"add one: `{self._git()} remote add origin ADDRESS`"
+            state = self._repo.read_state()
+            advice = self._repo.advice(state) or f"add one: `{self._git_command()} remote add origin ADDRESS`"
             raise Conflict(f"there is no branch of a remote to exchange anything with; {advice}", state=state.state)
         outcome = SyncOutcome()
         for _ in range(TRIES):
             tell("committing")
             self._flush()
             if pull:
-                outcome = self._taken(tracked, outcome, tell)
+                outcome = self._pull(tracked, outcome, tell)
             if not push:
                 return outcome
-            sent = self._sent_now(tracked, tell)
+            sent = self._push(tracked, tell)
             if sent is not None:
                 return replace(outcome, sent=sent)
             pull = True
         raise Unavailable("others push all the time; it is tried again")
 
-    def _ready(self) -> None:
+    def _await_ready(self) -> None:
         """Wait for another program's lock; Conflict, with the way out, in a state in which nothing can be exchanged."""
         end, pause = time.monotonic() + LOCKED_S, 0.1
         if (self._state / JOURNAL).exists():
             return  # what was torn is finished first, and the lock may be its own
-        while (state := self._repo.standing()).state == "locked" and time.monotonic() < end:
+        while (state := self._repo.read_state()).state == "locked" and time.monotonic() < end:
             if self._ended.wait(pause):
                 break
             pause = min(2 * pause, 5.0)
         if state.state not in (*_READY, "no-remote", "no-upstream"):
             raise Conflict(f"nothing was exchanged with the remote: {self._repo.advice(state)}", state=state.state)
 
-    def _recovered(self) -> None:
+    def _finish_interrupted(self) -> None:
         if not (self._state / JOURNAL).exists():
             return
-        left = finish(self._repo, self._state)
+        left = finish_interrupted(self._repo, self._state)
         self._moved()
-        self._ready()
+        self._await_ready()
         if left:
             raise Conflict(
-                f"a pull that a crash had torn is finished, but for {named(left)}, edited since and left as it is: "
-                f"`{self._git()} diff HEAD` shows how that differs from what was pulled",
+                f"a pull that a crash had torn is finished, but for {format_paths(left)}, edited since and left as it is: "
+                f"`{self._git_command()} diff HEAD` shows how that differs from what was pulled",
                 paths=left,
             )
 
     # Pulling
 
-    def _taken(self, tracked: TrackedBranch, outcome: SyncOutcome, tell: Tell) -> SyncOutcome:
+    def _pull(self, tracked: TrackedBranch, outcome: SyncOutcome, tell: Tell) -> SyncOutcome:
         tell("fetching")
-        before = self._commit(tracked.tracking)
+        before = self._resolve_commit(tracked.tracking)
         fetch(self._repo, tracked, limit_s=self._settings.timeout_s, stop=self._ended)
         self._pulled = time.monotonic()
-        self._times["pulled_at"] = _now()
-        theirs = self._commit(tracked.tracking)
+        self._times["pulled_at"] = _now_ms()
+        theirs = self._resolve_commit(tracked.tracking)
         if theirs is None:
-            raise gone(self._repo, tracked)
-        if before and not self._has(theirs, before):
+            raise missing_branch_error(self._repo, tracked)
+        if before and not self._history_has(theirs, before):
             self._park(REWRITTEN, theirs)
         for last in (*(False,) * (TRIES - 1), True):
             try:
-                return self._moved_on(tracked, theirs, outcome, tell)
+                return self._update_branch(tracked, theirs, outcome, tell)
             except UncommittedChanges as blocked:
                 if last or not self._flush():  # what an agent wrote in this very moment can be committed
                     raise Conflict(
                         f"nothing was taken from {tracked.remote}, as it changes what is not committed: "
-                        + freed(self._repo, blocked.paths),
+                        + explain_obstacle(self._repo, blocked.paths),
                         paths=list(blocked.paths),
                     ) from None
             except ConcurrentGitChange:
@@ -247,53 +255,53 @@ class RemoteSync:
                     raise
         raise AssertionError
 
-    def _moved_on(self, tracked: TrackedBranch, theirs: str, outcome: SyncOutcome, tell: Tell) -> SyncOutcome:
+    def _update_branch(self, tracked: TrackedBranch, theirs: str, outcome: SyncOutcome, tell: Tell) -> SyncOutcome:
         """The branch with what the remote has; nothing happens when it has that already."""
         ours = self._repo.head()
         if ours is None:
-            raise Conflict(f"nothing was exchanged with the remote: {self._repo.advice(self._repo.standing())}")
-        if self._has(ours, theirs):
+            raise Conflict(f"nothing was exchanged with the remote: {self._repo.advice(self._repo.read_state())}")
+        if self._history_has(ours, theirs):
             self._unpark()
             return outcome
-        ahead = not self._has(theirs, ours)
-        target = self._merged(tracked, ours, theirs, tell) if ahead else theirs
-        step = ForwardStep.of(self._repo, tracked.branch, ours, target)
+        ahead = not self._history_has(theirs, ours)
+        target = self._merge(tracked, ours, theirs, tell) if ahead else theirs
+        step = ForwardStep.between(self._repo, tracked.branch, ours, target)
         tell("moving")
         with self._reserved([change.path for change in step.changes]):
-            forward(self._repo, self._state, step)
-            others = held(self._repo.own_folder() / "index.lock", Path(self._repo.vault))
+            apply_step(self._repo, self._state, step)
+            others = is_held(self._repo.git_folder() / "index.lock", Path(self._repo.vault))
             self._beside = (step, time.monotonic()) if others else None
         self._moved()
         self._unpark()
-        took = outcome.took + self._count(theirs, ours)
+        took = outcome.took + self._count_commits(theirs, ours)
         log.info("pulled: %d commits, %d files%s", took, len(step.changes), ", merged" if ahead else "")
         return replace(outcome, took=took, files=outcome.files + len(step.changes), merged=outcome.merged or ahead)
 
-    def _looked_back(self) -> None:
+    def _redo_undone_pull(self) -> None:
         """See that no other Git, which was at work at the same moment, has undone what was brought."""
         if self._beside is None:
             return
         step, at = self._beside
         with suppress(MemexError), self._reserved([change.path for change in step.changes]):
-            if mended(self._repo, self._state, step):
+            if redo_undone_step(self._repo, self._state, step):
                 self._moved()
         if time.monotonic() - at > WATCHED_S:
             self._beside = None
 
-    def _merged(self, tracked: TrackedBranch, ours: str, theirs: str, tell: Tell) -> str:
+    def _merge(self, tracked: TrackedBranch, ours: str, theirs: str, tell: Tell) -> str:
         """A commit that has both. Parked when that takes a person."""
-        if self._refs(f"--merged={theirs}", f"--no-merged={ours}", REWRITTEN):
+        if self._list_refs(f"--merged={theirs}", f"--no-merged={ours}", REWRITTEN):
             upstream = tracked.tracking.removeprefix("refs/remotes/")
             raise MergeNeedsPerson(self._repo.advice(RepositoryState("rewritten", upstream=upstream)), "rewritten")
         tell("merging")
         options = ("--write-tree", "--name-only", "-z", "--no-messages")
-        result = self._repo.apart(*PLAIN, "merge-tree", *options, "--end-of-options", ours, theirs)
+        result = self._repo.run_in_session(*PLAIN, "merge-tree", *options, "--end-of-options", ours, theirs)
         tree, *conflicts = result.out.decode("utf-8", "surrogateescape").split("\0")
         if result.code == 1 and tree:
             kept = self._park(PARKED, theirs)
             raise MergeNeedsPerson(
-                f"the vault and {tracked.remote} have both changed {named(list(filter(None, conflicts)))}; no file was "
-                f"touched, and what {tracked.remote} has is kept as {kept}: run `{self._git()} {' '.join(PLAIN)} pull --no-rebase`, mend what Git names, "
+                f"the vault and {tracked.remote} have both changed {format_paths(list(filter(None, conflicts)))}; no file was "
+                f"touched, and what {tracked.remote} has is kept as {kept}: run `{self._git_command()} {' '.join(PLAIN)} pull --no-rebase`, mend what Git names, "
                 "add and commit it; then this goes on by itself",
                 "diverged",
             )
@@ -301,7 +309,7 @@ class RemoteSync:
             raise Conflict(f"Git (2.38 or later is needed) can't merge this: {result.said.strip()[:300]}")
         # Made of constants and of what Git named: no text of a note.
         message = f"Merge {tracked.remote}\n\nMemex-Tool: pull\n".encode()
-        made = self._repo.apart(
+        made = self._repo.run_in_session(
             "commit-tree", tree, "-p", ours, "-p", theirs, stdin=message, environ=self._repo.identity()
         )
         if made.code:
@@ -310,66 +318,66 @@ class RemoteSync:
 
     def _park(self, folder: str, commit: str) -> str:
         """Keep a commit reachable below this folder of refs; the ref."""
-        if kept := self._refs(f"--points-at={commit}", folder):
+        if kept := self._list_refs(f"--points-at={commit}", folder):
             return kept[0]
         ref = f"{folder}/{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}"
-        self._repo.answer("update-ref", "--end-of-options", ref, commit)
+        self._repo.query("update-ref", "--end-of-options", ref, commit)
         return ref
 
     def _unpark(self) -> None:
         """Let go of what the branch has by now."""
-        if gone := self._refs("--merged=HEAD", "refs/memex"):
-            self._repo.answer("update-ref", "--stdin", stdin="".join(f"delete {ref}\n" for ref in gone))
+        if merged := self._list_refs("--merged=HEAD", "refs/memex"):
+            self._repo.query("update-ref", "--stdin", stdin="".join(f"delete {ref}\n" for ref in merged))
 
     # Pushing
 
-    def _sent_now(self, tracked: TrackedBranch, tell: Tell) -> int | None:
+    def _push(self, tracked: TrackedBranch, tell: Tell) -> int | None:
         """How many commits were sent; None when the remote has some that must be taken first."""
-        tip, known = self._repo.head(), self._commit(tracked.tracking)
+        tip, known = self._repo.head(), self._resolve_commit(tracked.tracking)
         if tip is None or known is None:
             return None
-        if self._has(known, tip):
+        if self._history_has(known, tip):
             self._sent = tip
             return 0
-        if not self._has(tip, known):
+        if not self._history_has(tip, known):
             return None
-        may_push(self._repo, tracked)
-        if leaked := leaks(self._repo, self._inbox, tip, known):
+        check_may_push(self._repo, tracked)
+        if leaked := find_leaks(self._repo, self._inbox, tip, known):
             path, kind = leaked[0]
             upstream = shlex.quote(tracked.tracking.removeprefix("refs/remotes/"))
             raise Conflict(
                 f"nothing was pushed, as {path} looks as if it held a secret ({kind})"
                 + (f", and {len(leaked) - 1} more" if len(leaked) > 1 else "")
-                + f": take it out of the note, run `{self._git()} reset --soft {upstream}` and commit anew, so that no commit "
-                f"has it; if it is none, push it yourself: {own(self._repo)}",
+                + f": take it out of the note, run `{self._git_command()} reset --soft {upstream}` and commit anew, so that no commit "
+                f"has it; if it is none, push it yourself: {push_command(self._repo)}",
                 paths=[path for path, _ in leaked],
             )
         tell("pushing")
-        count = self._count(tip, known)
+        count = self._count_commits(tip, known)
         if not push(self._repo, tracked, tip, limit_s=self._settings.timeout_s, stop=self._ended):
             return None
-        self._sent, self._times["pushed_at"] = tip, _now()
+        self._sent, self._times["pushed_at"] = tip, _now_ms()
         log.info("pushed: %d commits", count)
         return count
 
     # What Git says
 
-    def _commit(self, ref: str) -> str | None:
-        return self._repo.answer("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+    def _resolve_commit(self, ref: str) -> str | None:
+        return self._repo.query("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
 
-    def _has(self, commit: str, other: str) -> bool:
+    def _history_has(self, commit: str, other: str) -> bool:
         """Whether the history of `commit` has the other one."""
-        return self._repo.answer("merge-base", "--is-ancestor", other, commit) is not None
+        return self._repo.query("merge-base", "--is-ancestor", other, commit) is not None
 
-    def _count(self, tip: str, known: str) -> int:
-        return int(self._repo.answer("rev-list", "--count", tip, f"^{known}") or 0)
+    def _count_commits(self, tip: str, known: str) -> int:
+        return int(self._repo.query("rev-list", "--count", tip, f"^{known}") or 0)
 
-    def _refs(self, *which: str) -> list[str]:
-        return (self._repo.answer("for-each-ref", "--format=%(refname)", *which) or "").split()
+    def _list_refs(self, *which: str) -> list[str]:
+        return (self._repo.query("for-each-ref", "--format=%(refname)", *which) or "").split()
 
-    def _git(self) -> str:
+    def _git_command(self) -> str:
         return f"git -C {shlex.quote(self._repo.vault)}"
 
 
-def _now() -> int:
+def _now_ms() -> int:
     return time.time_ns() // 1_000_000

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from index.errors import Conflict, Unavailable
-from syncd.git.stale_locks import held
-from syncd.state.folder import private
-from syncd.vault.openat import FOLDER, lstat, opener
+from syncd.git.stale_locks import is_held
+from syncd.state.folder import write_private
+from syncd.vault.openat import FOLDER, choose_opener, lstat
 
 if TYPE_CHECKING:
     from syncd.git.child_process import ProcessResult
@@ -68,9 +68,9 @@ class ConcurrentGitChange(Unavailable):
     """Somebody else has worked in the repository at the same moment; nothing was moved."""
 
 
-def entries(repo: Repository, old: str, new: str) -> list[ChangedEntry]:
+def list_changes(repo: Repository, old: str, new: str) -> list[ChangedEntry]:
     """The files in which two commits differ."""
-    output = _told(repo, "diff-tree", "-r", "-z", "--no-renames", "--end-of-options", old, new)
+    output = _run_git(repo, "diff-tree", "-r", "-z", "--no-renames", "--end-of-options", old, new)
     fields = iter(output.decode("utf-8", "surrogateescape").split("\0"))
     changes = []
     for raw in fields:
@@ -92,20 +92,20 @@ class ForwardStep:
     changes: tuple[ChangedEntry, ...]  # the files in which the two differ
 
     @classmethod
-    def of(cls, repo: Repository, branch: str, old: str, new: str) -> Self:
+    def between(cls, repo: Repository, branch: str, old: str, new: str) -> Self:
         """The step between two commits."""
-        return cls(branch, old, new, tuple(entries(repo, old, new)))
+        return cls(branch, old, new, tuple(list_changes(repo, old, new)))
 
 
-def forward(repo: Repository, state: Path, step: ForwardStep) -> None:
+def apply_step(repo: Repository, state: Path, step: ForwardStep) -> None:
     """Move branch and work tree on. Raises UncommittedChanges, Conflict or Unavailable."""
     journal = state / JOURNAL
     began = time.time_ns()
-    private(journal, json.dumps({"old": step.old, "new": step.new, "branch": step.branch, "began": began}))
+    write_private(journal, json.dumps({"old": step.old, "new": step.new, "branch": step.branch, "began": began}))
     with journal.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         options = ("--ff-only", "--no-autostash", "--no-overwrite-ignore", "--no-stat", "--quiet")
-        result = repo.apart(
+        result = repo.run_in_session(
             "merge", *options, "--end-of-options", step.new, environ=repo.identity(), keep=(file.fileno(),)
         )
     if result.code == 0:
@@ -113,8 +113,8 @@ def forward(repo: Repository, state: Path, step: ForwardStep) -> None:
         return
     begun = not any(word in result.said for word in _REFUSED)  # the disk is full, say
     # else another tool may have brought the same files already, Syncthing say
-    if begun or ("Aborting" in result.said and _arrived(survey(repo, step.changes))):
-        finish(repo, state)
+    if begun or ("Aborting" in result.said and _has_arrived(survey(repo, step.changes))):
+        finish_interrupted(repo, state)
         if repo.head() == step.new:
             return
     journal.unlink(missing_ok=True)
@@ -132,14 +132,14 @@ def _failure(result: ProcessResult) -> Conflict | Unavailable:
     return Conflict(f"Git refuses what the remote has: {message.strip()[:400]}")
 
 
-def _arrived(states: Mapping[str, State]) -> bool:
+def _has_arrived(states: Mapping[str, State]) -> bool:
     return set(states.values()) <= {"old", "new"} and "new" in states.values()
 
 
 # After a crash
 
 
-def finish(repo: Repository, state: Path) -> list[str]:
+def finish_interrupted(repo: Repository, state: Path) -> list[str]:
     """Finish what a crash has torn; the paths that are left to a person, as they have changed since.
 
     Raises Unavailable while it can't be: then it is tried again later."""
@@ -149,22 +149,22 @@ def finish(repo: Repository, state: Path) -> list[str]:
     except FileNotFoundError:
         return []
     _await_git(journal)
-    _unlock(repo, record)
+    _remove_stale_locks(repo, record)
     old, new = record["old"], record["new"]
     if repo.head() != old:
         journal.unlink()  # it was done, or somebody has moved on from there
         return []
-    changes = entries(repo, old, new)
+    changes = list_changes(repo, old, new)
     states = survey(repo, changes)
     if set(states.values()) <= {"old", "other"}:
         journal.unlink()  # it had not begun
         return []
     left = sorted(path for path, how in states.items() if how == "other")
-    _bring(repo, state, new, [change for change in changes if states[change.path] != "other"], states)
-    _stage(repo, changes)
+    _write_files(repo, state, new, [change for change in changes if states[change.path] != "other"], states)
+    _stage_files(repo, changes)
     reason = ("-m", "merge: Fast-forward, finished")
-    _told(repo, "update-ref", *reason, "--end-of-options", "HEAD", new, old, environ=repo.identity())
-    repo.apart("update-index", "-q", "--refresh", environ={"GIT_OPTIONAL_LOCKS": "1"})
+    _run_git(repo, "update-ref", *reason, "--end-of-options", "HEAD", new, old, environ=repo.identity())
+    repo.run_in_session("update-index", "-q", "--refresh", environ={"GIT_OPTIONAL_LOCKS": "1"})
     journal.unlink()
     log.info("a fast-forward that was torn is finished: %d files, %d left to a person", len(changes), len(left))
     return left
@@ -173,20 +173,20 @@ def finish(repo: Repository, state: Path) -> list[str]:
 # Beside another Git
 
 
-def mended(repo: Repository, state: Path, step: ForwardStep) -> bool:
+def redo_undone_step(repo: Repository, state: Path, step: ForwardStep) -> bool:
     """Bring back what another Git has undone; whether it had.
 
     A `git merge` that began before the step and fails after it puts tree and index back to where it began, while HEAD stays;
     the next commit would then delete what was brought. Only where HEAD is as the step has left it, and all of its files are as before it, in the tree and in the index."""
-    if repo.head() != step.new or repo.busy() or set(survey(repo, step.changes[:1]).values()) != {"old"}:
+    if repo.head() != step.new or repo.busy_reason() or set(survey(repo, step.changes[:1]).values()) != {"old"}:
         return False
-    states, staged = survey(repo, step.changes), _staged(repo)
+    states, staged = survey(repo, step.changes), _read_staged(repo)
     undone = (staged.get(change.path, "0").strip("0") == change.blobs[0].strip("0") for change in step.changes)
     if set(states.values()) != {"old"} or not all(undone):
         return False
-    _bring(repo, state, step.new, step.changes, states)
-    _stage(repo, step.changes)
-    repo.apart("update-index", "-q", "--refresh", environ={"GIT_OPTIONAL_LOCKS": "1"})
+    _write_files(repo, state, step.new, step.changes, states)
+    _stage_files(repo, step.changes)
+    repo.run_in_session("update-index", "-q", "--refresh", environ={"GIT_OPTIONAL_LOCKS": "1"})
     log.warning("another Git at work had undone a pull in the files: %d of them are brought back", len(step.changes))
     return True
 
@@ -200,12 +200,12 @@ def _await_git(journal: Path) -> None:
             raise Unavailable("Git is still moving the work tree on; ask again in a moment") from None
 
 
-def _unlock(repo: Repository, record: Mapping[str, str]) -> None:
+def _remove_stale_locks(repo: Repository, record: Mapping[str, str]) -> None:
     """Take away the locks that Git died with: made after it was begun, and held by nobody."""
-    locks = [repo.own_folder() / name for name in _LOCKS]
+    locks = [repo.git_folder() / name for name in _LOCKS]
     for lock in (*locks, repo.common_folder() / f"{record['branch']}.lock"):
         with suppress(FileNotFoundError):
-            if lock.stat().st_mtime_ns < int(record["began"]) - _SLACK_NS or held(lock, Path(repo.vault)):
+            if lock.stat().st_mtime_ns < int(record["began"]) - _SLACK_NS or is_held(lock, Path(repo.vault)):
                 raise Unavailable("another program works in the repository; what was torn is finished after it")
             lock.unlink()
             log.info("the lock that a fast-forward had died with is taken away")
@@ -218,15 +218,15 @@ def survey(repo: Repository, changes: Sequence[ChangedEntry]) -> dict[str, State
     root = os.open(repo.vault, FOLDER)
     try:
         for change in changes:
-            seen = lstat(opener(), root, change.path)
+            seen = lstat(choose_opener(), root, change.path)
             if seen is None:
                 states[change.path] = (
-                    "new" if _gone(change.blobs[1]) else "old" if _gone(change.blobs[0]) else "missing"
+                    "new" if _is_null_blob(change.blobs[1]) else "old" if _is_null_blob(change.blobs[0]) else "missing"
                 )
             elif stat.S_ISLNK(seen.st_mode):
                 target = os.fsencode(Path(repo.vault, change.path).readlink())
-                blob = _told(repo, "hash-object", "--stdin", stdin=target).decode().strip()
-                states[change.path] = _state(change, blob, link=True)
+                blob = _run_git(repo, "hash-object", "--stdin", stdin=target).decode().strip()
+                states[change.path] = _file_state(change, blob, link=True)
             elif stat.S_ISREG(seen.st_mode) and "\n" not in change.path:
                 asked.append(change)
             else:
@@ -234,62 +234,64 @@ def survey(repo: Repository, changes: Sequence[ChangedEntry]) -> dict[str, State
     finally:
         os.close(root)
     names = b"".join(os.fsencode(change.path) + b"\n" for change in asked)
-    blobs = _told(repo, "hash-object", "--stdin-paths", stdin=names).decode().split() if asked else []
+    blobs = _run_git(repo, "hash-object", "--stdin-paths", stdin=names).decode().split() if asked else []
     for change, blob in zip(asked, blobs, strict=True):
-        how = _state(change, blob, link=False)
-        states[change.path] = "begun" if how == "other" and _begins(repo, change) else how
-    going = {change.path for change in changes if _gone(change.blobs[1]) and states[change.path] in ("old", "new")}
+        how = _file_state(change, blob, link=False)
+        states[change.path] = "begun" if how == "other" and _is_partly_written(repo, change) else how
+    going = {
+        change.path for change in changes if _is_null_blob(change.blobs[1]) and states[change.path] in ("old", "new")
+    }
     for change in changes:
         place = Path(repo.vault, change.path)
         if (
             states[change.path] == "other"
             and not place.is_symlink()
             and place.is_dir()
-            and _files(place, repo) <= going
+            and _list_files(place, repo) <= going
         ):
             states[change.path] = "missing"  # the folder that a file takes the place of
     return states
 
 
-def _files(folder: Path, repo: Repository) -> set[str]:
+def _list_files(folder: Path, repo: Repository) -> set[str]:
     return {str(path.relative_to(repo.vault)) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()}
 
 
-def _state(change: ChangedEntry, blob: str, *, link: bool) -> State:
+def _file_state(change: ChangedEntry, blob: str, *, link: bool) -> State:
     """Which of the two commits has what is there."""
     fits = [blob == known and (mode == _LINK) == link for mode, known in zip(change.modes, change.blobs, strict=True)]
     return "new" if fits[1] else "old" if fits[0] else "other"
 
 
-def _begins(repo: Repository, change: ChangedEntry) -> bool:
+def _is_partly_written(repo: Repository, change: ChangedEntry) -> bool:
     """Whether the file holds the first bytes of what Git would write there, and no others."""
-    if _gone(change.blobs[1]):
+    if _is_null_blob(change.blobs[1]):
         return False
     request = change.blobs[1].encode() + b" " + os.fsencode(change.path) + b"\n"
-    whole = _told(repo, "cat-file", "--batch", "--filters", stdin=request).partition(b"\n")[2]
+    whole = _run_git(repo, "cat-file", "--batch", "--filters", stdin=request).partition(b"\n")[2]
     return whole.removesuffix(b"\n").startswith(Path(repo.vault, change.path).read_bytes())
 
 
-def _bring(
+def _write_files(
     repo: Repository, state: Path, new: str, changes: Sequence[ChangedEntry], states: Mapping[str, State]
 ) -> None:
     """Give these files the state of the later commit."""
     index = state / INDEX
     for change in changes:
-        if _gone(change.blobs[1]):
-            _remove(Path(repo.vault), change.path)
-    lacking = [change.path for change in changes if not _gone(change.blobs[1]) and states[change.path] != "new"]
+        if _is_null_blob(change.blobs[1]):
+            _remove_file(Path(repo.vault), change.path)
+    lacking = [change.path for change in changes if not _is_null_blob(change.blobs[1]) and states[change.path] != "new"]
     names = b"".join(os.fsencode(path) + b"\0" for path in lacking)
     kept = {"GIT_INDEX_FILE": str(index)}
     index.unlink(missing_ok=True)
     try:
-        _told(repo, "read-tree", "--end-of-options", new, environ=kept)
-        _told(repo, "checkout-index", "--force", "--quiet", "-z", "--stdin", stdin=names, environ=kept)
+        _run_git(repo, "read-tree", "--end-of-options", new, environ=kept)
+        _run_git(repo, "checkout-index", "--force", "--quiet", "-z", "--stdin", stdin=names, environ=kept)
     finally:
         index.unlink(missing_ok=True)
 
 
-def _remove(root: Path, path: str) -> None:
+def _remove_file(root: Path, path: str) -> None:
     """Take a file away if it is there, and the folders that it leaves empty, as Git does."""
     with suppress(NotADirectoryError):  # a file has taken the folder's name
         (root / path).unlink(missing_ok=True)
@@ -300,32 +302,33 @@ def _remove(root: Path, path: str) -> None:
             folder.rmdir()
 
 
-def _stage(repo: Repository, changes: Sequence[ChangedEntry]) -> None:
+def _stage_files(repo: Repository, changes: Sequence[ChangedEntry]) -> None:
     """Let the index hold the later commit's files, but for those of which somebody has staged something else."""
-    staged = _staged(repo)
+    staged = _read_staged(repo)
     lines = b"".join(
-        f"{'0' if _gone(change.blobs[1]) else change.modes[1]} {change.blobs[1]}\t".encode()
+        f"{'0' if _is_null_blob(change.blobs[1]) else change.modes[1]} {change.blobs[1]}\t".encode()
         + os.fsencode(change.path)
         + b"\0"
         for change in changes
-        if staged.get(change.path, "0") in change.blobs or (change.path not in staged and any(map(_gone, change.blobs)))
+        if staged.get(change.path, "0") in change.blobs
+        or (change.path not in staged and any(map(_is_null_blob, change.blobs)))
     )
-    _told(repo, "update-index", "-z", "--index-info", stdin=lines)
+    _run_git(repo, "update-index", "-z", "--index-info", stdin=lines)
 
 
-def _staged(repo: Repository) -> dict[str, str]:
+def _read_staged(repo: Repository) -> dict[str, str]:
     """The blob that the index has of each file."""
-    listed = _told(repo, "ls-files", "--stage", "-z").decode("utf-8", "surrogateescape").split("\0")
+    listed = _run_git(repo, "ls-files", "--stage", "-z").decode("utf-8", "surrogateescape").split("\0")
     return {path: words.split()[1] for words, _, path in (line.partition("\t") for line in listed if line)}
 
 
-def _gone(blob: str) -> bool:
+def _is_null_blob(blob: str) -> bool:
     """Whether Git names no file."""
     return not blob.strip("0")
 
 
-def _told(repo: Repository, *words: str, **how: Any) -> bytes:
-    result = repo.apart(*words, **how)
+def _run_git(repo: Repository, *words: str, **how: Any) -> bytes:
+    result = repo.run_in_session(*words, **how)
     if result.code:
         raise Unavailable(f"Git can't finish moving the work tree on: {result.said.strip()[:300]}")
     return result.out

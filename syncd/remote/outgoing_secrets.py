@@ -18,12 +18,12 @@ MOST: Final = 5_000_000  # bytes of a file beyond which it is no note
 _LIMIT_S: Final = 300.0
 
 
-def leaks(repo: Repository, inbox: str, tip: str, known: str) -> list[tuple[str, str]]:
+def find_leaks(repo: Repository, inbox: str, tip: str, known: str) -> list[tuple[str, str]]:
     """(path, kind of secret) of what the commit `tip` would bring to who has the commit `known`."""
-    sent = {line.split(b" ", 1)[0] for line in _told(repo, "rev-list", "--objects", tip, f"^{known}").splitlines()}
-    commits = _told(repo, "rev-list", tip, f"^{known}")
+    sent = {line.split(b" ", 1)[0] for line in _run_git(repo, "rev-list", "--objects", tip, f"^{known}").splitlines()}
+    commits = _run_git(repo, "rev-list", tip, f"^{known}")
     # Of a merge, against each parent: what is the remote's own is not among what is sent.
-    named = _told(
+    named = _run_git(
         repo, "diff-tree", "--stdin", "--root", "-m", "-r", "-z", "--no-renames", "--no-commit-id", stdin=commits
     )
     blobs: dict[bytes, str] = {}
@@ -37,18 +37,18 @@ def leaks(repo: Repository, inbox: str, tip: str, known: str) -> list[tuple[str,
             blobs[blob] = path
     texts = [
         *((path, path) for path in blobs.values()),
-        *((blobs[blob], text) for blob, text in _texts(repo, [*blobs])),
+        *((blobs[blob], text) for blob, text in _read_texts(repo, [*blobs])),
     ]
     return sorted({(path, kind) for path, text in texts for kind in secret_patterns.found(text)})
 
 
-def _texts(repo: Repository, blobs: list[bytes]) -> Iterator[tuple[bytes, str]]:
+def _read_texts(repo: Repository, blobs: list[bytes]) -> Iterator[tuple[bytes, str]]:
     """Each of these that is text."""
     if not blobs:
         return
-    sizes = _told(repo, "cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=b"\n".join(blobs) + b"\n")
+    sizes = _run_git(repo, "cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=b"\n".join(blobs) + b"\n")
     small = [line.split()[0] for line in sizes.splitlines() if int(line.split()[1]) <= MOST]
-    output, at = _told(repo, "cat-file", "--batch", stdin=b"".join(blob + b"\n" for blob in small)), 0
+    output, at = _run_git(repo, "cat-file", "--batch", stdin=b"".join(blob + b"\n" for blob in small)), 0
     for blob in small:
         end = output.index(b"\n", at)
         size = int(output[at:end].split()[2])
@@ -58,8 +58,8 @@ def _texts(repo: Repository, blobs: list[bytes]) -> Iterator[tuple[bytes, str]]:
             yield blob, raw.decode("utf-8", "replace")
 
 
-def _told(repo: Repository, *words: str, stdin: bytes = b"") -> bytes:
-    result = repo.apart(*words, stdin=stdin, limit_s=_LIMIT_S)
+def _run_git(repo: Repository, *words: str, stdin: bytes = b"") -> bytes:
+    result = repo.run_in_session(*words, stdin=stdin, limit_s=_LIMIT_S)
     if result.code:
         raise Unavailable(f"what would be sent can't be looked at, so nothing is: {result.said.strip()[:300]}")
     return result.out

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from index.errors import Conflict, InvalidArgument, NotFound
-from syncd.state.folder import private
+from syncd.state.folder import write_private
 from syncd.state.ledger import Ledger
 
 SECRET = "hook-secret"  # noqa: S105 - the name of the file that holds it
@@ -30,7 +30,7 @@ def make_secret(state: Path, *, rotate: bool) -> str:
     if file.exists() and not rotate:
         raise Conflict("there is a secret for webhooks already: `memex hook secret --rotate` makes another and ends it")
     secret = secrets.token_hex(32)
-    private(file, secret + "\n")
+    write_private(file, secret + "\n")
     return secret
 
 
@@ -49,20 +49,20 @@ class PushWebhook:
         self._ledger, self._file, self._on_push = ledger, state / SECRET, on_push
 
     @property
-    def on(self) -> bool:
+    def is_on(self) -> bool:
         """Whether there is a secret to sign with."""
-        return self._secret() is not None
+        return self._read_secret() is not None
 
     @property
     def problem(self) -> str:
         """Why webhooks are off although there is a secret; "" when nothing is wrong."""
-        if self._secret() is None and os.path.lexists(self._file):
+        if self._read_secret() is None and os.path.lexists(self._file):
             return f"webhooks: off, as the file {SECRET} of the state folder is not its owner's alone; make a new one with memex hook secret --rotate"
         return ""
 
-    def signed(self, body: bytes, signatures: Sequence[bytes]) -> bool:
+    def is_signed(self, body: bytes, signatures: Sequence[bytes]) -> bool:
         """Whether every one of these signatures, and at least one, is that of `body`."""
-        secret = self._secret()
+        secret = self._read_secret()
         if secret is None or not signatures:
             return False
         digest = hmac.new(secret, body, hashlib.sha256).digest()
@@ -71,20 +71,20 @@ class PushWebhook:
             match is not None and hmac.compare_digest(bytes.fromhex(match[1].decode()), digest) for match in matches
         )
 
-    def push(self, delivery: str, *, now: int) -> bool:
+    def accept_delivery(self, delivery: str, *, now: int) -> bool:
         """Make the daemon look, unless this delivery is known; False for a known one."""
         if not _ID.match(delivery):
             raise InvalidArgument(
                 "the delivery has no id; forges send it as X-GitHub-Delivery, X-Gitea-Delivery or the like"
             )
-        with self._ledger.writing():
-            self._ledger.run("DELETE FROM deliveries WHERE at < ?", (now - KEPT_MS,))
-            fresh = self._ledger.run("INSERT OR IGNORE INTO deliveries (id, at) VALUES (?, ?)", (delivery, now)) > 0
+        with self._ledger.transaction():
+            self._ledger.execute("DELETE FROM deliveries WHERE at < ?", (now - KEPT_MS,))
+            fresh = self._ledger.execute("INSERT OR IGNORE INTO deliveries (id, at) VALUES (?, ?)", (delivery, now)) > 0
         if fresh:
             self._on_push()
         return fresh
 
-    def _secret(self) -> bytes | None:
+    def _read_secret(self) -> bytes | None:
         """The secret; None when there is none that is its owner's alone."""
         try:
             file = os.open(self._file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)

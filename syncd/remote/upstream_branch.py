@@ -39,10 +39,10 @@ class TrackedBranch:
     pushes: str  # the remote that a push of the person goes to
 
 
-def tie(repo: Repository) -> TrackedBranch | None:
+def find_tracked_branch(repo: Repository) -> TrackedBranch | None:
     """What the branch that is checked out follows; None when that is no branch of a remote."""
-    branch = repo.answer("symbolic-ref", "--quiet", "HEAD") or ""
-    output = repo.answer("for-each-ref", _FORMAT, branch) if branch.startswith("refs/heads/") else None
+    branch = repo.query("symbolic-ref", "--quiet", "HEAD") or ""
+    output = repo.query("for-each-ref", _FORMAT, branch) if branch.startswith("refs/heads/") else None
     remote, theirs, tracking, pushes = (output or "\0\0\0").split("\0")
     tied = theirs.startswith("refs/heads/") and tracking.startswith("refs/remotes/")
     return TrackedBranch(branch, remote, theirs, tracking, pushes) if tied and remote.strip(".") else None
@@ -52,17 +52,19 @@ def fetch(repo: Repository, tracked: TrackedBranch, *, limit_s: float, stop: thr
     """Fetch the branch that ours follows. Unavailable when the remote does not answer, Conflict when it has no such branch."""
     options = ("--quiet", "--no-auto-maintenance", "--no-recurse-submodules", "--", tracked.remote, tracked.theirs)
     for _ in range(_TRIES):
-        result = repo.apart(*_OPTIONS, "fetch", *options, environ=_quiet(repo), limit_s=limit_s, stop=stop)
+        result = repo.run_in_session(
+            *_OPTIONS, "fetch", *options, environ=_silent_environ(repo), limit_s=limit_s, stop=stop
+        )
         if not result.late and not result.code:
             return
-        if result.late or not _crossing(result):
+        if result.late or not _is_race(result):
             break
     if _UNKNOWN in result.said:
-        raise gone(repo, tracked)
-    raise _unreached(result, limit_s, stop)
+        raise missing_branch_error(repo, tracked)
+    raise _unreachable_error(result, limit_s, stop)
 
 
-def gone(repo: Repository, tracked: TrackedBranch) -> Conflict:
+def missing_branch_error(repo: Repository, tracked: TrackedBranch) -> Conflict:
     """That the remote has no branch which ours could follow."""
     remote, theirs = shlex.quote(tracked.remote), shlex.quote(f"HEAD:{tracked.theirs}")
     return Conflict(
@@ -77,56 +79,58 @@ def push(repo: Repository, tracked: TrackedBranch, tip: str, *, limit_s: float, 
     Unavailable when it does not answer, or does not want it."""
     options = ("--porcelain", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no")
     where = ("--", tracked.remote, f"{tip}:{tracked.theirs}")
-    result = repo.apart(*_OPTIONS, "push", *options, *where, environ=_quiet(repo), limit_s=limit_s, stop=stop)
+    result = repo.run_in_session(
+        *_OPTIONS, "push", *options, *where, environ=_silent_environ(repo), limit_s=limit_s, stop=stop
+    )
     if not result.late and not result.code:
         return True
     refused = [line for line in result.out.decode("utf-8", "replace").splitlines() if line.startswith("!\t")]
-    if not result.late and (_crossing(result) or any("\t[rejected]" in line for line in refused)):
+    if not result.late and (_is_race(result) or any("\t[rejected]" in line for line in refused)):
         return False
     if refused:
         why = redacted(refused[0].rpartition("\t")[2])
-        raise Unavailable(f"the remote does not take the commits: {why}; {_words(result)}")
-    raise _unreached(result, limit_s, stop)
+        raise Unavailable(f"the remote does not take the commits: {why}; {_error_text(result)}")
+    raise _unreachable_error(result, limit_s, stop)
 
 
-def may_push(repo: Repository, tracked: TrackedBranch) -> None:
+def check_may_push(repo: Repository, tracked: TrackedBranch) -> None:
     """Raise Conflict when a push is the person's own business."""
     if tracked.pushes != tracked.remote:
         raise Conflict(
-            f"the branch is set to be pushed elsewhere than it is pulled from, so it is left to you: {own(repo)}"
+            f"the branch is set to be pushed elsewhere than it is pulled from, so it is left to you: {push_command(repo)}"
         )
     if (repo.hooks_folder() / "pre-push").exists():
         raise Conflict(
-            f"the repository has a pre-push hook (of Git LFS, perhaps), which runs for you alone, so it is left to you: {own(repo)}"
+            f"the repository has a pre-push hook (of Git LFS, perhaps), which runs for you alone, so it is left to you: {push_command(repo)}"
         )
 
 
-def own(repo: Repository) -> str:
+def push_command(repo: Repository) -> str:
     """The command by which a person pushes."""
     return f"`git -C {shlex.quote(repo.vault)} push`"
 
 
-def _quiet(repo: Repository) -> Mapping[str, str]:
+def _silent_environ(repo: Repository) -> Mapping[str, str]:
     """The environment in which nobody is asked for anything."""
-    ssh = repo.answer("config", "--get", "core.sshCommand") or "ssh"
+    ssh = repo.query("config", "--get", "core.sshCommand") or "ssh"
     if ssh.split()[0].rpartition("/")[2] != "ssh":
         return _UNASKED  # another program, which has options of its own; it has no terminal either
     return {**_UNASKED, "GIT_SSH_COMMAND": f"{ssh} {_SSH}"}
 
 
-def _crossing(result: ProcessResult) -> bool:
+def _is_race(result: ProcessResult) -> bool:
     return any(words in result.said for words in _CROSSED)
 
 
-def _unreached(result: ProcessResult, limit_s: float, stop: threading.Event) -> Unavailable:
+def _unreachable_error(result: ProcessResult, limit_s: float, stop: threading.Event) -> Unavailable:
     if stop.is_set():
         return Unavailable("the daemon is stopping, so the remote was not waited for")
     if result.late:
         return Unavailable(f"the remote did not answer within {limit_s:g} s (git.timeout_s)")
-    return Unavailable(f"the remote can't be reached: {_words(result)}")
+    return Unavailable(f"the remote can't be reached: {_error_text(result)}")
 
 
-def _words(result: ProcessResult) -> str:
+def _error_text(result: ProcessResult) -> str:
     """What Git said, on one line, without secrets."""
     lines = (line.strip() for line in result.said.splitlines() if not line.startswith(("hint:", "To ")))
     return redacted(" ".join(filter(None, lines)))[:_SAID] or f"Git ended with {result.code}"

@@ -86,7 +86,7 @@ class Archive:
 
     def run(self, stopping: threading.Event | None = None) -> int:
         """Set aside what is due, once it is quiet; how many captures that were."""
-        if not self._snapshot.sync.ready.is_set() or self._repo.busy():
+        if not self._snapshot.sync.ready.is_set() or self._repo.busy_reason():
             return 0
         done, begun, now = 0, time.monotonic(), time.time_ns() // 1_000_000
         moment = self._waiting.moment, now // (EVERY_S * 1000)
@@ -186,7 +186,7 @@ class Archive:
             raise Problem(f"its properties can't be changed line by line: {error}") from error
         target = home(record.path, snapshot.inbox)
         workspace = target.removeprefix(f"{snapshot.inbox}/").partition("/")[0]
-        if workspace not in snapshot.vault.folders(snapshot.inbox):
+        if workspace not in snapshot.vault.list_folders(snapshot.inbox):
             raise Conflict(f"the workspace {workspace!r} is no longer there: memex workspace create {workspace}")
         files = self._beside(raw, record.path)
         return self._carried(document, raw, text, {record.path: self._free(target)} | files, "")
@@ -215,7 +215,7 @@ class Archive:
     def _free(self, path: str) -> str:
         """`path`, or one beside it, where nothing is yet."""
         folder, _, name = path.rpartition("/")
-        there = {fold(existing) for existing in self._snapshot.vault.names(folder)}
+        there = {fold(existing) for existing in self._snapshot.vault.list_names(folder)}
         stem, dot, ending = name.rpartition(".")
         return next(
             join(folder, f"{candidate}{dot}{ending}")
@@ -239,7 +239,7 @@ class Archive:
         for old, new in moves.items():
             if old == path:
                 continue
-            copied, gone = moved(old, new, snapshot.vault.measured(old).digest)
+            copied, gone = moved(old, new, snapshot.vault.digest_file(old).digest)
             steps = [copied, *steps, gone]
         about = {"title": document.title, "origin": document.source or "", "tool": kind, "why": why}
         assert document.claimed_id is not None, "what has none is not set aside"

@@ -11,7 +11,7 @@ from index.errors import InvalidArgument
 from syncd.documents.owner_marks import OwnerMarks, marks
 from syncd.notes.front_matter import PropertyValue, edit, properties, split
 from syncd.review.bases_table import DISMISSED
-from syncd.vault.location import ARCHIVE, place
+from syncd.vault.location import ARCHIVE, locate
 
 DAY_MS: Final = 24 * 3600 * 1000
 KEEP: Final = "keep"  # what `review` says of a capture that was brought back after it had expired
@@ -45,7 +45,7 @@ def home(path: str, inbox: str) -> str:
     """Where something that was set aside came from. Raises InvalidArgument for what was not."""
     folder = f"{inbox}/{ARCHIVE}/"
     back = f"{inbox}/{path.removeprefix(folder)}"
-    if not path.startswith(folder) or place(back, inbox).scope != "captures":
+    if not path.startswith(folder) or locate(back, inbox).scope != "captures":
         raise InvalidArgument(f"{path!r} is no capture that was set aside", path=path[:200])
     return back
 

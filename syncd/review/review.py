@@ -20,7 +20,7 @@ from index.encoders.word_frequency import places
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Document, Record, Stat
 from index.names import fold, stem
-from syncd.captures.writer import still
+from syncd.captures.writer import hold_commits
 from syncd.documents.owner_marks import OwnerMarks
 from syncd.git.repository import Repository
 from syncd.links.link_resolution import Paths
@@ -42,7 +42,7 @@ from syncd.review.suggestions import (
 )
 from syncd.state import named_values
 from syncd.state.ledger import Ledger
-from syncd.sync.hand_edits import said
+from syncd.sync.hand_edits import visible_digest
 from syncd.sync.note_adoption import UNADOPTED
 
 RUN_S: Final = 5.0  # seconds of a run, after which the next one goes on
@@ -122,7 +122,7 @@ class Review:
     def run(self, stopping: threading.Event | None = None) -> int:
         """The job: write the table, and suggestions where they are due; how many notes were written."""
         with self._one:
-            if not self._vault.present() or self._repo.busy():
+            if not self._vault.is_present() or self._repo.busy_reason():
                 return 0
             self._table()
             return self._suggest(stopping or threading.Event()) if self._settings.review.suggest else 0
@@ -130,7 +130,7 @@ class Review:
     def _table(self) -> None:
         """Write the table if it is missing, or still as it was last written."""
         path, wanted = f"{self._inbox}/{NAME}", review_table(self._inbox).encode()
-        if not self._settings.review.table or not self._vault.folders(self._inbox):
+        if not self._settings.review.table or not self._vault.list_folders(self._inbox):
             return
         try:
             there: bytes | None = self._vault.read(path)[0]
@@ -157,7 +157,7 @@ class Review:
         waiting = [record for record, marks in self.waiting() if not marks.promote and not marks.twice]
         self._looked = {record.path: self._looked[record.path] for record in waiting if record.path in self._looked}
         for record in self._due(waiting):
-            if stopping.is_set() or self._repo.busy():
+            if stopping.is_set() or self._repo.busy_reason():
                 left = True
                 break
             try:
@@ -184,7 +184,7 @@ class Review:
         later = []
         for record in waiting:
             known = self._looked.get(record.path)
-            if known is None or known[0] != said(record):
+            if known is None or known[0] != visible_digest(record):
                 yield record
             elif known[1] != generation and now - known[2] > RELOOK_S:
                 later.append(record)
@@ -195,7 +195,7 @@ class Review:
         raw, stat = self._vault.read(record.path)
         before = self._parsed(raw, record.path, stat)
         age = time.time() - stat.mtime_ns / 1e9
-        if before.digest != record.digest or 0 <= age < self._settings.sync.adopt_s or self._edits.pending(before):
+        if before.digest != record.digest or 0 <= age < self._settings.sync.adopt_s or self._edits.is_pending(before):
             return None
         learnt = self._habits()
         if not steady(before):
@@ -214,7 +214,7 @@ class Review:
 
     def _seen(self, record: Record, learnt: LearntVault) -> bool:
         """Remember that there is nothing to do for a capture until it, or the vault, has changed; False."""
-        self._looked[record.path] = said(record), learnt.generation, time.monotonic()
+        self._looked[record.path] = visible_digest(record), learnt.generation, time.monotonic()
         return False
 
     def _edited(self, text: str, changes: Mapping[str, PropertyValue], before: Document, stat: Stat) -> str | None:
@@ -234,8 +234,8 @@ class Review:
         index = self._captures.index
         document = self._parsed(raw, record.path, stat)
         (ready,) = index.prepare([(document, stat)])
-        with still(self._captures) as current:
-            if current is not index or self._edits.pending(before):
+        with hold_commits(self._captures) as current:
+            if current is not index or self._edits.is_pending(before):
                 return False
             written = self._vault.replace(record.path, raw, digest=before.digest)
             index.commit([replace(ready, stat=written)])

@@ -7,7 +7,7 @@ from typing import Any
 
 from syncd.settings.cron_schedule import unfit
 from syncd.settings.values import Tables, setting
-from syncd.vault.path_rules import objection, unnamable
+from syncd.vault.path_rules import objection, template_objection
 
 
 def _unfit(folder: str) -> str:
@@ -47,7 +47,9 @@ class PromoteSettings:
         "Notes", "The folder of the vault for captures for which neither you nor a rule says another.", wrong=_unfit
     )
     name: str = setting(
-        "{title}", "The name of a promoted note; {title}, {date}, {source} and {id} are the capture's.", wrong=unnamable
+        "{title}",
+        "The name of a promoted note; {title}, {date}, {source} and {id} are the capture's.",
+        wrong=template_objection,
     )
     rules: tuple[Any, ...] = setting(
         (),

@@ -18,7 +18,7 @@ from syncd.settings.automation import ConsolidateSettings, GitSettings, PromoteS
 from syncd.settings.knowledge_base import KbSettings
 from syncd.settings.logs_and_traces import LogSettings, TelemetrySettings
 from syncd.settings.values import Setting, Variants, closest, listed, setting, typed
-from syncd.state.folder import default_state, remembered
+from syncd.state.folder import default_state_folder, read_vault_path
 
 if TYPE_CHECKING:
     from index.encoders.embedder import EmbedSettings
@@ -260,10 +260,10 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, cwd: Path | No
         else None
         for name in ("state", "vault.path")
     )
-    state, vault = state_and_vault(state, vault, typed_sources[0].get("vault.path"), remembered)
+    state, vault = state_and_vault(state, vault, typed_sources[0].get("vault.path"), read_vault_path)
     if vault is None:
         raise InvalidArgument(NO_VAULT)
-    values |= {"vault.path": vault.path, "state": state.path if state else default_state(vault.path, environ)}
+    values |= {"vault.path": vault.path, "state": state.path if state else default_state_folder(vault.path, environ)}
     origins["vault.path"] = vault.origin
     sections = {
         FIELDS.get(section, section): cls(

@@ -21,18 +21,18 @@ from index.errors import Conflict, InvalidArgument, PermissionDenied, Unavailabl
 KEY_FILE, LEDGER = "key", "ledger.db"  # the owner's key, and what no file of the vault says
 
 
-def digest(vault: Path) -> str:
+def path_digest(vault: Path) -> str:
     """A short name for the path of a vault."""
     return hashlib.sha256(os.fsencode(vault)).hexdigest()[:8]
 
 
-def default_state(vault: Path, environ: Mapping[str, str]) -> Path:
+def default_state_folder(vault: Path, environ: Mapping[str, str]) -> Path:
     """The state folder of a vault for which none is named."""
     home = Path(environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser()
-    return home / "memex" / f"{vault.name}-{digest(vault)}"
+    return home / "memex" / f"{vault.name}-{path_digest(vault)}"
 
 
-def remembered(state: Path) -> Path | None:
+def read_vault_path(state: Path) -> Path | None:
     """The vault that a state folder belongs to, if it has been used."""
     try:
         return Path(os.fsdecode((state / "vault").read_bytes().rstrip(b"\n")))
@@ -44,7 +44,7 @@ def claim(state: Path, vault: Path) -> None:
     """Make the state folder (mode 0700) and let it remember its vault. Conflict when it belongs to another vault."""
     if state == vault or vault in state.parents:
         raise InvalidArgument(f"the state folder {state} lies in the vault: pass a --state outside {vault}")
-    before = remembered(state)
+    before = read_vault_path(state)
     if before is not None and before != vault and before.is_dir() and not (vault.is_dir() and before.samefile(vault)):
         raise Conflict(f"the state folder {state} belongs to the vault {before}: pass another --state for {vault}")
     try:
@@ -62,7 +62,7 @@ def claim(state: Path, vault: Path) -> None:
         raise Unavailable(f"the state folder {state} can't be made: {error.strerror}") from error
 
 
-def private(path: Path, text: str) -> None:
+def write_private(path: Path, text: str) -> None:
     """Write a file that only its owner can read, durably, or not at all."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -74,10 +74,10 @@ def private(path: Path, text: str) -> None:
         fresh.replace(path)
     finally:
         fresh.unlink(missing_ok=True)
-    synced(path.parent)
+    sync_folder(path.parent)
 
 
-def synced(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Let the names in a folder be on the disk."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -86,12 +86,12 @@ def synced(folder: Path) -> None:
         os.close(fd)
 
 
-# Names of unfinished files: of `private`, the control socket, index builds, backups and exported encoders.
+# Names of unfinished files: of `write_private`, the control socket, index builds, backups and exported encoders.
 UNFINISHED = re.compile(r"\.(?:control\.sock\.\d+|[\w.-]+\.[0-9a-f]{8}|[\w.-]+\.tmp|building-\w+|backup-\w+)")
 PLACES = ("", "index", "models", "past")
 
 
-def collect(state: Path, *, older_s: float) -> list[str]:
+def remove_unfinished(state: Path, *, older_s: float) -> list[str]:
     """Remove them from `state`; their names, from it."""
     gone = []
     for folder in (state / place for place in PLACES):

@@ -205,7 +205,7 @@ class Ledger:
     @classmethod
     def open(cls, path: Path) -> Ledger:
         """Open the ledger at `path`, made with mode 0600 if it is missing; Unavailable if others could read it."""
-        _private(path)
+        _ensure_private(path)
         try:
             # The lock below serialises all use of the connection.
             connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
@@ -220,46 +220,46 @@ class Ledger:
             ) from error
         return cls(path, connection)
 
-    def rows(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
+    def query(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
         """What a query answers; nothing to one for a text that is no Unicode, as no row holds such a text."""
-        with self._reading(), contextlib.suppress(UnicodeEncodeError):
+        with self._guard_read(), contextlib.suppress(UnicodeEncodeError):
             return self._connection.execute(statement, parameters).fetchall()
         return []
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[None]:
-        """One transaction: everything `run` inside it is committed and synced at the end, or nothing is."""
+    def transaction(self) -> Iterator[None]:
+        """One transaction: everything that `execute` does inside it is committed and synced at the end, or nothing is."""
         with self._lock:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
                 try:
                     yield
                 except BaseException:
-                    self._rolled_back()
+                    self._roll_back()
                     raise
                 self._connection.execute("COMMIT")
             except sqlite3.DatabaseError as error:
-                self._rolled_back()
+                self._roll_back()
                 raise Unavailable(f"the ledger could not be written ({error}); nothing was changed") from error
 
-    def _rolled_back(self) -> None:
+    def _roll_back(self) -> None:
         """A commit that failed may leave its transaction open, and a full disk may have ended it already."""
         with contextlib.suppress(sqlite3.DatabaseError):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
-    def run(self, statement: str, parameters: Sequence[Any] = ()) -> int:
-        """Run one statement (inside `writing`); the number of rows it changed."""
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> int:
+        """Run one statement (inside a `transaction`); the number of rows it changed."""
         with self._lock:
             return self._connection.execute(statement, parameters).rowcount
 
-    def version(self) -> int:
+    def data_version(self) -> int:
         """A number that changes when *another* process has committed: what was read before may be stale."""
-        with self._reading():
+        with self._guard_read():
             return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
 
     @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
+    def _guard_read(self) -> Iterator[None]:
         with self._lock:
             try:
                 yield
@@ -275,7 +275,7 @@ class Ledger:
             self._connection.close()
 
 
-def examined(path: Path) -> str:
+def check_integrity(path: Path) -> str:
     """What is wrong with the ledger at `path`, looked at without changing it; "" = nothing."""
     try:
         with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as reader:
@@ -288,7 +288,7 @@ def examined(path: Path) -> str:
     return "" if lines == ["ok"] else "; ".join(lines)
 
 
-def peeked(path: Path, statement: str) -> Iterator[tuple[Any, ...]]:
+def query_read_only(path: Path, statement: str) -> Iterator[tuple[Any, ...]]:
     """What a query answers of the ledger at `path`, looked at without changing it; nothing where it has no such table."""
     try:
         with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as reader:
@@ -298,7 +298,7 @@ def peeked(path: Path, statement: str) -> Iterator[tuple[Any, ...]]:
             raise Unavailable(f"the ledger {path.name} can't be read: {error}", retryable=False) from error
 
 
-def copied(path: Path, target: Path) -> None:
+def back_up(path: Path, target: Path) -> None:
     """Copy the ledger at `path` as it is at one moment, whoever writes to it meanwhile; `target` is private."""
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     try:
@@ -312,7 +312,7 @@ def copied(path: Path, target: Path) -> None:
         raise Unavailable(f"the ledger {path.name} can't be copied: {error}", retryable=False) from error
 
 
-def _private(path: Path) -> None:
+def _ensure_private(path: Path) -> None:
     """Make the file with mode 0600, or check that it has no reader but us."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

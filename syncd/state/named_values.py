@@ -11,25 +11,25 @@ from syncd.state.ledger import Ledger
 
 def read(ledger: Ledger, name: str) -> str | None:
     """Return the value under `name`, or None. Raises Unavailable when the ledger can't be read."""
-    rows = ledger.rows("SELECT value FROM tended WHERE name = ?", (name,))
+    rows = ledger.query("SELECT value FROM tended WHERE name = ?", (name,))
     return str(rows[0][0]) if rows else None
 
 
 def read_prefixed(ledger: Ledger, prefix: str) -> dict[str, str]:
     """Return the values whose names begin with `prefix`, by name without it."""
-    rows = ledger.rows("SELECT name, value FROM tended WHERE substr(name, 1, length(?)) = ?", (prefix, prefix))
+    rows = ledger.query("SELECT name, value FROM tended WHERE substr(name, 1, length(?)) = ?", (prefix, prefix))
     return {name.removeprefix(prefix): value for name, value in rows}
 
 
 def write(ledger: Ledger, values: Mapping[str, str]) -> None:
     """Set all of `values` in one transaction. Raises Unavailable when the ledger can't be written."""
-    with ledger.writing():
+    with ledger.transaction():
         for name, value in values.items():
-            ledger.run("INSERT OR REPLACE INTO tended VALUES (?, ?)", (name, value))
+            ledger.execute("INSERT OR REPLACE INTO tended VALUES (?, ?)", (name, value))
 
 
 def delete(ledger: Ledger, names: Iterable[str]) -> None:
     """Remove the values under these names in one transaction. Raises Unavailable when the ledger can't be written."""
-    with ledger.writing():
+    with ledger.transaction():
         for name in names:
-            ledger.run("DELETE FROM tended WHERE name = ?", (name,))
+            ledger.execute("DELETE FROM tended WHERE name = ?", (name,))

@@ -33,31 +33,31 @@ class ProcessLock:
         """Lock `state` (made if missing) for this process, or raise Conflict with the pid of the one that holds it."""
         path = state / "lock"
         while True:
-            fd = _open(path)
+            fd = _open_lock(path)
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if _same(fd, path):
-                    epoch = _read(fd)[0] + 1
-                    _write(fd, epoch, os.getpid())
+                if _is_same_file(fd, path):
+                    epoch = _read_owner(fd)[0] + 1
+                    _write_owner(fd, epoch, os.getpid())
                     return cls(path, fd, epoch)
                 os.close(fd)  # someone deleted the file between our two looks: what we locked is nobody's any more
             except OSError as error:
-                pid = _read(fd)[1]
+                pid = _read_owner(fd)[1]
                 os.close(fd)
                 if error.errno in _BUSY:
-                    raise _taken(state, pid) from None
+                    raise _held_error(state, pid) from None
                 raise Unavailable(f"cannot lock {path}: {error.strerror}") from error
 
-    def current(self) -> bool:
+    def is_current(self) -> bool:
         """Whether this process still is the owner: the file in place is the one it locked, with its epoch inside."""
-        return self._fd is not None and _same(self._fd, self.path) and _read(self._fd)[0] == self.epoch
+        return self._fd is not None and _is_same_file(self._fd, self.path) and _read_owner(self._fd)[0] == self.epoch
 
     def release(self) -> None:
         """Give the lock back; a second time does nothing."""
         if self._fd is not None:
             fd, self._fd = self._fd, None
-            if _read(fd)[0] == self.epoch:
-                _write(fd, self.epoch, 0)
+            if _read_owner(fd)[0] == self.epoch:
+                _write_owner(fd, self.epoch, 0)
             os.close(fd)
 
     def __enter__(self) -> Self:
@@ -69,7 +69,7 @@ class ProcessLock:
         self.release()
 
 
-def sole(folder: Path) -> socket.socket | None:
+def claim_folder(folder: Path) -> socket.socket | None:
     """A claim to serve `folder` alone, whatever the state folder, for as long as it is open; None when another has it.
 
     It is a name in the kernel that goes with its process, not a lock on the folder, for which a person's script may wait.
@@ -87,7 +87,7 @@ def sole(folder: Path) -> socket.socket | None:
     return claim
 
 
-def holder(state: Path) -> int | None:
+def holder_pid(state: Path) -> int | None:
     """The pid of the process that holds the lock of `state` (0: it has not said yet), or None when none does."""
     try:
         fd = os.open(state / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -96,19 +96,19 @@ def holder(state: Path) -> int | None:
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError as error:
-        return _read(fd)[1] if error.errno in _BUSY else None
+        return _read_owner(fd)[1] if error.errno in _BUSY else None
     else:
         return None
     finally:
         os.close(fd)
 
 
-def _taken(state: Path, pid: int) -> Conflict:
+def _held_error(state: Path, pid: int) -> Conflict:
     who = f"the process {pid}" if pid else "another process"
     return Conflict(f"{who} works with {state}; stop it first, or choose another state folder", pid=pid)
 
 
-def _open(path: Path) -> int:
+def _open_lock(path: Path) -> int:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -116,7 +116,7 @@ def _open(path: Path) -> int:
         raise Unavailable(f"cannot open {path}: {error.strerror}", retryable=False) from error
 
 
-def _same(fd: int, path: Path) -> bool:
+def _is_same_file(fd: int, path: Path) -> bool:
     try:
         there = path.lstat()
     except FileNotFoundError:
@@ -125,7 +125,7 @@ def _same(fd: int, path: Path) -> bool:
     return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
 
 
-def _read(fd: int) -> tuple[int, int]:
+def _read_owner(fd: int) -> tuple[int, int]:
     """Epoch and pid; zeros when nothing readable is there yet."""
     words = os.pread(fd, _SIZE, 0).split()
     if len(words) == 2 and all(word.isdigit() for word in words):
@@ -133,7 +133,7 @@ def _read(fd: int) -> tuple[int, int]:
     return 0, 0
 
 
-def _write(fd: int, epoch: int, pid: int) -> None:
+def _write_owner(fd: int, epoch: int, pid: int) -> None:
     os.pwrite(fd, f"{epoch:<20} {pid:<10}\n".encode(), 0)
     os.ftruncate(fd, _SIZE)
     os.fsync(fd)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from index.model import Entry, Stat
-from syncd.vault.path_rules import below
+from syncd.vault.path_rules import is_below
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +89,14 @@ def compare_stats(
     With `embedded`, a note that was indexed without vectors is a suspect too: say so when an encoder is ready."""
     if under is not None:
         scope = frozenset(under)
-        files = {path: stat for path, stat in files.items() if below(path, scope)}
-        manifest = {path: entry for path, entry in manifest.items() if below(path, scope)}
-    suspects = sorted(path for path, stat in files.items() if _suspect(stat, manifest.get(path), embedded=embedded))
+        files = {path: stat for path, stat in files.items() if is_below(path, scope)}
+        manifest = {path: entry for path, entry in manifest.items() if is_below(path, scope)}
+    suspects = sorted(path for path, stat in files.items() if _must_read(stat, manifest.get(path), embedded=embedded))
     missing = sorted(path for path in manifest if path not in files)
     return StatComparison(suspects, missing, len(files) - len(suspects))
 
 
-def plan(
+def plan_changes(
     seen: Mapping[str, ReadFile], missing: Collection[str], manifest: Mapping[str, Entry], *, embedded: bool = True
 ) -> Plan:
     """Turn what was read into changes. `missing` are the remembered paths known to be gone; others stay untouched.
@@ -118,7 +118,7 @@ def plan(
             if entry.stat != now.stat:
                 touched[path] = now.stat
     gone = sorted(path for path in set(missing) if path in manifest and path not in seen)
-    moves = _moves([manifest[path] for path in gone], {path: seen[path] for path in added})
+    moves = _pair_moves([manifest[path] for path in gone], {path: seen[path] for path in added})
     old, new = {move.old for move in moves}, {move.new for move in moves}
     changes: list[Change] = [
         *moves,
@@ -129,19 +129,19 @@ def plan(
     return Plan(changes, touched, unchanged)
 
 
-def brake(missing: int, known: int, *, share: float, floor: int = 20) -> bool:
+def is_mass_removal(missing: int, known: int, *, share: float, floor: int = 20) -> bool:
     """Whether so much is missing at once that it may be an accident: `share` or more of the `known` notes.
 
     A vault of fewer than `floor` notes is never held: there a clean-out is ordinary."""
     return known >= floor and missing > 0 and missing >= share * known
 
 
-def _suspect(stat: Stat, entry: Entry | None, *, embedded: bool) -> bool:
+def _must_read(stat: Stat, entry: Entry | None, *, embedded: bool) -> bool:
     """Whether a listed file must be read; an entry without a digest was forgotten on purpose."""
     return entry is None or not entry.digest or entry.stat != stat or (embedded and not entry.embedded)
 
 
-def _moves(gone: Iterable[Entry], new: Mapping[str, ReadFile]) -> list[Moved]:
+def _pair_moves(gone: Iterable[Entry], new: Mapping[str, ReadFile]) -> list[Moved]:
     """Pair gone and new files with equal bytes, one to one: by the id they claim, then the file name, then the inode.
 
     The rounds go from the closest likeness to none but the digest. Each is linear and pairs in the order of `gone` and
@@ -152,12 +152,12 @@ def _moves(gone: Iterable[Entry], new: Mapping[str, ReadFile]) -> list[Moved]:
     for same_id, name, ino in rounds:
         waiting: dict[tuple[str | int | None, ...], list[str]] = defaultdict(list)
         for path, entry in reversed(left.items()):
-            key = (entry.digest, entry.id if same_id else None, name and _name(path), ino and entry.stat.ino)
+            key = (entry.digest, entry.id if same_id else None, name and _base_name(path), ino and entry.stat.ino)
             waiting[key].append(path)
         for path, now in list(right.items()):
             if same_id and now.claimed_id is None:
                 continue
-            key = (now.digest, now.claimed_id if same_id else None, name and _name(path), ino and now.stat.ino)
+            key = (now.digest, now.claimed_id if same_id else None, name and _base_name(path), ino and now.stat.ino)
             if olds := waiting.get(key):
                 old = olds.pop()
                 moves.append(Moved(old, path))
@@ -165,5 +165,5 @@ def _moves(gone: Iterable[Entry], new: Mapping[str, ReadFile]) -> list[Moved]:
     return sorted(moves, key=lambda move: (move.new, move.old))
 
 
-def _name(path: str) -> str:
+def _base_name(path: str) -> str:
     return path.rpartition("/")[2]

@@ -21,7 +21,7 @@ class EventBurst:
 Pending: TypeAlias = Mapping[str, EventBurst]
 
 
-def heard(pending: Pending, paths: Iterable[str], now: float) -> Pending:
+def add_hints(pending: Pending, paths: Iterable[str], now: float) -> Pending:
     """`pending` with these paths heard of at `now`: a known burst goes on, others begin."""
     fresh = {path: EventBurst(pending[path].first, now) if path in pending else EventBurst(now, now) for path in paths}
     return {**pending, **fresh}
@@ -29,14 +29,14 @@ def heard(pending: Pending, paths: Iterable[str], now: float) -> Pending:
 
 def settle(pending: Pending, now: float, *, quiet: float, patience: float) -> tuple[list[str], Pending]:
     """Split `pending` into the paths to look at now (sorted) and the bursts to keep."""
-    ready = sorted(path for path, burst in pending.items() if _due(burst, quiet, patience) <= now)
-    return ready, {path: burst for path, burst in pending.items() if _due(burst, quiet, patience) > now}
+    ready = sorted(path for path, burst in pending.items() if _due_at(burst, quiet, patience) <= now)
+    return ready, {path: burst for path, burst in pending.items() if _due_at(burst, quiet, patience) > now}
 
 
-def wake(pending: Pending, *, quiet: float, patience: float) -> float | None:
+def next_due_at(pending: Pending, *, quiet: float, patience: float) -> float | None:
     """The time at which the next path settles if nothing more is heard; None when nothing is pending."""
-    return min((_due(burst, quiet, patience) for burst in pending.values()), default=None)
+    return min((_due_at(burst, quiet, patience) for burst in pending.values()), default=None)
 
 
-def _due(burst: EventBurst, quiet: float, patience: float) -> float:
+def _due_at(burst: EventBurst, quiet: float, patience: float) -> float:
     return min(burst.last + quiet, burst.first + patience)

@@ -50,13 +50,13 @@ class DeepCheck:
     ) -> None:
         self._vault, self._builds, self._hint, self._file = vault, builds, hint, remembered
         self._one = threading.Lock()
-        self.last = self._recalled()
+        self.last = self._load_last()
 
     def run(self, stopping: threading.Event, progress: Progress | None = None) -> CheckResult:
         """Check everything. One that is told to stop, or loses the vault, is not remembered."""
         with self._one:
             indexes = self._builds.live.indexes.values()
-            checked, mended = 0, sum(self._halves(index) for index in indexes)
+            checked, mended = 0, sum(self._compare_halves(index) for index in indexes)
             known = [(index, entry) for index in indexes for entry in index.manifest.copy().values() if entry.digest]
             known.sort(key=lambda pair: pair[1].path)
             while checked < len(known):
@@ -68,11 +68,11 @@ class DeepCheck:
                         break
                 if progress:
                     progress(checked, len(known), "checking")
-                if stopping.wait(REST * (time.monotonic() - begun)) or not self._vault.present():
+                if stopping.wait(REST * (time.monotonic() - begun)) or not self._vault.is_present():
                     return CheckResult(self.last.at, checked, mended)
             self.last = CheckResult(time.time_ns() // 1_000_000, checked, mended)
             with suppress(OSError):  # a full disk: then the next start makes it again
-                self._remember()
+                self._save_last()
             if mended:
                 log.warning("the deep check found %d notes or rows that no event had told of", mended)
             return self.last
@@ -87,7 +87,7 @@ class DeepCheck:
             return FIRST_S
         return min(DAY_S, max(FIRST_S, DAY_S - (now_ms - self.last.at) / 1000))
 
-    def _halves(self, index: Index) -> int:
+    def _compare_halves(self, index: Index) -> int:
         """Compare what the catalog claims with what the store holds."""
         torn, orphans = index.torn()
         index.doubt(torn)
@@ -111,14 +111,14 @@ class DeepCheck:
         self._hint([entry.path])
         return unseen
 
-    def _recalled(self) -> CheckResult:
+    def _load_last(self) -> CheckResult:
         try:
             record = json.loads(self._file.read_text("utf-8"))
             return CheckResult(int(record["at"]), int(record["checked"]), int(record["mended"]))
         except (OSError, ValueError, KeyError, TypeError):  # none yet, or torn by a power cut: it is made again
             return CheckResult()
 
-    def _remember(self) -> None:
+    def _save_last(self) -> None:
         fresh = self._file.with_name(f".{self._file.name}.tmp")
         fresh.write_text(json.dumps(asdict(self.last)), "utf-8")
         fresh.replace(self._file)

@@ -23,7 +23,7 @@ from index.model import Document, Record, Stat
 from index.scope.index import Index
 from syncd.documents.collection_membership import contested
 from syncd.git import head_moves
-from syncd.git.note_commits import origin
+from syncd.git.note_commits import find_creation
 from syncd.git.repository import Repository
 from syncd.history.audit_log import AuditLog
 from syncd.notes.front_matter import PropertyValue
@@ -47,7 +47,7 @@ class Edit:
 
     path: str
     id: str
-    was: str  # `said` of it
+    was: str  # its `visible_digest`
     version: int
     created_at: int
     updated_at: int | None
@@ -59,52 +59,52 @@ class HandEdits:
 
     def __init__(self, ledger: Ledger, audit: AuditLog, repo: Repository, vault: Vault) -> None:
         self._ledger, self._audit, self._repo, self._vault = ledger, audit, repo, vault
-        self._rows = {row[0]: Edit(*row) for row in ledger.rows("SELECT * FROM edits")}
+        self._rows = {row[0]: Edit(*row) for row in ledger.query("SELECT * FROM edits")}
 
     @property
-    def waiting(self) -> Collection[str]:
+    def paths(self) -> Collection[str]:
         """The paths of notes to look at again."""
         return self._rows.keys()
 
-    def pending(self, document: Document) -> bool:
+    def is_pending(self, document: Document) -> bool:
         """Whether this note has been edited by somebody and does not say so yet. Ask after its row was read."""
         edit = self._rows.get(document.path)
         return edit is not None and document.version <= edit.version
 
-    def noticed(self, document: Document, stat: Stat, index: Index) -> bool:
+    def notice_edit(self, document: Document, stat: Stat, index: Index) -> bool:
         """Compare a note as it was read with what the index has; whether it is to be stamped once it is quiet.
 
         To be asked before the note is committed: who finds it in the index then finds the edit here too."""
         if document.scope != "captures" or any(defect.name == "conflict-copy" for defect in document.defects):
             return False
-        edit = self._rows.get(document.path) or self._begun(document, index)
+        edit = self._rows.get(document.path) or self._find_edit(document, index)
         if edit is None:
             return False
         path, own_id, claimed = document.path, path_id(document.path), document.claimed_id
         if not document.writable or (claimed is None and edit.id != own_id):  # half written, perhaps
-            self._keep(edit)
+            self._save(edit)
             return False
         if claimed not in (None, edit.id) and edit.id != own_id:
-            self._drop(path)  # another note by now
+            self._delete(path)  # another note by now
             return False
-        if document.version > edit.version or said(document) == edit.was:
-            self._drop(path)
+        if document.version > edit.version or visible_digest(document) == edit.was:
+            self._delete(path)
             return False
-        if not self._ours(document):
+        if not self._is_own_write(document):
             edit = replace(edit, edited_at=stat.mtime_ns // 1_000_000)
-        self._keep(edit)
+        self._save(edit)
         return not any(defect.name in TORN for defect in document.defects)
 
-    def stamps(self, document: Document, raw: bytes, stat: Stat) -> Mapping[str, PropertyValue] | None:
+    def stamp_properties(self, document: Document, raw: bytes, stat: Stat) -> Mapping[str, PropertyValue] | None:
         """What to write into a note that was edited, {} for nothing; None while Git is at work on the files."""
         edit = self._rows.get(document.path)
         if edit is None:
             return {}
-        busy = self._repo.busy()
+        busy = self._repo.busy_reason()
         if busy and not (busy.endswith(".lock") and time.time() - stat.mtime_ns / 1e9 > LOCKED_S):
             return None
-        if head_moves.brought(self._repo, document.path, raw, stat.mtime_ns // 1_000_000_000):
-            self._drop(document.path)
+        if head_moves.is_from_git(self._repo, document.path, raw, stat.mtime_ns // 1_000_000_000):
+            self._delete(document.path)
             return {}
         before = edit.created_at if edit.updated_at is None else edit.updated_at
         stamps: dict[str, PropertyValue] = {"version": edit.version + 1}
@@ -115,28 +115,28 @@ class HandEdits:
             stamps = {"created_at": iso(edit.created_at), **stamps}
         return stamps
 
-    def identity(self, document: Document, stat: Stat) -> dict[str, PropertyValue]:
+    def identity_properties(self, document: Document, stat: Stat) -> dict[str, PropertyValue]:
         """The id of a note that has none, and when it was made if it does not say so.
 
         Of a note that Git has, from the commit that made it: each device that adopts it then writes the same bytes."""
-        made = origin(self._repo, document.path)
+        made = find_creation(self._repo, document.path)
         id = uuid.uuid5(uuid.NAMESPACE_URL, f"{made.commit} {made.path}") if made else uuid.uuid4()
         undated = document.created_at == stat.mtime_ns // 1_000_000
         at = made.at if made else document.created_at
         return {"id": str(id), **({"created_at": iso(at)} if undated else {})}
 
-    def settled(self, path: str) -> None:
+    def discard(self, path: str) -> None:
         """The note at `path` says it now, or never can."""
-        self._drop(path)
+        self._delete(path)
 
-    def forget(self, there: Collection[str]) -> None:
+    def forget_missing(self, there: Collection[str]) -> None:
         """Of notes that are not `there` nothing is owed any more."""
         for path in [path for path in self._rows if path not in there]:
-            self._drop(path)
+            self._delete(path)
 
     # How
 
-    def _begun(self, document: Document, index: Index) -> Edit | None:
+    def _find_edit(self, document: Document, index: Index) -> Edit | None:
         """The edit that this note shows against the one the index has; None when it is none, or nobody can tell."""
         before = index.at(document.path)
         if before is None and document.claimed_id is not None:
@@ -144,38 +144,38 @@ class HandEdits:
             if before is not None and self._vault.stat(before.path) is not None:
                 return None  # a copy
             if before is not None and (edit := self._rows.get(before.path)):
-                self._drop(before.path)
+                self._delete(before.path)
                 return replace(edit, path=document.path)
         if before is None or not before.writable or before.digest == document.digest:
             return None
-        was = said(before)
-        if document.writable and (was == said(document) or document.version > before.version):
+        was = visible_digest(before)
+        if document.writable and (was == visible_digest(document) or document.version > before.version):
             return None
-        if self._ours(document):
+        if self._is_own_write(document):
             return None
         return Edit(document.path, before.id, was, before.version, before.created_at, before.updated_at, 0)
 
-    def _ours(self, document: Document) -> bool:
+    def _is_own_write(self, document: Document) -> bool:
         """Whether these very bytes are the last that Memex has written there."""
         last = self._audit.last(document.path)
         return last is not None and last.after == document.digest
 
-    def _keep(self, edit: Edit) -> None:
+    def _save(self, edit: Edit) -> None:
         if self._rows.get(edit.path) != edit:
             self._rows[edit.path] = edit
-            self._write("INSERT OR REPLACE INTO edits VALUES (?, ?, ?, ?, ?, ?, ?)", *astuple(edit))
+            self._execute("INSERT OR REPLACE INTO edits VALUES (?, ?, ?, ?, ?, ?, ?)", *astuple(edit))
 
-    def _drop(self, path: str) -> None:
+    def _delete(self, path: str) -> None:
         if self._rows.pop(path, None):
-            self._write("DELETE FROM edits WHERE path = ?", path)
+            self._execute("DELETE FROM edits WHERE path = ?", path)
 
-    def _write(self, statement: str, *values: Any) -> None:
+    def _execute(self, statement: str, *values: Any) -> None:
         """Remember over a restart. What can't be is remembered until then: the pipe stops for no ledger."""
-        with suppress(Unavailable), self._ledger.writing():
-            self._ledger.run(statement, values)
+        with suppress(Unavailable), self._ledger.transaction():
+            self._ledger.execute(statement, values)
 
 
-def said(note: Document | Record) -> str:
+def visible_digest(note: Document | Record) -> str:
     """What agents can read and write of a note, as a digest: its text, title, tags, collection, summary and metadata.
 
     A person's own marks (`promote`, `promote_to`, `review`), relations and the name of the file are no part."""

@@ -17,13 +17,13 @@ from index.scope.prepared_document import Prepared
 from syncd.documents.collection_membership import Filing
 from syncd.documents.parser import parse
 from syncd.indexes.index_builds import Build
-from syncd.sync.change_plan import Moved, Plan, ReadFile, Removed, compare_stats, plan
+from syncd.sync.change_plan import Moved, Plan, ReadFile, Removed, compare_stats, plan_changes
 from syncd.sync.hand_edits import HandEdits
-from syncd.sync.note_adoption import NoteAdoption, adoptable, owed
+from syncd.sync.note_adoption import NoteAdoption, is_adoptable, list_unadopted
 from syncd.sync.pending_paths import PendingPaths
 from syncd.sync.removal_rules import FINAL, RemovalRules
-from syncd.vault.location import NoteLocation, place
-from syncd.vault.path_rules import below
+from syncd.vault.location import NoteLocation, locate
+from syncd.vault.path_rules import is_below
 from syncd.vault.vault import Listing, Vault
 
 log = logging.getLogger(__name__)
@@ -91,59 +91,61 @@ class IndexPass:
         self._vault, self._pending_paths, self._removal_rules, self._edits = vault, pending_paths, removal_rules, edits
         self._inbox, self._adopt_s, self._collections = inbox, adopt_s, collections
         self._filing = Filing(collections)
-        self._adoption = NoteAdoption(vault, pending_paths, edits, self._filing, self._parsed)
+        self._adoption = NoteAdoption(vault, pending_paths, edits, self._filing, self._parse)
         self.failed: dict[str, str] = {}  # path → why it could not be read at the last look
         self.unseen = False  # some folders could not be listed at the last listing
         # Given each look of the index that answers, and at what it was; quick, raises nothing.
-        self.told: Callable[[Listing, Collection[str] | None], object] = lambda *_: None
+        self.on_look: Callable[[Listing, Collection[str] | None], object] = lambda *_: None
         self._tries: dict[str, int] = {}  # path → how often it was put off
         self._poisoned = 0  # notes in a row on which a defect of ours showed
 
     def run(self, request: PassRequest, progress: Progress | None = None) -> PassOutcome:
         """One pass. Raises Unavailable when a new build is being made and not everything can be seen."""
         outcome = PassOutcome()
-        listing = self._look(request.under)
+        listing = self._list_notes(request.under)
         if request.live:
-            self.told(listing, request.under)
-        if not request.live and (self._removal_rules.held or not listing.complete):
+            self.on_look(listing, request.under)
+        if not request.live and (self._removal_rules.held_count or not listing.complete):
             raise Unavailable("some notes can't be seen just now, so no new index is made; memex status names them")
         suspects: list[str] = []
         missing: list[str] = []
         embedding = all(index.comparable for index in request.build.indexes.values())
         for scope, index in request.build.indexes.items():
-            files = {path: stat for path, stat in listing.files.items() if self._place(path).scope == scope}
+            files = {path: stat for path, stat in listing.files.items() if self._locate(path).scope == scope}
             if request.under is None:
                 index.review(self._collections)
             comparison = compare_stats(files, index.entries(request.under), under=request.under, embedded=embedding)
             late = []
             if scope == "captures" and request.live:
-                late = owed(files.keys() - set(comparison.suspects), index, self._edits.waiting)
+                late = list_unadopted(files.keys() - set(comparison.suspects), index, self._edits.paths)
             suspects += comparison.suspects + late
-            missing += [path for path in comparison.missing if listing.gone(path)]
+            missing += [path for path in comparison.missing if listing.is_gone(path)]
             outcome.unchanged += comparison.unchanged - len(late)
             if request.under is None:
                 index.drop_orphans()
-            self._skip(request, index, {p: why for p, why in listing.skipped.items() if self._place(p).scope == scope})
+            self._record_skipped(
+                request, index, {p: why for p, why in listing.skipped.items() if self._locate(p).scope == scope}
+            )
         if request.under is None:
             self._tries.clear()
-        gone = self._believed(request, listing, missing)
-        suspects.sort(key=lambda path: (self._place(path).scope == "vault", -listing.files[path].mtime_ns))
-        self._work(request, suspects, gone, outcome, progress)
+        gone = self._decide_removals(request, listing, missing)
+        suspects.sort(key=lambda path: (self._locate(path).scope == "vault", -listing.files[path].mtime_ns))
+        self._process(request, suspects, gone, outcome, progress)
         if request.under is None and request.live and not self._pending_paths.stopped:
             self.failed = {path: why for path, why in self.failed.items() if path in listing.files}
             self.unseen = not listing.complete
             if listing.complete:
-                self._removal_rules.listed()
-                self._edits.forget(request.build.indexes["captures"].manifest)
+                self._removal_rules.remember_head()
+                self._edits.forget_missing(request.build.indexes["captures"].manifest)
         return outcome
 
-    def _place(self, path: str) -> NoteLocation:
-        return place(path, self._inbox)
+    def _locate(self, path: str) -> NoteLocation:
+        return locate(path, self._inbox)
 
-    def _look(self, under: frozenset[str] | None) -> Listing:
+    def _list_notes(self, under: frozenset[str] | None) -> Listing:
         if under is None or len(under) > MANY:
-            return self._vault.listing()
-        looks = [self._vault.listing(path) for path in sorted(under)]
+            return self._vault.list_notes()
+        looks = [self._vault.list_notes(path) for path in sorted(under)]
         return Listing(
             {path: stat for look in looks for path, stat in look.files.items()},
             {path: why for look in looks for path, why in look.skipped.items()},
@@ -152,38 +154,38 @@ class IndexPass:
             {path: stat for look in looks for path, stat in look.others.items()},
         )
 
-    def _skip(self, request: PassRequest, index: Index, skipped: dict[str, str]) -> None:
+    def _record_skipped(self, request: PassRequest, index: Index, skipped: dict[str, str]) -> None:
         """Remember what this look found that is no note to read."""
-        looked = partial(below, folders=request.under or ("",))
+        looked = partial(is_below, folders=request.under or ("",))
         left_out = {path: why for path, why in skipped.items() if looked(path)}
-        index.skip(left_out, lambda path: self._place(path).workspace, of=looked)
+        index.skip(left_out, lambda path: self._locate(path).workspace, of=looked)
 
-    def _fresh(self, path: str) -> Stat | None:
+    def _current_stat(self, path: str) -> Stat | None:
         """The stat of the note at `path` now; None when there is none, or one that is too large to be read."""
         stat = self._vault.stat(path)
         return stat if stat is not None and stat.size <= self._vault.max_bytes else None
 
-    def _believed(self, request: PassRequest, listing: Listing, missing: list[str]) -> list[str]:
+    def _decide_removals(self, request: PassRequest, listing: Listing, missing: list[str]) -> list[str]:
         if not request.live:
             return missing
-        self._removal_rules.seen(listing.files)
+        self._removal_rules.mark_present(listing.files)
         if request.under is None:
-            self._removal_rules.only(missing)
+            self._removal_rules.keep_only(missing)
         if request.accept:
             self._removal_rules.accept(missing)
             return missing
         known = sum(len(index.manifest) for index in request.build.indexes.values())
-        held = self._removal_rules.held
-        gone, wait = self._removal_rules.believe(
-            missing, known, at_once=request.at_once, elsewhere=partial(_elsewhere, request.build, listing)
+        held = self._removal_rules.held_count
+        gone, wait = self._removal_rules.decide(
+            missing, known, at_once=request.at_once, elsewhere=partial(_find_elsewhere, request.build, listing)
         )
         for path, seconds in wait.items():
-            self._pending_paths.again(path, seconds)
-        if held and not self._removal_rules.held and request.under is not None:
-            self._pending_paths.list_all()  # this pass saw a part of what was held
+            self._pending_paths.recheck(path, seconds)
+        if held and not self._removal_rules.held_count and request.under is not None:
+            self._pending_paths.request_listing()  # this pass saw a part of what was held
         return gone
 
-    def _work(
+    def _process(
         self,
         request: PassRequest,
         suspects: Sequence[str],
@@ -193,53 +195,55 @@ class IndexPass:
     ) -> None:
         """Window by window; what is gone goes last, so that its vectors can still be found by their digest."""
         left = set(gone)
-        with self._pending_paths.dealing(suspects) as done:
+        with self._pending_paths.processing(suspects) as done:
             for start in range(0, len(suspects), WINDOW):
                 if self._pending_paths.stopped:
                     return
                 window = suspects[start : start + WINDOW]
                 try:
-                    self._window(request, window, left, outcome)
+                    self._process_window(request, window, left, outcome)
                 except Exception:
                     for path in suspects[start:] if request.live else ():
-                        self._pending_paths.again(path, FINAL)  # they are still pending
+                        self._pending_paths.recheck(path, FINAL)  # they are still pending
                     raise
                 done(window)
                 if progress:
                     progress(start + len(window), len(suspects), "indexing")
                 if len(suspects) > WINDOW:
-                    self._between(request, outcome)
+                    self._run_urgent(request, outcome)
         for index in request.build.indexes.values():
             paths = [path for path in left if path in index.manifest]
             for start in range(0, len(paths), 1000):
-                index.commit([], paths[start : start + 1000], fresh=self._fresh)
+                index.commit([], paths[start : start + 1000], fresh=self._current_stat)
             outcome.removed += sum(path not in index.manifest for path in paths)
 
-    def _between(self, request: PassRequest, outcome: PassOutcome) -> None:
+    def _run_urgent(self, request: PassRequest, outcome: PassOutcome) -> None:
         """A save does not wait behind a bulk run."""
         answering = request.build if request.live else request.beside
-        if answering and (due := self._pending_paths.due()):
-            with self._pending_paths.dealing(due):
+        if answering and (due := self._pending_paths.take_due()):
+            with self._pending_paths.processing(due):
                 done = self.run(PassRequest(answering, live=True, under=frozenset(due)))
             if request.live:
                 outcome.add(done)
 
-    def _window(self, request: PassRequest, window: Sequence[str], left: set[str], outcome: PassOutcome) -> None:
-        documents = dict(self._read(request, window, outcome))
+    def _process_window(
+        self, request: PassRequest, window: Sequence[str], left: set[str], outcome: PassOutcome
+    ) -> None:
+        documents = dict(self._read_notes(request, window, outcome))
         try:
             self._commit(request, documents, left, outcome)
         except Unavailable:
             raise  # no note's fault
         except Exception as fault:  # noqa: BLE001 - one note must not keep the others out
             if len(documents) == 1:
-                self._poison(next(iter(documents)), fault, outcome)
+                self._record_defect(next(iter(documents)), fault, outcome)
                 return
             for path in documents:  # which one is found out
-                self._window(request, [path], left, outcome)
+                self._process_window(request, [path], left, outcome)
         else:
             self._poisoned = 0
 
-    def _poison(self, path: str, fault: Exception, outcome: PassOutcome) -> None:
+    def _record_defect(self, path: str, fault: Exception, outcome: PassOutcome) -> None:
         """A note on which a defect of ours shows: it is left out, and named."""
         log.error("%a can't be indexed", path, exc_info=fault)
         outcome.failed += 1
@@ -262,70 +266,70 @@ class IndexPass:
             }
             absent = {path for path in left if path in index.manifest}
             known = {path: entry for path in (*seen, *absent) if (entry := index.manifest.get(path))}
-            planned = plan(seen, absent, known, embedded=index.comparable)
+            planned = plan_changes(seen, absent, known, embedded=index.comparable)
             moved = {change.old: change.new for change in planned.changes if isinstance(change, Moved)}
             changed = [change.path for change in planned.changes if not isinstance(change, Moved | Removed)]
-            aged = [path for path in planned.touched if _dated(*mine[path])]
+            aged = [path for path in planned.touched if _has_file_time(*mine[path])]
             ready = index.prepare([mine[path] for path in (*moved.values(), *changed, *aged)])
-            stale = index.commit(ready, moved.keys(), fresh=self._fresh)
+            stale = index.commit(ready, moved.keys(), fresh=self._current_stat)
             index.touch(planned.touched)
             left -= moved.keys()
             for path in stale:
-                self._pending_paths.again(path, 0.2)
-            _count(outcome, planned, ready, set(stale))
+                self._pending_paths.recheck(path, 0.2)
+            _count_changes(outcome, planned, ready, set(stale))
 
-    def _read(
+    def _read_notes(
         self, request: PassRequest, paths: Iterable[str], outcome: PassOutcome
     ) -> Iterator[tuple[str, tuple[Document, Stat]]]:
         for path in paths:
             try:
-                document, stat = self._one(request, path)
+                document, stat = self._read_note(request, path)
             except NotFound:
                 self.failed.pop(path, None)
-                self._pending_paths.again(path, FINAL)
+                self._pending_paths.recheck(path, FINAL)
             except Unavailable as error:
                 outcome.failed += 1
                 self.failed[path] = error.message
                 tries = self._tries.get(path, 0)
                 if error.retryable and tries < TRIES:
                     self._tries[path] = tries + 1
-                    self._pending_paths.again(path, FINAL * 2**tries)
+                    self._pending_paths.recheck(path, FINAL * 2**tries)
             except Exception as fault:  # noqa: BLE001 - one note must not keep the others out
-                self._poison(path, fault, outcome)
+                self._record_defect(path, fault, outcome)
             else:
                 self.failed.pop(path, None)
                 self._tries.pop(path, None)
                 if document is not None:
                     yield path, (document, stat)
 
-    def _one(self, request: PassRequest, path: str) -> tuple[Document | None, Stat]:
+    def _read_note(self, request: PassRequest, path: str) -> tuple[Document | None, Stat]:
         """The document at `path`; None when it is to be looked at again, because an editor may be in the middle of it."""
         raw, stat = self._vault.read(path)
         age = time.time() - stat.mtime_ns / 1e9
         if (
             not (raw or request.accept)
             and 0 <= age < FINAL
-            and path in request.build.indexes[self._place(path).scope].manifest
+            and path in request.build.indexes[self._locate(path).scope].manifest
         ):
-            self._pending_paths.again(path, FINAL - age)
+            self._pending_paths.recheck(path, FINAL - age)
             return None, stat
-        document = self._parsed(raw, path, stat)
+        document = self._parse(raw, path, stat)
         if request.live:
-            self._filing.look(document, raw, partial(_known, document, request.build.indexes[document.scope]))
+            self._filing.look(document, raw, partial(_known_record, document, request.build.indexes[document.scope]))
         known = request.build if request.live else request.beside
-        edited = known is not None and self._edits.noticed(document, stat, known.indexes["captures"])
-        if request.live and raw.strip() and (edited or adoptable(document)):
+        edited = known is not None and self._edits.notice_edit(document, stat, known.indexes["captures"])
+        if request.live and raw.strip() and (edited or is_adoptable(document)):
             if 0 <= age < self._adopt_s:
-                self._pending_paths.again(path, self._adopt_s - age)
+                self._pending_paths.recheck(path, self._adopt_s - age)
             else:
-                return self._adoption.adopted(document, raw, stat)
+                return self._adoption.adopt(document, raw, stat)
         return document, stat
 
-    def _parsed(self, raw: bytes, path: str, stat: Stat) -> Document:
+    def _parse(self, raw: bytes, path: str, stat: Stat) -> Document:
         return parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox, collections=self._collections)
 
 
-def _elsewhere(build: Build, listing: Listing, missing: Collection[str]) -> set[str]:
+def _find_elsewhere(build: Build, listing: Listing, missing: Collection[str]) -> set[str]:
     """Which of these notes are still there under another name: as the same file, or with the same bytes."""
     entries = {path: entry for index in build.indexes.values() for path, entry in index.manifest.copy().items()}
     stats = set(listing.files.values())
@@ -334,18 +338,18 @@ def _elsewhere(build: Build, listing: Listing, missing: Collection[str]) -> set[
     return {path for path, entry in pairs if entry.stat in stats or entry.digest in digests}
 
 
-def _known(document: Document, index: Index) -> Record | None:
+def _known_record(document: Document, index: Index) -> Record | None:
     """What is known of a note until now, perhaps under another path."""
     there = index.at(document.path)
     return there or (index.record(document.claimed_id, document.workspace) if document.claimed_id else None)
 
 
-def _dated(document: Document, stat: Stat) -> bool:
+def _has_file_time(document: Document, stat: Stat) -> bool:
     """Whether a note's time is its file's, for want of a property: it then moves with the file's."""
     return document.created_at == stat.mtime_ns // 1_000_000
 
 
-def _count(outcome: PassOutcome, planned: Plan, ready: Sequence[Prepared], stale: Collection[str]) -> None:
+def _count_changes(outcome: PassOutcome, planned: Plan, ready: Sequence[Prepared], stale: Collection[str]) -> None:
     for change in planned.changes:
         path = change.new if isinstance(change, Moved) else change.path
         if path not in stale and not isinstance(change, Removed):

@@ -45,17 +45,17 @@ class NoteAdoption:
             parsed,
         )
 
-    def adopted(self, document: Document, raw: bytes, stat: Stat) -> tuple[Document, Stat]:
+    def adopt(self, document: Document, raw: bytes, stat: Stat) -> tuple[Document, Stat]:
         """Give a note that a person dropped in its `id` and `created_at`, a node's new facts their ordinals, one collection.
 
         An edit gets its stamp; nothing else is changed."""
         text = decode(raw)
-        stamps = self._edits.stamps(document, raw, stat)
+        stamps = self._edits.stamp_properties(document, raw, stat)
         if stamps is None:
-            self._pending_paths.again(document.path, BUSY)
+            self._pending_paths.recheck(document.path, BUSY)
         try:
-            if document.claimed_id is None and adoptable(document):
-                text = edit(text, self._edits.identity(document, stat))
+            if document.claimed_id is None and is_adoptable(document):
+                text = edit(text, self._edits.identity_properties(document, stat))
             if document.node:
                 with suppress(Conflict):  # in code that is not closed, or out of ordinals
                     text = settle(text, now=int(time.time() * 1000))
@@ -65,19 +65,19 @@ class NoteAdoption:
             raw = encode(text)
             stat = self._vault.replace(document.path, raw, digest=document.digest)
         except FrontmatterError:
-            self._edits.settled(document.path)
+            self._edits.discard(document.path)
             return document, stat  # it has its defect already
         except (Conflict, NotFound, Unavailable):  # changed a moment ago, or the disk is full or read-only
             if stamps:
-                self._pending_paths.again(document.path, BUSY)
+                self._pending_paths.recheck(document.path, BUSY)
             return document, stat  # it is found all the same, and adopted at a later look
         if stamps:
-            self._edits.settled(document.path)
+            self._edits.discard(document.path)
         return self._parsed(raw, document.path, stat), stat
 
 
-def adoptable(document: Document) -> bool:
-    """Whether a note of the inbox lacks what `adopted` would write."""
+def is_adoptable(document: Document) -> bool:
+    """Whether a note of the inbox lacks what `adopt` would write."""
     lacks = (
         document.claimed_id is None or (document.node is not None and document.node.unsettled) or contested(document)
     )
@@ -85,7 +85,7 @@ def adoptable(document: Document) -> bool:
     return lacks and able and not any(defect.name in UNADOPTED for defect in document.defects)
 
 
-def owed(paths: Iterable[str], index: Index, edited: Collection[str]) -> list[str]:
+def list_unadopted(paths: Iterable[str], index: Index, edited: Collection[str]) -> list[str]:
     """Those of these known notes of the inbox that were not quiet yet when they were read.
 
     They lack an id or ordinals, name several collections, or were `edited`."""

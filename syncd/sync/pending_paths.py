@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from syncd.sync.debounce import Pending, heard, settle, wake
+from syncd.sync.debounce import Pending, add_hints, next_due_at, settle
 
 LONGEST = 60.0  # seconds of sleep when nothing is pending
 
@@ -35,13 +35,13 @@ class PendingPaths:
             self._hints.update(paths)
             self._changed.notify_all()
 
-    def list_all(self) -> None:
+    def request_listing(self) -> None:
         """Look at the whole vault soon."""
         with self._changed:
             self._listing = True
             self._changed.notify_all()
 
-    def again(self, path: str, after: float) -> None:
+    def recheck(self, path: str, after: float) -> None:
         """Look at `path` once more in so many seconds."""
         with self._changed:
             self._later[path] = time.monotonic() + max(after, 0.05)
@@ -58,7 +58,7 @@ class PendingPaths:
         with self._changed:
             self.stopped = False
 
-    def rest(self, seconds: float) -> None:
+    def pause(self, seconds: float) -> None:
         """Wait, but not past a stop."""
         with self._changed:
             self._changed.wait_for(lambda: self.stopped, seconds)
@@ -70,13 +70,13 @@ class PendingPaths:
         while True:
             also = other()  # it may take a while, and hints come in meanwhile
             with self._changed:
-                if self.stopped or self._listing or self._due_in() <= 0 or also:
+                if self.stopped or self._listing or self._seconds_until_due() <= 0 or also:
                     wanted, self._listing = self._listing, False
                     return wanted
-                self._changed.wait(min(self._due_in(), every))
+                self._changed.wait(min(self._seconds_until_due(), every))
 
-    def due(self) -> list[str]:
-        """The paths to look at now, sorted. They are no longer waiting: see `dealing`."""
+    def take_due(self) -> list[str]:
+        """The paths to look at now, sorted. They are no longer waiting: see `processing`."""
         with self._changed:
             now = self._take_hints()
             ready, self._settling = settle(self._settling, now, quiet=self._quiet, patience=self._patience)
@@ -86,11 +86,11 @@ class PendingPaths:
             return sorted({*ready, *later})
 
     @contextmanager
-    def dealing(self, paths: Iterable[str]) -> Iterator[Callable[[Iterable[str]], None]]:
+    def processing(self, paths: Iterable[str]) -> Iterator[Callable[[Iterable[str]], None]]:
         """Count `paths` as pending until they are dealt with; what is given says which now are."""
         left = set(paths)
 
-        def done(some: Iterable[str]) -> None:
+        def finish(some: Iterable[str]) -> None:
             with self._changed:
                 for path in left.intersection(some):
                     left.remove(path)
@@ -101,17 +101,17 @@ class PendingPaths:
         with self._changed:
             self._working.update(left)
         try:
-            yield done
+            yield finish
         finally:
-            done(tuple(left))
+            finish(tuple(left))
 
     @property
-    def pending(self) -> int:
+    def count(self) -> int:
         """How many paths are known to have changed and can't be found yet."""
-        return len(self.waiting)
+        return len(self.paths)
 
     @property
-    def waiting(self) -> set[str]:
+    def paths(self) -> set[str]:
         """These paths."""
         with self._changed:
             return self._hints | self._settling.keys() | self._later.keys() | self._working.keys()
@@ -119,12 +119,12 @@ class PendingPaths:
     def _take_hints(self) -> float:
         now = time.monotonic()
         if self._hints:
-            self._settling = heard(self._settling, self._hints, now)
+            self._settling = add_hints(self._settling, self._hints, now)
             self._hints = set()
         return now
 
-    def _due_in(self) -> float:
+    def _seconds_until_due(self) -> float:
         now = self._take_hints()
-        first = wake(self._settling, quiet=self._quiet, patience=self._patience)
+        first = next_due_at(self._settling, quiet=self._quiet, patience=self._patience)
         moments = [*self._later.values(), *([] if first is None else [first])]
         return min(moments, default=now + LONGEST) - now

@@ -79,23 +79,23 @@ class Sync:
         """These paths may have changed."""
         self._pending_paths.hint(paths)
 
-    def want_listing(self) -> None:
+    def request_listing(self) -> None:
         """Look at the whole vault soon."""
-        self._pending_paths.list_all()
+        self._pending_paths.request_listing()
 
     def list_now(self) -> None:
         """Look at the whole vault; what fails is tried again by the pipe's own thread, and raised."""
         try:
             self.run()
         except MemexError:
-            self.want_listing()
+            self.request_listing()
             raise
 
     def start(self) -> None:
         """Begin to make passes in a thread of its own; the first is over the whole vault."""
         self._pending_paths.resume()
-        self._pending_paths.list_all()
-        self._thread = threading.Thread(target=self._work, name="sync", daemon=True)
+        self._pending_paths.request_listing()
+        self._thread = threading.Thread(target=self._run_loop, name="sync", daemon=True)
         self._thread.start()
 
     def interrupt(self) -> None:
@@ -110,17 +110,17 @@ class Sync:
             self._thread = None
 
     @property
-    def pending(self) -> int:
+    def pending_count(self) -> int:
         """How many paths are known to have changed and can't be found yet."""
-        return self._pending_paths.pending
+        return self._pending_paths.count
 
     @property
-    def waiting(self) -> set[str]:
+    def pending_paths(self) -> set[str]:
         """These paths."""
-        return self._pending_paths.waiting
+        return self._pending_paths.paths
 
     @property
-    def still_s(self) -> float:
+    def stalled_s(self) -> float:
         """Seconds since the pass under way last came further; 0 when none is under way. A dead thread never moves again."""
         if self._thread is not None and not self._thread.is_alive() and not self._pending_paths.stopped:
             return float("inf")
@@ -128,10 +128,10 @@ class Sync:
         return 0.0 if moved is None else time.monotonic() - moved
 
     @contextmanager
-    def _going(self, progress: Progress | None) -> Iterator[Progress]:
+    def _track_pass(self, progress: Progress | None) -> Iterator[Progress]:
         """One pass at a time, seen to move: what is given is told how far it has come."""
 
-        def tell(done: int, total: int, stage: str) -> None:
+        def report(done: int, total: int, stage: str) -> None:
             self.progress, self._moved = (done, total), time.monotonic()
             if progress:
                 progress(done, total, stage)
@@ -139,25 +139,25 @@ class Sync:
         with self._passing, authored(ADOPTION):  # all that a pass writes
             self._moved = time.monotonic()
             try:
-                yield tell
+                yield report
             finally:
                 self._moved = self.progress = None
 
     @property
-    def failed(self) -> dict[str, str]:
+    def failures(self) -> dict[str, str]:
         """Why each path could not be read at the last look."""
         return dict(self._index_pass.failed)
 
     @property
-    def held(self) -> int:
+    def held_removals(self) -> int:
         """How many removals wait for certainty."""
-        return self._removal_rules.held
+        return self._removal_rules.held_count
 
     @property
-    def degraded(self) -> list[str]:
+    def problems(self) -> list[str]:
         """What keeps the index from being true to the files, in sentences."""
         trouble = list(self._trouble.values())
-        if self.held:
+        if self.held_removals:
             trouble.append(HELD)
         if self._index_pass.unseen:
             trouble.append(
@@ -166,39 +166,39 @@ class Sync:
         return trouble
 
     @property
-    def doing(self) -> str:
+    def activity(self) -> str:
         """What the pipeline works on just now, in a few words; "" once the vault was read and no long pass is under way."""
         if (progress := self.progress) and progress[1] > 1:
             return f"indexing {progress[0]:,}/{progress[1]:,}"
         return "" if self.ready.is_set() else "reading the vault for the first time"
 
-    def noted(self, folded: str) -> bool:
+    def has_note(self, folded: str) -> bool:
         """Whether a note of the vault has this base name, in the form of `names.fold`."""
         return any(folded in index.names for index in self.builds.live.indexes.values())
 
-    def taken(self, folded: str) -> bool:
+    def is_name_taken(self, folded: str) -> bool:
         """Whether a note or another file of the vault has this base name."""
-        return self.noted(folded) or self.beside.taken(folded)
+        return self.has_note(folded) or self.beside.is_taken(folded)
 
     def on_listing(self, callback: Callable[[Listing, Collection[str] | None], object]) -> None:
         """Have `callback` called with what each pass sees, and where it looked (None: everywhere)."""
-        self._index_pass.told = callback
+        self._index_pass.on_look = callback
 
     def run(
         self, under: Collection[str] | None = None, *, accept: bool = False, progress: Progress | None = None
     ) -> PassOutcome:
         """Look at `under` (None = the whole vault) and make the index true to it. `accept` believes every absence."""
-        with self._going(progress) as tell:
+        with self._track_pass(progress) as tell:
             started = time.monotonic()
             paths = None if under is None or "" in under else frozenset(under)
-            if not self._rooted():
+            if not self._check_vault():
                 return PassOutcome()
             request = PassRequest(
                 self.builds.live, live=True, under=paths, accept=accept, at_once=not self.ready.is_set()
             )
             outcome = self._index_pass.run(request, tell)
             if paths is None and not self._pending_paths.stopped:
-                self._listed(self.builds.live)
+                self._mark_listed(self.builds.live)
             outcome.seconds = round(time.monotonic() - started, 3)
             self.passes["done"] += 1
             return outcome
@@ -207,9 +207,9 @@ class Sync:
         """Index the whole vault into a new build while the old one answers, then switch over.
 
         Meanwhile changes go to the old build; the last look, with commits held back, carries them over."""
-        with self._going(progress) as tell:
+        with self._track_pass(progress) as tell:
             started = time.monotonic()
-            if not self._rooted():
+            if not self._check_vault():
                 raise Unavailable("the vault is missing, so no new index can be made of it")
             if not self.builds.lost() and (problem := self.builds.worse()):
                 raise Unavailable(f"a new index would have no vectors now, so the one there is stays: {problem}")
@@ -218,15 +218,20 @@ class Sync:
             done = sum(len(index.manifest) for index in build.indexes.values())
             log.info("building the index anew in %s: %d notes are in it already", build.folder.name, done)
             try:
-                outcome = self._build(build, tell)
+                outcome = self._fill_build(build, tell)
             finally:
                 self._trouble.pop("build", None)
                 self.builds.ended(build)
             outcome.seconds = round(time.monotonic() - started, 3)
-            log.info("%s: %s passages embedded in %.1f s", _end(build, self.builds), outcome.embedded, outcome.seconds)
+            log.info(
+                "%s: %s passages embedded in %.1f s",
+                _describe_end(build, self.builds),
+                outcome.embedded,
+                outcome.seconds,
+            )
             return outcome
 
-    def _build(self, build: Build, progress: Progress) -> PassOutcome:
+    def _fill_build(self, build: Build, progress: Progress) -> PassOutcome:
         request = PassRequest(build, live=False, beside=None if self.builds.lost() else self.builds.live)
         outcome = self._index_pass.run(request, progress)
         for _ in range(ROUNDS):  # what changed meanwhile; the rest is done while commits are held back
@@ -243,79 +248,79 @@ class Sync:
                 stack.enter_context(index.still())
             self._index_pass.run(request)
             self.builds.switch(build)
-        self._listed(build)
-        self._pending_paths.list_all()  # a pass over a build that does not answer yet gives no note its id
+        self._mark_listed(build)
+        self._pending_paths.request_listing()  # a pass over a build that does not answer yet gives no note its id
         return outcome
 
-    def _listed(self, build: Build) -> None:
+    def _mark_listed(self, build: Build) -> None:
         for index in build.indexes.values():
             index.listed = True
         self.builds.filled()
         self.ready.set()
 
-    def _work(self) -> None:
+    def _run_loop(self) -> None:
         """The thread: wait until there is something to do, and do it."""
         while not self._pending_paths.stopped:
             due: list[str] = []
             try:
-                listing = self._pending_paths.wait(lambda: bool(self._wanted()))
+                listing = self._pending_paths.wait(lambda: bool(self._reason_for_pass()))
                 if self._pending_paths.stopped:
                     return
-                wanted = self._wanted()
+                wanted = self._reason_for_pass()
                 if wanted == "build":
                     self._rebuild()
                 elif listing or wanted:
                     self.run()
-                    self._vain("embed", self._unembedded())
-                elif due := self._pending_paths.due():
-                    with self._pending_paths.dealing(due):
+                    self._record_try("embed", self._has_unembedded())
+                elif due := self._pending_paths.take_due():
+                    with self._pending_paths.processing(due):
                         self.run(due)
             except MemexError as error:
                 log.warning("a pass failed and will be made again: %s", error)
-                self._failed(f"indexing: {error.message}", PAUSE[0], due)
+                self._record_failure(f"indexing: {error.message}", PAUSE[0], due)
             except Exception:  # the top of the loop: the daemon outlives a defect, and says so
                 log.exception("a pass failed")
-                self._failed("indexing: a pass failed unexpectedly; see the log", PAUSE[1], due)
+                self._record_failure("indexing: a pass failed unexpectedly; see the log", PAUSE[1], due)
             else:
                 self._trouble.pop("sync", None)
 
-    def _wanted(self) -> str:
+    def _reason_for_pass(self) -> str:
         """What else calls for a pass over everything: a key of `AGAIN`, "held", or "" when nothing does."""
         self.builds.recall()
         if "vault" in self._trouble:
-            return "root" if self._may("root") and self.vault.root.is_dir() else ""
-        if self._may("build") and (self.builds.lost() or (self.ready.is_set() and self.builds.outdated())):
+            return "root" if self._may_try("root") and self.vault.root.is_dir() else ""
+        if self._may_try("build") and (self.builds.lost() or (self.ready.is_set() and self.builds.outdated())):
             return "build"
-        if self._may("embed") and self._unembedded():
+        if self._may_try("embed") and self._has_unembedded():
             return "embed"
-        return "held" if self._removal_rules.due() else ""
+        return "held" if self._removal_rules.is_due() else ""
 
-    def _may(self, what: str) -> bool:
+    def _may_try(self, what: str) -> bool:
         return time.monotonic() - self._tried[what] >= AGAIN[what]
 
-    def _vain(self, what: str, vain: bool) -> None:
+    def _record_try(self, what: str, vain: bool) -> None:
         self._tried[what] = time.monotonic() if vain else -AGAIN[what]
 
     def _rebuild(self) -> None:
         """Build anew; while that can't be, the index there is is kept true."""
-        self._vain("build", True)
+        self._record_try("build", True)
         self.rebuild(fresh=self.builds.lost())
-        self._vain("build", False)
+        self._record_try("build", False)
 
-    def _failed(self, sentence: str, pause: float, due: Iterable[str]) -> None:
+    def _record_failure(self, sentence: str, pause: float, due: Iterable[str]) -> None:
         self._trouble["sync"] = sentence
         self.passes["failed"] += 1
         for path in due:
-            self._pending_paths.again(path, pause)  # still pending
-        self._pending_paths.rest(pause)
-        self._pending_paths.list_all()
+            self._pending_paths.recheck(path, pause)  # still pending
+        self._pending_paths.pause(pause)
+        self._pending_paths.request_listing()
 
-    def _unembedded(self) -> bool:
+    def _has_unembedded(self) -> bool:
         return any(index.comparable and index.wordbound for index in self.builds.live.indexes.values())
 
-    def _rooted(self) -> bool:
+    def _check_vault(self) -> bool:
         """Whether the vault is there, perhaps again."""
-        if not self.vault.present():
+        if not self.vault.is_present():
             try:
                 self.vault.reopen()
             except MemexError as error:
@@ -325,11 +330,11 @@ class Sync:
                 self._trouble["vault"] = (
                     "vault missing: its folder is gone, empty or can't be opened; the index is kept"
                 )
-                self._vain("root", True)
+                self._record_try("root", True)
                 return False
         self._trouble.pop("vault", None)
         return True
 
 
-def _end(build: Build, builds: IndexBuilds) -> str:
+def _describe_end(build: Build, builds: IndexBuilds) -> str:
     return "the new index answers" if build is builds.live else "the new index is not complete yet, and is gone on with"

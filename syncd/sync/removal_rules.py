@@ -13,7 +13,7 @@ from pathlib import Path
 
 from syncd.git import head_moves
 from syncd.git.repository import GitPosition, Repository
-from syncd.sync.change_plan import brake
+from syncd.sync.change_plan import is_mass_removal
 
 FINAL = 2.0  # seconds for which a missing or emptied file must stay so: editors remove and make again
 CERTAIN = 600.0  # seconds after which a mass removal is believed
@@ -31,25 +31,25 @@ class RemovalRules:
         self._look, self._pause = 0.0, LOOKS[0]
 
     @property
-    def held(self) -> int:
+    def held_count(self) -> int:
         """How many removals wait for certainty; 0 when none is held."""
         return len(self._since) if self._held_since is not None else 0
 
-    def due(self) -> bool:
+    def is_due(self) -> bool:
         """Whether what is held should be looked at again, because it may be believed now."""
         return self._held_since is not None and (time.monotonic() >= self._look or self._repo.head() != self._head)
 
-    def seen(self, paths: Iterable[str]) -> None:
+    def mark_present(self, paths: Iterable[str]) -> None:
         """These are there."""
         for path in paths:
             self._since.pop(path, None)
 
-    def only(self, missing: Iterable[str]) -> None:
+    def keep_only(self, missing: Iterable[str]) -> None:
         """A listing of everything: only these are missing."""
         there = set(missing)
         self._since = {path: since for path, since in self._since.items() if path in there}
 
-    def believe(
+    def decide(
         self,
         missing: Sequence[str],
         known: int,
@@ -64,41 +64,41 @@ class RemovalRules:
         now = time.monotonic()
         for path in missing:
             self._since.setdefault(path, now)
-        if self._brake(known, elsewhere):
+        if self._is_mass_removal(known, elsewhere):
             self._hold(now)
             if self._held_since is not None and now - self._held_since < CERTAIN:
                 return [], {}
         self._held_since = None
         gone = [path for path in missing if at_once or now - self._since[path] >= FINAL]
         wait = {path: FINAL - (now - self._since[path]) for path in missing if path not in set(gone)}
-        self.seen(gone)
+        self.mark_present(gone)
         return gone, wait
 
     def accept(self, missing: Iterable[str]) -> None:
         """A person agrees to the removal of all of these."""
-        self.seen(missing)
+        self.mark_present(missing)
         self._held_since = None
 
-    def listed(self) -> None:
+    def remember_head(self) -> None:
         """The vault was listed; if nothing is missing, remember where Git's HEAD stands."""
-        now, last = self._repo.marks(), self._last()
+        now, last = self._repo.position(), self._read_last_position()
         if now.head and not self._since and (last is None or (now.head, now.log) != (last.head, last.log)):
             with suppress(OSError):  # a full disk: then the next checkout is held, which is the safe side
                 self._file.write_text(f"{now.head} {now.log}", "utf-8")
 
-    def _brake(self, known: int, elsewhere: Callable[[Collection[str]], set[str]]) -> bool:
+    def _is_mass_removal(self, known: int, elsewhere: Callable[[Collection[str]], set[str]]) -> bool:
         """Whether so much is missing that it may be an accident; each question is only asked if the one before says so."""
         missing = set(self._since)
-        for explained in (None, elsewhere, self._taken):
+        for explained in (None, elsewhere, self._removed_by_git):
             missing -= explained(missing) if explained else set()
-            if not brake(len(missing), known, share=self._share):
+            if not is_mass_removal(len(missing), known, share=self._share):
                 return False
         return True
 
-    def _taken(self, _: Collection[str]) -> set[str]:
+    def _removed_by_git(self, _: Collection[str]) -> set[str]:
         """The notes that Git itself took away since the last listing, also if they came after it."""
-        last = self._last()
-        return head_moves.removed(self._repo, last, self._repo.marks()) if last else set()
+        last = self._read_last_position()
+        return head_moves.removed_paths(self._repo, last, self._repo.position()) if last else set()
 
     def _hold(self, now: float) -> None:
         if self._held_since is None:
@@ -107,7 +107,7 @@ class RemovalRules:
         self._look = min(now + self._pause, self._held_since + CERTAIN)
         self._pause = min(2 * self._pause, LOOKS[1])
 
-    def _last(self) -> GitPosition | None:
+    def _read_last_position(self) -> GitPosition | None:
         try:
             head, _, length = self._file.read_text("ascii").strip().partition(" ")
         except (OSError, ValueError):

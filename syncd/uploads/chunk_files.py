@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from index.errors import InvalidArgument, Unavailable
-from syncd.state.folder import private, synced
+from syncd.state.folder import sync_folder, write_private
 
 BLOCK: Final = 1_048_576  # bytes that are held at once
 ABOUT, WHOLE, ALONE, GONE = "about.json", "whole", ".file", ".gone-"
@@ -61,8 +61,8 @@ class ChunkFiles:
         """Make its folder."""
         with disk():
             self.folder.mkdir(mode=0o700)
-            private(self.folder / ABOUT, json.dumps(asdict(self.about)))
-            synced(self.folder.parent)
+            write_private(self.folder / ABOUT, json.dumps(asdict(self.about)))
+            sync_folder(self.folder.parent)
 
     def holds(self, index: int, data: bytes) -> bool:
         """Whether a chunk is this very one; if so, that is a sign of life."""
@@ -81,7 +81,7 @@ class ChunkFiles:
                 write(file, data)
                 os.fsync(file)
                 temp.replace(part)
-            synced(self.folder)
+            sync_folder(self.folder)
         self.sizes[index] = len(data)
 
     def whole(self) -> Path:

@@ -19,7 +19,7 @@ from syncd.documents.file_types import HEAD, KNOWN, kind_of, suffix
 from syncd.jobs.queue import Queue
 from syncd.jobs.queued_job import Job
 from syncd.settings.knowledge_base import KbSettings
-from syncd.state.folder import synced
+from syncd.state.folder import sync_folder
 from syncd.uploads import upload_request
 from syncd.uploads.chunk_files import ALONE, OURS, ChunkFiles, UploadFacts, disk, found, leftovers, spare, write
 
@@ -300,7 +300,7 @@ class SingleUpload:
         with self._open() as file:
             with disk():
                 os.fsync(file)
-                synced(self.path.parent)
+                sync_folder(self.path.parent)
             return self._uploads.queued(self, description)
 
     @contextmanager

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
 from index.model import Stat
-from syncd.vault.openat import Calls, fresh
+from syncd.vault.openat import Calls, new_temporary_name
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -21,66 +21,66 @@ class FileChanged(Exception):
     """The file is no longer the one that was looked at."""
 
 
-def seen(status: os.stat_result) -> Stat:
+def to_stat(status: os.stat_result) -> Stat:
     """What tells one state of a file from another."""
     return Stat(status.st_size, status.st_mtime_ns, status.st_ino)
 
 
-def put(calls: Calls, folder: int, name: str, data: Iterable[bytes], *, mode: int) -> Stat:
+def create(calls: Calls, folder: int, name: str, data: Iterable[bytes], *, mode: int) -> Stat:
     """Make the file `name` of these pieces; FileExistsError when there is one already."""
     with ExitStack() as undo:
-        temp, made = _written(calls, undo, folder, data, mode=mode, old=None)
+        temp, made = _write_temporary(calls, undo, folder, data, mode=mode, old=None)
         calls.rename(folder, temp, name)
-        undo.callback(_drop, calls, folder, name, made.ino)
+        undo.callback(_remove_if_same, calls, folder, name, made.ino)
         calls.fsync(folder)
         undo.pop_all()
     return made
 
 
-def swap(calls: Calls, folder: int, name: str, data: bytes, *, old: int, was: Stat) -> Stat:
+def replace(calls: Calls, folder: int, name: str, data: bytes, *, old: int, was: Stat) -> Stat:
     """Put `data` in place of the file that is open as `old`; `FileChanged` when `name` is no longer as it `was`.
 
     The two trade names and only then is the old one looked at again, so an edit that came in between is put back
     rather than lost. Mode, owner and extended attributes stay, as far as the system lets us."""
     mode = stat.S_IMODE(os.fstat(old).st_mode)
     with ExitStack() as undo:
-        temp, made = _written(calls, undo, folder, (data,), mode=mode, old=old)
+        temp, made = _write_temporary(calls, undo, folder, (data,), mode=mode, old=old)
         calls.exchange(folder, temp, name)
-        undo.callback(_back, calls, folder, temp, name)
-        if seen(os.stat(temp, dir_fd=folder, follow_symlinks=False)) != was:
+        undo.callback(_swap_back, calls, folder, temp, name)
+        if to_stat(os.stat(temp, dir_fd=folder, follow_symlinks=False)) != was:
             raise FileChanged
         calls.fsync(folder)
         undo.pop_all()
-    _drop(calls, folder, temp, was.ino)
+    _remove_if_same(calls, folder, temp, was.ino)
     return made
 
 
-def take(calls: Calls, folder: int, name: str, *, was: Stat) -> None:
+def remove(calls: Calls, folder: int, name: str, *, was: Stat) -> None:
     """Remove the file `name`; `FileChanged` when it is no longer as it `was`."""
     with ExitStack() as undo:
-        temp = _away(calls, undo, folder, name, was=was)
+        temp = _move_aside(calls, undo, folder, name, was=was)
         calls.unlink(temp, dir_fd=folder)
         undo.pop_all()
 
 
 @contextmanager
-def aside(calls: Calls, folder: int, name: str, *, was: Stat) -> Iterator[None]:
+def removing(calls: Calls, folder: int, name: str, *, was: Stat) -> Iterator[None]:
     """Take the file `name` away for good, unless the block fails: then it is back. `FileChanged` when it is not as it `was`."""
     with ExitStack() as undo:
-        temp = _away(calls, undo, folder, name, was=was)
+        temp = _move_aside(calls, undo, folder, name, was=was)
         yield
         undo.pop_all()
-    _drop(calls, folder, temp, was.ino)  # what can't be removed any more is swept later
+    _remove_if_same(calls, folder, temp, was.ino)  # what can't be removed any more is swept later
 
 
-def _written(
+def _write_temporary(
     calls: Calls, undo: ExitStack, folder: int, data: Iterable[bytes], *, mode: int, old: int | None
 ) -> tuple[str, Stat]:
     """A temporary file that holds `data` on disk; `undo` removes it."""
-    temp = fresh()
+    temp = new_temporary_name()
     file = calls.open(folder, temp, _NEW, 0o600)
     try:
-        undo.callback(_drop, calls, folder, temp, os.fstat(file).st_ino)
+        undo.callback(_remove_if_same, calls, folder, temp, os.fstat(file).st_ino)
         for piece in data:
             rest = memoryview(piece)
             while rest:
@@ -89,15 +89,15 @@ def _written(
                     raise OSError(errno.EIO, os.strerror(errno.EIO))
                 rest = rest[done:]
         if old is not None:
-            _keep(old, file)
+            _copy_attributes(old, file)
         calls.fchmod(file, mode)
         calls.fsync(file)
-        return temp, seen(os.fstat(file))
+        return temp, to_stat(os.fstat(file))
     finally:
         os.close(file)
 
 
-def _keep(old: int, new: int) -> None:
+def _copy_attributes(old: int, new: int) -> None:
     """Give the new file the owner and the attributes of the old one, as far as the system lets us."""
     before, after = os.fstat(old), os.fstat(new)
     if (before.st_uid, before.st_gid) != (after.st_uid, after.st_gid):
@@ -110,29 +110,29 @@ def _keep(old: int, new: int) -> None:
                     os.setxattr(new, name, os.getxattr(old, name))
 
 
-def _away(calls: Calls, undo: ExitStack, folder: int, name: str, *, was: Stat) -> str:
+def _move_aside(calls: Calls, undo: ExitStack, folder: int, name: str, *, was: Stat) -> str:
     """The temporary name that the file `name` has now, on disk; `undo` gives its own back. `FileChanged` as above."""
-    temp = fresh()
+    temp = new_temporary_name()
     calls.rename(folder, name, temp)
-    undo.callback(_return, calls, folder, temp, name)
-    if seen(os.stat(temp, dir_fd=folder, follow_symlinks=False)) != was:
+    undo.callback(_rename_back, calls, folder, temp, name)
+    if to_stat(os.stat(temp, dir_fd=folder, follow_symlinks=False)) != was:
         raise FileChanged
     calls.fsync(folder)
     return temp
 
 
-def _drop(calls: Calls, folder: int, name: str, ino: int) -> None:
+def _remove_if_same(calls: Calls, folder: int, name: str, ino: int) -> None:
     """Remove `name` if it still is the file with inode `ino`; used where a failure can't be helped any more."""
     with suppress(OSError):
         if os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino == ino:
             calls.unlink(name, dir_fd=folder)
 
 
-def _back(calls: Calls, folder: int, temp: str, name: str) -> None:
+def _swap_back(calls: Calls, folder: int, temp: str, name: str) -> None:
     with suppress(OSError):
         calls.exchange(folder, temp, name)
 
 
-def _return(calls: Calls, folder: int, temp: str, name: str) -> None:
+def _rename_back(calls: Calls, folder: int, temp: str, name: str) -> None:
     with suppress(OSError):
         calls.rename(folder, temp, name)

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from index.model import Stat
-from syncd.vault.atomic_write import seen
-from syncd.vault.openat import Opener, entries, lstat
-from syncd.vault.path_rules import evicted, join, note, placeholder, printable, utf8
+from syncd.vault.atomic_write import to_stat
+from syncd.vault.openat import Opener, lstat, scan_folder
+from syncd.vault.path_rules import is_note, is_utf8, join, name_behind_placeholder, placeholder_path, to_printable
 
 # Of the path and size of a file that is no note: why it can't be listed beside them, "" = it is, None = nobody asks.
 Wanted: TypeAlias = Callable[[str, int], str | None]
@@ -38,14 +38,14 @@ class Listing:
     unread: frozenset[str] = frozenset()  # files and folders that are there but can't be read now; "" = everything
     others: dict[str, Stat] = field(default_factory=dict)  # the files that are no notes and wanted all the same
 
-    def gone(self, path: str) -> bool:
+    def is_gone(self, path: str) -> bool:
         """Whether this listing proves that nothing it lists is at `path`, which must lie in what was listed."""
         parents = (path[:end] for end, letter in enumerate(path) if letter == "/")
         there = path in self.files or path in self.others
         return not there and self.unread.isdisjoint(("", path, *parents))
 
 
-def unwanted(_path: str, _size: int) -> str | None:
+def want_none(_path: str, _size: int) -> str | None:
     """Nobody asks for files that are no notes."""
     return None
 
@@ -54,7 +54,7 @@ class ListingWalk:
     """A listing while it is made: folders are visited, and what they hold is sorted."""
 
     def __init__(
-        self, opened: Opener, root: int, ignores: Callable[..., bool], max_bytes: int, wanted: Wanted = unwanted
+        self, opened: Opener, root: int, ignores: Callable[..., bool], max_bytes: int, wanted: Wanted = want_none
     ) -> None:
         self._open, self._root, self._ignores, self._max_bytes = opened, root, ignores, max_bytes
         self._wanted = wanted
@@ -72,85 +72,85 @@ class ListingWalk:
                 status = self._lstat(under)
                 if status is None or not stat.S_ISDIR(status.st_mode):
                     folders = []
-                    self._sort(under, status)
+                    self._classify(under, status)
         except OSError as error:
             folders = []
-            self._miss(under, f"can't be looked at: {words(error)}")
+            self._record_unread(under, f"can't be looked at: {error_text(error)}")
         while folders:
             folder = folders.pop()
             try:
-                self._folder(folder, folders)
+                self._visit_folder(folder, folders)
             except FileNotFoundError:
-                self._miss(folder, "was moved away while it was listed")
+                self._record_unread(folder, "was moved away while it was listed")
             except OSError as error:
-                self._miss(folder, f"can't be read, so what is known of it is kept: {words(error)}")
+                self._record_unread(folder, f"can't be read, so what is known of it is kept: {error_text(error)}")
 
-    def listing(self, lost: str) -> Listing:
+    def to_listing(self, lost: str) -> Listing:
         """What was found; `lost` says why none of it is to be believed, or ""."""
         if lost:
-            self._miss("", lost)
+            self._record_unread("", lost)
         return Listing(self._files, self._skipped, self._complete, frozenset(self._unread), self._others)
 
-    def _miss(self, folder: str, reason: str) -> None:
-        self._skipped[printable(folder) or "."] = reason
+    def _record_unread(self, folder: str, reason: str) -> None:
+        self._skipped[to_printable(folder) or "."] = reason
         self._unread.add(folder)
         self._complete = False
 
-    def _folder(self, folder: str, folders: list[str]) -> None:
-        for path, entry in entries(self._open, self._root, folder):
-            real = evicted(entry.name)
+    def _visit_folder(self, folder: str, folders: list[str]) -> None:
+        for path, entry in scan_folder(self._open, self._root, folder):
+            real = name_behind_placeholder(entry.name)
             if real is not None and not self._ignores(join(folder, real)):
-                self._sort(join(folder, real), None)
+                self._classify(join(folder, real), None)
             inner = entry.is_dir(follow_symlinks=False)
             if self._ignores(path, folder=inner):
                 continue
-            if inner and utf8(entry.name):
+            if inner and is_utf8(entry.name):
                 folders.append(path)
-            elif note(entry.name) or not entry.is_file(follow_symlinks=False) or self._wanted(path, 0) is not None:
+            elif is_note(entry.name) or not entry.is_file(follow_symlinks=False) or self._wanted(path, 0) is not None:
                 with suppress(FileNotFoundError):
-                    self._sort(path, entry.stat(follow_symlinks=False))
+                    self._classify(path, entry.stat(follow_symlinks=False))
 
-    def _sort(self, path: str, status: os.stat_result | None) -> None:
+    def _classify(self, path: str, status: os.stat_result | None) -> None:
         """Sort one path in: a note, something that is named and left alone, or nothing at all."""
         reason = ""
         if status is None:
             status = self._lstat(path)
-            if status is None and self._lstat(placeholder(path)) is not None:
+            if status is None and self._lstat(placeholder_path(path)) is not None:
                 reason = AWAY
-        elif not utf8(path):
+        elif not is_utf8(path):
             reason = "has a name that is not UTF-8"
         if status is not None and not reason:
-            if not note(path) and not stat.S_ISLNK(status.st_mode):
-                self._aside(path, status)
+            if not is_note(path) and not stat.S_ISLNK(status.st_mode):
+                self._classify_other(path, status)
                 return
-            reason = unfit(status, self._max_bytes)
+            reason = unfit_reason(status, self._max_bytes)
         if reason == AWAY:
             self._unread.add(path)
         if reason:
-            self._skipped[printable(path)] = reason
+            self._skipped[to_printable(path)] = reason
         elif status is not None:
-            self._files[path] = seen(status)
+            self._files[path] = to_stat(status)
 
-    def _aside(self, path: str, status: os.stat_result) -> None:
+    def _classify_other(self, path: str, status: os.stat_result) -> None:
         """Sort a file in that is no note."""
         reason = self._wanted(path, status.st_size) if stat.S_ISREG(status.st_mode) else None
         if reason is None:
             return
-        if reason := reason or unfit(status, ANY_SIZE):
-            self._skipped[printable(path)] = reason
+        if reason := reason or unfit_reason(status, ANY_SIZE):
+            self._skipped[to_printable(path)] = reason
             if reason == AWAY:
                 self._unread.add(path)
         else:
-            self._others[path] = seen(status)
+            self._others[path] = to_stat(status)
 
     def _lstat(self, path: str) -> os.stat_result | None:
         return lstat(self._open, self._root, path)
 
 
-def unfit(status: os.stat_result, max_bytes: int) -> str:
+def unfit_reason(status: os.stat_result, max_bytes: int) -> str:
     """Why what was found is not a note to read, or ""."""
     if not stat.S_ISREG(status.st_mode):
-        return kind(status.st_mode)
+        return describe_kind(status.st_mode)
     if getattr(status, "st_flags", 0) & _DATALESS:
         return AWAY
     if status.st_size > max_bytes:
@@ -158,14 +158,14 @@ def unfit(status: os.stat_result, max_bytes: int) -> str:
     return ""
 
 
-def kind(mode: int) -> str:
+def describe_kind(mode: int) -> str:
     """What a thing that is not a regular file is."""
     if stat.S_ISLNK(mode):
         return LINK
     return f"is {_KINDS.get(stat.S_IFMT(mode), 'a device')}, not a note"
 
 
-def words(error: OSError) -> str:
+def error_text(error: OSError) -> str:
     """What went wrong, in words that name the way out; never a path of the host."""
     match error.errno:
         case errno.ENOSPC | errno.EDQUOT:

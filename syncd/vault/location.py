@@ -35,7 +35,7 @@ class NoteLocation:
 VAULT = NoteLocation("vault", "", "", "note")
 
 
-def place(path: str, inbox: str = INBOX) -> NoteLocation:
+def locate(path: str, inbox: str = INBOX) -> NoteLocation:
     """Where `path` (relative to the vault, "/" between parts) stands."""
     top = inbox.split("/")
     parts = path.split("/")
@@ -50,7 +50,7 @@ def place(path: str, inbox: str = INBOX) -> NoteLocation:
     return NoteLocation("captures", workspace, "/".join(folders) or "default", kind)
 
 
-def workspace_name(name: str) -> str:
+def check_workspace_name(name: str) -> str:
     """`name` if it can be a folder of the inbox or of a workspace. Raises InvalidArgument."""
     if not name or name != file_name(name) or fold(name) in RESERVED or name.startswith("."):
         raise InvalidArgument(
@@ -67,4 +67,4 @@ def namespace_path(namespace: str) -> str:
     parts = namespace.split("/")
     if len(parts) > 8:
         raise InvalidArgument("a namespace has at most 8 levels", namespace=namespace[:200])
-    return "/".join(workspace_name(part) for part in parts)
+    return "/".join(check_workspace_name(part) for part in parts)

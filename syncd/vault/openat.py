@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from syncd.vault.path_rules import join, temporary
+from syncd.vault.path_rules import join, temporary_name
 
 Opener: TypeAlias = Callable[[int, str, int, int], int]
 
@@ -37,7 +37,7 @@ class _How(ctypes.Structure):
     _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
 
 
-def _call(function: Any, *arguments: Any) -> int:
+def _call_libc(function: Any, *arguments: Any) -> int:
     while True:
         ctypes.set_errno(0)
         result: int = function(*arguments)
@@ -52,17 +52,17 @@ def openat2(root: int, path: str, flags: int, mode: int = 0) -> int:
     """Open `path` below `root` in one step that no rename or link can lead astray (Linux 5.6 and later)."""
     raw = os.fsencode(path)
     if len(raw) >= _PATH_MAX:
-        return stepwise(root, path, flags, mode)  # the kernel takes no longer path in one call
+        return open_stepwise(root, path, flags, mode)  # the kernel takes no longer path in one call
     if "\0" in path:
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
     how = _How(flags | os.O_CLOEXEC, mode if flags & os.O_CREAT else 0, _BENEATH | _NO_SYMLINKS | _NO_MAGICLINKS)
     size = ctypes.c_size_t(ctypes.sizeof(how))
-    return _call(
+    return _call_libc(
         _libc.syscall, ctypes.c_long(_OPENAT2), ctypes.c_int(root), ctypes.c_char_p(raw), ctypes.byref(how), size
     )
 
 
-def stepwise(root: int, path: str, flags: int, mode: int = 0) -> int:
+def open_stepwise(root: int, path: str, flags: int, mode: int = 0) -> int:
     """Open `path` below `root` one name at a time, where there is no openat2: macOS, old kernels, strict sandboxes.
 
     Each folder is held open while its child is opened without following links, so a swap underneath is an error, never
@@ -84,21 +84,21 @@ def stepwise(root: int, path: str, flags: int, mode: int = 0) -> int:
 
 
 @functools.cache
-def opener() -> Opener:
+def choose_opener() -> Opener:
     """The best way to open that this kernel and sandbox allow."""
     if sys.platform != "linux":
-        return stepwise
+        return open_stepwise
     try:
         os.close(openat2(-1, ".", FOLDER))
     except OSError as error:
-        return openat2 if error.errno == errno.EBADF else stepwise  # a call that exists looks at its arguments
+        return openat2 if error.errno == errno.EBADF else open_stepwise  # a call that exists looks at its arguments
     raise AssertionError
 
 
 def _renameat2(folder: int, old: str, new: str, flags: int) -> None:
     if not hasattr(_libc, "renameat2"):
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-    _call(_libc.renameat2, folder, os.fsencode(old), folder, os.fsencode(new), ctypes.c_uint(flags))
+    _call_libc(_libc.renameat2, folder, os.fsencode(old), folder, os.fsencode(new), ctypes.c_uint(flags))
 
 
 def rename(folder: int, old: str, new: str) -> None:
@@ -108,10 +108,10 @@ def rename(folder: int, old: str, new: str) -> None:
     except OSError as error:
         if error.errno not in _LACKING:
             raise
-        relink(folder, old, new)
+        rename_by_link(folder, old, new)
 
 
-def relink(folder: int, old: str, new: str) -> None:
+def rename_by_link(folder: int, old: str, new: str) -> None:
     """`rename` by a second hard link, for disks and systems without RENAME_NOREPLACE."""
     os.link(old, new, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
     try:
@@ -128,12 +128,12 @@ def exchange(folder: int, name: str, other: str) -> None:
     except OSError as error:
         if error.errno not in _LACKING:
             raise
-        cross(folder, name, other)
+        exchange_stepwise(folder, name, other)
 
 
-def cross(folder: int, name: str, other: str) -> None:
+def exchange_stepwise(folder: int, name: str, other: str) -> None:
     """`exchange` in three steps, for disks and systems without RENAME_EXCHANGE."""
-    spare = fresh()
+    spare = new_temporary_name()
     os.link(other, spare, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
     try:
         os.replace(name, other, src_dir_fd=folder, dst_dir_fd=folder)
@@ -166,7 +166,7 @@ def lstat(opened: Opener, root: int, path: str) -> os.stat_result | None:
         os.close(here)
 
 
-def entries(opened: Opener, root: int, folder: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+def scan_folder(opened: Opener, root: int, folder: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
     """What is in a folder below `root` ("" = the root itself), each with its path; ask the entry before the next."""
     here = opened(root, folder or ".", FOLDER, 0)
     try:
@@ -177,16 +177,16 @@ def entries(opened: Opener, root: int, folder: str) -> Iterator[tuple[str, os.Di
         os.close(here)
 
 
-def fresh() -> str:
+def new_temporary_name() -> str:
     """A temporary name that nothing has."""
-    return temporary(secrets.token_hex(8))
+    return temporary_name(secrets.token_hex(8))
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
     """The calls through which the vault is changed."""
 
-    open: Opener = field(default_factory=opener)
+    open: Opener = field(default_factory=choose_opener)
     write: Callable[[int, memoryview], int] = os.write
     fsync: Callable[[int], None] = os.fsync
     fchmod: Callable[[int, int], None] = os.fchmod

@@ -1,6 +1,6 @@
 """Decide by rules which paths are notes, ignored or forbidden, and form names that files can have.
 
-Names are compared by how they look (`look`), but a file is always opened by its exact bytes."""
+Names are compared by how they look (`collision_key`), but a file is always opened by its exact bytes."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _UNSAFE = re.compile(
 _BLANK = re.compile(r"\s+")
 
 
-def look(text: str) -> str:
+def collision_key(text: str) -> str:
     """`text` as a person or a case-insensitive disk tells it apart: NFC, without letter case."""
     return unicodedata.normalize("NFC", text).casefold()
 
 
-def utf8(name: str) -> bool:
+def is_utf8(name: str) -> bool:
     """False for a name that the disk gave as bytes that are not UTF-8."""
     if name.isascii():
         return True
@@ -47,9 +47,9 @@ def utf8(name: str) -> bool:
     return True
 
 
-def printable(path: str) -> str:
+def to_printable(path: str) -> str:
     r"""`path` for people and JSON: bytes that are not UTF-8 become `\xe9`."""
-    if utf8(path):
+    if is_utf8(path):
         return path
     raw = re.sub("[\ud800-\udc7f\udd00-\udfff]", "\ufffd", path).encode("utf-8", "surrogateescape")
     return raw.decode("utf-8", "backslashreplace")
@@ -60,12 +60,12 @@ def join(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
-def note(name: str) -> bool:
+def is_note(name: str) -> bool:
     """Whether a file of this name is a Markdown note."""
     return name[-3:].lower() == ".md"
 
 
-def ignored(path: str, *, folder: bool = False) -> bool:
+def is_ignored(path: str, *, folder: bool = False) -> bool:
     """Whether a path is noise: hidden, of another program, or a file on its way to its own name.
 
     A `folder` is never on its way: a person's `Old~` or `x.tmp` may hold notes."""
@@ -77,40 +77,40 @@ def ignored(path: str, *, folder: bool = False) -> bool:
     )
 
 
-def temporary(token: str) -> str:
+def temporary_name(token: str) -> str:
     """The name of a file that Memex is writing; `token` is 16 hex digits."""
     return f".memex-{token}.tmp"
 
 
-def ours(name: str) -> bool:
-    """Whether a name is one that `temporary` gave: nobody else's file is ever swept."""
+def is_temporary(name: str) -> bool:
+    """Whether a name is one that `temporary_name` gave: nobody else's file is ever swept."""
     return _TEMPORARY.match(name) is not None
 
 
-def evicted(name: str) -> str | None:
+def name_behind_placeholder(name: str) -> str | None:
     """The real name behind a placeholder of a note that iCloud has moved off this machine."""
     match = _PLACEHOLDER.match(name)
-    return match[1] if match and note(match[1]) else None
+    return match[1] if match and is_note(match[1]) else None
 
 
-def behind(path: str) -> str:
+def path_behind_placeholder(path: str) -> str:
     """The file that a placeholder at `path` stands for; `path` itself, if it is none."""
     folder, _, name = path.rpartition("/")
     match = _PLACEHOLDER.match(name)
     return join(folder, match[1]) if match else path
 
 
-def placeholder(path: str) -> str:
+def placeholder_path(path: str) -> str:
     """Where the placeholder of the note at `path` would be."""
     folder, slash, name = path.rpartition("/")
     return f"{folder}{slash}.{name}.icloud"
 
 
-def twins(paths: Iterable[str]) -> list[tuple[str, ...]]:
+def find_collisions(paths: Iterable[str]) -> list[tuple[str, ...]]:
     """Groups of paths that differ only in letter case or Unicode form: other systems can't hold both."""
     groups: dict[str, list[str]] = {}
     for path in paths:
-        groups.setdefault(look(path), []).append(path)
+        groups.setdefault(collision_key(path), []).append(path)
     return sorted(tuple(sorted(group)) for group in groups.values() if len(group) > 1)
 
 
@@ -123,31 +123,35 @@ def objection(path: str, *, reading: bool = False, new: bool = False) -> str:  #
         return "is empty"
     if "\0" in path:
         return "has a NUL in it"
-    if not utf8(path):
+    if not is_utf8(path):
         return "is not Unicode"
     for part in path.split("/"):
         if part in ("", ".", ".."):
             return "must be relative to the vault, with one name between slashes"
-        reason = _git(part) or ("" if reading else _hidden(part)) or (_strange(part) if new else "")
+        reason = (
+            _git_objection(part)
+            or ("" if reading else _hidden_objection(part))
+            or (_name_objection(part) if new else "")
+        )
         if reason:
             return reason
-    if not reading and ignored(path):
+    if not reading and is_ignored(path):
         return "is one that the vault's programs ignore, so nothing written there would be found"
     if new and len(path.encode()) > PATH_BYTES:
         return f"is longer than {PATH_BYTES} bytes"
     return ""
 
 
-def _git(part: str) -> str:
+def _git_objection(part: str) -> str:
     bare = part.translate(_DROPPED).casefold().rstrip(". ")
     return "leads into Git's own folder" if bare == ".git" or re.fullmatch(r"git~\d+", bare) else ""
 
 
-def _hidden(part: str) -> str:
+def _hidden_objection(part: str) -> str:
     return "has a hidden name in it" if part.translate(_DROPPED).startswith(".") else ""
 
 
-def _strange(part: str) -> str:
+def _name_objection(part: str) -> str:
     """Why a new name should not be this one: each can't exist on some system, or is taken for something else."""
     if _UNFIT.search(part):
         return "has a control character or a backslash in it"
@@ -160,7 +164,7 @@ def _strange(part: str) -> str:
     return ""
 
 
-def unnamable(template: str) -> str:
+def template_objection(template: str) -> str:
     """Why names can't be made by this template ("" = they can): what follows it in a message."""
     unknown = next((hole for hole in HOLE.findall(template) if hole not in HOLES), None)
     if unknown is not None:
@@ -170,7 +174,7 @@ def unnamable(template: str) -> str:
     return "" if template.strip() else "must not be empty"
 
 
-def ignoring(patterns: Sequence[str]) -> Callable[[str], bool]:
+def compile_ignore_patterns(patterns: Sequence[str]) -> Callable[[str], bool]:
     """A test for paths that a person wants left out.
 
     `Templates` or `*.excalidraw.md` means that name at any depth; with a slash inside or in front (`Notes/Old`,
@@ -182,11 +186,11 @@ def ignoring(patterns: Sequence[str]) -> Callable[[str], bool]:
         text = unicodedata.normalize("NFC", pattern.strip().rstrip("/"))
         parts = text.lstrip("/").split("/")
         if "/" in text:
-            rooted.setdefault(len(parts), []).append("/".join(_name(part) for part in parts))
+            rooted.setdefault(len(parts), []).append("/".join(_name_regex(part) for part in parts))
         elif text:
-            anywhere.append(_name(text))
+            anywhere.append(_name_regex(text))
     if not anywhere and not rooted:
-        return _never
+        return _ignore_nothing
     by_name = re.compile("|".join(anywhere) or r"(?!)", re.DOTALL)
     by_depth = {depth: re.compile("|".join(paths), re.DOTALL) for depth, paths in rooted.items()}
 
@@ -199,7 +203,7 @@ def ignoring(patterns: Sequence[str]) -> Callable[[str], bool]:
     return ignores
 
 
-def _name(pattern: str) -> str:
+def _name_regex(pattern: str) -> str:
     """A pattern as a regular expression whose wildcards stay within one name."""
     return "".join(_WILD.get(piece[:1]) or re.escape(piece) for piece in re.split(r"(\*+|\?)", pattern))
 
@@ -207,11 +211,11 @@ def _name(pattern: str) -> str:
 _WILD = {"*": "[^/]*", "?": "[^/]"}
 
 
-def _never(_path: str) -> bool:
+def _ignore_nothing(_path: str) -> bool:
     return False
 
 
-def below(path: str, folders: Collection[str]) -> bool:
+def is_below(path: str, folders: Collection[str]) -> bool:
     """Whether `path` is one of `folders` or lies under one; "" is the root. Pass a set when there are many."""
     if "" in folders or path in folders:
         return True

@@ -29,37 +29,37 @@ class OtherFileNames:
         self._looked = float("-inf")
         self._reserved: set[str] = set()
 
-    def paths(self, folded: str) -> set[str]:
+    def find_paths(self, folded: str) -> set[str]:
         """Where files have this base name, in the form of `names.fold`."""
         if not _ENDING.search(folded):
             return set()  # `[[name]]` means a note then
         with self._lock:
             if time.monotonic() - self._looked >= FRESH_S:
                 named: dict[str, set[str]] = {}
-                for path in self._vault.beside():
-                    named.setdefault(_base(path), set()).add(path)
+                for path in self._vault.walk_other_files():
+                    named.setdefault(_folded_name(path), set()).add(path)
                 self._named, self._looked = named, time.monotonic()
             paths = set(self._named.get(folded, ()))
-        return {path for path in paths if self._there(path)}
+        return {path for path in paths if self._exists(path)}
 
-    def _there(self, path: str) -> bool:
+    def _exists(self, path: str) -> bool:
         """Whether it still is, as far as can be told."""
         try:
-            return self._vault.holds(path)
+            return self._vault.exists(path)
         except Unavailable:
             return True
 
-    def taken(self, folded: str) -> bool:
+    def is_taken(self, folded: str) -> bool:
         """Whether any file has it."""
-        return bool(self.paths(folded))
+        return bool(self.find_paths(folded))
 
-    def put(self, path: str) -> None:
+    def add(self, path: str) -> None:
         """There is a file at `path` now."""
         with self._lock:
-            self._named.setdefault(_base(path), set()).add(path)
+            self._named.setdefault(_folded_name(path), set()).add(path)
 
     @contextmanager
-    def reserved(self, *names: str) -> Iterator[bool]:
+    def reserve(self, *names: str) -> Iterator[bool]:
         """Keep folded base names, or paths, to the caller; False when somebody else has one of them."""
         with self._lock:
             ours = self._reserved.isdisjoint(names)
@@ -73,5 +73,5 @@ class OtherFileNames:
                     self._reserved.difference_update(names)
 
 
-def _base(path: str) -> str:
+def _folded_name(path: str) -> str:
     return fold(path.rpartition("/")[2])

@@ -1,7 +1,7 @@
 """Read, list and durably change the files of the vault; no path leads out of its root.
 
 Laws, tested: no path and no link leads out of the root or into a hidden folder; an acknowledged change is on disk,
-and a failed call changed nothing; absence is not deletion: only `Listing.gone` says that a note is gone."""
+and a failed call changed nothing; absence is not deletion: only `Listing.is_gone` says that a note is gone."""
 
 from __future__ import annotations
 
@@ -19,11 +19,22 @@ from pathlib import Path
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.model import Stat
 from syncd.vault import atomic_write
-from syncd.vault.listing import ANY_SIZE, AWAY, Listing, ListingWalk, Wanted, unfit, unwanted, words
-from syncd.vault.openat import FOLDER, Calls, entries, lstat
-from syncd.vault.path_rules import behind, ignored, ignoring, join, note, objection, ours, placeholder, printable, utf8
+from syncd.vault.listing import ANY_SIZE, AWAY, Listing, ListingWalk, Wanted, error_text, unfit_reason, want_none
+from syncd.vault.openat import FOLDER, Calls, lstat, scan_folder
+from syncd.vault.path_rules import (
+    compile_ignore_patterns,
+    is_ignored,
+    is_note,
+    is_temporary,
+    is_utf8,
+    join,
+    objection,
+    path_behind_placeholder,
+    placeholder_path,
+    to_printable,
+)
 
-__all__ = ["Listing", "Vault", "ignored"]
+__all__ = ["Listing", "Vault", "is_ignored"]
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 _PIECE = 1 << 20  # bytes of a large file that are in memory at a time
@@ -48,13 +59,13 @@ class Vault:
         *,
         ignore: Sequence[str] = (),
         max_bytes: int = 5_000_000,
-        wanted: Wanted = unwanted,
+        wanted: Wanted = want_none,
         calls: Calls | None = None,
     ) -> None:
         self.root = root
         self.max_bytes = max_bytes
         self._wanted = wanted  # of files that are no notes: which are listed beside them
-        self._ignores = ignoring(ignore)
+        self._ignores = compile_ignore_patterns(ignore)
         self._calls = calls or Calls()
         self._fd = self._open_root()
         umask = os.umask(0o077)  # can only be read by setting it; stricter for the blink in between
@@ -65,7 +76,7 @@ class Vault:
         try:
             return os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
-            raise Unavailable(f"the vault at {self.root} can't be opened: {words(error)}") from error
+            raise Unavailable(f"the vault at {self.root} can't be opened: {error_text(error)}") from error
 
     def reopen(self) -> None:
         """Take the folder that stands at the root's path now; safe beside calls in other threads.
@@ -84,7 +95,7 @@ class Vault:
             os.close(self._fd)
             self._fd = -1
 
-    def present(self) -> bool:
+    def is_present(self) -> bool:
         """Whether the folder at the root's path still is the one that was opened."""
         try:
             return os.path.samestat(self.root.stat(), os.fstat(self._fd))
@@ -93,55 +104,55 @@ class Vault:
 
     def ignores(self, path: str, *, folder: bool = False) -> bool:
         """Whether a path is noise, or was asked to be left out."""
-        return ignored(path, folder=folder) or self._ignores(path)
+        return is_ignored(path, folder=folder) or self._ignores(path)
 
-    def listing(self, under: str = "") -> Listing:
+    def list_notes(self, under: str = "") -> Listing:
         """The notes below a folder, or the one at a path; nothing is read and no link is followed."""
         under = "" if under == "." else under
         if under and (objection(under, reading=True) or self.ignores(under, folder=True)):
             return Listing({}, {}, complete=True)
         walk = ListingWalk(self._calls.open, self._fd, self.ignores, self.max_bytes, self._wanted)
         walk.visit(under)
-        return walk.listing(LOST if not self.present() else "")
+        return walk.to_listing(LOST if not self.is_present() else "")
 
-    def folders(self, under: str = "") -> list[str]:
+    def list_folders(self, under: str = "") -> list[str]:
         """The names of the folders directly in `under`, sorted; none when it is missing, hidden ones left out."""
         if under:
-            self._check(under, reading=True)
-        with self._told(under or "."), suppress(FileNotFoundError):
+            self._check_path(under, reading=True)
+        with self._translate_errors(under or "."), suppress(FileNotFoundError):
             return sorted(
                 entry.name
-                for path, entry in entries(self._calls.open, self._fd, under)
-                if entry.is_dir(follow_symlinks=False) and utf8(path) and not self.ignores(path, folder=True)
+                for path, entry in scan_folder(self._calls.open, self._fd, under)
+                if entry.is_dir(follow_symlinks=False) and is_utf8(path) and not self.ignores(path, folder=True)
             )
         return []
 
-    def names(self, under: str = "") -> list[str]:
+    def list_names(self, under: str = "") -> list[str]:
         """The names of all that lies directly in the folder `under`, be it hidden; none when it is missing."""
         if under:
-            self._check(under, reading=True)
-        with self._told(under or "."), suppress(FileNotFoundError):
-            return sorted(entry.name for _, entry in entries(self._calls.open, self._fd, under))
+            self._check_path(under, reading=True)
+        with self._translate_errors(under or "."), suppress(FileNotFoundError):
+            return sorted(entry.name for _, entry in scan_folder(self._calls.open, self._fd, under))
         return []
 
-    def everything(self, ignores: Callable[..., bool] = ignored) -> Iterator[str]:
+    def walk_files(self, ignores: Callable[..., bool] = is_ignored) -> Iterator[str]:
         """The paths of all files, also of those that are not downloaded, or were asked to be left out; a folder that can't be read is passed over."""
         folders = [""]
         while folders:
             with suppress(OSError):
-                for named, entry in entries(self._calls.open, self._fd, folders.pop()):
+                for named, entry in scan_folder(self._calls.open, self._fd, folders.pop()):
                     inner = entry.is_dir(follow_symlinks=False)
-                    path = named if inner else behind(named)
-                    if not utf8(entry.name) or ignores(path, folder=inner):
+                    path = named if inner else path_behind_placeholder(named)
+                    if not is_utf8(entry.name) or ignores(path, folder=inner):
                         continue
                     if inner:
                         folders.append(path)
                     else:
                         yield path
 
-    def beside(self) -> Iterator[str]:
+    def walk_other_files(self) -> Iterator[str]:
         """The paths of all files that are no notes; folders that can't be read are passed over."""
-        return (path for path in self.everything(self.ignores) if not note(path))
+        return (path for path in self.walk_files(self.ignores) if not is_note(path))
 
     # Reading
 
@@ -149,70 +160,70 @@ class Vault:
         """The stat of the regular file at `path`; None when there certainly is none, Unavailable when nobody knows."""
         if objection(path, reading=True):
             return None
-        with self._told(path):
-            status = self._found(path)
-        return atomic_write.seen(status) if status is not None and stat.S_ISREG(status.st_mode) else None
+        with self._translate_errors(path):
+            status = self._lstat(path)
+        return atomic_write.to_stat(status) if status is not None and stat.S_ISREG(status.st_mode) else None
 
-    def holds(self, path: str) -> bool:
+    def exists(self, path: str) -> bool:
         """Whether anything is at `path`, be it a link or a folder. Unavailable when nobody knows."""
         if objection(path, reading=True):
             return False
-        with self._told(path):
-            return self._found(path) is not None
+        with self._translate_errors(path):
+            return self._lstat(path) is not None
 
     def read(self, path: str) -> tuple[bytes, Stat]:
         """The bytes of one state of a file, and its stat: never half of one state and half of the next."""
-        self._check(path, reading=True)
+        self._check_path(path, reading=True)
         for pause in _PATIENCE:
             if pause:
                 time.sleep(pause)
-            with self._told(path), self._file(path) as file:
-                data, was = self._bytes(file)
-                status = self._found(path)
-                if status is not None and atomic_write.seen(status) == was and len(data) == was.size:
+            with self._translate_errors(path), self._open_file(path) as file:
+                data, was = self._read_bytes(file)
+                status = self._lstat(path)
+                if status is not None and atomic_write.to_stat(status) == was and len(data) == was.size:
                     return data, was
         raise Unavailable(f"{path} keeps changing while it is read; it is read again once it is quiet")
 
-    def measured(self, path: str, into: Callable[[bytes], object] = lambda _: None) -> FileDigest:
+    def digest_file(self, path: str, into: Callable[[bytes], object] = lambda _: None) -> FileDigest:
         """The digest of a file of any size; its bytes go to `into`, a piece at a time. Conflict when it changed meanwhile."""
-        self._check(path, reading=True)
+        self._check_path(path, reading=True)
         digest = hashlib.sha256()
-        with self._told(path), self._file(path, most=ANY_SIZE) as file:
-            was = atomic_write.seen(os.fstat(file))
+        with self._translate_errors(path), self._open_file(path, most=ANY_SIZE) as file:
+            was = atomic_write.to_stat(os.fstat(file))
             while piece := os.read(file, _PIECE):
                 digest.update(piece)
                 into(piece)
-            if atomic_write.seen(os.fstat(file)) != was:
+            if atomic_write.to_stat(os.fstat(file)) != was:
                 raise atomic_write.FileChanged
         return FileDigest(digest.hexdigest(), was)
 
     @contextmanager
-    def _file(self, path: str, *, most: int | None = None) -> Iterator[int]:
+    def _open_file(self, path: str, *, most: int | None = None) -> Iterator[int]:
         """Open a regular file; looked at first, because opening alone can block or set off a device."""
         most = self.max_bytes if most is None else most
-        self._refuse(path, self._found(path), most)
+        self._check_readable(path, self._lstat(path), most)
         file = self._calls.open(self._fd, path, _READ, 0)
         try:
-            self._refuse(path, os.fstat(file), most)
+            self._check_readable(path, os.fstat(file), most)
             yield file
         finally:
             os.close(file)
 
-    def _refuse(self, path: str, status: os.stat_result | None, most: int) -> None:
+    def _check_readable(self, path: str, status: os.stat_result | None, most: int) -> None:
         if status is None:
             raise NotFound(f"nothing is at {path}")
-        if reason := unfit(status, most):
+        if reason := unfit_reason(status, most):
             raise Unavailable(f"{path} {reason}", retryable=reason == AWAY)
 
-    def _found(self, path: str) -> os.stat_result | None:
+    def _lstat(self, path: str) -> os.stat_result | None:
         status = lstat(self._calls.open, self._fd, path)
-        if status is None and lstat(self._calls.open, self._fd, placeholder(path)) is not None:
+        if status is None and lstat(self._calls.open, self._fd, placeholder_path(path)) is not None:
             raise Unavailable(f"{path} {AWAY}")
         return status
 
-    def _bytes(self, file: int) -> tuple[bytes, Stat]:
+    def _read_bytes(self, file: int) -> tuple[bytes, Stat]:
         """What is in an open file, and the stat it had before the first byte was read."""
-        was = atomic_write.seen(os.fstat(file))
+        was = atomic_write.to_stat(os.fstat(file))
         pieces, size = [], 0
         while size <= self.max_bytes and (piece := os.read(file, 1 << 20)):
             pieces.append(piece)
@@ -225,96 +236,98 @@ class Vault:
         """Make a file, and the folders it needs; Conflict when the name is taken.
 
         `again` puts back what was there a moment ago, so any name that the disk takes will do."""
-        self._check(path, new=not again)
-        with self._told(path, making=True), self._making(path.rpartition("/")[0]) as (folder, undo):
-            made = atomic_write.put(self._calls, folder, path.rpartition("/")[2], (data,), mode=self._mode)
+        self._check_path(path, new=not again)
+        with self._translate_errors(path, making=True), self._make_folders(path.rpartition("/")[0]) as (folder, undo):
+            made = atomic_write.create(self._calls, folder, path.rpartition("/")[2], (data,), mode=self._mode)
             undo.pop_all()
         return made
 
-    def put_file(self, path: str, source: Path, digest: str) -> Stat:
+    def create_from_file(self, path: str, source: Path, digest: str) -> Stat:
         """Make a file of what `source`, which lies outside, holds, a piece at a time; Conflict when the name is taken.
 
         Its sha256 must be `digest`, else Conflict: it has changed since it was read."""
-        self._check(path, new=True)
+        self._check_path(path, new=True)
         with (
             source.open("rb", buffering=0) as file,
-            self._told(path, making=True),
-            self._making(path.rpartition("/")[0]) as (folder, undo),
+            self._translate_errors(path, making=True),
+            self._make_folders(path.rpartition("/")[0]) as (folder, undo),
         ):
-            pieces = _checked(file, digest)
-            made = atomic_write.put(self._calls, folder, path.rpartition("/")[2], pieces, mode=self._mode)
+            pieces = _read_verified(file, digest)
+            made = atomic_write.create(self._calls, folder, path.rpartition("/")[2], pieces, mode=self._mode)
             undo.pop_all()
         return made
 
     def replace(self, path: str, data: bytes, *, digest: str) -> Stat:
         """Change a file whose bytes have the sha256 `digest`; Conflict when they have another by now."""
-        self._check(path)
-        with self._told(path), self._file(path) as old, self._parent(path) as (folder, name):
-            was = self._unchanged(old, digest)
-            return atomic_write.swap(self._calls, folder, name, data, old=old, was=was)
+        self._check_path(path)
+        with self._translate_errors(path), self._open_file(path) as old, self._open_parent(path) as (folder, name):
+            was = self._check_unchanged(old, digest)
+            return atomic_write.replace(self._calls, folder, name, data, old=old, was=was)
 
     def remove(self, path: str, *, digest: str | None = None) -> None:
         """Take a file away; with `digest`, only if its bytes still have that sha256."""
-        self._check(path)
-        with self._told(path), self._parent(path) as (folder, name):
+        self._check_path(path)
+        with self._translate_errors(path), self._open_parent(path) as (folder, name):
             if digest is None:
                 was = self.stat(path)
                 if was is None:
                     raise NotFound(f"no file is at {path}")
             else:
-                with self._file(path) as old:
-                    was = self._unchanged(old, digest)
-            atomic_write.take(self._calls, folder, name, was=was)
+                with self._open_file(path) as old:
+                    was = self._check_unchanged(old, digest)
+            atomic_write.remove(self._calls, folder, name, was=was)
 
     @contextmanager
-    def without(self, path: str, was: FileDigest) -> Iterator[None]:
+    def removing(self, path: str, was: FileDigest) -> Iterator[None]:
         """Take a file of any size away, as it was when it was measured; it is back when the block fails."""
-        self._check(path)
+        self._check_path(path)
         with ExitStack() as gone:
-            with self._told(path):
-                folder, name = gone.enter_context(self._parent(path))
-                gone.enter_context(atomic_write.aside(self._calls, folder, name, was=was.stat))
+            with self._translate_errors(path):
+                folder, name = gone.enter_context(self._open_parent(path))
+                gone.enter_context(atomic_write.removing(self._calls, folder, name, was=was.stat))
             yield
 
     def make_folder(self, path: str) -> None:
         """Make a folder and those above it; one that is there already is fine."""
-        self._check(path, new=True)
-        with self._told(path, making=True), self._making(path) as (folder, undo):
+        self._check_path(path, new=True)
+        with self._translate_errors(path, making=True), self._make_folders(path) as (folder, undo):
             self._calls.fsync(folder)
             undo.pop_all()
 
     def remove_folder(self, path: str) -> None:
         """Take an empty folder away; Conflict when anything is in it."""
-        self._check(path)
-        with self._told(path), self._parent(path) as (folder, name):
+        self._check_path(path)
+        with self._translate_errors(path), self._open_parent(path) as (folder, name):
             self._calls.rmdir(name, dir_fd=folder)
             self._calls.fsync(folder)
 
-    def sweep(self, *, older_s: float = 0) -> list[str]:
+    def remove_leftovers(self, *, older_s: float = 0) -> list[str]:
         """Remove what a crash left half written, and name it; once others write, only what is `older_s` seconds old."""
         swept: list[str] = []
         folders = [""]
         while folders:
             folder = folders.pop()
             with suppress(OSError):  # a folder that can't be read has no leftovers that we could have made
-                for path, entry in entries(self._calls.open, self._fd, folder):
+                for path, entry in scan_folder(self._calls.open, self._fd, folder):
                     if entry.is_dir(follow_symlinks=False):
-                        if not ignored(path, folder=True):
+                        if not is_ignored(path, folder=True):
                             folders.append(path)
-                    elif ours(entry.name) and entry.is_file(follow_symlinks=False) and _aged(entry, older_s):
-                        with self._parent(path) as (here, name):
+                    elif (
+                        is_temporary(entry.name) and entry.is_file(follow_symlinks=False) and _is_older(entry, older_s)
+                    ):
+                        with self._open_parent(path) as (here, name):
                             self._calls.unlink(name, dir_fd=here)
-                        swept.append(printable(path))
+                        swept.append(to_printable(path))
         return sorted(swept)
 
-    def _unchanged(self, file: int, digest: str) -> Stat:
-        data, was = self._bytes(file)
-        if hashlib.sha256(data).hexdigest() != digest or atomic_write.seen(os.fstat(file)) != was:
+    def _check_unchanged(self, file: int, digest: str) -> Stat:
+        data, was = self._read_bytes(file)
+        if hashlib.sha256(data).hexdigest() != digest or atomic_write.to_stat(os.fstat(file)) != was:
             raise atomic_write.FileChanged
         return was
 
     @contextmanager
-    def _parent(self, path: str) -> Iterator[tuple[int, str]]:
+    def _open_parent(self, path: str) -> Iterator[tuple[int, str]]:
         folder, _, name = path.rpartition("/")
         here = self._calls.open(self._fd, folder or ".", FOLDER, 0)
         try:
@@ -323,7 +336,7 @@ class Vault:
             os.close(here)
 
     @contextmanager
-    def _making(self, path: str) -> Iterator[tuple[int, ExitStack]]:
+    def _make_folders(self, path: str) -> Iterator[tuple[int, ExitStack]]:
         """Open a folder, making what is missing of it; that is unmade again unless the caller empties the stack."""
         with ExitStack() as opened, ExitStack() as undo:
             here, done = self._fd, ""
@@ -334,40 +347,40 @@ class Vault:
                 except FileNotFoundError:
                     with suppress(FileExistsError):
                         self._calls.mkdir(part, dir_fd=here)
-                        undo.callback(self._unmake, here, part)
+                        undo.callback(self._remove_made_folder, here, part)
                         self._calls.fsync(here)
                     below = self._calls.open(self._fd, done, FOLDER, 0)
                 opened.callback(os.close, below)
                 here = below
             yield here, undo
 
-    def _unmake(self, folder: int, name: str) -> None:
+    def _remove_made_folder(self, folder: int, name: str) -> None:
         with suppress(OSError):  # somebody else has put something there
             self._calls.rmdir(name, dir_fd=folder)
 
     # What can go wrong
 
-    def _check(self, path: str, *, reading: bool = False, new: bool = False) -> None:
+    def _check_path(self, path: str, *, reading: bool = False, new: bool = False) -> None:
         reason = objection(path, reading=reading, new=new)
         if reason:
-            raise InvalidArgument(f"the path {printable(path)!r} {reason}")
+            raise InvalidArgument(f"the path {to_printable(path)!r} {reason}")
 
     @contextmanager
-    def _told(self, path: str, *, making: bool = False) -> Iterator[None]:
+    def _translate_errors(self, path: str, *, making: bool = False) -> Iterator[None]:
         """Errors of the system, said in the words of the vault; nothing is believed of a root that was replaced."""
-        if not self.present():
+        if not self.is_present():
             raise Unavailable(LOST)
         try:
             yield
         except atomic_write.FileChanged as error:
             raise Conflict(f"{path} has changed since it was read; read it again") from error
         except OSError as error:
-            if not self.present():
+            if not self.is_present():
                 raise Unavailable(LOST) from error
             raise _failure(error, path, making=making) from error
 
 
-def _checked(file: FileIO, digest: str) -> Iterator[bytes]:
+def _read_verified(file: FileIO, digest: str) -> Iterator[bytes]:
     """The pieces of a file, whose digest is compared before the last of them counts."""
     hasher = hashlib.sha256()
     while piece := file.read(_PIECE):
@@ -377,7 +390,7 @@ def _checked(file: FileIO, digest: str) -> Iterator[bytes]:
         raise atomic_write.FileChanged
 
 
-def _aged(entry: os.DirEntry[str], older_s: float) -> bool:
+def _is_older(entry: os.DirEntry[str], older_s: float) -> bool:
     """Whether the file has been as it is for so long: a write in hand takes moments."""
     return not older_s or time.time() - entry.stat(follow_symlinks=False).st_ctime > older_s
 
@@ -397,6 +410,6 @@ def _failure(error: OSError, path: str, *, making: bool) -> MemexError:  # noqa:
         case errno.ENAMETOOLONG:
             return InvalidArgument(f"the name of {path} is too long for the disk")
         case errno.EACCES | errno.EPERM | errno.EROFS:
-            return Unavailable(f"{path}: {words(error)}", retryable=False)
+            return Unavailable(f"{path}: {error_text(error)}", retryable=False)
         case _:
-            return Unavailable(f"{path}: {words(error)}")
+            return Unavailable(f"{path}: {error_text(error)}")

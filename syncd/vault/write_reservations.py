@@ -17,7 +17,7 @@ class WriteReservations:
         self._reserved: frozenset[str] = frozenset()
 
     @contextmanager
-    def reserved(self, paths: Collection[str]) -> Iterator[None]:
+    def reserve(self, paths: Collection[str]) -> Iterator[None]:
         """Keep writers off these files: who is at one ends first, who comes waits."""
         wanted = frozenset(paths)
         with self._changed:
@@ -31,7 +31,7 @@ class WriteReservations:
                 self._changed.notify_all()
 
     @contextmanager
-    def turn(self, path: str) -> Iterator[None]:
+    def writing(self, path: str) -> Iterator[None]:
         """Write a file while nobody has reserved it."""
         with self._changed:
             self._changed.wait_for(lambda: path not in self._reserved)

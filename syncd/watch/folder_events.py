@@ -21,7 +21,7 @@ if sys.platform == "linux":
 else:
     from watchdog.observers import Observer
 
-from syncd.vault.path_rules import note
+from syncd.vault.path_rules import is_note
 
 log = logging.getLogger(__name__)
 
@@ -51,17 +51,17 @@ class FolderEvents:
         on_paths: Callable[[Iterable[str]], None],
         on_doubt: Callable[[str], None],
         ignored: Callable[..., bool],
-        wanted: Callable[[str], bool] = note,
+        wanted: Callable[[str], bool] = is_note,
     ) -> None:
         self.unwatched: set[bytes] = set()
         self.stirred = False  # folders came or went since the watches were last compared with the disk
         self.overflows = 0
         self._root, self._on_paths, self._doubt, self._ignored = os.path.realpath(root), on_paths, on_doubt, ignored
-        self._given, self._identity, self._wanted = root, _identity(root), wanted
+        self._given, self._identity, self._wanted = root, _folder_identity(root), wanted
         os.close(os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))  # else a root that may not be read
-        self._observer, self._threads = self._observe()
+        self._observer, self._threads = self._create_observer()
         try:
-            self._observer.schedule(_Handler(self._hear), self._root, recursive=True, event_filter=HEARD)
+            self._observer.schedule(_Handler(self._handle_event), self._root, recursive=True, event_filter=HEARD)
             self._observer.start()
         except OSError:
             self.close()
@@ -78,21 +78,21 @@ class FolderEvents:
                 thread.stop()
                 thread.join()
 
-    def broken(self) -> str:
+    def problem(self) -> str:
         """Why nothing is heard any more, or ""."""
-        if _identity(self._given) != self._identity:
+        if _folder_identity(self._given) != self._identity:
             return "the vault's folder is gone or was replaced"
         if not all(thread.is_alive() for thread in self._threads):
             return "the watcher's threads have died"
-        return "" if self.folders else "the vault's folder is no longer watched"
+        return "" if self.folder_count else "the vault's folder is no longer watched"
 
-    def _hear(self, event: events.FileSystemEvent) -> None:
+    def _handle_event(self, event: events.FileSystemEvent) -> None:
         try:
             if event.is_directory:
                 self.stirred = True
                 if os.fsdecode(event.src_path) == self._root:
                     self._doubt("the vault's folder itself was changed or deleted")
-            if paths := list(hints(event, self._root, self._ignored, self._wanted)):
+            if paths := list(paths_to_check(event, self._root, self._ignored, self._wanted)):
                 self._on_paths(paths)
         except Exception:  # top of the observer's loop: an error here would end it, and nobody would notice
             log.exception("a file event was lost: %r", event)
@@ -100,53 +100,53 @@ class FolderEvents:
 
     if sys.platform == "linux":
 
-        def _observe(self) -> tuple[BaseObserver, list[Any]]:
+        def _create_observer(self) -> tuple[BaseObserver, list[Any]]:
             fd = _FD()
             fd.start()
             return BaseObserver(_Emitter, inotify_fd=fd, events=self), [fd]
 
-        def _groups(self) -> Iterator[_Group]:
+        def _list_groups(self) -> Iterator[_Group]:
             for emitter in self._observer.emitters:
                 if isinstance(emitter, _Emitter) and emitter.group is not None:
                     yield emitter.group
 
         @property
-        def folders(self) -> int:
+        def folder_count(self) -> int:
             """How many folders are watched; 0 when the root is not."""
-            return sum(group.watched for group in self._groups())
+            return sum(group.watched_count for group in self._list_groups())
 
-        def compare(self) -> None:
+        def watch_missing(self) -> None:
             """Look for folders that are not watched, and try to watch them."""
             self.stirred = False
-            for group in self._groups():
-                self.unwatched = group.missing()
+            for group in self._list_groups():
+                self.unwatched = group.retry_missing()
 
-        def left_out(self, path: bytes) -> bool:
+        def is_left_out(self, path: bytes) -> bool:
             """Whether this folder is none of ours."""
             relative = os.fsdecode(path)[len(self._root) + 1 :]
             return bool(relative) and self._ignored(relative, folder=True)
 
-        def missed(self, path: bytes) -> None:
+        def report_unwatched(self, path: bytes) -> None:
             """A folder could not be watched."""
             if not self.unwatched:
                 self._doubt("a folder can't be watched")
             self.unwatched.add(path)
 
-        def overflowed(self) -> None:
+        def report_overflow(self) -> None:
             """The kernel dropped events."""
             self.overflows += 1
             self._doubt("the kernel dropped file events: too many at once")
     else:
 
-        def _observe(self) -> tuple[BaseObserver, list[Any]]:
+        def _create_observer(self) -> tuple[BaseObserver, list[Any]]:
             return Observer(), []
 
         @property
-        def folders(self) -> int:
+        def folder_count(self) -> int:
             """Here one watch covers a whole tree."""
             return 1
 
-        def compare(self) -> None:
+        def watch_missing(self) -> None:
             """Nothing to compare."""
             self.stirred = False
 
@@ -180,19 +180,19 @@ if sys.platform == "linux":
             super().__init__(fd, path, event_mask=mask, is_recursive=True)
 
         @property
-        def watched(self) -> int:
+        def watched_count(self) -> int:
             """How many folders are watched; 0 when the root is not, however many of its folders are."""
             return len(self._active_callbacks_by_path) if self.path in self._active_callbacks_by_path else 0
 
         def on_queue_overflow(self) -> None:
             self._leaving.clear()
             super().on_queue_overflow()
-            self._folder_events.overflowed()
+            self._folder_events.report_overflow()
 
         def on_event(self, event: InotifyEvent) -> None:
             if event.is_moved_from and event.is_directory:
                 with self._lock:
-                    self._leaving[event.cookie] = self._below(self._build_event_source_path(event))
+                    self._leaving[event.cookie] = self._watches_below(self._build_event_source_path(event))
             super().on_event(event)
 
         def read_event(self) -> GroupedInotifyEvent | None:
@@ -205,24 +205,24 @@ if sys.platform == "linux":
                 self._leaving.pop(event[0].ev.cookie, None)
             return event
 
-        def missing(self) -> set[bytes]:
+        def retry_missing(self) -> set[bytes]:
             """The folders on disk that still are not watched after another try."""
             missing: set[bytes] = set()
             for folder, names, _ in os.walk(self.path):
                 paths = {name: os.path.join(folder, name) for name in names}  # noqa: PTH118 - bytes
                 names[:] = [
-                    n for n, path in paths.items() if not (self._folder_events.left_out(path) or _is_link(path))
+                    n for n, path in paths.items() if not (self._folder_events.is_left_out(path) or _is_link(path))
                 ]
                 with self._lock:
                     for path in [paths[name] for name in names]:
-                        if path not in self._active_callbacks_by_path and _readable(path):
-                            self._folder_events.missed(path)
+                        if path not in self._active_callbacks_by_path and _is_readable(path):
+                            self._folder_events.report_unwatched(path)
                             self._add_callback(path)
                             if path not in self._active_callbacks_by_path and _is_folder(path):
                                 missing.add(path)
             return missing
 
-        def _below(self, top: bytes | None) -> set[WatchDescriptor]:
+        def _watches_below(self, top: bytes | None) -> set[WatchDescriptor]:
             if top is None:
                 return set()
             watched = self._active_callbacks_by_watch.items()
@@ -231,14 +231,14 @@ if sys.platform == "linux":
         def _add_callback(self, path: bytes) -> None:
             # Where permission is denied the library keeps -1 for a watch. Nothing can be read there either; when that
             # changes the folder above tells.
-            if self._folder_events.left_out(path) or not _readable(path):
+            if self._folder_events.is_left_out(path) or not _is_readable(path):
                 return
             super()._add_callback(path)  # drops every error but one at the root
             if path in self._active_callbacks_by_path:
                 for left in list(self._leaving.values()):
                     left.discard(self._active_callbacks_by_path[path])  # it is back already
             elif _is_folder(path):
-                self._folder_events.missed(path)
+                self._folder_events.report_unwatched(path)
 
         def _remove_watch_internally(self, wd: WatchDescriptor) -> None:
             """As the library's own, but for a folder whose place another took and left before it."""
@@ -260,8 +260,8 @@ if sys.platform == "linux":
             self._inotify = self.group = _Group(self._inotify_fd, path, mask, self._folder_events)
 
 
-def hints(
-    event: events.FileSystemEvent, root: str, ignored: Callable[..., bool], wanted: Callable[[str], bool] = note
+def paths_to_check(
+    event: events.FileSystemEvent, root: str, ignored: Callable[..., bool], wanted: Callable[[str], bool] = is_note
 ) -> Iterator[str]:
     """The paths that an event says to look at: of a move both ends; of a name that is no Unicode, its folder."""
     for path in (os.fsdecode(event.src_path), os.fsdecode(event.dest_path)):
@@ -272,12 +272,12 @@ def hints(
         relative = path[len(root) + 1 :]
         if not (event.is_directory or wanted(relative)) or ignored(relative, folder=event.is_directory):
             continue
-        while relative and not _unicode(relative):
+        while relative and not _is_unicode(relative):
             relative = relative.rpartition("/")[0]
         yield relative
 
 
-def _unicode(path: str) -> bool:
+def _is_unicode(path: str) -> bool:
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -285,7 +285,7 @@ def _unicode(path: str) -> bool:
     return True
 
 
-def _identity(root: str) -> tuple[int, int] | None:
+def _folder_identity(root: str) -> tuple[int, int] | None:
     try:
         status = os.stat(root)  # noqa: PTH116 - a str, as watchdog needs it
     except OSError:
@@ -293,7 +293,7 @@ def _identity(root: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _readable(path: bytes) -> bool:
+def _is_readable(path: bytes) -> bool:
     return os.access(path, os.R_OK)
 
 

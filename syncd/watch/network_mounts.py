@@ -10,18 +10,21 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")  # blanks and backslashes in a place, as 
 _KINDS = ("nfs", "cifs", "smb", "9p", "virtiofs", "vboxsf", "ceph", "glusterfs", "afs", "fuse.")
 
 
-def remote(folder: str) -> str:
+def remote_kind(folder: str) -> str:
     """The kind of file system that `folder`, or a part of it, lies on if it is a network's, a host's or FUSE's, or ""."""
     try:
         device = Path(folder).stat().st_dev
         mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:  # no such folder, or a system without such a list
         return ""
-    kinds = [mounted(f"{os.major(device)}:{os.minor(device)}", mounts), *below(os.path.realpath(folder), mounts)]
+    kinds = [
+        mount_kind(f"{os.major(device)}:{os.minor(device)}", mounts),
+        *mount_kinds_below(os.path.realpath(folder), mounts),
+    ]
     return next((kind for kind in kinds if kind.startswith(_KINDS)), "")
 
 
-def mounted(device: str, mounts: str) -> str:
+def mount_kind(device: str, mounts: str) -> str:
     """The kind of file system of `device` ("major:minor") in the kernel's list of mounts, or ""."""
     for line in mounts.splitlines():
         left, _, right = line.partition(" - ")
@@ -30,7 +33,7 @@ def mounted(device: str, mounts: str) -> str:
     return ""
 
 
-def below(folder: str, mounts: str) -> list[str]:
+def mount_kinds_below(folder: str, mounts: str) -> list[str]:
     """The kinds of the file systems that are mounted inside `folder`."""
     kinds = []
     for line in mounts.splitlines():

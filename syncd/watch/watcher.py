@@ -1,7 +1,7 @@
 """The watcher reports changed paths, and reports when events may have been lost.
 
 Law: silence proves nothing. Whenever events may have been lost or cannot come, the watcher asks the caller to list
-the vault, and asks again every few seconds for as long as that lasts; `hearing` gives the reason, and the watcher
+the vault, and asks again every few seconds for as long as that lasts; `status` gives the reason, and the watcher
 repairs what is broken."""
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from syncd.vault.path_rules import note
+from syncd.vault.path_rules import is_note
 from syncd.watch.folder_events import FolderEvents
-from syncd.watch.network_mounts import remote
+from syncd.watch.network_mounts import remote_kind
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Watcher:
         ignored: Callable[..., bool],
         mode: Literal["auto", "events", "poll"] = "auto",
         poll_s: float = 15.0,
-        wanted: Callable[[str], bool] = note,
+        wanted: Callable[[str], bool] = is_note,
     ) -> None:
         self.root = str(root)
         self._on_paths, self._on_doubt = on_paths, on_doubt
@@ -71,10 +71,10 @@ class Watcher:
         self._restarts = 0
 
     def start(self) -> None:
-        """Begin to watch. What can't be watched is no error: it is said by `hearing`, and polled."""
+        """Begin to watch. What can't be watched is no error: it is said by `status`, and polled."""
         self._doubts = queue.SimpleQueue()
         if self._mode != "poll":
-            self._listen()
+            self._start_listening()
         self._supervisor = threading.Thread(target=self._supervise, args=(self._doubts,), name="watch", daemon=True)
         self._supervisor.start()
 
@@ -84,38 +84,38 @@ class Watcher:
             self._doubts.put(None)
             self._supervisor.join()
             self._supervisor = None
-        self._hush()
+        self._stop_listening()
 
     @property
-    def supervised(self) -> bool:
+    def is_supervised(self) -> bool:
         """Whether somebody looks after the watcher and mends it."""
         return self._supervisor is not None and self._supervisor.is_alive()
 
-    def hearing(self) -> WatcherState:
+    def status(self) -> WatcherState:
         """How well the vault is watched just now."""
         events = self._folder_events
         counts = (
-            events.folders if events else 0,
+            events.folder_count if events else 0,
             self._overflows + (events.overflows if events else 0),
             self._restarts,
         )
         if self._mode == "poll":
             return WatcherState("poll", "", *counts)
-        if problem := self._problem(events):
+        if problem := self._find_problem(events):
             return WatcherState(
                 "degraded", f"{problem}; meanwhile the vault is listed every {self._poll_s:g} s", *counts
             )
         return WatcherState("ok", "", *counts)
 
-    def _problem(self, events: FolderEvents | None) -> str:
-        if not self.supervised:
+    def _find_problem(self, events: FolderEvents | None) -> str:
+        if not self.is_supervised:
             return "the watcher is not running; restart the daemon"
         if events is None:
             return self._deaf
-        if broken := events.broken():
+        if broken := events.problem():
             return f"{broken}; it is watched again as soon as that can be"
         if events.unwatched:
-            return f"not every folder can be watched; {_raise(errno.ENOSPC)}"
+            return f"not every folder can be watched; {_advise(errno.ENOSPC)}"
         if self._remote and self._mode == "auto":
             return (
                 f"the vault lies on {self._remote}, which may not tell of changes made elsewhere; "
@@ -134,58 +134,58 @@ class Watcher:
             if reason is None:
                 return
             try:
-                self._look(reason)
+                self._check(reason)
             except Exception:  # top of the supervisor's loop: without it nobody would notice a deaf watcher
                 log.exception("the watcher could not be looked after")
 
-    def _look(self, reason: str) -> None:
+    def _check(self, reason: str) -> None:
         """Mend what is broken, and ask for a listing when there is a reason to, or nothing else can tell of changes."""
-        reason = self._mend() or reason
+        reason = self._repair() or reason
         due = time.monotonic() - self._listed >= self._poll_s
-        if reason or (due and self.hearing().state != "ok"):
+        if reason or (due and self.status().state != "ok"):
             self._listed = time.monotonic()
             self._on_doubt(reason or "not everything is heard")
 
-    def _mend(self) -> str:
+    def _repair(self) -> str:
         """What was broken, and is not any more."""
         if self._mode == "poll":
             return ""
         events = self._folder_events
-        if events is not None and not events.broken():
+        if events is not None and not events.problem():
             if (events.stirred or events.unwatched) and time.monotonic() - self._compared >= min(CHECK_S, self._poll_s):
                 self._compared = time.monotonic()
-                events.compare()
+                events.watch_missing()
             return ""
         if events is not None:
-            log.warning("%s; watching again", events.broken())
-        self._hush()
-        self._listen()
+            log.warning("%s; watching again", events.problem())
+        self._stop_listening()
+        self._start_listening()
         if self._folder_events is None:
             return ""
         self._restarts += 1
         return "the watcher was begun again"
 
-    def _listen(self) -> None:
+    def _start_listening(self) -> None:
         try:
             self._folder_events, self._deaf = (
                 FolderEvents(self.root, self._on_paths, self._doubts.put, self._ignored, self._wanted),
                 "",
             )
         except OSError as error:
-            deaf = f"the vault can't be watched ({error.strerror}); {_raise(error.errno)}"
+            deaf = f"the vault can't be watched ({error.strerror}); {_advise(error.errno)}"
             if deaf != self._deaf:
                 log.warning("%s", deaf)
             self._folder_events, self._deaf = None, deaf
-        self._remote = remote(self.root)
+        self._remote = remote_kind(self.root)
 
-    def _hush(self) -> None:
+    def _stop_listening(self) -> None:
         if self._folder_events is not None:
             self._overflows += self._folder_events.overflows
             self._folder_events.close()
             self._folder_events = None
 
 
-def _raise(number: int | None) -> str:
+def _advise(number: int | None) -> str:
     """What to do about an error of the kernel."""
     name, enough = LIMITS.get(number or 0, ("", 0))
     if not name:

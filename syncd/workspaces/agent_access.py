@@ -18,7 +18,7 @@ from syncd.history.audit_log import Author
 from syncd.remote.push_webhook import PushWebhook
 from syncd.telemetry.metric_samples import Sample
 from syncd.uploads.upload_sessions import Uploads
-from syncd.vault.location import place, workspace_name
+from syncd.vault.location import check_workspace_name, locate
 from syncd.workspaces.api_keys import ApiKeys
 from syncd.workspaces.workspace import Workspace
 
@@ -65,8 +65,10 @@ class AgentAccess:
 
     def workspaces(self) -> list[str]:
         """The names of all workspaces: the folders of the inbox that can hold captures."""
-        probe = (f"{self._inbox.folder}/{name}/x.md" for name in self._inbox.vault.folders(self._inbox.folder))
-        return sorted(spot.workspace for path in probe if (spot := place(path, self._inbox.folder)).scope == "captures")
+        probe = (f"{self._inbox.folder}/{name}/x.md" for name in self._inbox.vault.list_folders(self._inbox.folder))
+        return sorted(
+            spot.workspace for path in probe if (spot := locate(path, self._inbox.folder)).scope == "captures"
+        )
 
     def workspace(self, name: str) -> Workspace:
         """The workspace of that name. It must exist."""
@@ -87,7 +89,7 @@ class AgentAccess:
         twin = next((other for other in known if fold(other) == fold(name)), None)
         if twin and name not in known:
             raise Conflict(f"there is a workspace {twin!r}: choose a name that differs in more than letter case")
-        self._inbox.vault.make_folder(f"{self._inbox.folder}/{workspace_name(name)}")
+        self._inbox.vault.make_folder(f"{self._inbox.folder}/{check_workspace_name(name)}")
         return Workspace(name, self._inbox)
 
     def delete_workspace(self, name: str) -> None:

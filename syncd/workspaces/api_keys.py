@@ -104,7 +104,7 @@ class ApiKeys:
             self._load()
             if self._named(name) is not None:
                 raise Conflict(f"there is a key named {name!r}; revoke it first, or choose another name")
-            with self._ledger.writing():
+            with self._ledger.transaction():
                 self._insert(key, _digest(secret))
                 self._note("created", key, now)
             self._keys[key.id] = (key, _digest(secret), _NOBODY)
@@ -129,8 +129,8 @@ class ApiKeys:
             old = self._keys[key.id][1] if old_until is not None else _NOBODY
             rotated = replace(key, expires_at=ends, serial=key.serial + 1, old_until=old_until)
             secret = f"{PREFIX}_{key.id}_{secrets.token_hex(32)}"
-            with self._ledger.writing():
-                self._ledger.run(
+            with self._ledger.transaction():
+                self._ledger.execute(
                     "UPDATE keys SET digest = ?, old_digest = ?, old_until = ?, serial = ?, expires_at = ? WHERE id = ?",
                     (_digest(secret), old if old_until else None, old_until, rotated.serial, ends, key.id),
                 )
@@ -195,8 +195,8 @@ class ApiKeys:
             key = min(named, key=lambda key: (key.revoked_at is not None, -key.created_at))
             if key.revoked_at is not None:
                 return key
-            with self._ledger.writing():
-                self._ledger.run("UPDATE keys SET revoked_at = ? WHERE id = ?", (now, key.id))
+            with self._ledger.transaction():
+                self._ledger.execute("UPDATE keys SET revoked_at = ? WHERE id = ?", (now, key.id))
                 self._note("revoked", key, now)
             revoked = replace(key, revoked_at=now)
             self._keys[key.id] = (revoked, *self._keys[key.id][1:])
@@ -211,14 +211,14 @@ class ApiKeys:
                 if key.revoked_at is None and (key.name == name or key.id in instead_of):
                     self.revoke(key.id, now=now)
             made, secret = self.create(name, workspaces=None, scopes=SCOPES, now=now)
-            with self._ledger.writing():
+            with self._ledger.transaction():
                 self._note("reset", made, now)
         log.warning("key %s (%r) was made by `memex key reset`", made.id, name)
         return made, secret
 
     def history(self) -> Sequence[Mapping[str, Any]]:
         """What became of keys, oldest first."""
-        rows = self._ledger.rows("SELECT at, event, key_id, name FROM key_events ORDER BY rowid")
+        rows = self._ledger.query("SELECT at, event, key_id, name FROM key_events ORDER BY rowid")
         return [{"at": at, "event": event, "id": key_id, "name": name} for at, event, key_id, name in rows]
 
     def facts(self, now: int) -> dict[str, Any]:
@@ -237,9 +237,9 @@ class ApiKeys:
             if not self._used:
                 return
             used, self._used = self._used, {}
-            with self._ledger.writing():
+            with self._ledger.transaction():
                 for used_id, at in used.items():
-                    self._ledger.run("UPDATE keys SET last_used_at = ? WHERE id = ?", (at, used_id))
+                    self._ledger.execute("UPDATE keys SET last_used_at = ? WHERE id = ?", (at, used_id))
             for used_id, at in used.items():
                 if used_id in self._keys:
                     key, newest, old = self._keys[used_id]
@@ -247,11 +247,11 @@ class ApiKeys:
 
     def _load(self) -> None:
         """Read the table when it was never read, or when another process has written to the ledger."""
-        version = self._ledger.version()
+        version = self._ledger.data_version()
         if version == self._version:
             return
         before, self._version = self._keys, version
-        self._keys = {row[0]: (_key(row), row[-2], row[-1] or _NOBODY) for row in self._ledger.rows(_ALL)}
+        self._keys = {row[0]: (_key(row), row[-2], row[-1] or _NOBODY) for row in self._ledger.query(_ALL)}
         if before and {key_id: digests for key_id, (_, *digests) in before.items()} != {
             key_id: digests for key_id, (_, *digests) in self._keys.items()
         }:
@@ -263,9 +263,9 @@ class ApiKeys:
         return next((key for key in unrevoked if name_or_id in (key.id, key.name)), None)
 
     def _insert(self, key: ApiKey, digest: bytes) -> None:
-        """Write down a new key (inside `writing`)."""
+        """Write down a new key (inside a `transaction`)."""
         workspaces = None if key.workspaces is None else json.dumps(sorted(key.workspaces))
-        self._ledger.run(
+        self._ledger.execute(
             "INSERT INTO keys (id, name, scopes, workspaces, surfaces, created_at, expires_at, digest)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
@@ -275,8 +275,8 @@ class ApiKeys:
         )
 
     def _note(self, event: str, key: ApiKey, now: int) -> None:
-        """Write down what became of a key (inside `writing`): whoever looks for a thief begins here."""
-        self._ledger.run("INSERT INTO key_events VALUES (?, ?, ?, ?)", (now, event, key.id, key.name))
+        """Write down what became of a key (inside a `transaction`): whoever looks for a thief begins here."""
+        self._ledger.execute("INSERT INTO key_events VALUES (?, ?, ?, ?)", (now, event, key.id, key.name))
 
 
 def _check(name: str, workspaces: Collection[str] | None, expires_at: int | None, now: int) -> None:

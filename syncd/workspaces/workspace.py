@@ -21,9 +21,9 @@ from index.scope.index import Index
 from index.search.reranker import reranked
 from index.text.summary_and_tags import Enrichment
 from syncd.captures.inbox import Inbox
-from syncd.captures.note_update import NoteUpdate, set_tags, updated
-from syncd.captures.queued_note import asked
-from syncd.captures.writer import created, enriched, known, still, undoing, unnamed
+from syncd.captures.note_update import NoteUpdate, set_tags, update_note
+from syncd.captures.queued_note import prepare_request
+from syncd.captures.writer import create_note, enrich_note, hide_file_name, hold_commits, require_row, undo_on_failure
 from syncd.documents.agent_paths import addresses, bare, base, called, stems, told, unnumbered
 from syncd.documents.capture_note import checked, checked_source, metadata_of, properties_of
 from syncd.documents.collection_membership import filed
@@ -37,7 +37,7 @@ from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, spl
 from syncd.notes.timestamps import iso
 from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.location import namespace_path
-from syncd.vault.path_rules import note
+from syncd.vault.path_rules import is_note
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class Workspace:
             tags=tags,
             metadata=rest,
         )
-        made = created(
+        made = create_note(
             self._inbox,
             folder=folder,
             title=title,
@@ -161,7 +161,7 @@ class Workspace:
         source: str | None = None,
     ) -> Job:
         """Queue `text` to become a note. A text that is held already becomes that note, with these tags too."""
-        arguments, about = asked(
+        arguments, about = prepare_request(
             text, self.collections, title=title, tags=tags, collection=collection, namespace=namespace, source=source
         )
         return self._inbox.queue.add_note(key, self.name, arguments, title=about)
@@ -184,7 +184,7 @@ class Workspace:
         """Write what was found into the note at `path`, into lines of its own; None when there was nothing to write.
 
         Raises Conflict while somebody edits the note, and when its properties can't be changed by line."""
-        return enriched(self._inbox, self.name, path, enrichment, replacing=replacing)
+        return enrich_note(self._inbox, self.name, path, enrichment, replacing=replacing)
 
     def search(self, query: Query) -> Answer:
         """Find documents of this workspace; the answer says what kept it from being complete."""
@@ -234,7 +234,7 @@ class Workspace:
 
     def content(self, record: Record) -> str:
         """The body of a document, byte for byte, as its file holds it now; a node's as `agent_paths.told` has it."""
-        with unnamed(record.path):
+        with hide_file_name(record.path):
             raw, _ = self._inbox.vault.read(record.path)
         body = split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         return told(body) if record.type == "entity" else body
@@ -244,7 +244,7 @@ class Workspace:
 
         The address of a stored file is that of the document which holds its text."""
         record = self._competing([base(address)]).get(address)
-        if record is None and not note(address):
+        if record is None and not is_note(address):
             beside = self._competing([base(f"{address}.md")]).get(f"{address}.md")
             record = beside if beside and beside.file else self._elsewhere(f"{self._root}{address}")
         if record is None:
@@ -258,9 +258,11 @@ class Workspace:
 
     def addresses(self, records: Iterable[Record]) -> dict[str, str]:
         """The address of each of these documents, by id."""
-        asked = {record.id: base(self._plain(record.path, called(record), record.type)) for record in records}
-        by_address = self._competing(set(asked.values()))
-        return {record.id: address for address, record in by_address.items() if record.id in asked}
+        wanted_addresses = {
+            record.id: base(self._plain(record.path, called(record), record.type)) for record in records
+        }
+        by_address = self._competing(set(wanted_addresses.values()))
+        return {record.id: address for address, record in by_address.items() if record.id in wanted_addresses}
 
     def matching(self, text: str, limit: int) -> list[str]:
         """Addresses that hold `text`, letter case aside, those that begin with it first; at most `limit`."""
@@ -315,8 +317,8 @@ class Workspace:
 
     def documents(self, *, limit: int = 20, cursor: str | None = None, **where: Any) -> tuple[list[Record], str | None]:
         """The documents that changed last, or were made, as `index.latest` pages them; `where` as a `restriction` takes it."""
-        asked = restriction(workspace=self.name, collections=self.collections, **where)
-        return self._index.latest(asked, limit, cursor)
+        request = restriction(workspace=self.name, collections=self.collections, **where)
+        return self._index.latest(request, limit, cursor)
 
     def update_note(
         self,
@@ -332,7 +334,7 @@ class Workspace:
 
         Raises Conflict, with the version, when it has another than `version`; and when a person has just edited it."""
         update = NoteUpdate(text, title, tags, collection, version)
-        return updated(self._inbox, self.name, partial(self._record, id), update, self._progress)
+        return update_note(self._inbox, self.name, partial(self._record, id), update, self._progress)
 
     def set_tags(self, id: str, tags: Sequence[str], *, version: int | None = None) -> Record:
         """Put these in place of the tags of a document; one like `collection:x` puts it into that collection.
@@ -357,28 +359,28 @@ class Workspace:
 
     def _again(self, content_hash: str, collection: str | None, now: int) -> Captured | None:
         """The note that holds this content already, with its `updated_at` moved to `now`."""
-        with still(self._inbox.captures) as index:
+        with hold_commits(self._inbox.captures) as index:
             record = index.captured(self.name, content_hash, collection)
             if record is None:
                 return None
             try:
-                with unnamed(record.path):
+                with hide_file_name(record.path):
                     raw, _ = self._inbox.vault.read(record.path)
             except NotFound:
                 return None  # removed a moment ago, and the index not told yet
-            before = self._inbox.parsed(raw, record.path, mtime_ms=now)
+            before = self._inbox.parse_note(raw, record.path, mtime_ms=now)
             if before.content_hash != content_hash:
                 return None  # edited a moment ago, likewise
             try:
                 changed = encode(edit(decode(raw), {"updated_at": iso(now)}))
             except FrontmatterError:
                 return Captured(record, created=False)  # a person is in the middle of editing its properties
-            document = self._inbox.parsed(changed, record.path, mtime_ms=now)
-            with unnamed(record.path):
+            document = self._inbox.parse_note(changed, record.path, mtime_ms=now)
+            with hide_file_name(record.path):
                 stat = self._inbox.vault.replace(record.path, changed, digest=before.digest)
-            with undoing(lambda: self._inbox.vault.replace(record.path, raw, digest=document.digest)):
+            with undo_on_failure(lambda: self._inbox.vault.replace(record.path, raw, digest=document.digest)):
                 index.commit(index.prepare([(document, stat)], urgent=True))
-            return Captured(known(index.at(record.path)), created=False)
+            return Captured(require_row(index.at(record.path)), created=False)
 
 
 def _totals(index: Index, workspace: str, degraded: Sequence[str]) -> WorkspaceTotals:

@@ -51,7 +51,7 @@ def audit(work: Path) -> Iterator[Row]:
     yield Row(
         "memex audit verify, seals of 100,000 entries", "", f"{each * 100_000:.1f} s", None, f"from {found.entries}"
     )
-    ledger.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+    ledger.query("PRAGMA wal_checkpoint(TRUNCATE)")
     size = ledger.path.stat().st_size / found.entries
     yield Row("an entry in the ledger", "", f"{size:.0f} bytes", None, "indexes included")
     for vault in vaults.values():

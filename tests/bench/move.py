@@ -23,7 +23,7 @@ def move(work: Path) -> Iterator[Row]:
     vaults.make(root, NOTES, words=300)
     _link(root)
     vault = Vault(root)
-    notes = sorted(vault.listing().files)
+    notes = sorted(vault.list_notes().files)
     for count, wanted in ((1, "≤ 1.5 s"), (100, "≤ 4 s")):
         moves = {path: f"Archive/{path.rpartition('/')[2]}" for path in notes[:: NOTES // count][:count]}
         seconds, changed = min(_timed(vault, moves) for _ in range(3))

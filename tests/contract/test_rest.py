@@ -406,7 +406,7 @@ def test_a_vault_that_is_gone_is_told_without_its_path(tmp_path):
         space = rim.space()
         told = space.capture("still in the index")
         rim.world.vault.rename(tmp_path / "elsewhere")
-        rim.world.app.opened.sync.want_listing()
+        rim.world.app.opened.sync.request_listing()
         until(lambda: any("vault" in one for one in rim.rest("GET", "/healthz", key=None).json()["degraded"]))
         answers = [
             rim.rest("GET", "/healthz", key=None),

@@ -77,7 +77,7 @@ def test_a_call_that_fails_leaves_all_as_it_was(tmp_path, what, errno):
         if not failed:
             assert done
             break
-        world.app.opened.vault.sweep()  # what could not be taken away at the very end
+        world.app.opened.vault.remove_leftovers()  # what could not be taken away at the very end
         assert normal(files(world.vault)) == (end if done else start), at
         if done:
             steps(world)[back]()

@@ -85,7 +85,7 @@ def test_a_note_whose_process_died_is_made_once(tmp_path, monkeypatch, place, af
         def die():
             raise Died
 
-        monkeypatch.setattr("syncd.captures.writer.undoing", lambda _: nullcontext())
+        monkeypatch.setattr("syncd.captures.writer.undo_on_failure", lambda _: nullcontext())
         die_at(world.app, place, die)
         with pytest.raises(Died):
             world.app.worker.drain([job.id], lambda _: None)

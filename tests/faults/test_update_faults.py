@@ -73,7 +73,7 @@ def test_killed_in_the_middle_of_updates_each_note_is_whole(tmp_path):
         kept = space.get(mine.id)
         assert kept.content == typed
         assert 2 <= kept.record.version <= 9, "each edit is stamped once, or with the one after it"
-        assert not world.app.opened.sync.edits.waiting
+        assert not world.app.opened.sync.edits.paths
         assert list(world.vault.rglob(".memex-*")) == []
         assert world.dump() == world.rebuilt(tmp_path / "other")
     finally:
@@ -97,7 +97,7 @@ def test_a_full_disk_refuses_an_update_and_an_edit_is_stamped_once_there_is_spac
                 assert (world.vault / one.path).read_bytes() == before
                 world.run()
                 assert file.read_bytes() == edited
-                assert set(world.app.opened.sync.edits.waiting) == {other.path}
+                assert set(world.app.opened.sync.edits.paths) == {other.path}
                 assert space.get(one.id).record.version == 1
             world.run()
             assert space.get(other.id).record.version == 2

@@ -93,14 +93,14 @@ def removals_held(world):
         world.settled()
         for note in (world.vault / "Private").iterdir():
             note.unlink()
-        until(lambda: world.app.opened.sync.held)
+        until(lambda: world.app.opened.sync.held_removals)
         yield answers(world)
 
 
 @contextmanager
 def pass_failed(world):
     world.run()
-    world.app.opened.sync._failed("indexing: the disk is full", 0.0, [])
+    world.app.opened.sync._record_failure("indexing: the disk is full", 0.0, [])
     yield answers(world)
 
 

@@ -68,7 +68,7 @@ def test_while_somebody_is_at_work_nothing_is_committed_and_the_lock_is_left_alo
         with under_way(rig.vault, name):
             assert rig.commits.flush(0.0) == 0, name
             assert rig.commits.problem.startswith("git: "), name
-            assert (rig.repo.busy(), rig.repo.head()) == (name, head)
+            assert (rig.repo.busy_reason(), rig.repo.head()) == (name, head)
             assert (rig.vault / ".git" / name).exists()
         assert (rig.commits.flush(), rig.commits.problem) == (1, ""), name
         assert rig.held(A) == f"{name}\n".encode()
@@ -274,11 +274,11 @@ def test_git_s_own_folder_may_be_synced_too(tmp_path):
         shutil.copy(file, file.with_name(f"{file.name}.{copy}"))
     for name in (f"index.{copy}.lock", "~syncthing~index.tmp", ".syncthing.HEAD.tmp", "MERGE_HEAD.orig"):
         (rig.vault / ".git" / name).write_text("")
-    assert (rig.repo.state(), rig.repo.busy(), rig.repo.standing().branch) == ("ok", "", "main")
+    assert (rig.repo.local_state(), rig.repo.busy_reason(), rig.repo.read_state().branch) == ("ok", "", "main")
     rig.agent(A, "one\n")
     assert (rig.commits.flush(), rig.held(A), rig.status()) == (1, b"one\n", [])
     rig.git("switch", "-q", "--detach")
-    assert rig.repo.advice(rig.repo.standing()).endswith(" switch main`")
+    assert rig.repo.advice(rig.repo.read_state()).endswith(" switch main`")
     rig.close()
 
 
@@ -407,7 +407,7 @@ def test_a_remote_that_is_a_program_is_not_run_and_no_process_is_left(tmp_path):
     with pytest.raises(Unavailable, match="not allowed"):
         device.remote.sync()
     assert not proof.exists()
-    head_moves.changed(device.repo, device.repo.marks(), device.repo.marks())
+    head_moves.changed_paths(device.repo, device.repo.position(), device.repo.position())
     assert psutil.Process().children(recursive=True) == []
     device.close()
 

@@ -65,12 +65,12 @@ def costs(folder, monkeypatch, notes):
         world.settled(120)
         read, listed = [], []
         monkeypatch.setattr(world.app.opened.vault, "read", _noted(world.app.opened.vault.read, read))
-        monkeypatch.setattr(world.app.opened.sync, "want_listing", lambda: listed.append(1))
+        monkeypatch.setattr(world.app.opened.sync, "request_listing", lambda: listed.append(1))
         monkeypatch.setattr(world.app.head_follower, "_list_all", lambda: listed.append(1))
         shared.there("Folder 1/Note 1.md", "zqnewx came from afar\n")
         assert world.app.services.remote.pull().files == 1
         until(lambda: world.found("zqnewx", scope="vault", mode="text") == ["Folder 1/Note 1.md"])
-        until(lambda: world.app.head_follower._marks == world.app.opened.repo.marks())
+        until(lambda: world.app.head_follower._marks == world.app.opened.repo.position())
         world.settled()
     world.close()
     return {*read}, listed
@@ -103,7 +103,7 @@ def test_a_push_to_the_bare_remote_and_a_signed_webhook_are_pulled_at_once(tmp_p
         until(lambda: world.found("zqrungx", scope="vault", mode="text") == ["rung.md"])
         (shared.bare / "hooks/post-receive").unlink()
         shared.there("signed.md", "zqsignedx\n")
-        assert world.app.push_webhook.push("delivery-1", now=1_000_000_000_000)
+        assert world.app.push_webhook.accept_delivery("delivery-1", now=1_000_000_000_000)
         until(lambda: world.found("zqsignedx", scope="vault", mode="text") == ["signed.md"])
         assert world.app.health.degraded() == []
     world.close()

@@ -99,9 +99,9 @@ def test_what_git_brought_is_known_by_its_bytes(device):
     device.remote.pull()
     repo = Repository(device.vault)
     written = int((device.vault / "new.md").stat().st_mtime)
-    assert head_moves.brought(repo, "new.md", b"from\nafar\n", written)
-    assert head_moves.brought(repo, "new.md", b"from\r\nafar\r\n", written)
-    assert not head_moves.brought(repo, "new.md", b"from here\n", written)
+    assert head_moves.is_from_git(repo, "new.md", b"from\nafar\n", written)
+    assert head_moves.is_from_git(repo, "new.md", b"from\r\nafar\r\n", written)
+    assert not head_moves.is_from_git(repo, "new.md", b"from here\n", written)
     repo.close()
 
 
@@ -124,17 +124,17 @@ def test_the_history_of_a_note_has_its_differences_and_what_git_holds_comes_back
 
 def test_captures_and_promotions_are_committed_and_the_index_follows(world):
     one = capture(world, "The heron stands in the reeds.")
-    assert [made.paths for made in world.app.services.commits.flushed()] == [(one.path,)]
+    assert [made.paths for made in world.app.services.commits.commit_pending()] == [(one.path,)]
     done = promote(world, one.id, to="Birds")
     assert len(done["commit"]) == 64
     assert world.git("show", "--format=", "--name-status", "-M1%", "HEAD").split("\t")[1:] == [
         one.path,
         f"{done['target']}\n",
     ]
-    before = world.app.opened.repo.marks()
+    before = world.app.opened.repo.position()
     world.write("Mine.md", "mine\n")
     world.git("add", "-A")
     world.git("commit", "-qm", "mine")
-    assert head_moves.changed(world.app.opened.repo, before, world.app.opened.repo.marks()) == {"Mine.md"}
+    assert head_moves.changed_paths(world.app.opened.repo, before, world.app.opened.repo.position()) == {"Mine.md"}
     assert world.app.services.promotions.unpromote(one.id)["target"] == one.path
     assert world.git("status", "--porcelain") == ""

@@ -19,7 +19,7 @@ from index.errors import Conflict, InvalidArgument, Unavailable
 from index.model import Query
 from syncd.settings.settings import SyncSettings
 from syncd.sync import index_pass, pipeline, removal_rules
-from syncd.vault.path_rules import printable, twins
+from syncd.vault.path_rules import find_collisions, to_printable
 from tests.support.fakes import FakeEncoder, fake_embedder
 from tests.support.world import World, until
 from vault_fixtures import gnarly
@@ -96,7 +96,7 @@ def test_the_gnarly_vault_goes_through_the_whole_pipe(world, tmp_path):
     readable = {shape.path for shape in shapes if shape.outcome == "unreadable" and os.geteuid() == 0}
     assert indexed(world) == files | readable
     paired = {path for path, why in told.items() if any(one.startswith("twin:") for one in why)}
-    assert paired == {path for group in twins(files | readable) for path in group} != set()
+    assert paired == {path for group in find_collisions(files | readable) for path in group} != set()
     told = {path: kept for path, why in told.items() if (kept := [one for one in why if not one.startswith("twin:")])}
     wanted = [shape for shape in shapes if shape.outcome == "indexed" and shape.word]
     unfound = []
@@ -107,13 +107,13 @@ def test_the_gnarly_vault_goes_through_the_whole_pipe(world, tmp_path):
     assert unfound == ["Bodies/open html.md"]  # what an open comment hides is no text
     for shape in shapes:
         if shape.outcome in ("skipped", "unreadable") and shape.path not in readable:
-            assert shape.reason in " ".join(told[printable(shape.path)]), shape.path
+            assert shape.reason in " ".join(told[to_printable(shape.path)]), shape.path
         elif shape.outcome == "indexed" and shape.defect:
             assert any(one.startswith(shape.defect) for one in told[shape.path]), (shape.path, told.get(shape.path))
         elif shape.outcome == "indexed" and shape.defect == "":
             assert shape.path not in told, (shape.path, told.get(shape.path))
         elif shape.outcome == "ignored":
-            assert printable(shape.path) not in told
+            assert to_printable(shape.path) not in told
     # Dropped notes of the inbox have got their ids; no other byte of the vault has changed.
     changed = {os.fsdecode(path) for path, digest in manifest(world.vault).items() if before.get(path) != digest}
     assert {os.path.relpath(path, world.vault) for path in changed} == set()
@@ -229,13 +229,13 @@ def test_a_failed_pass_leaves_its_paths_pending_until_they_are_found(world):
         world.write("Late.md", "the fulmar came late\n")
         until(lambda: any("disk is full" in told for told in world.app.health.status(None)["degraded"]))
         for _ in range(10):
-            assert world.app.opened.sync.pending > 0
+            assert world.app.opened.sync.pending_count > 0
             time.sleep(0.05)
         assert world.found("heron") == []  # searches go on
         index._store = real
         until(lambda: world.found("fulmar") == ["Late.md"])
         world.settled()
-        until(lambda: not world.app.opened.sync.degraded)
+        until(lambda: not world.app.opened.sync.problems)
 
 
 def test_a_file_that_can_never_be_read_does_not_stay_pending(world):
@@ -251,11 +251,11 @@ def test_a_file_that_can_never_be_read_does_not_stay_pending(world):
         world.write("Bad.md", "x")
         world.write("Good.md", "the skua\n")
         until(lambda: world.found("skua") == ["Good.md"])
-        until(lambda: "Bad.md" in world.app.opened.sync.failed)
+        until(lambda: "Bad.md" in world.app.opened.sync.failures)
         world.settled()
         assert "Input/output error" in defects(world)["Bad.md"][0]
         world.app.opened.vault.read = real
-        world.app.opened.sync.want_listing()
+        world.app.opened.sync.request_listing()
         until(lambda: "Bad.md" in indexed(world))
         assert "Bad.md" not in defects(world)
 
@@ -338,13 +338,13 @@ def test_a_root_that_goes_and_comes_back_loses_nothing(world):
         aside = world.vault.with_name("aside")
         world.vault.rename(aside)
         world.app.jobs.run("root")
-        until(lambda: any("vault missing" in told for told in world.app.opened.sync.degraded))
+        until(lambda: any("vault missing" in told for told in world.app.opened.sync.problems))
         assert len(world.found("pipit")) == 3
         with pytest.raises(Unavailable):
             world.app.agent_access.workspace("default").capture("nowhere to put it")
         (aside / "1.md").write_text("the meadow pipit\n")
         aside.rename(world.vault)
-        until(lambda: not world.app.opened.sync.degraded)
+        until(lambda: not world.app.opened.sync.problems)
         until(lambda: world.found("meadow", mode="text") == ["1.md"])
         assert len(world.found("pipit")) == 3
         # Another folder in its place.
@@ -404,7 +404,7 @@ def test_a_note_dropped_into_the_inbox_is_adopted_once_it_is_quiet_and_git_sees_
             world.settled()
             adopted = {name: (world.vault / "Captures/default" / name).read_bytes() for name in (*DROPPED, "typed.md")}
             passes = world.app.opened.sync.passes["done"]
-            world.app.opened.sync.want_listing()
+            world.app.opened.sync.request_listing()
             until(lambda: world.app.opened.sync.passes["done"] > passes)
             world.settled()
             world.app.opened.sync.run()
@@ -471,7 +471,7 @@ def many(world: World, count: int = 40) -> None:
 
 
 def held(world: World) -> bool:
-    return any("removals held" in told for told in world.app.opened.sync.degraded)
+    return any("removals held" in told for told in world.app.opened.sync.problems)
 
 
 def remove(world: World, count: int = 25) -> None:
@@ -852,7 +852,7 @@ def test_captures_and_saves_do_not_wait_behind_a_bulk_run(tmp_path):
             until(lambda: world.found("goosander", mode="text") == ["Saved.md"], 4)
             assert world.found("smew", mode="text", scope="captures") == [captured.record.path]
             assert not world.app.opened.sync.ready.is_set(), "the bulk run was over too soon to tell"
-            assert world.app.opened.sync.pending > 0
+            assert world.app.opened.sync.pending_count > 0
             slow.pause = 0.0
         assert took < 0.4
         assert len(indexed(world)) == 482
@@ -887,16 +887,16 @@ def test_a_pipe_with_nothing_to_do_does_nothing(world):
 
     def passes(seconds: float) -> int:
         count = 0
-        real = world.app.opened.vault.listing
+        real = world.app.opened.vault.list_notes
 
         def listing(under=""):
             nonlocal count
             count += 1
             return real(under)
 
-        world.app.opened.vault.listing = listing
+        world.app.opened.vault.list_notes = listing
         time.sleep(seconds)
-        world.app.opened.vault.listing = real
+        world.app.opened.vault.list_notes = real
         return count
 
     remove(world, 30)
@@ -905,7 +905,7 @@ def test_a_pipe_with_nothing_to_do_does_nothing(world):
         until(lambda: held(world))
         assert world.app.opened.builds.scopes["vault"].index.wordbound == 1
         assert passes(1.5) <= 2
-        assert world.app.opened.sync.pending == 0
+        assert world.app.opened.sync.pending_count == 0
         world.vault.rename(world.vault.with_name("away"))
         world.app.jobs.run("root")
         until(lambda: any("vault missing" in told for told in world.app.health.degraded()))

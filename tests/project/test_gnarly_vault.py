@@ -9,7 +9,7 @@ import time
 import pytest
 
 from index.errors import Unavailable
-from syncd.vault.path_rules import printable, twins
+from syncd.vault.path_rules import find_collisions, to_printable
 from syncd.vault.vault import Vault
 from vault_fixtures import gnarly
 from vault_fixtures.zoo import LIMIT, ZOO
@@ -39,17 +39,17 @@ def test_paths_and_words_are_unique():
 
 def test_the_listing_agrees(root):
     started = time.monotonic()
-    listing = Vault(root).listing()
+    listing = Vault(root).list_notes()
     assert time.monotonic() - started < 5
     assert listing.complete
     shapes = gnarly.made(root)
     assert set(listing.files) == {shape.path for shape in shapes if shape.outcome in ("indexed", "unreadable")}
-    expected = {printable(shape.path): shape.reason for shape in shapes if shape.outcome == "skipped"}
+    expected = {to_printable(shape.path): shape.reason for shape in shapes if shape.outcome == "skipped"}
     expected |= {r"Names/\xff\xfe": "not UTF-8"} if os.path.lexists(os.fsencode(root) + b"/Names/\xff\xfe") else {}
     assert set(listing.skipped) == set(expected)
     assert [path for path, words in expected.items() if words not in listing.skipped[path]] == []
     assert listing.unread == {"Sync/Away.md"}
-    assert twins(listing.files) == sorted(gnarly.TWINS)
+    assert find_collisions(listing.files) == sorted(gnarly.TWINS)
 
 
 def test_every_note_is_read_as_it_was_written_and_nothing_else_is(root):
@@ -59,7 +59,7 @@ def test_every_note_is_read_as_it_was_written_and_nothing_else_is(root):
             data, stat = vault.read(shape.path)
             assert data == (shape.data if shape.make == "file" else (root / shape.to).read_bytes())
             assert stat == vault.stat(shape.path)
-        elif shape.outcome == "skipped" and printable(shape.path) == shape.path:
+        elif shape.outcome == "skipped" and to_printable(shape.path) == shape.path:
             with pytest.raises(Unavailable):
                 vault.read(shape.path)
         elif shape.outcome == "unreadable" and os.geteuid() != 0:
@@ -68,7 +68,7 @@ def test_every_note_is_read_as_it_was_written_and_nothing_else_is(root):
 
 
 def test_nothing_in_it_can_be_swept(root):
-    assert Vault(root).sweep() == []
+    assert Vault(root).remove_leftovers() == []
 
 
 def test_the_zoo_is_a_zoo():

@@ -104,7 +104,7 @@ class Story:
             digest = hashlib.sha256(new.encode()).hexdigest() if there else ""
             after = {
                 row[0]
-                for row in rig.ledger.rows("SELECT after FROM audit WHERE path = ? AND surface != 'file'", (path,))
+                for row in rig.ledger.query("SELECT after FROM audit WHERE path = ? AND surface != 'file'", (path,))
             }
             assert digest in after, (commit, path)
             words = [set(re.findall(r"PERSON-\d+", text)) for text in (new, old)]

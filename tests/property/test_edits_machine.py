@@ -168,7 +168,7 @@ class Hands(RuleBasedStateMachine):
             assert sorted(own) == sorted(note.tags)
             told = (record.path, record.version, record.created_at, record.updated_at)
             assert told == (note.path, note.version, note.created_at, note.updated_at)
-        assert not self.world.app.opened.sync.edits.waiting
+        assert not self.world.app.opened.sync.edits.paths
 
     def check(self):
         self.look()

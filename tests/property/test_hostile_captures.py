@@ -119,7 +119,7 @@ def one(rim):
 def unharmed(rim, space):
     """After all jobs: no capture has moved or is marked, nothing of the vault proper is changed, and the daemon is well."""
     app = rim.world.app
-    until(lambda: app.opened.sync.pending == 0, 60)
+    until(lambda: app.opened.sync.pending_count == 0, 60)
     before = rim.files()
     own = f"Captures/{space.name}/"
     for work in (app.services.marked_captures.run, app.services.manual_moves.run, app.services.commits.flush):
@@ -136,7 +136,7 @@ def unharmed(rim, space):
             assert not found.promote, path
             assert (found.promote_to, found.review, found.superseded_by) == (None, None, None), path
             assert app.opened.builds.scopes["captures"].index.at(path) is not None, "it is found"
-    assert app.opened.ledger.rows("SELECT * FROM promotions") == []
+    assert app.opened.ledger.query("SELECT * FROM promotions") == []
     assert rim.rest("GET", "/api/v1/status").status_code == 200
 
 

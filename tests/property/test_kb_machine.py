@@ -48,7 +48,7 @@ class Died(BaseException):
 class Mortal:
     """Stands before a part that writes. From the `left`-th write on nothing is written: before it, or just after."""
 
-    WRITES = frozenset(["create", "replace", "remove", "put_file", "write", "run"])
+    WRITES = frozenset(["create", "replace", "remove", "create_from_file", "write", "run"])
 
     def __init__(self, real: Any, fate: Fate) -> None:
         self._real, self._fate = real, fate
@@ -375,12 +375,14 @@ class Base(RuleBasedStateMachine):
         index, vault, run = (
             app.opened.builds.scopes["captures"].index,
             app.agent_access._inbox.vault,
-            app.opened.ledger.run,
+            app.opened.ledger.execute,
         )
-        parts = (index, "_catalog"), (index, "_store"), (app.opened.ledger, "run")
+        parts = (index, "_catalog"), (index, "_store"), (app.opened.ledger, "execute")
         reals = [getattr(holder, name) for holder, name in parts]
         for (holder, name), real in zip(parts, reals, strict=True):
-            setattr(holder, name, Mortal(real, fate) if name != "run" else lambda *given: fate.met(lambda: run(*given)))
+            setattr(
+                holder, name, Mortal(real, fate) if name != "execute" else lambda *given: fate.met(lambda: run(*given))
+            )
         for name in Mortal.WRITES & set(dir(vault)):
             setattr(vault, name, getattr(Mortal(vault, fate), name))
         try:

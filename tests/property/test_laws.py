@@ -189,7 +189,7 @@ def test_law_6_events_are_hints(world):
     with world.serving():
         world.app.watch.stop()  # deaf from here on
         world.write("Missed.md", "nobody told us about the pelican\n")
-        world.app.opened.sync.want_listing()
+        world.app.opened.sync.request_listing()
         until(lambda: world.found("pelican") == ["Missed.md"])
         world.app.opened.sync.hint(
             ["Missed.md", "Never.md", "..", "no/such/folder"]
@@ -205,11 +205,11 @@ def test_law_7_absence_is_not_deletion(world):
     aside = world.vault.with_name("aside")
     world.vault.rename(aside)
     world.app.opened.sync.run()
-    assert world.app.opened.sync.degraded
+    assert world.app.opened.sync.problems
     assert len(world.found("stork", limit=50)) == 40
     aside.rename(world.vault)
     world.app.opened.sync.run()
-    assert not world.app.opened.sync.degraded
+    assert not world.app.opened.sync.problems
     # A mass removal is held, and shown, until it is certain or a person says so.
     for number in range(30):
         (world.vault / f"n/{number}.md").unlink()
@@ -221,7 +221,7 @@ def test_law_7_absence_is_not_deletion(world):
     assert len(world.found("stork", limit=50)) == 40
     told = world.app.operations["index"]({"accept_removals": True}, lambda _: None)
     assert told["removed"] == 30
-    assert not world.app.opened.sync.degraded
+    assert not world.app.opened.sync.problems
     assert len(world.found("stork", limit=50)) == 10
 
 

@@ -216,7 +216,7 @@ def test_200_notes_of_a_real_vault_move_and_every_link_goes_along(name, tmp_path
     root = tmp_path / "vault"
     shutil.copytree(DATA / name, root, ignore=shutil.ignore_patterns(".git"))
     vault = Vault(root)
-    files = list(vault.everything())
+    files = list(vault.walk_files())
     notes = [path for path in files if path.endswith(".md")]
     dice = random.Random(name)
     folders = sorted({path.rpartition("/")[0] for path in files} | {"New folder", "新/Deep"})

@@ -56,7 +56,7 @@ class Filing:
         self.staged.mkdir(exist_ok=True)
         self.handled = ImportedFiles(app.opened.ledger)
         self.beside: OtherFileNames = app.opened.sync.beside
-        parts = inbox, self.handled, self.beside, Converter(KNOWN, kind_of, self.reader), app.opened.sync.noted
+        parts = inbox, self.handled, self.beside, Converter(KNOWN, kind_of, self.reader), app.opened.sync.has_note
         self.files, self.inplace = UploadedFiles(*parts, free=free), InboxFiles(*parts, scratch=self.staged, free=free)
         self.dropped = InboxFileScanner(
             app.opened.vault,
@@ -93,7 +93,7 @@ class Filing:
     def drop(self, path: str, data: bytes) -> None:
         """A person saves a file in Obsidian's folder."""
         self.world.write(path, data)
-        self.beside.put(path)
+        self.beside.add(path)
 
     def noticed(self) -> list[str]:
         """A pass and the job after it: what it queued."""

@@ -37,5 +37,5 @@ def settled(world):
     world.reopen()
     world.run()
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in world.vault.rglob("*.md")} == before
-    assert not world.app.opened.sync.edits.waiting
+    assert not world.app.opened.sync.edits.paths
     assert world.dump() == world.rebuilt(world.state.parent / "again")

@@ -30,14 +30,14 @@ def failing(world: World, at: int, error: Callable[[], BaseException], *, dead: 
         return call
 
     vault, ledger = world.app.opened.vault, world.app.opened.ledger
-    whole, run = vault._calls, ledger.run
+    whole, run = vault._calls, ledger.execute
     vault._calls = replace(whole, **{name: wrapped(getattr(whole, name)) for name in CALLS})
     if dead:
-        ledger.run = wrapped(run)
+        ledger.execute = wrapped(run)
     try:
         yield failed
     finally:
-        vault._calls, ledger.run = whole, run
+        vault._calls, ledger.execute = whole, run
 
 
 def steps(world: World) -> dict[str, Callable[[], object]]:

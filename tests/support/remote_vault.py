@@ -35,7 +35,7 @@ class SyncedDevice:
             GitSettings(**{"timeout_s": 5.0, **settings}),
             inbox="Captures",
             flush=lambda: self.flushed.pop() if self.flushed else 0,
-            reserved=self.notes.reservations.reserved,
+            reserved=self.notes.reservations.reserve,
             moved=lambda: self.calls.append("moved"),
             untied=lambda: self.calls.append("untied"),
         )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from syncd.documents.parser import parse
 from syncd.git.hooks import HOOKS, install
-from syncd.vault.location import place
+from syncd.vault.location import locate
 from tests.support.paths import ROOT
 from tests.support.world import PROMPT, World
 
@@ -155,7 +155,7 @@ class Live:
 
     def true(self, path: str) -> bool:
         """Whether the index has of this path what the file holds."""
-        record = self.world.app.opened.builds.scopes[place(path).scope].index.at(path)
+        record = self.world.app.opened.builds.scopes[locate(path).scope].index.at(path)
         return (record.digest if record else "") == _sha(self.world.vault / path)
 
     def differences(self, touched: Collection[str]) -> list[str]:
@@ -168,7 +168,7 @@ class Live:
         there = {path: _sha(self.world.vault / path) for path in self.files()}
         found = [f"digest of {path}" for path in known.keys() | there.keys() if known.get(path) != there.get(path)]
         for path in sorted(touched & there.keys())[:LOOKED]:
-            index = self.world.app.opened.builds.scopes[place(path).scope].index
+            index = self.world.app.opened.builds.scopes[locate(path).scope].index
             raw, stat = self.world.app.opened.vault.read(path)
             (ready,) = index.prepare([(parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000), stat)])
             if [chunk.text for chunk in ready.chunks] != list(index.passages(index.at(path))):

@@ -14,7 +14,7 @@ from index.errors import Conflict, InvalidArgument
 from syncd.cli.framework.commands import Command, answer, flag, flags, now, settings
 from syncd.cli.terminal import result_text
 from syncd.settings.settings import NO_VAULT, Settings, config_file
-from syncd.state.folder import claim, default_state
+from syncd.state.folder import claim, default_state_folder
 from syncd.version import installed
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def restore(file: str, force: bool) -> None:
                 _keep(chosen, chosen.state / REPLACED)
             names = put_back(folder, chosen.state, contents)
         text = (folder / SETTINGS).read_text(encoding="utf-8") if SETTINGS in contents.files else None
-        usual = default_state(chosen.vault.path, os.environ)
+        usual = default_state_folder(chosen.vault.path, os.environ)
         state = None if chosen.state == usual else chosen.state
         made = None if text is None else relocated(text, vault=chosen.vault.path, state=state)
         written = _settings(made)
@@ -108,13 +108,13 @@ def _chosen(contents: ArchiveContents) -> Settings:
 
 def _settings(text: str | None) -> Path | None:
     """The settings file that was written; None where there is one, or the backup has none that fits."""
-    from syncd.state.folder import private
+    from syncd.state.folder import write_private
 
     file = config_file(flags().get("config"), os.environ, Path.cwd())
     if text is None or file.exists():
         return None
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    private(file, text)
+    write_private(file, text)
     return file
 
 

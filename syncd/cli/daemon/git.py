@@ -12,9 +12,9 @@ import click
 from index.errors import Conflict, NotFound
 from syncd.cli.framework.commands import Command, Group, answer, as_json, ask, color, settings, talk
 from syncd.cli.terminal import result_text
-from syncd.git.hooks import HOOKS, REMOTE_HOOKS, Hook, exclude, find, install, uninstall
+from syncd.git.hooks import HOOKS, REMOTE_HOOKS, Hook, find, install, uninstall, update_exclude_file
 from syncd.git.repository import Repository
-from syncd.state.folder import remembered
+from syncd.state.folder import read_vault_path
 
 REPO = click.option(
     "--repo",
@@ -46,7 +46,7 @@ def hook_install(remote: Path | None) -> None:
     if not {git_folder, settings().vault.path} & set(Path(result["folder"]).parents):
         talk(f"memex: core.hooksPath leads to {result['folder']}, which may serve other repositories too")
     if remote is None:
-        exclude(git_folder / "info", wanted=True)
+        update_exclude_file(git_folder / "info", wanted=True)
     answer(result, lambda: _lines(result))
 
 
@@ -56,7 +56,7 @@ def hook_uninstall(remote: Path | None) -> None:
     """Take the hooks away; what stood there before is back, byte for byte."""
     result = _with(remote, uninstall)
     if remote is None and not any(entry["state"] in ("installed", "wrapped") for entry in result["hooks"]):
-        exclude(_opened(None).common_folder() / "info", wanted=False)
+        update_exclude_file(_opened(None).common_folder() / "info", wanted=False)
     answer(result, lambda: _lines(result))
 
 
@@ -99,14 +99,14 @@ def _opened(remote: Path | None) -> Repository:
     if remote is None:
         return Repository(settings().vault.path)
     repo = Repository(remote)
-    if repo.state() != "bare":
+    if repo.local_state() != "bare":
         raise Conflict(f"{remote} is no bare repository: leave --repo out for the vault's own")
     return repo
 
 
 def _state() -> Path:
     chosen = settings()
-    if remembered(chosen.state) is None:
+    if read_vault_path(chosen.state) is None:
         raise NotFound(f"{chosen.vault.path} is not set up for Memex yet: run `memex init` first")
     return chosen.state
 

@@ -276,9 +276,9 @@ def _under_git(vault: Path) -> None:
 
     repo = Repository(vault)
     try:
-        if repo.state() == "no-git":
+        if repo.local_state() == "no-git":
             raise Unavailable("git is not installed: install it, or leave --git out", retryable=False)
-        if repo.state() == "no-repo":
+        if repo.local_state() == "no-repo":
             repo.init()
             repo.commit_all("Begin")
     finally:

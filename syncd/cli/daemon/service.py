@@ -13,7 +13,7 @@ import click
 from index.errors import NotFound, Unavailable
 from syncd.cli.framework.commands import Group, answer, flag, settings, talk
 from syncd.settings.settings import Settings, config_file
-from syncd.state.folder import remembered
+from syncd.state.folder import read_vault_path
 
 if TYPE_CHECKING:
     from syncd.installation.service_manager import Launchd, Systemd
@@ -41,7 +41,7 @@ def service_install(vault: str | None, name: str, now: bool, harden: bool, file_
 
     flag("vault.path", vault)
     chosen = settings()
-    if remembered(chosen.state) is None:
+    if read_vault_path(chosen.state) is None:
         raise NotFound(f"{chosen.vault.path} is not set up for Memex yet: run `memex init` on it first")
     manager = keeper(name, sys.platform, os.environ)
     if not file_only and (why := manager.absent()):

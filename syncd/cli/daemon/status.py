@@ -69,7 +69,7 @@ def looked(*, alone: bool, counted: bool) -> dict[str, Any]:
     chosen, asked = settings(), {"coverage": counted}
     end = time.monotonic() + OPENING_S
     while True:
-        pid = process_lock.holder(chosen.state)
+        pid = process_lock.holder_pid(chosen.state)
         try:
             facts = dict(control_socket.call(chosen.state, "status", asked, timeout=TOLD_S))
         except control_socket.DaemonSilent:

@@ -74,7 +74,7 @@ Check: TypeAlias = Callable[[DoctorContext], Iterable[Finding]]
 
 def patient(settings: Settings, environ: Mapping[str, str]) -> DoctorContext:
     """The present state of the daemon for these settings."""
-    pid = process_lock.holder(settings.state)
+    pid = process_lock.holder_pid(settings.state)
     try:
         facts = control_socket.call(settings.state, "status", {}, timeout=ASKED_S)
     except control_socket.NoDaemon:

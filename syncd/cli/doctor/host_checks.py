@@ -19,7 +19,7 @@ from syncd.git.repository_state import UNWELL
 from syncd.state.ledger import SQLITE_HERE
 from syncd.vault.vault import Vault
 from syncd.version import installed
-from syncd.watch.network_mounts import remote
+from syncd.watch.network_mounts import remote_kind
 
 # ruff: noqa: PLC0415 - Git takes longer to import than most checks to run
 SQLITE = (3, 37)  # STRICT tables
@@ -50,7 +50,7 @@ def vault(context: DoctorContext) -> Iterator[Finding]:
         yield Finding(
             "vault", "wrong", f"{root} may not be written, so nothing can be captured", f"chmod u+w {word(root)}"
         )
-    elif kind := remote(str(root)):
+    elif kind := remote_kind(str(root)):
         says = f"{root} lies on {kind}, which may not tell of changes made elsewhere; it is listed often instead"
         yield Finding("vault", "advice", says, "nothing need be done; changes made elsewhere are found a little later")
     else:
@@ -126,7 +126,7 @@ def _folders(opened: Vault) -> int:
     while waiting:
         folder = waiting.pop()
         with suppress(MemexError):  # one that can't be read can't be watched either
-            names = opened.folders(folder)
+            names = opened.list_folders(folder)
             count += len(names)
             waiting += [f"{folder}/{name}" if folder else name for name in names]
     return count
@@ -147,7 +147,7 @@ def git(context: DoctorContext) -> Iterator[Finding]:
 
     repo = Repository(context.vault)
     try:
-        standing = repo.standing()
+        standing = repo.read_state()
         advice = repo.advice(standing)
     finally:
         repo.close()
@@ -204,7 +204,7 @@ def clock(context: DoctorContext) -> Iterator[Finding]:
     except MemexError:
         return  # told by the check of the vault
     try:
-        files = opened.listing().files
+        files = opened.list_notes().files
     finally:
         opened.close()
     ahead = sorted(path for path, entry in files.items() if entry.mtime_ns / 1e9 > present + AHEAD_S)

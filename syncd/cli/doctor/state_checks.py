@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from index.errors import MemexError, Unavailable
 from syncd.cli.doctor.doctor import DoctorContext, Finding, Rank, gone, mine, private, word
 from syncd.daemon import control_socket
-from syncd.state.folder import remembered
+from syncd.state.folder import read_vault_path
 from syncd.version import installed
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def state(context: DoctorContext) -> Iterator[Finding]:
     if info.st_uid != os.geteuid():
         yield Finding("state", "wrong", f"{folder} belongs to another user", f"sudo chown -R $(id -u) {word(folder)}")
         return
-    vault = remembered(folder)
+    vault = read_vault_path(folder)
     if vault is not None and vault != context.vault:
         yield Finding("state", "wrong", f"{folder} belongs to the vault {vault}", f"memex status --vault {word(vault)}")
     open_to_others = [folder] if info.st_mode & 0o077 else []
@@ -149,7 +149,7 @@ def _answering(context: DoctorContext) -> Iterator[Finding]:
 def ledger(context: DoctorContext) -> Iterator[Finding]:
     """The file that can't be made again from the notes."""
     from syncd.state.folder import LEDGER
-    from syncd.state.ledger import examined
+    from syncd.state.ledger import check_integrity
 
     path = context.state / LEDGER
     if mine(path) is None:
@@ -158,7 +158,7 @@ def ledger(context: DoctorContext) -> Iterator[Finding]:
                 "ledger", "wrong", f"{path} is missing: nobody's key works", f"memex init {word(context.vault)}"
             )
         return
-    if wrong := examined(path):
+    if wrong := check_integrity(path):
         mend = f"memex restore BACKUP --force, or begin with no keys: mv {word(path)} {word(path)}.damaged"
         yield Finding("ledger", "wrong", f"{path.name}: {wrong}", mend)
     else:
@@ -168,10 +168,10 @@ def ledger(context: DoctorContext) -> Iterator[Finding]:
 def audit(context: DoctorContext) -> Iterator[Finding]:
     """The log of every write: whether each entry is as it was written, and none missing."""
     from syncd.state.folder import LEDGER
-    from syncd.state.ledger import examined
+    from syncd.state.ledger import check_integrity
 
     path = context.state / LEDGER
-    if mine(path) is None or examined(path):
+    if mine(path) is None or check_integrity(path):
         return  # and that is a finding already
     try:
         asked = context.daemon is not None
@@ -194,12 +194,12 @@ def audit(context: DoctorContext) -> Iterator[Finding]:
 def _chain(path: Path) -> dict[str, Any]:
     from syncd.history.audit_log import HEAD
     from syncd.history.digest_chain import EVERY, PRUNINGS, Entry, Head, base_of, checked
-    from syncd.state.ledger import peeked
+    from syncd.state.ledger import query_read_only
 
-    pruned = (Entry(*row) for row in peeked(path, PRUNINGS))
+    pruned = (Entry(*row) for row in query_read_only(path, PRUNINGS))
     noted = path.with_name(HEAD)
     head = Head.of(noted.read_text("ascii", "replace").partition("\n")[0]) if mine(noted) else None
-    entries = (Entry(*row) for row in peeked(path, EVERY))
+    entries = (Entry(*row) for row in query_read_only(path, EVERY))
     return asdict(checked(entries, base_of(pruned), heads=[head] if head else []))
 
 
@@ -209,12 +209,12 @@ def queue(context: DoctorContext) -> Iterator[Finding]:
     from syncd.jobs.queued_job import UNFINISHED, unfinished
     from syncd.jobs.staged_files import StagedFiles, moved_notes
     from syncd.state.folder import LEDGER
-    from syncd.state.ledger import examined, peeked
+    from syncd.state.ledger import check_integrity, query_read_only
 
     path = context.state / LEDGER
-    if mine(path) is None or examined(path):
+    if mine(path) is None or check_integrity(path):
         return  # and that is a finding already
-    jobs = unfinished(peeked(path, UNFINISHED))
+    jobs = unfinished(query_read_only(path, UNFINISHED))
     staged = StagedFiles(context.state / STAGED)
     lost = [job.id for job in jobs if job.needs_file and not staged.find(job.id)]
     for id in lost:

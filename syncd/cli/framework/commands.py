@@ -20,7 +20,7 @@ from syncd.cli.framework import help_text
 from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
 from syncd.settings.settings import Settings, load
-from syncd.state.folder import remembered
+from syncd.state.folder import read_vault_path
 from syncd.telemetry import log
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ def asking(*, fresh: bool = False, current: bool = False) -> Iterator[Callable[[
 
 
 def _opened(chosen: Settings, *, fresh: bool) -> contextlib.AbstractContextManager[App]:
-    if not fresh and remembered(chosen.state) is None:
+    if not fresh and read_vault_path(chosen.state) is None:
         raise NotFound(f"{chosen.vault.path} is not set up for Memex yet: run `{_init(chosen)}`")
     from syncd.app import App  # noqa: PLC0415 - as above
     from syncd.installation.vault_setup import adopt  # noqa: PLC0415 - the stores take longer to import than the daemon to answer

@@ -188,16 +188,16 @@ def pushes(folder, told):
 def test_a_delivery_is_remembered_for_a_day_and_then_forgotten(tmp_path):
     told = Told()
     with pushes(tmp_path, told) as (hook, ledger):
-        assert hook.push("a", now=0)
-        assert not hook.push("a", now=KEPT_MS)
-        assert hook.push("b", now=KEPT_MS)
-        assert hook.push("a", now=KEPT_MS + 1)
+        assert hook.accept_delivery("a", now=0)
+        assert not hook.accept_delivery("a", now=KEPT_MS)
+        assert hook.accept_delivery("b", now=KEPT_MS)
+        assert hook.accept_delivery("a", now=KEPT_MS + 1)
         assert told.times == 3
-        assert len(ledger.rows("SELECT id FROM deliveries")) == 2
+        assert len(ledger.query("SELECT id FROM deliveries")) == 2
         with pytest.raises(InvalidArgument):
-            hook.push("", now=0)
+            hook.accept_delivery("", now=0)
     with pushes(tmp_path, told) as (hook, _):
-        assert not hook.push("b", now=KEPT_MS + 2)
+        assert not hook.accept_delivery("b", now=KEPT_MS + 2)
 
 
 def test_a_signature_is_the_one_that_github_documents(tmp_path):
@@ -205,15 +205,15 @@ def test_a_signature_is_the_one_that_github_documents(tmp_path):
         (tmp_path / "hook-secret").write_text("It's a Secret to Everybody\n")
         (tmp_path / "hook-secret").chmod(0o600)
         known = b"sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
-        assert hook.signed(b"Hello, World!", [known])
-        assert not hook.signed(b"Hello, World?", [known])
-        assert not hook.signed(b"Hello, World!", [])
+        assert hook.is_signed(b"Hello, World!", [known])
+        assert not hook.is_signed(b"Hello, World?", [known])
+        assert not hook.is_signed(b"Hello, World!", [])
 
 
 def test_a_secret_that_is_a_link_or_a_pipe_is_none(tmp_path):
     with pushes(tmp_path, Told()) as (hook, _):
         make_secret(tmp_path, rotate=False)
-        assert hook.on
+        assert hook.is_on
         (tmp_path / "hook-secret").rename(tmp_path / "elsewhere")
         (tmp_path / "hook-secret").symlink_to(tmp_path / "elsewhere")
-        assert (hook.on, bool(hook.problem)) == (False, True)
+        assert (hook.is_on, bool(hook.problem)) == (False, True)

@@ -92,7 +92,7 @@ def test_a_note_that_a_person_edited_before_it_was_committed_is_left_to_them(rig
     rig.person(A, "theirs\n")
     rig.agent(A, "theirs, stamped\n", DAEMON)
     assert rig.commits.flush() == 0
-    assert rig.commits.flushed() == []
+    assert rig.commits.commit_pending() == []
     rig.git("add", A)
     rig.git("commit", "-qm", "mine", A)
     rig.agent(A, "ours again\n")
@@ -204,8 +204,8 @@ def test_commits_can_be_off_and_made_by_hand(tmp_path):
     rig.agent(A, "one\n")
     rig.commits.tick()
     assert (rig.commits.flush(), rig.commits.commit({A: b"one\n"}, "no")) == (0, None)
-    assert [one.paths for one in rig.commits.look()[0]] == [(A,)]
-    assert len(rig.commits.flushed()) == 1
+    assert [one.paths for one in rig.commits.preview()[0]] == [(A,)]
+    assert len(rig.commits.commit_pending()) == 1
     rig.close()
 
 
@@ -214,14 +214,14 @@ def test_a_flush_reads_only_what_was_written_since(rig, monkeypatch):
         rig.agent(f"Captures/default/{number}.md", f"{number}\n")
     rig.commits.flush()
     read = []
-    measured = rig.files.measured
-    monkeypatch.setattr(rig.files, "measured", lambda path, *more: (read.append(path), measured(path, *more))[1])
+    measured = rig.files.digest_file
+    monkeypatch.setattr(rig.files, "digest_file", lambda path, *more: (read.append(path), measured(path, *more))[1])
     rig.close()
     rig.open()
     monkeypatch.setattr(
         rig.files,
-        "measured",
-        lambda path, *more: (read.append(path), type(rig.files).measured(rig.files, path, *more))[1],
+        "digest_file",
+        lambda path, *more: (read.append(path), type(rig.files).digest_file(rig.files, path, *more))[1],
     )
     rig.agent(A, "one\n")
     assert rig.commits.flush() == 1

@@ -43,7 +43,7 @@ def test_nothing_is_committed_without_a_branch(rig):
     assert rig.commits.flush() == 0
     assert "no branch is checked out" in rig.commits.problem
     with pytest.raises(Conflict, match="no branch"):
-        rig.commits.look()
+        rig.commits.preview()
     rig.git("switch", "-q", "main")
     assert rig.commits.flush() == 1
 
@@ -153,7 +153,7 @@ def test_a_vault_inside_another_work_tree_is_committed_by_nobody(tmp_path):
     git(tmp_path, "init", "-q", "-b", "main")
     git(tmp_path, "commit", "-qm", "begin", "--allow-empty")
     rig.agent(A, "one\n")
-    assert (rig.commits.flush(), rig.commits.flushed(), rig.commits.problem) == (0, [], "")
+    assert (rig.commits.flush(), rig.commits.commit_pending(), rig.commits.problem) == (0, [], "")
     assert (rig.commits.commit({A: b"one\n"}, "no"), rig.commits.problem) == (None, "")
     assert "no history" in rig.commits.hindrance()
     assert git(tmp_path, "log", "--format=%s").split() == ["begin"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncd.commits.own_changes import author, batches, led, saying
+from syncd.commits.own_changes import author_of, batch_message, group_by_author, trace_steps
 from syncd.history.digest_chain import Entry
 
 
@@ -29,13 +29,13 @@ def entry(before, after, *, kind="update", surface="mcp", **more):
     ],
 )
 def test_a_state_is_ours_if_the_log_leads_to_it_from_the_one_of_head(trail, now, head, steps):
-    found = led([entry(*one) for one in trail], now, head)
+    found = trace_steps([entry(*one) for one in trail], now, head)
     assert (None if found is None else len(found)) == steps
 
 
 @pytest.mark.parametrize("more", [{"kind": "moved"}, {"kind": "kept"}, {"surface": "file"}])
 def test_a_step_that_a_person_took_is_none_of_ours(more):
-    assert led([entry("", "a", **more)], "a", [""]) is None
+    assert trace_steps([entry("", "a", **more)], "a", [""]) is None
 
 
 def test_a_commit_is_of_one_author_and_names_all_who_wrote():
@@ -45,14 +45,14 @@ def test_a_commit_is_of_one_author_and_names_all_who_wrote():
     ]
     two = [entry("x", "", tool="delete", key="k2", name="chat", id="j")]
     three = [entry("", "z", surface="daemon", tool="report")]
-    assert author(one) == "claude"
-    found = list(batches([("A.md", one), ("F/x.pdf", one), ("B.md", two), ("C.md", three)]))
+    assert author_of(one) == "claude"
+    found = list(group_by_author([("A.md", one), ("F/x.pdf", one), ("B.md", two), ("C.md", three)]))
     assert [(batch.author, list(batch.steps)) for batch in found] == [
         ("", ["C.md"]), ("chat", ["B.md"]), ("claude", ["A.md", "F/x.pdf"]),
     ]  # fmt: skip
-    assert [saying(batch).partition("\n")[0] for batch in found] == [
+    assert [batch_message(batch).partition("\n")[0] for batch in found] == [
         "Capture 1 note (memex)", "Delete 1 note (chat)", "Capture 1 note and 1 file (claude)",
     ]  # fmt: skip
-    assert saying(found[2]).endswith(
+    assert batch_message(found[2]).endswith(
         "Memex-Tool: enrichment\nMemex-Tool: capture_thought\nMemex-Key: claude\nCapture-Id: i\n"
     )

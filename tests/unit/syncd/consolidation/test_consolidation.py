@@ -86,7 +86,7 @@ def test_a_proposal_keeps_its_own_commit_when_git_does_not_allow_it_at_once(inbo
     commits = inbox.app.services.commits
     planned = inbox.app.operations["commit"]({"dry_run": True}, lambda _: None)["commits"]
     assert "Archive nobody reads this" in [made["subject"] for made in planned]
-    assert one.path not in {path for made in commits.flushed() for path in made.paths}
+    assert one.path not in {path for made in commits.commit_pending() for path in made.paths}
     told = inbox.app.operations["commit"]({}, lambda _: None)["commits"]
     assert "Archive nobody reads this" in [made["subject"] for made in told]
     said = inbox.world.git("log", "--format=%B")

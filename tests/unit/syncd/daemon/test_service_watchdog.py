@@ -156,14 +156,14 @@ def test_a_pass_is_seen_to_move_and_not_to_move(tmp_path):
         sync = world.app.opened.sync
         encoder.begun.clear()
         encoder.go.clear()
-        assert (sync.still_s, sync.progress) == (0.0, None)
+        assert (sync.stalled_s, sync.progress) == (0.0, None)
         thread = threading.Thread(target=world.run)
         thread.start()
         assert encoder.begun.wait(30)
-        until(lambda: sync.still_s > 0.2)
+        until(lambda: sync.stalled_s > 0.2)
         encoder.go.set()
         thread.join(60)
-        assert (sync.still_s, sync.progress) == (0.0, None)
+        assert (sync.stalled_s, sync.progress) == (0.0, None)
     finally:
         encoder.go.set()
         world.close()
@@ -173,13 +173,13 @@ def test_a_pipe_whose_thread_has_died_never_moves_again(tmp_path):
     world = World(tmp_path)
     try:
         with world.serving():
-            assert world.app.opened.sync.still_s < 60
-            assert world.app.watch.supervised
+            assert world.app.opened.sync.stalled_s < 60
+            assert world.app.watch.is_supervised
             world.app.opened.sync._thread = threading.Thread()  # one that does not run
-            assert world.app.opened.sync.still_s == math.inf
+            assert world.app.opened.sync.stalled_s == math.inf
             world.app.opened.sync._thread = None
             world.app.watch.stop()
-            assert not world.app.watch.supervised
+            assert not world.app.watch.is_supervised
     finally:
         world.app.opened.sync.interrupt()
         world.close()

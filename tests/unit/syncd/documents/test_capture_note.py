@@ -11,7 +11,7 @@ from syncd.documents.file_names import free_name
 from syncd.notes.front_matter import OWNED
 from syncd.notes.tag_names import tag_of
 from syncd.notes.timestamps import iso
-from syncd.vault.location import namespace_path, workspace_name
+from syncd.vault.location import check_workspace_name, namespace_path
 from syncd.vault.path_rules import file_name, objection
 
 
@@ -104,7 +104,7 @@ def test_bad_metadata_is_refused(given_):
 )
 def test_a_workspace_can_not_have_such_a_name(name):
     with pytest.raises(InvalidArgument):
-        workspace_name(name)
+        check_workspace_name(name)
 
 
 def test_namespaces_are_folders():

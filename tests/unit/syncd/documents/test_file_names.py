@@ -21,7 +21,7 @@ from syncd.documents.file_names import (
     stored_name,
 )
 from syncd.documents.file_types import KNOWN, SUFFIXES
-from syncd.vault.path_rules import note, objection
+from syncd.vault.path_rules import is_note, objection
 from tests.support.sample_secrets import SECRETS
 
 PDF, TEXT, MARKDOWN = SUFFIXES[".pdf"], "text/plain", "text/markdown"
@@ -39,7 +39,7 @@ def test_every_given_name_becomes_one_that_everything_can_hold(given_name, media
     path = f"Captures/default/Files/{name}"
     assert objection(path, new=True) == ""
     assert objection(f"{path}.md", new=True) == ""
-    assert not note(name)
+    assert not is_note(name)
     assert ending(name, KNOWN)
     assert linked(path) == f"[[{path}]]"
     assert not CONFLICT_COPY.search(name)

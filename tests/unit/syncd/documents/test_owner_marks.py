@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.captures.note_update import refused
+from syncd.captures.note_update import property_error
 from syncd.documents.owner_marks import PERSONS, OwnerMarks, marks, overreach, persons
 from syncd.notes.front_matter import compose, split
 from syncd.notes.property_reader import OWNED, FrontmatterError
@@ -137,6 +137,6 @@ def test_how_much_an_agent_may_write_does_not_depend_on_what_is_its_owner_s(own,
         assert (told is None) == fits
         if told is not None:
             too_large = FrontmatterError("whatever", defect="frontmatter-too-large")
-            assert told.as_dict() == refused(too_large).as_dict(), "as where all of it is too much"
+            assert told.as_dict() == property_error(too_large).as_dict(), "as where all of it is too much"
         if len(own) < 60_000:  # else nobody can read it
             assert overreach(now, now.replace("text", "other"), node=False) is None, "what is there already"

@@ -232,8 +232,8 @@ def test_what_is_owed_for_a_note_that_has_gone_is_let_go_while_the_endpoint_fail
     assert len(enricher.owed()) == 6
     for record in gone:
         remote.app.agent_access.workspace("default").delete(record.id)
-    with ledger.writing():
-        ledger.run("UPDATE enrichment SET due_at = 0")
+    with ledger.transaction():
+        ledger.execute("UPDATE enrichment SET due_at = 0")
     enricher._resting_until = 0.0
     remote.app.backfill.pay()
     assert enricher.owed() == [(kept.id, 1)]
@@ -245,12 +245,12 @@ def test_what_is_owed_is_tried_less_and_less(remote, chat):
     ledger, enricher = remote.app.opened.ledger, remote.app.opened.enricher
     pauses = []
     for tries in range(12):
-        with ledger.writing():
-            ledger.run("UPDATE enrichment SET due_at = 0")
+        with ledger.transaction():
+            ledger.execute("UPDATE enrichment SET due_at = 0")
         enricher._resting_until = 0.0
         begun = enriching.time.time() * 1000
         remote.app.backfill.pay()
-        ((id, failures, due),) = ledger.rows("SELECT id, failures, due_at FROM enrichment")
+        ((id, failures, due),) = ledger.query("SELECT id, failures, due_at FROM enrichment")
         assert (id, failures) == (record.id, tries + 1)
         pauses.append(due - begun)
     assert all(later > 1.5 * sooner for sooner, later in pairwise(pauses[:6]))
@@ -425,8 +425,8 @@ def test_what_is_owed_for_a_note_that_became_a_node_is_let_go_unasked(remote, ch
     file.write_text(text)
     remote.run()
     ledger, enricher = remote.app.opened.ledger, remote.app.opened.enricher
-    with ledger.writing():
-        ledger.run("UPDATE enrichment SET due_at = 0")
+    with ledger.transaction():
+        ledger.execute("UPDATE enrichment SET due_at = 0")
     enricher._resting_until, chat.status, chat.requests = 0.0, 200, []
     remote.app.backfill.pay()
     assert (enricher.owed(), chat.requests) == ([], [])

@@ -281,7 +281,7 @@ def test_a_listing_of_a_folder_says_nothing_of_others(filing):
     filing.world.write("Captures/work/a.pdf", PDF)
     filing.noticed()
     filing.world.app.opened.sync.run({"Captures/work"})
-    listing = filing.world.app.opened.vault.listing("Captures/work")
+    listing = filing.world.app.opened.vault.list_notes("Captures/work")
     assert set(listing.others) == {"Captures/work/a.pdf"}
     filing.dropped.seen(replace(listing, others={}), {"Captures/work"})
     assert filing.handled.get(PATH)

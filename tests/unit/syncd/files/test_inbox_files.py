@@ -161,7 +161,7 @@ def test_a_copy_of_a_file_is_another_document(filing):
     id = read(filing)
     other = "Captures/default/copy/walrus.pdf"
     filing.world.write(other, PDF)
-    filing.beside.put(other)
+    filing.beside.add(other)
     assert read(filing, other) != id
     assert filing.notes() == ["Captures/default/copy/Files/walrus 2.pdf.md", NOTE]
     told = said(filing, "Captures/default/copy/Files/walrus 2.pdf.md")
@@ -207,5 +207,5 @@ def test_a_disk_without_room_for_a_copy_is_waited_for(filing):
 
 def test_a_file_that_is_read_already_is_left_to_that(filing):
     filing.world.write(PATH, PDF)
-    with filing.beside.reserved(PATH), pytest.raises(Unavailable):
+    with filing.beside.reserve(PATH), pytest.raises(Unavailable):
         read(filing)

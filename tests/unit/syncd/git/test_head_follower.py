@@ -54,7 +54,7 @@ def following(vault, heard, tmp_path):
     """A Follow that is looked through by hand, from where Git stands now."""
     repo = Repository(vault)
     one = HeadFollower(repo, tmp_path, heard.hint, heard.list_all)
-    one._marks = repo.marks()
+    one._marks = repo.position()
     yield one
     repo.close()
 
@@ -66,9 +66,9 @@ def test_only_the_notes_that_the_diff_names_are_hinted(vault, following, heard):
     (vault / "n2.md").unlink()
     run(vault, "add", "-A")
     run(vault, "commit", "-qm", "two")
-    following.look()
+    following.check()
     assert (heard.hints, heard.listings) == ([["n1.md", "n2.md", "Ü.MD"]], 0)
-    following.look()
+    following.check()
     assert len(heard.hints) == 1
 
 
@@ -78,7 +78,7 @@ def test_files_that_are_wanted_are_hinted_too(vault, following, heard):
     (vault / "a.pdf").write_bytes(b"%PDF-")
     run(vault, "add", "-A")
     run(vault, "commit", "-qm", "two")
-    following.look()
+    following.check()
     assert heard.hints == [["a.pdf"]]
 
 
@@ -87,7 +87,7 @@ def test_a_name_that_is_no_unicode_stands_for_its_folder(vault, following, heard
     (vault / "sub" / "\udcff.md").write_text("x")
     run(vault, "add", "-A")
     run(vault, "commit", "-qm", "two")
-    following.look()
+    following.check()
     assert heard.hints == [["sub"]]
 
 
@@ -96,10 +96,10 @@ def test_while_git_works_the_look_waits_and_then_it_is_made(vault, following, he
     run(vault, "commit", "-qam", "two")
     lock = vault / ".git" / "index.lock"
     lock.write_bytes(b"")
-    following.look()
+    following.check()
     assert heard.hints == []
     lock.unlink()
-    following.look()
+    following.check()
     assert heard.hints == [["n1.md"]]
 
 
@@ -107,9 +107,9 @@ def test_it_does_not_wait_for_ever(vault, following, heard):
     (vault / "n1.md").write_text("changed\n")
     run(vault, "commit", "-qam", "two")
     (vault / ".git" / "index.lock").write_bytes(b"")
-    following.look()
+    following.check()
     following._busy_since -= head_follower.PATIENCE_S
-    following.look()
+    following.check()
     assert heard.hints == [["n1.md"]]
 
 
@@ -119,16 +119,16 @@ def test_what_git_can_t_name_is_listed(vault, following, heard):
     run(vault, "reflog", "expire", "--expire=now", "--all")
     run(vault, "gc", "-q", "--prune=now")
     assert run(vault, "cat-file", "-t", old, check=False) == ""
-    following.look()
+    following.check()
     assert (heard.hints, heard.listings) == ([], 1)
 
 
 def test_told_without_a_move_it_lists(vault, following, heard):
-    following.look()
+    following.check()
     assert heard.listings == 0
-    following.told()
-    following.look()
-    following.look()
+    following.notify_change()
+    following.check()
+    following.check()
     assert heard.listings == 1
 
 
@@ -137,13 +137,13 @@ def test_the_first_commit_of_a_vault_is_listed(tmp_path, heard):
     fresh.mkdir()
     repo = Repository(fresh)
     following = HeadFollower(repo, tmp_path, heard.hint, heard.list_all)
-    following.look()
+    following.check()
     assert heard.listings == 0
     run(fresh, "init", "-q")
     (fresh / "n.md").write_text("x")
     run(fresh, "add", "-A")
     run(fresh, "commit", "-qm", "one")
-    following.look()
+    following.check()
     assert (heard.hints, heard.listings) == ([], 1)
 
 
@@ -183,21 +183,21 @@ def test_its_thread_polls_head_for_what_no_hook_tells(vault, heard, tmp_path, mo
 def test_an_unwell_repository_is_told_of_and_a_healthy_one_is_not_asked_again(vault, heard, tmp_path, monkeypatch):
     monkeypatch.setattr(head_follower, "STANDING_S", (0.0, 3600.0))
     following = HeadFollower(Repository(vault), tmp_path, heard.hint, heard.list_all)
-    following._stand(time.monotonic())
+    following._check_state(time.monotonic())
     assert following.unwell == ""
     asked = []
-    monkeypatch.setattr(following._repo, "standing", lambda: asked.append(1))
-    following._stand(time.monotonic())
+    monkeypatch.setattr(following._repo, "read_state", lambda: asked.append(1))
+    following._check_state(time.monotonic())
     assert asked == []
     monkeypatch.undo()
     monkeypatch.setattr(head_follower, "STANDING_S", (0.0, 3600.0))
     lock = vault / ".git" / "index.lock"
     lock.write_bytes(b"")
     os.utime(lock, (0, 0))
-    following._stand(time.monotonic())
+    following._check_state(time.monotonic())
     assert following.unwell.startswith("git: a lock that nobody holds")
     lock.unlink()
-    following._stand(time.monotonic())
+    following._check_state(time.monotonic())
     assert following.unwell == ""
 
 
@@ -230,16 +230,16 @@ def grown(folder, count):
 def test_a_commit_is_read_in_proportion_to_its_diff_and_not_to_the_vault(tmp_path, monkeypatch):
     world = grown(tmp_path, 300)
     follower = world.app.head_follower
-    follower._marks = world.app.opened.repo.marks()
+    follower._marks = world.app.opened.repo.position()
     world.app.opened.sync._pending_paths.wait(lambda: True)  # the listing that every start wishes for
     seen = reads_of(world, monkeypatch)
     for number in (7, 8, 9):
         world.write(f"Notes/{number}/n{number}.md", f"changed yz{number}w\n")
     world.git("rm", "-q", "Notes/10/n10.md")
     world.git("commit", "-qam", "Three")
-    follower.look()
+    follower.check()
     due = []
-    until(lambda: due.extend(world.app.opened.sync._pending_paths.due()) or len(due) >= 4)
+    until(lambda: due.extend(world.app.opened.sync._pending_paths.take_due()) or len(due) >= 4)
     world.app.opened.sync.run(due)
     assert sorted(seen) == [f"Notes/{number}/n{number}.md" for number in (7, 8, 9)]
     assert not world.app.opened.sync._pending_paths._listing
@@ -253,7 +253,7 @@ def test_the_time_of_a_commit_does_not_grow_with_the_vault(tmp_path, monkeypatch
     worlds = {count: grown(tmp_path / str(count), count) for count in (300, 6_000)}
     took = {count: [] for count in worlds}
     for world in worlds.values():
-        world.app.head_follower._marks = world.app.opened.repo.marks()
+        world.app.head_follower._marks = world.app.opened.repo.position()
     for round_ in range(9):
         for count, world in worlds.items():
             world.write("Notes/7/n7.md", f"changed {round_}\n")
@@ -261,7 +261,7 @@ def test_the_time_of_a_commit_does_not_grow_with_the_vault(tmp_path, monkeypatch
             hinted = []
             monkeypatch.setattr(world.app.head_follower, "_hint", hinted.extend)
             begun = time.perf_counter()
-            world.app.head_follower.look()
+            world.app.head_follower.check()
             world.app.opened.sync.run(hinted)
             took[count].append(time.perf_counter() - begun)
             assert hinted == ["Notes/7/n7.md"]

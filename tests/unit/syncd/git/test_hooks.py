@@ -14,7 +14,7 @@ import pytest
 
 from index.errors import Conflict
 from syncd.git import hooks
-from syncd.git.hooks import HOOKS, REMOTE_HOOKS, exclude, find, install, uninstall
+from syncd.git.hooks import HOOKS, REMOTE_HOOKS, find, install, uninstall, update_exclude_file
 from syncd.git.repository import Repository
 from tests.support.daemon_process import ROOT
 from tests.support.git_states import run
@@ -104,7 +104,7 @@ def test_each_hook_rings_when_git_does_what_it_is_for(vault, folder, state):
 
 
 def test_a_hook_is_ten_lines_of_posix_shell_at_most(state):
-    text = hooks.script("post-commit", [hooks.bell_of(state, "post-commit")])
+    text = hooks.script("post-commit", [hooks.bell_path(state, "post-commit")])
     assert text.count("\n") <= 10
     subprocess.run(["sh", "-n"], input=text, text=True, check=True)
     if shutil.which("dash"):
@@ -309,20 +309,20 @@ def test_nothing_but_the_hooks_folder_and_one_line_is_written(vault, folder, sta
     before = files()
     install(folder, HOOKS, state)
     assert files() == before
-    exclude(vault / ".git" / "info", wanted=True)
-    exclude(vault / ".git" / "info", wanted=True)
+    update_exclude_file(vault / ".git" / "info", wanted=True)
+    update_exclude_file(vault / ".git" / "info", wanted=True)
     changed = {path: data for path, data in files().items() if data != before.get(path)}
     file = vault / ".git" / "info" / "exclude"
     assert changed == {file: before.get(file, b"") + b".memex-*.tmp\n"}
     uninstall(folder, HOOKS, state)
-    exclude(vault / ".git" / "info", wanted=False)
+    update_exclude_file(vault / ".git" / "info", wanted=False)
     assert files().get(file, b"") == before.get(file, b"")
 
 
 def test_git_overlooks_a_note_that_is_being_written_once_the_hooks_are_there(vault):
     (vault / ".memex-0123456789abcdef.tmp").write_text("half")
     assert ".memex" in run(vault, "status", "--porcelain")
-    exclude(vault / ".git" / "info", wanted=True)
+    update_exclude_file(vault / ".git" / "info", wanted=True)
     assert run(vault, "status", "--porcelain") == ""
 
 

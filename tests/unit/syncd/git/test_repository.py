@@ -42,11 +42,11 @@ def history(vault):
 
 
 def test_a_folder_without_a_history_has_no_head_and_needs_no_gitpython(vault, repo):
-    assert repo.state() == "no-repo"
+    assert repo.local_state() == "no-repo"
     assert repo.head() is None
-    assert repo.busy() == ""
+    assert repo.busy_reason() == ""
     code = "import sys; from pathlib import Path; from syncd.git.repository import Repository; r = Repository(Path(sys.argv[1]))"
-    code += "; r.state(); r.head(); r.busy(); sys.exit('git' in sys.modules)"
+    code += "; r.local_state(); r.head(); r.busy_reason(); sys.exit('git' in sys.modules)"
     root = ROOT
     environment = {**os.environ, "PYTHONPATH": "."}
     assert subprocess.run([sys.executable, "-c", code, str(vault)], cwd=root, env=environment, check=True)
@@ -56,7 +56,7 @@ def test_a_vault_inside_another_work_tree_has_no_history_of_its_own(history):
     inner = history / "inner"
     (inner / ".git").mkdir(parents=True)  # an empty one: git itself would look further up
     repo = Repository(inner)
-    assert repo.state() == "unmade"
+    assert repo.local_state() == "unmade"
     assert repo.head() is None
 
 
@@ -64,11 +64,11 @@ def test_init_makes_a_work_tree_and_commit_all_its_first_commit(vault, repo, mon
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     repo.init()
-    assert (repo.state(), repo.head()) == ("unborn", None)
+    assert (repo.local_state(), repo.head()) == ("unborn", None)
     commit = repo.commit_all("--author=evil\n\n# kept\n")
     assert repo.head() == commit == run(vault, "rev-parse", "HEAD")
     assert run(vault, "log", "-1", "--format=%B") == "--author=evil\n\n# kept"
-    assert repo.state() == "ok"
+    assert repo.local_state() == "ok"
     assert repo.commit_all("again") is None
     repo.init()
     assert repo.head() == commit
@@ -88,9 +88,9 @@ def test_head_moves_with_commit_checkout_reset_and_packed_refs(history, repo):
     assert repo.head() == seen[2]
     run(history, "checkout", "-q", seen[0])
     assert repo.head() == seen[0]
-    assert repo.state() == "detached"
+    assert repo.local_state() == "detached"
     run(history, "switch", "-q", "main")
-    assert (repo.head(), repo.state()) == (seen[2], "ok")
+    assert (repo.head(), repo.local_state()) == (seen[2], "ok")
 
 
 def test_head_costs_no_process_while_nothing_moves(history, repo, monkeypatch, tmp_path):
@@ -111,27 +111,27 @@ def test_a_linked_work_tree_is_a_vault_too(history, tmp_path):
     run(tmp_path / "linked", "add", "-A")
     run(tmp_path / "linked", "commit", "-qm", "two")
     assert repo.head() == run(tmp_path / "linked", "rev-parse", "HEAD") != first
-    assert repo.state() == "ok"
+    assert repo.local_state() == "ok"
     repo.close()
 
 
 def test_a_conflicted_merge_is_named_and_refuses_a_commit(history, repo):
     diverge(history)
-    assert repo.state() == "conflict"
-    assert repo.busy() == "MERGE_HEAD"
+    assert repo.local_state() == "conflict"
+    assert repo.busy_reason() == "MERGE_HEAD"
     with pytest.raises(Conflict, match="conflicts are left to mend"):
         repo.commit_all("no")
     (history / "n.md").write_text("both\n")
     run(history, "add", "n.md")
-    assert repo.state() == "mid-operation"
+    assert repo.local_state() == "mid-operation"
     run(history, "commit", "-qm", "merged")
-    assert (repo.state(), repo.busy()) == ("ok", "")
+    assert (repo.local_state(), repo.busy_reason()) == ("ok", "")
 
 
 def test_a_lock_is_reported_and_left_alone(history, repo):
     lock = history / ".git" / "index.lock"
     lock.write_bytes(b"")
-    assert (repo.state(), repo.busy()) == ("locked", "index.lock")
+    assert (repo.local_state(), repo.busy_reason()) == ("locked", "index.lock")
     with pytest.raises(Conflict):
         repo.commit_all("no")
     assert lock.exists()
@@ -139,7 +139,7 @@ def test_a_lock_is_reported_and_left_alone(history, repo):
 
 def test_a_bare_repository_is_said_to_be_one(tmp_path):
     run(tmp_path, "init", "-q", "--bare", "bare.git")
-    assert Repository(tmp_path / "bare.git").state() == "bare"
+    assert Repository(tmp_path / "bare.git").local_state() == "bare"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
@@ -147,13 +147,13 @@ def test_a_folder_of_another_user_is_dubious_and_nothing_is_configured(history, 
     monkeypatch.delenv("SUDO_UID", raising=False)
     for path in (history, history / ".git"):
         os.chown(path, 12345, 12345)
-    assert repo.state() == "dubious"
+    assert repo.local_state() == "dubious"
     assert repo.head() is None
 
 
 def test_without_git_it_says_so(history, repo, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert (repo.state(), repo.head(), repo.busy()) == ("no-git", None, "")
+    assert (repo.local_state(), repo.head(), repo.busy_reason()) == ("no-git", None, "")
     with pytest.raises(Conflict, match="not installed"):
         repo.commit_all("no")
 
@@ -164,7 +164,7 @@ def test_a_hook_s_variables_lead_nowhere_else(history, repo, tmp_path, monkeypat
     run(other, "init", "-q")
     monkeypatch.setenv("GIT_DIR", str(other / ".git"))
     monkeypatch.setenv("GIT_WORK_TREE", str(other))
-    assert repo.state() == "ok"
+    assert repo.local_state() == "ok"
     assert repo.head() == run(history, "rev-parse", "HEAD")
 
 
@@ -188,62 +188,62 @@ def test_a_commit_that_git_refuses_says_why_in_git_s_words(history, repo):
 
 
 def test_the_diff_names_what_a_move_of_head_changed(history, repo):
-    before = repo.marks()
+    before = repo.position()
     (history / "ü$ '\".md").write_text("two\n")
     (history / "n.md").unlink()
     run(history, "add", "-A")
     run(history, "commit", "-qm", "two")
-    after = repo.marks()
-    assert head_moves.changed(repo, before, after) == {"ü$ '\".md", "n.md"}
-    assert head_moves.changed(repo, after, after) == set()
+    after = repo.position()
+    assert head_moves.changed_paths(repo, before, after) == {"ü$ '\".md", "n.md"}
+    assert head_moves.changed_paths(repo, after, after) == set()
 
 
 def test_what_was_there_only_in_between_is_named_too(history, repo):
-    before = repo.marks()
+    before = repo.position()
     run(history, "switch", "-qc", "side", "HEAD")
-    started = repo.marks()
+    started = repo.position()
     (history / "between.md").write_text("x\n")
     run(history, "add", "-A")
     run(history, "commit", "-qm", "two")
     run(history, "switch", "-q", "main")
-    after = repo.marks()
-    assert (before.head, head_moves.changed(repo, started, after)) == (after.head, {"between.md"})
+    after = repo.position()
+    assert (before.head, head_moves.changed_paths(repo, started, after)) == (after.head, {"between.md"})
 
 
 @pytest.mark.parametrize("step", [["reset", "-q", "--hard"], ["checkout", "-qf", "main"], ["switch", "-qc", "x"]])
 def test_a_move_to_the_same_place_may_have_undone_edits_so_nothing_is_named(history, repo, step):
-    before = repo.marks()
+    before = repo.position()
     (history / "n.md").write_text("edited\n")
     run(history, *step)
-    assert head_moves.changed(repo, before, repo.marks()) is None
+    assert head_moves.changed_paths(repo, before, repo.position()) is None
 
 
 def test_a_repository_that_keeps_no_log_can_t_tell_what_was_there_in_between(history, repo):
     run(history, "config", "core.logAllRefUpdates", "false")
     shutil.rmtree(history / ".git" / "logs")
-    before = repo.marks()
+    before = repo.position()
     run(history, "commit", "-q", "--allow-empty", "-m", "two")
-    assert before.head != repo.marks().head
-    assert head_moves.changed(repo, before, repo.marks()) is None
+    assert before.head != repo.position().head
+    assert head_moves.changed_paths(repo, before, repo.position()) is None
 
 
 def test_the_diff_names_what_a_stash_took_and_gave_back(history, repo):
-    before = repo.marks()
+    before = repo.position()
     (history / "n.md").write_text("changed\n")
     (history / "new.md").write_text("not tracked\n")
     run(history, "stash", "push", "-q", "--include-untracked")
-    taken = repo.marks()
+    taken = repo.position()
     assert taken.head == before.head
-    assert head_moves.changed(repo, before, taken) is None  # a stash also resets, and a reset may undo any edit
+    assert head_moves.changed_paths(repo, before, taken) is None  # a stash also resets, and a reset may undo any edit
     run(history, "stash", "pop", "-q")
-    assert head_moves.changed(repo, taken, repo.marks()) == {"n.md", "new.md"}
+    assert head_moves.changed_paths(repo, taken, repo.position()) == {"n.md", "new.md"}
 
 
 @pytest.mark.parametrize(
     "since", [GitPosition(), GitPosition("0" * 40), GitPosition("1" * 40, log=150), GitPosition("--output=proof")]
 )
 def test_what_git_can_t_diff_is_not_taken_for_nothing(history, repo, since):
-    assert head_moves.changed(repo, since, repo.marks()) is None
+    assert head_moves.changed_paths(repo, since, repo.position()) is None
     assert not (history / "proof").exists()
 
 
@@ -251,12 +251,12 @@ def test_a_glance_changes_with_what_a_state_may_hang_on_and_costs_no_process(his
     run(history, "clone", "-q", "--bare", ".", str(tmp_path / "remote.git"))
     run(history, "remote", "add", "origin", str(tmp_path / "remote.git"))
     run(history, "push", "-q", "-u", "origin", "main")
-    glances = [repo.glance("origin/main")]
+    glances = [repo.state_fingerprint("origin/main")]
     for step in (["commit", "-q", "--allow-empty", "-m", "x"], ["push", "-q"], ["switch", "-q", "--detach"]):
         run(history, *step)
-        glances.append(repo.glance("origin/main"))
+        glances.append(repo.state_fingerprint("origin/main"))
     (history / ".git" / "index.lock").write_bytes(b"")
-    glances.append(repo.glance("origin/main"))
+    glances.append(repo.state_fingerprint("origin/main"))
     assert len(set(glances)) == len(glances) == 5
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert repo.glance("origin/main") == glances[-1]
+    assert repo.state_fingerprint("origin/main") == glances[-1]

@@ -76,16 +76,16 @@ def popped(vault):
 
 def ended(repo, vault):
     """Run the one command that is advised; the state after it."""
-    command = only_command(repo.advice(repo.standing()))
+    command = only_command(repo.advice(repo.read_state()))
     subprocess.run(["sh", "-c", command], check=True, capture_output=True, cwd=vault.parent, timeout=60)
-    return repo.standing().state
+    return repo.read_state().state
 
 
 @pytest.mark.parametrize(("make", "state", "operation", "after"), CASES)
 def test_a_state_is_known_and_the_command_that_it_advises_ends_it(vault, make, state, operation, after):
     make(vault)
     repo = Repository(vault)
-    found = repo.standing()
+    found = repo.read_state()
     assert (found.state, found.operation) == (state, operation)
     assert re.fullmatch(after, ended(repo, vault))
     repo.close()
@@ -104,11 +104,11 @@ def test_a_state_is_known_and_the_command_that_it_advises_ends_it(vault, make, s
 def test_a_conflict_of_any_operation_is_known_and_ends_once_the_files_are_mended(vault, make, operation):
     make(vault)
     repo = Repository(vault)
-    found = repo.standing()
+    found = repo.read_state()
     assert (found.state, found.operation) == ("conflict", operation)
     if operation:
         mended(vault)
-        assert repo.standing().state == "mid-operation"
+        assert repo.read_state().state == "mid-operation"
     else:
         (vault / "n.md").write_text("both\n")
     assert ended(repo, vault) == "ahead"
@@ -122,14 +122,14 @@ def test_patches_that_do_not_apply_are_an_operation_that_is_not_finished(vault):
     ours(vault, text="other\n")
     (vault.parent / "x.patch").write_text(patch + "\n")
     run(vault, "am", "-q", str(vault.parent / "x.patch"), check=False)
-    found = Repository(vault).standing()
+    found = Repository(vault).read_state()
     assert (found.state, found.operation) == ("mid-operation", "am")
 
 
 def test_the_facts_are_the_state_and_then_the_advice(vault):
     repo = Repository(vault)
     ours(vault)
-    standing = repo.standing()
+    standing = repo.read_state()
     facts = repo.facts()
     assert facts == asdict(standing) | {"advice": repo.advice(standing)}
     assert (facts["state"], [*facts][-1]) == ("ahead", "advice")
@@ -139,11 +139,11 @@ def test_the_facts_are_the_state_and_then_the_advice(vault):
 
 def test_nothing_amiss_needs_no_advice_and_neither_does_a_vault_without_a_remote(vault):
     repo = Repository(vault)
-    found = repo.standing()
+    found = repo.read_state()
     assert (found.state, found.branch, found.upstream, found.remote) == ("ok", "main", "origin/main", "origin")
     assert found.head == run(vault, "rev-parse", "HEAD")
     run(vault, "remote", "remove", "origin")
-    alone = repo.standing()
+    alone = repo.read_state()
     assert (alone.state, repo.advice(found), repo.advice(alone)) == ("no-remote", "", "")
 
 
@@ -151,20 +151,20 @@ def test_how_far_the_vault_and_its_upstream_are_apart_is_counted(vault):
     theirs(vault)
     ours(vault)
     ours(vault, text="more\n")
-    found = Repository(vault).standing()
+    found = Repository(vault).read_state()
     assert (found.state, found.ahead, found.behind) == ("diverged", 2, 1)
 
 
 def test_a_bare_repository_is_known_and_cloned(tmp_path, vault):
     repo = Repository(tmp_path / "remote.git")
-    assert repo.standing().state == "bare"
+    assert repo.read_state().state == "bare"
     ended(repo, vault)
-    assert Repository(tmp_path / "remote").standing().state == "ok"
+    assert Repository(tmp_path / "remote").read_state().state == "ok"
 
 
 def test_a_lock_that_is_young_is_another_program_at_work(vault):
     (vault / ".git" / "index.lock").write_bytes(b"")
-    found = Repository(vault).standing()
+    found = Repository(vault).read_state()
     assert (found.state, found.lock) == ("locked", str(vault / ".git" / "index.lock"))
 
 
@@ -174,13 +174,13 @@ def test_an_old_lock_that_somebody_holds_is_no_stale_one_and_none_is_ever_remove
     lock = vault / ".git" / "index.lock"
     repo = Repository(vault)
     with lock.open("rb"):
-        assert repo.standing().state == "locked"
+        assert repo.read_state().state == "locked"
     working = vault.parent / "git-working"  # what /proc calls a Git that works in the vault
     shutil.copy(shutil.which("sleep"), working)
     with subprocess.Popen([working, "60"], cwd=vault) as process:
-        assert repo.standing().state == "locked"
+        assert repo.read_state().state == "locked"
         process.kill()
-    assert repo.standing().state == "stale-lock"
+    assert repo.read_state().state == "stale-lock"
     assert lock.exists()
 
 
@@ -189,29 +189,29 @@ def test_a_folder_of_another_user_is_dubious_until_its_owner_trusts_it(vault):
     for path in (vault, vault / ".git"):
         os.chown(path, 12345, 12345)
     repo = Repository(vault)
-    assert repo.standing().state == "dubious"
+    assert repo.read_state().state == "dubious"
     assert ended(repo, vault) == "ok"
 
 
 def test_a_repository_that_can_t_be_read_is_broken(vault):
     (vault / ".git" / "config").write_text("[core\n")
     repo = Repository(vault)
-    assert repo.standing().state == "broken"
-    assert only_command(repo.advice(repo.standing())).endswith(" fsck")
+    assert repo.read_state().state == "broken"
+    assert only_command(repo.advice(repo.read_state())).endswith(" fsck")
 
 
 def test_without_git_there_is_a_command_that_installs_it(vault, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     repo = Repository(vault)
-    assert repo.standing() == RepositoryState("no-git")
-    assert only_command(repo.advice(repo.standing()))
+    assert repo.read_state() == RepositoryState("no-git")
+    assert only_command(repo.advice(repo.read_state()))
 
 
 def test_a_linked_work_tree_and_a_moved_folder_of_git_stand_like_any_other(vault, tmp_path):
     run(vault, "worktree", "add", "-q", str(tmp_path / "linked ü"), "-b", "other")
-    assert Repository(tmp_path / "linked ü").standing().state == "no-upstream"
+    assert Repository(tmp_path / "linked ü").read_state().state == "no-upstream"
     run(tmp_path, "clone", "-q", "--separate-git-dir", str(tmp_path / "far.git"), "remote.git", "near")
-    assert Repository(tmp_path / "near").standing().state == "ok"
+    assert Repository(tmp_path / "near").read_state().state == "ok"
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -229,5 +229,5 @@ def test_what_everybody_is_told_names_no_path():
 
 def test_the_state_folder_of_git_is_not_written_to(vault):
     before = {path: path.lstat().st_mtime_ns for path in Path(vault).rglob("*")}
-    Repository(vault).standing()
+    Repository(vault).read_state()
     assert {path: path.lstat().st_mtime_ns for path in Path(vault).rglob("*")} == before

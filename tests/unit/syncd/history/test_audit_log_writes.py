@@ -11,7 +11,7 @@ from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd.history.audited_vault import AuditedVault
 from syncd.history.digest_chain import line
 from syncd.installation import backup
-from syncd.state.ledger import peeked
+from syncd.state.ledger import query_read_only
 from tests.support.audit_entries import change, owner, sha, told, unwritable
 
 
@@ -110,7 +110,7 @@ def test_the_entry_is_on_the_disk_before_anything_of_the_file_is(world):
 
     def counting(*given):
         if given[2] & os.O_CREAT:  # the temporary file, the first of all
-            seen.extend(peeked(world.state / "ledger.db", "SELECT kind FROM audit"))
+            seen.extend(query_read_only(world.state / "ledger.db", "SELECT kind FROM audit"))
         return real.open(*given)
 
     vault._calls = replace(real, open=counting)

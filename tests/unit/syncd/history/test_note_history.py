@@ -8,7 +8,7 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound
 from syncd.cli.main import code
-from syncd.git.note_commits import touches
+from syncd.git.note_commits import list_commits
 from syncd.history.note_history import Event, ordered
 from syncd.history.write_lineage import PROMOTED
 from tests.support.agent_writes import capture, delete, space, undo, update
@@ -101,10 +101,10 @@ def test_a_path_is_data_for_git(world):
     world.write("plain.md", "x")
     commit(world, "\1:100644 100644 a b M\n\n-- x", 10**12)
     for name in names:
-        found = touches(world.app.opened.repo, name)
+        found = list_commits(world.app.opened.repo, name)
         assert [one.path for one in found] == ([] if "\n" in name else [name]), name
-    assert len(touches(world.app.opened.repo, "plain.md")) == 1
-    assert touches(world.app.opened.repo, "a?b.md") == []
+    assert len(list_commits(world.app.opened.repo, "plain.md")) == 1
+    assert list_commits(world.app.opened.repo, "a?b.md") == []
 
 
 def test_without_git_there_is_the_log_alone(tmp_path):

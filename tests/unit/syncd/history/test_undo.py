@@ -277,8 +277,8 @@ def test_a_stored_file_comes_and_goes_with_its_bytes_and_never_over_a_person_s(w
     source.write_bytes(b"%PDF" + bytes(10_000_000))  # larger than any note
     digest = hashlib.sha256(source.read_bytes()).hexdigest()
     with by(tool="kb_upload_finish"):
-        vault.put_file(path, source, digest)
-    with by(tool="delete_thought"), vault.without(path, vault.measured(path)):
+        vault.create_from_file(path, source, digest)
+    with by(tool="delete_thought"), vault.removing(path, vault.digest_file(path)):
         pass
     assert [one["did"] for one in undo(world, path)["done"]] == ["brought back"]
     assert (world.vault / path).read_bytes() == source.read_bytes()

@@ -13,7 +13,7 @@ from syncd.app import App
 from syncd.indexes.coverage import coverage
 from syncd.settings.settings import VaultSettings
 from syncd.vault.listing import Listing
-from syncd.vault.path_rules import printable
+from syncd.vault.path_rules import to_printable
 from tests.support.fakes import fake_embedder
 from tests.support.world import World, settings_of
 from vault_fixtures import gnarly
@@ -44,10 +44,10 @@ def test_every_shape_of_file_is_indexed_or_skipped_for_its_reason(world):
     reasons = {one["path"]: one["reason"] for found in both for one in found["skipped"]}
     for shape in shapes:
         if shape.outcome == "skipped" or (shape.outcome == "unreadable" and os.geteuid() != 0):
-            assert shape.reason in reasons[printable(shape.path)], shape
+            assert shape.reason in reasons[to_printable(shape.path)], shape
     folder = {r"Names/\xff\xfe"}  # whose name is no text, so nobody looks into it
     assert reasons.keys() - folder == {
-        printable(shape.path) for shape in shapes if shape not in indexed and shape.outcome != "ignored"
+        to_printable(shape.path) for shape in shapes if shape not in indexed and shape.outcome != "ignored"
     }
     assert sum(found["of"] for found in both) == len(indexed) + len(reasons)
     assert [found["waiting"] for found in both] == [0, 0]

@@ -69,9 +69,9 @@ def test_a_ledger_is_copied_whole_while_it_is_written(state, tmp_path):
     def write():
         number = 0
         while not stop.is_set():
-            with ledger.writing():  # two rows or none
+            with ledger.transaction():  # two rows or none
                 for half in ("a", "b"):
-                    ledger.run(
+                    ledger.execute(
                         "INSERT INTO keys (id, name, digest, scopes, surfaces, created_at) VALUES (?,?,?,?,?,?)",
                         (f"{number}{half}", f"{number}{half}", b"", "", "", 1),
                     )

@@ -10,7 +10,7 @@ import pytest
 from index.errors import Conflict, NotFound
 from syncd.installation.vault_setup import adopt, owner_key, reset, settings_file
 from syncd.settings.settings import load
-from syncd.state.folder import LEDGER, default_state, private
+from syncd.state.folder import LEDGER, default_state_folder, write_private
 from syncd.state.ledger import Ledger
 from syncd.workspaces.api_keys import ApiKeys
 
@@ -114,7 +114,7 @@ def test_a_file_with_no_key_of_ours_is_written_anew(tmp_path, text):
 def test_a_private_file_is_never_open_to_others(tmp_path):
     before = os.umask(0)
     try:
-        private(tmp_path / "x", "secret")
+        write_private(tmp_path / "x", "secret")
     finally:
         os.umask(before)
     assert (tmp_path / "x").stat().st_mode & 0o777 == 0o600
@@ -125,7 +125,7 @@ def test_the_settings_file_leads_back_to_the_vault(home, vault):
     file, usual = settings_file(load({"vault.path": str(vault)}, home), None, home)
     assert usual
     settings = load({}, home)
-    assert (settings.vault.path, settings.state, settings.file) == (vault, default_state(vault, home), file)
+    assert (settings.vault.path, settings.state, settings.file) == (vault, default_state_folder(vault, home), file)
     assert "state" not in tomllib.loads(file.read_text())
     assert settings_file(settings, None, home) == (file, True)
 

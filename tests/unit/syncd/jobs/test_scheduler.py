@@ -268,7 +268,7 @@ def test_a_tick_that_goes_as_before_is_not_written_down_each_time(jobs, kept):
 
 
 def test_a_ledger_that_can_not_be_written_stops_no_job(jobs, ledger, caplog):
-    ledger.run("PRAGMA query_only = 1")
+    ledger.execute("PRAGMA query_only = 1")
     work = Beat(3)
     jobs.every("beat", 0.01, work, soon=True)
     jobs.start()

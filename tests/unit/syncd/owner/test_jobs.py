@@ -7,7 +7,7 @@ import time
 import pytest
 
 from index.errors import NotFound
-from syncd.vault.openat import fresh
+from syncd.vault.openat import new_temporary_name
 from tests.support.world import World, until
 
 NAMES = {"leftovers", "listing", "maintenance", "root"}
@@ -83,7 +83,7 @@ def test_leftovers_are_collected_once_they_are_nobody_s_work(world, monkeypatch)
     world.write("Note.md", "a note\n")
     world.run()
     root = world.state / "index"
-    dead = world.vault / "Captures" / fresh()
+    dead = world.vault / "Captures" / new_temporary_name()
     dead.write_text("half")
     old = root / "0123456789ab-1"
     old.mkdir()

@@ -67,9 +67,9 @@ def test_many_at_once_are_one_look_and_a_commit_each(world, tmp_path, request):
     world.run()
     before = files(world)
     listed = []
-    everything = world.app.opened.vault.everything
-    world.app.opened.vault.everything = lambda *given: listed.append(given) or everything(*given)
-    request.addfinalizer(lambda: setattr(world.app.opened.vault, "everything", everything))
+    everything = world.app.opened.vault.walk_files
+    world.app.opened.vault.walk_files = lambda *given: listed.append(given) or everything(*given)
+    request.addfinalizer(lambda: setattr(world.app.opened.vault, "walk_files", everything))
     marked(world)
     assert len(listed) <= 3, "not one for each"
     now = files(world)
@@ -120,7 +120,7 @@ def test_what_is_committed_meanwhile_leaves_a_promotion_its_own_commit(world, mo
     ]
     assert {"Notes/Heron.md", "Captures/default/Heron.md"} <= set(planned[1]["paths"])
     assert own.facts()["uncommitted"] == 1
-    assert [made.subject for made in commits.flushed()] == ["Capture 1 note (memex)"]
+    assert [made.subject for made in commits.commit_pending()] == ["Capture 1 note (memex)"]
     assert world.git("status", "--porcelain") != ""
     told = world.app.operations["commit"]({}, lambda _: None)["commits"]
     assert [one["subject"] for one in told] == ["Promote Heron"]
@@ -129,7 +129,7 @@ def test_what_is_committed_meanwhile_leaves_a_promotion_its_own_commit(world, mo
     assert "Approved-By: Ann <ann@example.org>" in said
     assert "Memex-Tool: promote" in said
     assert world.git("status", "--porcelain") == ""
-    assert commits.flushed() == []
+    assert commits.commit_pending() == []
     assert own.facts()["uncommitted"] == 0
 
 

@@ -174,7 +174,7 @@ def test_a_history_that_was_rewritten_is_not_merged_back(device):
             device.remote.sync()
     assert device.files() == before
     assert run(device.bare, "rev-list", "--count", "main") == "2"
-    assert device.repo.advice(device.repo.standing()) == told.value.message
+    assert device.repo.advice(device.repo.read_state()) == told.value.message
     assert device.remote.unwell == UNWELL["rewritten"]
     subprocess.run(["sh", "-c", only_command(told.value.message)], check=True, capture_output=True)
     assert device.files() == {path: raw for path, raw in before.items() if path != "secret.md"}
@@ -217,7 +217,7 @@ def test_in_every_state_it_works_or_says_what_to_do_and_touches_nothing(tmp_path
     if state in WORKS:
         with contextlib.suppress(Conflict):  # diverged, in the very same note
             remote.sync()
-        assert state == "diverged" or repo.standing().state in ("ok", "shallow")
+        assert state == "diverged" or repo.read_state().state in ("ok", "shallow")
     else:
         with pytest.raises(Conflict, match=r"`[^`]+`") as told:
             remote.sync()

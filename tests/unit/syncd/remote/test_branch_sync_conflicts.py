@@ -62,7 +62,7 @@ def test_a_conflict_on_which_git_dies_by_its_guess_at_folders_is_parked_and_its_
     with pytest.raises(Conflict, match=r"both changed Notes/a\.md") as told:
         device.remote.sync()
     subprocess.run(["sh", "-c", only_command(told.value.message)], check=False, capture_output=True)
-    assert device.repo.state() == "conflict"
+    assert device.repo.local_state() == "conflict"
     run(device.vault, "add", "-A")
     run(device.vault, "commit", "-qm", "mended")
     assert device.remote.sync().sent

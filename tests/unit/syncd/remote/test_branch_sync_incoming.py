@@ -104,7 +104,7 @@ def test_a_writer_waits_while_its_file_is_moved_and_others_do_not(device):
         device.notes.replace("Captures/default/a.md", b"b\n", digest=digest)
         done.append("a")
 
-    with device.notes.reservations.reserved(["Captures/default/a.md"]):
+    with device.notes.reservations.reserve(["Captures/default/a.md"]):
         thread = threading.Thread(target=write)
         thread.start()
         device.notes.create("Captures/default/other.md", b"o\n")

@@ -35,7 +35,7 @@ def test_failures_are_tried_again_ever_less_often_and_a_push_elsewhere_at_once(d
     assert gaps[:8] == [60, 120, 240, 480, 960, 1920, 3600, 3600]
     away.rename(device.bare)
     device.there("theirs.md", "theirs\n")
-    device.remote.rung()
+    device.remote.notify_push()
     device.remote.tick()
     assert "theirs.md" in device.files()
     assert device.remote.problem == ""
@@ -52,7 +52,7 @@ def test_by_default_nothing_is_exchanged_until_somebody_asks(device, monkeypatch
     before = device.files()
     device.remote.tick()
     assert device.files() == before
-    device.remote.rung()
+    device.remote.notify_push()
     device.remote.tick()
     assert "theirs.md" in device.files()
     assert device.head(device.bare, "main") != device.head()  # what was announced is pulled; nothing is pushed
@@ -89,7 +89,7 @@ def test_what_was_asked_for_once_and_failed_is_done_by_itself_later(device, monk
 
 def test_a_push_is_announced_and_there_is_no_remote_so_the_vault_is_looked_at(device):
     run(device.vault, "remote", "remove", "origin")
-    device.remote.rung()
+    device.remote.notify_push()
     device.remote.tick()
     assert device.calls == ["untied"]
     assert device.remote.problem == ""

@@ -12,7 +12,7 @@ import pytest
 
 from syncd.git.repository import Repository
 from syncd.remote import fast_forward as module
-from syncd.remote.fast_forward import JOURNAL, ForwardStep, finish, forward
+from syncd.remote.fast_forward import JOURNAL, ForwardStep, apply_step, finish_interrupted
 from tests.support.git_states import run
 
 pytestmark = pytest.mark.skipif(
@@ -73,7 +73,7 @@ class Tree:
         run(self.root, "commit", "-qm", "x")
 
     def forward(self):
-        forward(self.repo, self.state, ForwardStep.of(self.repo, "refs/heads/main", self.old, self.new))
+        apply_step(self.repo, self.state, ForwardStep.between(self.repo, "refs/heads/main", self.old, self.new))
 
     def files(self):
         return {
@@ -132,11 +132,11 @@ def test_a_kill_at_any_call_leaves_what_the_next_start_makes_whole(tmp_path, mon
 def every(tmp_path, monkeypatch, killed, call, numbers, *, edits=False):
     seed = random.randrange(1 << 30)
     sys.stderr.write(f"seed {seed}\n")
-    dice, torn, real = random.Random(seed), 0, module.finish
+    dice, torn, real = random.Random(seed), 0, module.finish_interrupted
     for number in numbers:
         tree = Tree(tmp_path / f"{call}{number}")
         killed(call, number)
-        monkeypatch.setattr(module, "finish", crash)
+        monkeypatch.setattr(module, "finish_interrupted", crash)
         try:
             tree.forward()
         except Crash:
@@ -146,7 +146,7 @@ def every(tmp_path, monkeypatch, killed, call, numbers, *, edits=False):
             tree.repo.close()
             return torn
         finally:
-            monkeypatch.setattr(module, "finish", real)
+            monkeypatch.setattr(module, "finish_interrupted", real)
         torn += tree.files() != {".gitattributes": b"crlf.md text eol=crlf\n", **BEFORE}
         edited = {}
         if edits:
@@ -155,7 +155,7 @@ def every(tmp_path, monkeypatch, killed, call, numbers, *, edits=False):
             )
             edited = {path: f"a person's, {number}\n".encode()}
             tree.write(edited)
-        finish(tree.repo, tree.state)
+        finish_interrupted(tree.repo, tree.state)
         if run(tree.root, "rev-parse", "HEAD") == tree.old:  # it had not begun: Git is asked again
             killed(call, 0)
             try:

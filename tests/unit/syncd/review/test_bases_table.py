@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncd.review.bases_table import review_table
-from syncd.vault.location import place
+from syncd.vault.location import locate
 from tests.support.obsidian_bases import Base, Invalid, Note, parsed
 
 WAITING = {
@@ -61,7 +61,7 @@ def test_any_name_of_an_inbox_gives_a_valid_base(name):
 def test_the_table_and_the_daemon_agree_on_what_a_capture_is():
     listed = set(Base(review_table("Captures")).rows("Waiting", notes("Captures")))
     for note in notes("Captures"):
-        where = place(note.path)
+        where = locate(note.path)
         if note.path.lower().endswith(".md") and where.scope == "vault":
             assert note.path not in listed
         if note.path in listed:

@@ -161,7 +161,7 @@ def test_what_agents_read_of_the_note_stays(world):
         before.version, before.updated_at, before.metadata, before.content_hash, before.defects,
     )  # fmt: skip
     world.run()
-    assert not world.app.opened.sync.edits.waiting
+    assert not world.app.opened.sync.edits.paths
 
 
 def test_a_note_without_a_time_of_its_own_keeps_the_one_it_had(world):

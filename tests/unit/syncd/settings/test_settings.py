@@ -9,7 +9,7 @@ import pytest
 from index.encoders.settings import Bundled, Local
 from index.errors import InvalidArgument
 from syncd.settings.settings import FIELDS, SECTIONS, NamedFolder, Settings, known, load, state_and_vault
-from syncd.state.folder import default_state
+from syncd.state.folder import default_state_folder
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_the_files_state_is_not_used_for_another_vault(home):
     write(home, 'state = "/of-a"\n[vault]\npath = "/a"\n')
     assert load({}, home).state == Path("/of-a")
     assert load({"vault.path": "/a"}, home).state == Path("/of-a")
-    assert load({"vault.path": "/b"}, home).state == default_state(Path("/b"), home)
+    assert load({"vault.path": "/b"}, home).state == default_state_folder(Path("/b"), home)
     assert load({"vault.path": "/b", "state": "/c"}, home).state == Path("/c")
 
 

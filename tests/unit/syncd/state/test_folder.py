@@ -11,8 +11,8 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument
 from syncd.settings.settings import load
-from syncd.state.folder import claim, collect, default_state, remembered
-from syncd.vault.openat import fresh
+from syncd.state.folder import claim, default_state_folder, read_vault_path, remove_unfinished
+from syncd.vault.openat import new_temporary_name
 from syncd.vault.vault import Vault
 from tests.support.world import until
 
@@ -21,7 +21,7 @@ def test_a_state_folder_remembers_its_vault(tmp_path):
     vault, state = tmp_path / "vält", tmp_path / "state"
     vault.mkdir()
     claim(state, vault)
-    assert remembered(state) == vault
+    assert read_vault_path(state) == vault
     assert state.stat().st_mode & 0o777 == 0o700
     assert load({"state": str(state)}, {"HOME": str(tmp_path)}).vault.path == vault
     claim(state, vault)
@@ -36,7 +36,7 @@ def test_a_state_folder_is_not_used_for_a_second_vault(tmp_path):
         claim(state, b)
     a.rmdir()  # a vault that was moved takes its state along
     claim(state, b)
-    assert remembered(state) == b
+    assert read_vault_path(state) == b
 
 
 def test_a_vault_reached_by_another_name_is_the_same_vault(tmp_path):
@@ -44,8 +44,8 @@ def test_a_vault_reached_by_another_name_is_the_same_vault(tmp_path):
     (tmp_path / "b").symlink_to(tmp_path / "a")
     claim(tmp_path / "state", tmp_path / "a")
     claim(tmp_path / "state", tmp_path / "b")
-    assert remembered(tmp_path / "state") == tmp_path / "b"
-    assert remembered(tmp_path / "state").samefile(tmp_path / "a")
+    assert read_vault_path(tmp_path / "state") == tmp_path / "b"
+    assert read_vault_path(tmp_path / "state").samefile(tmp_path / "a")
 
 
 @pytest.mark.parametrize("state", [".", ".memex", "a/b"])
@@ -69,7 +69,7 @@ def test_a_file_in_place_of_the_state_folder_is_told(tmp_path, state):
 
 def test_two_vaults_of_one_name_have_two_state_folders():
     environ = {"XDG_STATE_HOME": "/st"}
-    one, two = default_state(Path("/a/Notes"), environ), default_state(Path("/b/Notes"), environ)
+    one, two = default_state_folder(Path("/a/Notes"), environ), default_state_folder(Path("/b/Notes"), environ)
     assert one != two
     assert one.parent == two.parent == Path("/st/memex")
     assert one.name.startswith("Notes-")
@@ -93,9 +93,9 @@ def test_half_written_files_dead_sockets_and_models_half_built_go(tmp_path):
         (tmp_path / path).write_text("x")
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(tmp_path / ".control.sock.123"))
-    assert collect(tmp_path, older_s=3600) == [], "they may be somebody's work"
+    assert remove_unfinished(tmp_path, older_s=3600) == [], "they may be somebody's work"
     until(lambda: time.time() - (tmp_path / LEFT[-1]).stat().st_ctime > 0.1)
-    gone = collect(tmp_path, older_s=0.05)
+    gone = remove_unfinished(tmp_path, older_s=0.05)
     assert gone == [
         ".control.sock.123",
         ".daemon.json.0a1b2c3d",
@@ -113,19 +113,19 @@ def test_a_link_is_taken_away_and_not_followed(tmp_path):
     (state / "models").mkdir(parents=True)
     (state / "models/.building-x").symlink_to(outside)
     until(lambda: time.time() - os.lstat(state / "models/.building-x").st_ctime > 0.1)
-    assert collect(state, older_s=0.05) == ["models/.building-x"]
+    assert remove_unfinished(state, older_s=0.05) == ["models/.building-x"]
     assert (outside / "kept").is_dir()
 
 
 def test_a_write_in_hand_is_left_alone_in_the_vault(tmp_path):
     (tmp_path / "Captures").mkdir()
-    temporary = tmp_path / "Captures" / fresh()
+    temporary = tmp_path / "Captures" / new_temporary_name()
     temporary.write_text("half a note")
     vault = Vault(tmp_path)
     try:
-        assert vault.sweep(older_s=3600) == []
+        assert vault.remove_leftovers(older_s=3600) == []
         until(lambda: time.time() - temporary.stat().st_ctime > 0.1)
-        assert vault.sweep(older_s=0.05) == [f"Captures/{temporary.name}"]
+        assert vault.remove_leftovers(older_s=0.05) == [f"Captures/{temporary.name}"]
     finally:
         vault.close()
     assert not temporary.exists()

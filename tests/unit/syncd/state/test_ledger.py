@@ -22,8 +22,8 @@ def test_all_its_files_are_only_its_owners(path):
     before = os.umask(0)
     try:
         opened = Ledger.open(path)
-        with opened.writing():
-            opened.run(
+        with opened.transaction():
+            opened.execute(
                 "INSERT INTO keys (id, name, digest, scopes, surfaces, created_at) VALUES ('a','n',x'00','r','m',1)"
             )
         modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
@@ -36,35 +36,39 @@ def test_all_its_files_are_only_its_owners(path):
 
 def test_what_was_written_is_there_when_it_is_opened_again(path):
     first = Ledger.open(path)
-    with first.writing():
-        first.run("INSERT INTO keys (id, name, digest, scopes, surfaces, created_at) VALUES ('a','n',x'00','r','m',1)")
+    with first.transaction():
+        first.execute(
+            "INSERT INTO keys (id, name, digest, scopes, surfaces, created_at) VALUES ('a','n',x'00','r','m',1)"
+        )
     first.close()
     again = Ledger.open(path)
-    assert again.rows("SELECT id FROM keys") == [("a",)]
-    assert again.rows("PRAGMA journal_mode") == [("wal",)]
-    assert again.rows("PRAGMA synchronous") == [(2,)]
+    assert again.query("SELECT id FROM keys") == [("a",)]
+    assert again.query("PRAGMA journal_mode") == [("wal",)]
+    assert again.query("PRAGMA synchronous") == [(2,)]
     again.close()
 
 
 def test_a_failed_transaction_changes_nothing(path):
     opened = Ledger.open(path)
-    with pytest.raises(RuntimeError), opened.writing():
-        opened.run("INSERT INTO keys (id, name, digest, scopes, surfaces, created_at) VALUES ('a','n',x'00','r','m',1)")
+    with pytest.raises(RuntimeError), opened.transaction():
+        opened.execute(
+            "INSERT INTO keys (id, name, digest, scopes, surfaces, created_at) VALUES ('a','n',x'00','r','m',1)"
+        )
         raise RuntimeError("in the middle")
-    assert opened.rows("SELECT id FROM keys") == []
+    assert opened.query("SELECT id FROM keys") == []
     opened.close()
 
 
 def test_another_process_writing_is_noticed(path):
     opened = Ledger.open(path)
-    before = opened.version()
-    assert opened.version() == before
+    before = opened.data_version()
+    assert opened.data_version() == before
     other = sqlite3.connect(path)
     other.execute("UPDATE keys SET name = 'x'")
     other.execute("INSERT INTO keys (id, name, digest, scopes, surfaces, created_at) VALUES ('b','n',x'00','r','m',1)")
     other.commit()
     other.close()
-    assert opened.version() != before
+    assert opened.data_version() != before
     opened.close()
 
 

@@ -60,8 +60,8 @@ def test_only_names_that_begin_with_the_prefix_are_read(ledger, name, prefix):
 
 
 def test_values_of_the_table_of_earlier_versions_are_read(ledger):
-    with ledger.writing():
-        ledger.run("INSERT INTO tended (name, value) VALUES ('job tick', '12')")
+    with ledger.transaction():
+        ledger.execute("INSERT INTO tended (name, value) VALUES ('job tick', '12')")
     assert named_values.read(ledger, "job tick") == "12"
 
 
@@ -72,7 +72,7 @@ def test_either_all_values_are_written_or_none(ledger):
 
 
 def test_a_ledger_that_can_not_be_written_is_unavailable(ledger):
-    ledger.run("PRAGMA query_only = 1")
+    ledger.execute("PRAGMA query_only = 1")
     with pytest.raises(Unavailable):
         named_values.write(ledger, {"git.seen": "7"})
     with pytest.raises(Unavailable):

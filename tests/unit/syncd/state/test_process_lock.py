@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from index.errors import Conflict, Unavailable
-from syncd.state.process_lock import ProcessLock, sole
+from syncd.state.process_lock import ProcessLock, claim_folder
 from tests.support.paths import ROOT
 
 HOLDER = """
@@ -65,17 +65,17 @@ def test_a_damaged_file_is_no_obstacle(tmp_path):
     (tmp_path / "lock").write_bytes(b"\xff rubbish \x00 much longer than a record of pid and epoch is")
     with ProcessLock.acquire(tmp_path) as lock:
         assert lock.epoch == 1
-        assert lock.current()
+        assert lock.is_current()
 
 
 def test_a_holder_whose_file_was_deleted_or_taken_over_is_not_current_and_harms_nobody(tmp_path):
     first = ProcessLock.acquire(tmp_path)
     (tmp_path / "lock").unlink()
-    assert not first.current()
+    assert not first.is_current()
     second = ProcessLock.acquire(tmp_path)
     first.release()
-    assert not first.current()
-    assert second.current()
+    assert not first.is_current()
+    assert second.is_current()
     with pytest.raises(Conflict):
         ProcessLock.acquire(tmp_path)
     second.release()
@@ -92,15 +92,15 @@ def test_a_claim_is_one_s_own_and_goes_with_it(tmp_path):
     link = tmp_path / "link"
     (tmp_path / "vault").mkdir()
     link.symlink_to(tmp_path / "vault")
-    one = sole(tmp_path / "vault")
+    one = claim_folder(tmp_path / "vault")
     assert one is not None
-    assert sole(link) is None
-    other = sole(tmp_path)
+    assert claim_folder(link) is None
+    other = claim_folder(tmp_path)
     assert other is not None
     one.close()
-    again = sole(link)
+    again = claim_folder(link)
     assert again is not None
     for claim in (other, again):
         claim.close()
     with pytest.raises(Unavailable):
-        sole(tmp_path / "gone")
+        claim_folder(tmp_path / "gone")

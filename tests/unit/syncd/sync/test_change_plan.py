@@ -8,8 +8,18 @@ from hypothesis import strategies as st
 
 from index.document_ids import path_id
 from index.model import Entry, Stat
-from syncd.sync.change_plan import Added, Modified, Moved, Plan, ReadFile, Removed, brake, compare_stats, plan
-from syncd.vault.path_rules import below
+from syncd.sync.change_plan import (
+    Added,
+    Modified,
+    Moved,
+    Plan,
+    ReadFile,
+    Removed,
+    compare_stats,
+    is_mass_removal,
+    plan_changes,
+)
+from syncd.vault.path_rules import is_below
 
 
 def stat(ino=1, size=1, mtime_ns=1):
@@ -54,8 +64,8 @@ def test_a_survey_tells_by_stat_what_to_read_and_what_is_missing(files, known, u
 def test_a_note_without_vectors_waits_until_an_encoder_is_ready():
     known = manifest(entry("a", embedded=False))
     assert compare_stats({"a": stat()}, known, embedded=False).suspects == []
-    assert plan({"a": seen()}, [], known, embedded=False).changes == []
-    assert plan({"a": seen()}, [], known).changes == [Modified("a")]
+    assert plan_changes({"a": seen()}, [], known, embedded=False).changes == []
+    assert plan_changes({"a": seen()}, [], known).changes == [Modified("a")]
 
 
 PLANS = [
@@ -118,12 +128,12 @@ PLANS = [
 
 @pytest.mark.parametrize(("now", "missing", "known", "expected"), PLANS)
 def test_a_plan_names_each_change_once(now, missing, known, expected):
-    assert plan(now, missing, manifest(*known)).changes == expected
+    assert plan_changes(now, missing, manifest(*known)).changes == expected
 
 
 def test_the_same_bytes_with_a_new_stat_are_touched_not_modified():
     known = manifest(entry("a"), entry("b"))
-    assert plan({"a": seen(ino=9), "b": seen()}, [], known) == Plan([], {"a": stat(9)}, 2)
+    assert plan_changes({"a": seen(ino=9), "b": seen()}, [], known) == Plan([], {"a": stat(9)}, 2)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +146,7 @@ def test_the_same_bytes_with_a_new_stat_are_touched_not_modified():
     ],
 )
 def test_a_path_is_below_the_folders_that_it_begins_with(path, folders, wanted):
-    assert below(path, folders) is wanted
+    assert is_below(path, folders) is wanted
 
 
 @pytest.mark.parametrize(
@@ -151,9 +161,9 @@ def test_a_path_is_below_the_folders_that_it_begins_with(path, folders, wanted):
     ],
 )
 def test_a_mass_removal_is_held(missing, known, held):
-    assert brake(missing, known, share=0.5) is held
-    assert not brake(0, known, share=0.0)
-    assert brake(1, 20, share=0.05)
+    assert is_mass_removal(missing, known, share=0.5) is held
+    assert not is_mass_removal(0, known, share=0.0)
+    assert is_mass_removal(1, 20, share=0.05)
 
 
 # -- laws ---------------------------------------------------------------------------------------------------------
@@ -195,7 +205,7 @@ def test_the_changes_applied_to_the_manifest_give_the_listing(now, table):
     found = compare_stats({path: item.stat for path, item in now.items()}, before)
     # the stat is trusted for what is not a suspect, so such a file must hold what it held
     now = now | {p: ReadFile(before[p].digest, None, before[p].stat) for p in now if p not in found.suspects}
-    made = plan({path: now[path] for path in found.suspects}, found.missing, before)
+    made = plan_changes({path: now[path] for path in found.suspects}, found.missing, before)
     assert apply(made, now, before) == {path: item.digest for path, item in now.items()}
     assert found.unchanged + made.unchanged + sum(not isinstance(c, Removed) for c in made.changes) == len(now)
 
@@ -204,24 +214,24 @@ def test_the_changes_applied_to_the_manifest_give_the_listing(now, table):
 def test_a_survey_of_some_folders_changes_nothing_elsewhere(now, table, under):
     before = entries(table)
     found = compare_stats({path: item.stat for path, item in now.items()}, before, under=under)
-    made = plan({path: now[path] for path in found.suspects}, found.missing, before)
+    made = plan_changes({path: now[path] for path in found.suspects}, found.missing, before)
     after = apply(made, now, before)
-    outside = {path: item.digest for path, item in before.items() if not below(path, under)}
-    assert {path: digest for path, digest in after.items() if not below(path, under)} == outside
+    outside = {path: item.digest for path, item in before.items() if not is_below(path, under)}
+    assert {path: digest for path, digest in after.items() if not is_below(path, under)} == outside
 
 
 @given(files, known)
 def test_equal_inputs_in_any_order_give_equal_plans(now, table):
     before = entries(table)
     gone = [path for path in before if path not in now]
-    backwards = plan(dict(reversed(now.items())), gone[::-1], dict(reversed(before.items())))
-    assert plan(now, gone, before) == backwards
+    backwards = plan_changes(dict(reversed(now.items())), gone[::-1], dict(reversed(before.items())))
+    assert plan_changes(now, gone, before) == backwards
 
 
 @given(files, known)
 def test_changes_come_by_kind_and_each_kind_in_order_of_path(now, table):
     before = entries(table)
-    changes = plan(now, [path for path in before if path not in now], before).changes
+    changes = plan_changes(now, [path for path in before if path not in now], before).changes
     kinds = [Moved, Added, Modified, Removed]
     assert changes == sorted(changes, key=lambda c: (kinds.index(type(c)), c.new if isinstance(c, Moved) else c.path))
 
@@ -232,11 +242,11 @@ def test_equal_notes_are_paired_in_order_of_path_whatever_the_order_they_come_in
     for turn in range(3):
         before = manifest(*(entry(path) for path in olds[turn:] + olds[:turn]))
         now = {path: seen(ino=5) for path in ("y/8", "x/7", "z/9")}
-        assert plan(now, olds[::-1], before).changes == ordered
+        assert plan_changes(now, olds[::-1], before).changes == ordered
 
 
 @pytest.mark.timeout(60)  # linear: some tenths of a second; quadratic: minutes
 def test_a_folder_of_many_equal_notes_is_paired_without_comparing_each_with_each():
     before = manifest(*(entry(f"old/{n:05}.md") for n in range(20_000)))
-    made = plan({f"new/{n:05}.md": seen(ino=5) for n in range(20_000)}, list(before), before)
+    made = plan_changes({f"new/{n:05}.md": seen(ino=5) for n in range(20_000)}, list(before), before)
     assert made.changes == [Moved(f"old/{n:05}.md", f"new/{n:05}.md") for n in range(20_000)]

@@ -104,10 +104,10 @@ def test_an_edit_that_is_undone_before_it_is_quiet_was_none(slow):
     slow.run()
     written(slow, NOTE + "new", at=None)
     slow.run()
-    assert set(slow.app.opened.sync.edits.waiting) == {PATH}
+    assert set(slow.app.opened.sync.edits.paths) == {PATH}
     written(slow, NOTE + "old", at=None)
     slow.run()
-    assert not slow.app.opened.sync.edits.waiting
+    assert not slow.app.opened.sync.edits.paths
     assert stamps(file) == (None, None)
 
 

@@ -94,7 +94,7 @@ def test_while_git_is_at_work_nothing_is_stamped(tracked):
     lock.touch()
     tracked.run()
     assert stamps(file) == (None, None)
-    assert PATH in tracked.app.opened.sync.waiting
+    assert PATH in tracked.app.opened.sync.pending_paths
     lock.unlink()
     tracked.run()
     assert stamps(file)[0] == 2

@@ -102,7 +102,7 @@ def test_a_compare_and_set_loses_no_edit_of_a_person(tmp_path, atomic):
             done.set()
             for one in agents:
                 one.join(60)
-            until(lambda: not world.app.opened.sync.edits.waiting and world.app.opened.sync.pending == 0, 60)
+            until(lambda: not world.app.opened.sync.edits.paths and world.app.opened.sync.pending_count == 0, 60)
             kept = space.get(first.id)
         theirs = [line for line in kept.content.splitlines() if line.startswith("person")]
         assert theirs == lines
@@ -124,12 +124,12 @@ def test_an_edit_that_waits_goes_along_with_a_rename(slow):
     slow.run()
     file.rename(file.with_name("Renamed.md"))
     slow.run()
-    assert set(slow.app.opened.sync.edits.waiting) == {"Captures/default/Renamed.md"}
+    assert set(slow.app.opened.sync.edits.paths) == {"Captures/default/Renamed.md"}
     with pytest.raises(Conflict, match="just edited"):
         slow.app.agent_access.workspace("default").update_note("mine", "agent's", version=1)
     file.with_name("Renamed.md").unlink()
     slow.run()
-    assert not slow.app.opened.sync.edits.waiting
+    assert not slow.app.opened.sync.edits.paths
 
 
 def test_an_edit_while_the_index_is_made_anew_is_one(world, space):

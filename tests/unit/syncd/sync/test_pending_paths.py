@@ -17,16 +17,16 @@ def pending_paths():
 
 def test_a_hint_is_handed_out_once_it_is_quiet(pending_paths):
     pending_paths.hint(["a", "b", "a"])
-    assert pending_paths.due() == []
-    assert pending_paths.pending == 2
+    assert pending_paths.take_due() == []
+    assert pending_paths.count == 2
     assert not pending_paths.wait(lambda: False)
-    assert pending_paths.due() == ["a", "b"]
-    assert pending_paths.pending == 0
+    assert pending_paths.take_due() == ["a", "b"]
+    assert pending_paths.count == 0
 
 
 def test_hints_that_go_on_are_handed_out_when_patience_ends(pending_paths):
     begun = time.monotonic()
-    while not (due := pending_paths.due()):
+    while not (due := pending_paths.take_due()):
         pending_paths.hint(["a"])
         time.sleep(0.01)
     assert due == ["a"]
@@ -34,41 +34,41 @@ def test_hints_that_go_on_are_handed_out_when_patience_ends(pending_paths):
 
 
 def test_a_path_to_look_at_again_waits_its_time_and_counts_as_pending(pending_paths):
-    pending_paths.again("a", 0.1)
-    assert pending_paths.pending == 1
+    pending_paths.recheck("a", 0.1)
+    assert pending_paths.count == 1
     assert not pending_paths.wait(lambda: False)
-    assert pending_paths.due() == ["a"]
+    assert pending_paths.take_due() == ["a"]
 
 
 def test_what_is_being_dealt_with_is_pending_until_it_is_done(pending_paths):
-    with pending_paths.dealing("abcde") as done:
-        assert pending_paths.pending == 5
+    with pending_paths.processing("abcde") as done:
+        assert pending_paths.count == 5
         done("ab")
-        assert pending_paths.pending == 3
-    assert pending_paths.pending == 0
+        assert pending_paths.count == 3
+    assert pending_paths.count == 0
 
 
 def test_a_failure_leaves_nothing_pending(pending_paths):
-    with pytest.raises(ZeroDivisionError), pending_paths.dealing("abcde"):
+    with pytest.raises(ZeroDivisionError), pending_paths.processing("abcde"):
         raise ZeroDivisionError
-    assert pending_paths.pending == 0
+    assert pending_paths.count == 0
 
 
 def test_a_listing_that_is_wanted_wakes_whoever_waits(pending_paths):
-    threading.Timer(0.05, pending_paths.list_all).start()
+    threading.Timer(0.05, pending_paths.request_listing).start()
     assert pending_paths.wait(lambda: False)
 
 
 def test_a_stop_wakes_whoever_waits_or_rests(pending_paths):
     threading.Timer(0.05, pending_paths.stop).start()
     begun = time.monotonic()
-    pending_paths.rest(30)
+    pending_paths.pause(30)
     assert not pending_paths.wait(lambda: False)
     assert time.monotonic() - begun < 5
 
 
 def test_a_path_in_several_hands_is_pending_once(pending_paths):
     pending_paths.hint(["a"])
-    with pending_paths.dealing(["a", "b"]), pending_paths.dealing(["a"]):
-        assert pending_paths.pending == 2
-    assert pending_paths.pending == 1
+    with pending_paths.processing(["a", "b"]), pending_paths.processing(["a"]):
+        assert pending_paths.count == 2
+    assert pending_paths.count == 1

@@ -23,17 +23,17 @@ class History:
     def head(self):
         return self.at
 
-    def marks(self):
+    def position(self):
         return GitPosition(self.at, None, 7)
 
-    def removed(self, since):
+    def removed_paths(self, since):
         assert (since.head, since.log) == ("aaa", 7)
         return self.taken
 
 
 @pytest.fixture
 def head(monkeypatch):
-    monkeypatch.setattr(head_moves, "removed", lambda repo, since, _: repo.removed(since))
+    monkeypatch.setattr(head_moves, "removed_paths", lambda repo, since, _: repo.removed_paths(since))
     return History()
 
 
@@ -43,72 +43,72 @@ def absences(tmp_path, head):
 
 
 def test_a_missing_note_is_believed_once_it_stays_missing(absences, monkeypatch):
-    gone, wait = absences.believe(["a.md"], 100, at_once=False)
+    gone, wait = absences.decide(["a.md"], 100, at_once=False)
     assert gone == []
     assert 0 < wait["a.md"] <= removal_rules.FINAL
     monkeypatch.setattr(removal_rules, "FINAL", 0.0)
-    assert absences.believe(["a.md"], 100, at_once=False) == (["a.md"], {})
+    assert absences.decide(["a.md"], 100, at_once=False) == (["a.md"], {})
 
 
 def test_a_note_that_comes_back_starts_anew(absences):
-    absences.believe(["a.md"], 100, at_once=False)
-    absences.seen(["a.md"])
+    absences.decide(["a.md"], 100, at_once=False)
+    absences.mark_present(["a.md"])
     time.sleep(0.01)
-    _, wait = absences.believe(["a.md"], 100, at_once=False)
+    _, wait = absences.decide(["a.md"], 100, at_once=False)
     assert wait["a.md"] > removal_rules.FINAL - 0.01
 
 
 def test_at_a_start_a_small_absence_is_believed_at_once(absences):
-    assert absences.believe(["a.md"], 100, at_once=True) == (["a.md"], {})
+    assert absences.decide(["a.md"], 100, at_once=True) == (["a.md"], {})
 
 
 def test_a_mass_removal_is_held_also_at_a_start(absences):
-    absences.listed()
-    assert absences.believe(MANY, 40, at_once=True) == ([], {})
-    assert absences.held == 30
+    absences.remember_head()
+    assert absences.decide(MANY, 40, at_once=True) == ([], {})
+    assert absences.held_count == 30
 
 
 def test_a_mass_removal_that_git_made_is_believed(absences, head):
-    absences.listed()
+    absences.remember_head()
     head.at = "bbb"
-    assert absences.believe(MANY, 40, at_once=True) == ([], {})  # a commit that did not take them
-    assert not absences.due()
+    assert absences.decide(MANY, 40, at_once=True) == ([], {})  # a commit that did not take them
+    assert not absences.is_due()
     head.at, head.taken = "ccc", {*MANY, "other.md"}
-    assert absences.due()
-    assert absences.believe(MANY, 40, at_once=True)[0] == MANY
+    assert absences.is_due()
+    assert absences.decide(MANY, 40, at_once=True)[0] == MANY
 
 
 def test_a_note_that_only_has_another_name_is_not_held(absences):
-    assert absences.believe(MANY, 40, at_once=True, elsewhere=lambda paths: set(paths))[0] == MANY
+    assert absences.decide(MANY, 40, at_once=True, elsewhere=lambda paths: set(paths))[0] == MANY
 
 
 def test_what_is_held_is_looked_at_again(absences, monkeypatch):
     monkeypatch.setattr(removal_rules, "LOOKS", (0.01, 0.01))
-    assert not absences.due()
-    absences.believe(MANY, 40, at_once=True)
+    assert not absences.is_due()
+    absences.decide(MANY, 40, at_once=True)
     time.sleep(0.02)
-    assert absences.due()
+    assert absences.is_due()
 
 
 def test_a_mass_removal_that_a_person_agrees_to_is_held_no_longer(absences):
-    absences.believe(MANY, 40, at_once=True)
+    absences.decide(MANY, 40, at_once=True)
     absences.accept(MANY)
-    assert absences.held == 0
+    assert absences.held_count == 0
 
 
 def test_a_mass_removal_that_lasts_is_believed(absences, monkeypatch):
-    absences.believe(MANY, 40, at_once=False)
+    absences.decide(MANY, 40, at_once=False)
     monkeypatch.setattr(removal_rules, "CERTAIN", 0.0)
     monkeypatch.setattr(removal_rules, "FINAL", 0.0)
-    assert absences.believe(MANY, 40, at_once=False)[0] == MANY
-    assert absences.held == 0
+    assert absences.decide(MANY, 40, at_once=False)[0] == MANY
+    assert absences.held_count == 0
 
 
 def test_notes_that_come_back_end_the_holding(absences):
-    absences.believe(MANY, 40, at_once=False)
-    absences.seen(MANY[:25])
-    absences.believe(MANY[25:], 40, at_once=False)
-    assert absences.held == 0
+    absences.decide(MANY, 40, at_once=False)
+    absences.mark_present(MANY[:25])
+    absences.decide(MANY[25:], 40, at_once=False)
+    assert absences.held_count == 0
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -129,11 +129,11 @@ def test_a_checkout_forth_and_back_holds_nothing(tmp_path):
         world.app.opened.sync.run(["side"])  # as the watcher has it looked at
         world.git("checkout", "-q", "main")
         world.app.opened.sync.run(["side"])
-        assert world.app.opened.sync.held == 0
+        assert world.app.opened.sync.held_removals == 0
         world.git("checkout", "-q", "side")
         world.app.opened.sync.run(["side"])
         shutil.rmtree(world.vault / "side")
         world.app.opened.sync.run(["side"])
-        assert world.app.opened.sync.held == 100  # it was not Git that took these
+        assert world.app.opened.sync.held_removals == 100  # it was not Git that took these
     finally:
         world.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncd.vault.openat import Calls, stepwise
+from syncd.vault.openat import Calls, open_stepwise
 from syncd.vault.vault import Vault
 
 
@@ -12,6 +12,6 @@ from syncd.vault.vault import Vault
 def vault(request, tmp_path):
     root = tmp_path / "vault"
     root.mkdir()
-    made = Vault(root, max_bytes=1000, calls=Calls() if request.param == "best" else Calls(open=stepwise))
+    made = Vault(root, max_bytes=1000, calls=Calls() if request.param == "best" else Calls(open=open_stepwise))
     yield made
     made.close()

@@ -18,8 +18,8 @@ import pytest
 
 from index.errors import Conflict, Unavailable
 from syncd.vault import atomic_write
-from syncd.vault.openat import Calls, cross, relink, stepwise
-from syncd.vault.path_rules import ours
+from syncd.vault.openat import Calls, exchange_stepwise, open_stepwise, rename_by_link
+from syncd.vault.path_rules import is_temporary
 from syncd.vault.vault import Vault
 from tests.support.disk_faults import Fault, failing, half
 from tests.support.paths import ROOT
@@ -27,19 +27,23 @@ from tests.support.paths import ROOT
 ONE, TWO = b"one\n" * 100, b"two\r\n" * 3000
 LARGE = bytes(range(256)) * 10_000  # pieces of a MiB
 DIGEST = hashlib.sha256(ONE).hexdigest()
-PLAIN = {"open": stepwise, "rename": relink, "exchange": cross}  # a system without the newer calls
+PLAIN = {
+    "open": open_stepwise,
+    "rename": rename_by_link,
+    "exchange": exchange_stepwise,
+}  # a system without the newer calls
 
 
 def put_file(vault):
     """A file of several pieces from outside, as an upload is."""
     source = vault.root.parent / f"{vault.root.name}.staged"
     source.write_bytes(LARGE)
-    return vault.put_file("x/y/new.pdf", source, hashlib.sha256(LARGE).hexdigest())
+    return vault.create_from_file("x/y/new.pdf", source, hashlib.sha256(LARGE).hexdigest())
 
 
 def go_without(vault):
     """A file of any size, gone with something else."""
-    with vault.without("a/old.md", vault.measured("a/old.md")):
+    with vault.removing("a/old.md", vault.digest_file("a/old.md")):
         pass
 
 
@@ -63,7 +67,11 @@ def state(root):
 
 
 def notes(root):
-    return {path: data for path, data in state(root).items() if data is not None and not ours(path.rpartition("/")[2])}
+    return {
+        path: data
+        for path, data in state(root).items()
+        if data is not None and not is_temporary(path.rpartition("/")[2])
+    }
 
 
 @pytest.fixture
@@ -110,9 +118,9 @@ def test_a_failed_call_leaves_the_old_state_or_the_new_one(change, code, calls, 
             if not fault.hit:
                 break
             points += 1
-            swept = Vault(root).sweep() if field in ("unlink", "exchange") else []
+            swept = Vault(root).remove_leftovers() if field in ("unlink", "exchange") else []
             left = state(root)
-            assert not any(ours(path.rpartition("/")[2]) for path in left), (field, nth, swept)
+            assert not any(is_temporary(path.rpartition("/")[2]) for path in left), (field, nth, swept)
             if told is None:
                 assert left == after, (field, nth)
             elif field == "rmdir" and change == "create in new folders":
@@ -176,8 +184,8 @@ def test_a_kill_at_any_call_leaves_the_old_state_or_the_new_one(change, moment, 
                 os._exit(0)
             _, status = os.waitpid(child, 0)
             assert notes(root) in (before, after), (field, nth)
-            swept = Vault(root).sweep()
-            assert all(ours(path.rpartition("/")[2]) for path in swept)
+            swept = Vault(root).remove_leftovers()
+            assert all(is_temporary(path.rpartition("/")[2]) for path in swept)
             assert notes(root) == {path: data for path, data in state(root).items() if data is not None}
             if not os.WIFSIGNALED(status):
                 assert notes(root) == after
@@ -254,7 +262,7 @@ def test_everything_is_synced_before_it_is_acknowledged(fresh):
         Vault(root, calls=dataclasses.replace(real, **{name: logged(name) for name in names}))
     )
     temp = log[5][1]
-    assert ours(temp.rpartition("/")[2])
+    assert is_temporary(temp.rpartition("/")[2])
     assert log == [
         ("mkdir", ""),
         ("fsync", ""),
@@ -288,20 +296,20 @@ def test_a_file_that_changes_while_it_is_stored_is_not_stored(fresh):
     source = root.parent / "staged"
     source.write_bytes(ONE)
     with pytest.raises(Conflict, match="has changed"):
-        Vault(root).put_file("a/new.pdf", source, hashlib.sha256(TWO).hexdigest())
+        Vault(root).create_from_file("a/new.pdf", source, hashlib.sha256(TWO).hexdigest())
     assert state(root) == {"a": None, "b": None, "a/old.md": ONE}
 
 
 def test_a_file_comes_back_when_what_it_goes_with_fails(fresh):
     root = fresh()
     vault = Vault(root)
-    with pytest.raises(ZeroDivisionError), vault.without("a/old.md", vault.measured("a/old.md")):
+    with pytest.raises(ZeroDivisionError), vault.removing("a/old.md", vault.digest_file("a/old.md")):
         assert not (root / "a/old.md").exists()
         raise ZeroDivisionError
     assert state(root) == {"a": None, "b": None, "a/old.md": ONE}
-    was = vault.measured("a/old.md")
+    was = vault.digest_file("a/old.md")
     (root / "a/old.md").write_bytes(TWO)
-    with pytest.raises(Conflict, match="has changed"), vault.without("a/old.md", was):
+    with pytest.raises(Conflict, match="has changed"), vault.removing("a/old.md", was):
         pytest.fail("it was not what was measured")
     assert notes(root) == {"a/old.md": TWO}
 
@@ -310,7 +318,7 @@ def test_what_takes_a_place_meanwhile_is_not_written_over(fresh):
     """A person saves a file under the name while it is set aside, and what it should go with fails."""
     root = fresh()
     vault = Vault(root)
-    with pytest.raises(ZeroDivisionError), vault.without("a/old.md", vault.measured("a/old.md")):
+    with pytest.raises(ZeroDivisionError), vault.removing("a/old.md", vault.digest_file("a/old.md")):
         (root / "a/old.md").write_bytes(b"theirs")
         raise ZeroDivisionError
     assert notes(root) == {"a/old.md": b"theirs"}
@@ -392,7 +400,7 @@ def test_the_systems_own_calls_are_failed_in_turn(call, fault, fresh):
         found = notes(root)
         assert found in ({"a/old.md": ONE}, {"a/old.md": ONE, "a/new.md": b"x" * 5000})
         if "KILL" in fault:
-            Vault(root).sweep()
+            Vault(root).remove_leftovers()
         assert {path for path, data in state(root).items() if data is not None} == set(found)
         if done.returncode == 0:
             assert "a/new.md" in found
@@ -423,7 +431,7 @@ def test_a_file_keeps_its_owner_mode_and_attributes(fresh):
 def test_what_tells_two_states_apart(tmp_path):
     file = tmp_path / "x"
     file.write_bytes(b"1")
-    one = atomic_write.seen(file.stat())
+    one = atomic_write.to_stat(file.stat())
     os.utime(file, ns=(0, 5))
-    assert atomic_write.seen(file.stat()) != one
-    assert atomic_write.seen(file.stat()).mtime_ns == 5
+    assert atomic_write.to_stat(file.stat()) != one
+    assert atomic_write.to_stat(file.stat()).mtime_ns == 5

@@ -2,7 +2,7 @@
 
 import pytest
 
-from syncd.vault.location import VAULT, NoteLocation, place
+from syncd.vault.location import VAULT, NoteLocation, locate
 
 
 @pytest.mark.parametrize(
@@ -29,9 +29,9 @@ from syncd.vault.location import VAULT, NoteLocation, place
     ],
 )
 def test_a_path_says_where_it_stands(path: str, expected: NoteLocation):
-    assert place(path) == expected
+    assert locate(path) == expected
 
 
 def test_the_inbox_may_be_a_folder_of_a_folder():
-    assert place("Agents/Inbox/work/a.md", "Agents/Inbox") == NoteLocation("captures", "work", "default", "note")
-    assert place("Agents/work/a.md", "Agents/Inbox") == VAULT
+    assert locate("Agents/Inbox/work/a.md", "Agents/Inbox") == NoteLocation("captures", "work", "default", "note")
+    assert locate("Agents/work/a.md", "Agents/Inbox") == VAULT

@@ -11,11 +11,23 @@ from pathlib import Path
 import pytest
 
 from syncd.vault import openat
-from syncd.vault.openat import FOLDER, Calls, cross, entries, exchange, fresh, lstat, opener, relink, rename, stepwise
+from syncd.vault.openat import (
+    FOLDER,
+    Calls,
+    choose_opener,
+    exchange,
+    exchange_stepwise,
+    lstat,
+    new_temporary_name,
+    open_stepwise,
+    rename,
+    rename_by_link,
+    scan_folder,
+)
 from tests.support.paths import ROOT
 
-WAYS = [pytest.param(stepwise, id="stepwise")]
-if opener() is openat.openat2:
+WAYS = [pytest.param(open_stepwise, id="stepwise")]
+if choose_opener() is openat.openat2:
     WAYS.append(pytest.param(openat.openat2, id="openat2"))
 
 
@@ -88,7 +100,7 @@ def test_a_path_longer_than_the_kernel_takes_is_walked(way, root):
 def test_no_descriptor_is_left_open(root):
     before = len([*Path("/dev/fd").iterdir()])
     for path in ("a/b/note.md", "a/b/missing", "a/b/note.md/x", "up/x"):
-        for way in (stepwise, opener()):
+        for way in (open_stepwise, choose_opener()):
             try:
                 os.close(way(root, path, os.O_RDONLY, 0))
             except OSError:
@@ -97,46 +109,52 @@ def test_no_descriptor_is_left_open(root):
 
 
 def test_a_look_sees_links_and_not_through_them(root):
-    assert lstat(opener(), root, "a/b/note.md").st_size == 4
-    assert os.path.stat.S_ISLNK(lstat(opener(), root, "link.md").st_mode)
+    assert lstat(choose_opener(), root, "a/b/note.md").st_size == 4
+    assert os.path.stat.S_ISLNK(lstat(choose_opener(), root, "link.md").st_mode)
     for path in ("up/secret.md", "missing", "missing/x", "a/b/note.md/x", "x" * 300, "x/" * 3000 + "y"):
-        assert lstat(opener(), root, path) is None
+        assert lstat(choose_opener(), root, path) is None
 
 
 def test_entries_have_their_paths(root):
-    assert sorted(path for path, _ in entries(opener(), root, "")) == ["a", "inner.md", "link.md", "loop", "up"]
-    assert [path for path, _ in entries(opener(), root, "a/b")] == ["a/b/note.md"]
+    assert sorted(path for path, _ in scan_folder(choose_opener(), root, "")) == [
+        "a",
+        "inner.md",
+        "link.md",
+        "loop",
+        "up",
+    ]
+    assert [path for path, _ in scan_folder(choose_opener(), root, "a/b")] == ["a/b/note.md"]
 
 
-@pytest.mark.parametrize("way", [rename, relink])
+@pytest.mark.parametrize("way", [rename, rename_by_link])
 def test_a_rename_takes_no_name_that_is_taken(way, root):
-    folder = opener()(root, "a/b", FOLDER, 0)
+    folder = choose_opener()(root, "a/b", FOLDER, 0)
     os.close(os.open("other.md", os.O_CREAT | os.O_WRONLY, dir_fd=folder))
     with pytest.raises(FileExistsError):
         way(folder, "note.md", "other.md")
     way(folder, "note.md", "new.md")
-    assert sorted(entry.name for _, entry in entries(opener(), folder, "")) == ["new.md", "other.md"]
+    assert sorted(entry.name for _, entry in scan_folder(choose_opener(), folder, "")) == ["new.md", "other.md"]
     with pytest.raises(FileNotFoundError):
         way(folder, "note.md", "x.md")
     os.close(folder)
 
 
-@pytest.mark.parametrize("way", [exchange, cross])
+@pytest.mark.parametrize("way", [exchange, exchange_stepwise])
 def test_two_files_trade_names(way, root, tmp_path):
     (tmp_path / "vault/one").write_text("1")
     (tmp_path / "vault/two").write_text("2")
     way(root, "one", "two")
     assert ((tmp_path / "vault/one").read_text(), (tmp_path / "vault/two").read_text()) == ("2", "1")
-    before = sorted(path for path, _ in entries(opener(), root, ""))
+    before = sorted(path for path, _ in scan_folder(choose_opener(), root, ""))
     with pytest.raises(FileNotFoundError):
         way(root, "missing", "two")
     with pytest.raises(FileNotFoundError):
         way(root, "one", "missing")
-    assert sorted(path for path, _ in entries(opener(), root, "")) == before
+    assert sorted(path for path, _ in scan_folder(choose_opener(), root, "")) == before
 
 
 def test_fresh_names_differ():
-    assert len({fresh() for _ in range(1000)}) == 1000
+    assert len({new_temporary_name() for _ in range(1000)}) == 1000
 
 
 DENY = """
@@ -158,7 +176,7 @@ DENY = """
     from pathlib import Path
     from syncd.vault import openat
     from syncd.vault.vault import Vault
-    assert openat.opener() is openat.stepwise
+    assert openat.choose_opener() is openat.open_stepwise
     vault = Vault(Path(sys.argv[2]))
     vault.create("a/b.md", b"one")
     vault.replace("a/b.md", b"two", digest=hashlib.sha256(b"one").hexdigest())
@@ -187,4 +205,4 @@ def test_a_sandbox_without_the_new_calls_is_no_hindrance(code, tmp_path):
 
 def test_the_calls_are_the_systems_own():
     assert Calls().fsync is os.fsync
-    assert Calls().open is opener()
+    assert Calls().open is choose_opener()

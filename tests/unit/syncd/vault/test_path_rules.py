@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncd.vault.path_rules import (
-    behind,
-    evicted,
-    ignored,
-    ignoring,
+    compile_ignore_patterns,
+    find_collisions,
+    is_ignored,
+    is_temporary,
+    name_behind_placeholder,
     objection,
-    ours,
-    placeholder,
-    printable,
-    temporary,
-    twins,
+    path_behind_placeholder,
+    placeholder_path,
+    temporary_name,
+    to_printable,
 )
 
 ANY_NAME = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=40)
@@ -34,7 +34,7 @@ ANY_TEXT = st.text(st.characters(), max_size=40)
     ],
 )  # fmt: skip
 def test_noise_is_ignored(path):
-    assert ignored(path)
+    assert is_ignored(path)
 
 
 @pytest.mark.parametrize(
@@ -45,16 +45,16 @@ def test_noise_is_ignored(path):
     ],
 )  # fmt: skip
 def test_a_persons_own_names_are_not(path):
-    assert not ignored(path)
+    assert not is_ignored(path)
 
 
 def test_a_folder_that_ends_like_a_passing_file_is_not_noise():
     for path in ("Old~", "a/x.tmp", "4913"):
-        assert ignored(path)
-        assert not ignored(path, folder=True)
-        assert not ignored(f"{path}/n.md")
-    assert ignored(".git", folder=True)
-    assert ignored("a/node_modules", folder=True)
+        assert is_ignored(path)
+        assert not is_ignored(path, folder=True)
+        assert not is_ignored(f"{path}/n.md")
+    assert is_ignored(".git", folder=True)
+    assert is_ignored("a/node_modules", folder=True)
 
 
 @pytest.mark.parametrize(
@@ -131,28 +131,28 @@ def test_a_path_that_is_written_has_no_way_up_and_no_hidden_part(parts):
     if not objection(path):
         assert not path.startswith("/")
         assert not any(part in ("", "..") or part.startswith(".") for part in path.split("/"))
-        assert not ignored(path)
+        assert not is_ignored(path)
 
 
 @given(ANY_TEXT)
 def test_what_is_printed_is_unicode(path):
     for name in (path, path.encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape")):
-        printable(name).encode()
-        assert printable(printable(name)) == printable(name)
+        to_printable(name).encode()
+        assert to_printable(to_printable(name)) == to_printable(name)
 
 
 @given(st.integers(0, 2**64 - 1))
 def test_our_temporary_names_are_ignored_and_known(token):
-    name = temporary(f"{token:016x}")
-    assert ours(name)
-    assert ignored(f"a/{name}")
-    assert not ours("x" + name)
-    assert not ours(name + "\n")
+    name = temporary_name(f"{token:016x}")
+    assert is_temporary(name)
+    assert is_ignored(f"a/{name}")
+    assert not is_temporary("x" + name)
+    assert not is_temporary(name + "\n")
 
 
 def test_only_our_own_leftovers_are_ours():
     assert not any(
-        ours(name)
+        is_temporary(name)
         for name in (
             ".x.tmp",
             ".memex-1.tmp",
@@ -164,13 +164,13 @@ def test_only_our_own_leftovers_are_ours():
 
 
 def test_a_placeholder_names_the_note_it_stands_for():
-    assert evicted(".Note.md.icloud") == "Note.md"
-    assert evicted(".photo.png.icloud") is None
-    assert evicted("Note.md.icloud") is None
-    assert placeholder("a/Note.md") == "a/.Note.md.icloud"
-    assert placeholder("Note.md") == ".Note.md.icloud"
-    assert behind("a/.photo.png.icloud") == "a/photo.png"
-    assert [behind(path) for path in ("a/Note.md", "x.icloud", ".icloud", "a/.b/c.md")] == [
+    assert name_behind_placeholder(".Note.md.icloud") == "Note.md"
+    assert name_behind_placeholder(".photo.png.icloud") is None
+    assert name_behind_placeholder("Note.md.icloud") is None
+    assert placeholder_path("a/Note.md") == "a/.Note.md.icloud"
+    assert placeholder_path("Note.md") == ".Note.md.icloud"
+    assert path_behind_placeholder("a/.photo.png.icloud") == "a/photo.png"
+    assert [path_behind_placeholder(path) for path in ("a/Note.md", "x.icloud", ".icloud", "a/.b/c.md")] == [
         "a/Note.md",
         "x.icloud",
         ".icloud",
@@ -180,7 +180,10 @@ def test_a_placeholder_names_the_note_it_stands_for():
 
 def test_twins_differ_in_letter_case_or_unicode_form_only():
     nfc, nfd = "a/café.md", unicodedata.normalize("NFD", "a/café.md")
-    assert twins([nfc, "x.md", "Note.md", nfd, "note.md"]) == [("Note.md", "note.md"), tuple(sorted((nfc, nfd)))]
+    assert find_collisions([nfc, "x.md", "Note.md", nfd, "note.md"]) == [
+        ("Note.md", "note.md"),
+        tuple(sorted((nfc, nfd))),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -209,13 +212,13 @@ def test_twins_differ_in_letter_case_or_unicode_form_only():
     ],
 )
 def test_a_pattern_leaves_out_what_it_says(pattern, yes, no):
-    ignores = ignoring([pattern])
+    ignores = compile_ignore_patterns([pattern])
     assert [path for path in yes if not ignores(path)] == []
     assert [path for path in no if ignores(path)] == []
 
 
 @given(st.lists(ANY_TEXT, max_size=4), ANY_NAME)
 def test_no_pattern_breaks_the_listing(patterns, path):
-    ignores = ignoring(patterns)
+    ignores = compile_ignore_patterns(patterns)
     assert ignores(path) in {True, False}
     assert ignores(f"{path}/below.md") >= ignores(path), "what lies below an ignored folder is ignored"

@@ -29,38 +29,38 @@ def beside(root):
 
 
 def test_names_are_found_anywhere_whatever_their_case_or_form(beside):
-    assert beside.paths(fold("REPORT.pdf")) == {"a/Report.PDF", "b/report.pdf"}
-    assert beside.taken(fold("cafe\u0301.TXT"))
-    assert beside.taken("link.pdf")
-    assert not beside.taken("x.pdf")
-    assert not beside.taken("n.md")
-    assert not beside.taken("readme")  # `[[README]]` is a note
+    assert beside.find_paths(fold("REPORT.pdf")) == {"a/Report.PDF", "b/report.pdf"}
+    assert beside.is_taken(fold("cafe\u0301.TXT"))
+    assert beside.is_taken("link.pdf")
+    assert not beside.is_taken("x.pdf")
+    assert not beside.is_taken("n.md")
+    assert not beside.is_taken("readme")  # `[[README]]` is a note
 
 
 def test_what_was_put_there_counts_at_once_and_what_is_gone_no_more(beside, root):
-    assert not beside.taken("new.pdf")
+    assert not beside.is_taken("new.pdf")
     (root / "new.pdf").write_bytes(b"text")
-    beside.put("new.pdf")
-    assert beside.paths("new.pdf") == {"new.pdf"}
+    beside.add("new.pdf")
+    assert beside.find_paths("new.pdf") == {"new.pdf"}
     (root / "new.pdf").unlink()
-    assert not beside.taken("new.pdf")
+    assert not beside.is_taken("new.pdf")
 
 
 def test_what_a_person_puts_there_counts_soon(beside, root, monkeypatch):
-    assert not beside.taken("new.pdf")
+    assert not beside.is_taken("new.pdf")
     (root / "new.pdf").write_bytes(b"text")
     monkeypatch.setattr("syncd.vault.taken_names.FRESH_S", 0.0)
-    assert beside.taken("new.pdf")
+    assert beside.is_taken("new.pdf")
 
 
 def test_a_name_is_kept_for_one_at_a_time(beside):
-    with beside.reserved("a", "b") as ours:
+    with beside.reserve("a", "b") as ours:
         assert ours
-        with beside.reserved("b", "c") as second:
+        with beside.reserve("b", "c") as second:
             assert not second
-        with beside.reserved("c") as third:
+        with beside.reserve("c") as third:
             assert third
-    with beside.reserved("b") as again:
+    with beside.reserve("b") as again:
         assert again
 
 
@@ -70,7 +70,7 @@ def test_only_one_of_many_threads_gets_a_name(beside):
 
     def work():
         start.wait(10)
-        with beside.reserved("a") as ours:
+        with beside.reserve("a") as ours:
             got.append(ours)
             done.wait(10) if ours else None
 

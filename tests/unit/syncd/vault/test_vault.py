@@ -91,7 +91,7 @@ def test_a_file_of_any_size_is_measured_and_copied_a_piece_at_a_time(tmp_path):
     raw = bytes(range(256)) * 10_000
     (root / "a.pdf").write_bytes(raw)
     pieces = []
-    found = small.measured("a.pdf", pieces.append)
+    found = small.digest_file("a.pdf", pieces.append)
     assert (found.digest, found.stat) == (sha(raw), small.stat("a.pdf"))
     assert b"".join(pieces) == raw
     assert len(pieces) == 3
@@ -100,7 +100,7 @@ def test_a_file_of_any_size_is_measured_and_copied_a_piece_at_a_time(tmp_path):
         (root / "a.pdf").write_bytes(b"theirs")
 
     with pytest.raises(Conflict, match="has changed"):
-        small.measured("a.pdf", edit)
+        small.digest_file("a.pdf", edit)
     (root / "link.pdf").symlink_to(root / "a.pdf")
     for path, code in [
         ("link.pdf", Unavailable),
@@ -109,7 +109,7 @@ def test_a_file_of_any_size_is_measured_and_copied_a_piece_at_a_time(tmp_path):
         (".git/x", InvalidArgument),
     ]:
         with pytest.raises(code):
-            small.measured(path)
+            small.digest_file(path)
     small.close()
 
 
@@ -154,9 +154,9 @@ def test_folders_are_made_listed_and_removed(vault):
     put(vault, ".hidden/x")
     put(vault, "file.md")
     (vault.root / "link").symlink_to("a")
-    assert vault.folders() == ["a", "c"]
-    assert vault.folders("a") == ["b"]
-    assert vault.folders("missing") == []
+    assert vault.list_folders() == ["a", "c"]
+    assert vault.list_folders("a") == ["b"]
+    assert vault.list_folders("missing") == []
     with pytest.raises(Conflict, match="not empty"):
         vault.remove_folder("a")
     vault.remove_folder("a/b")
@@ -196,10 +196,10 @@ def test_a_sweep_takes_our_own_leftovers_and_nothing_else(vault):
         put(vault, path)
     (vault.root / "out").symlink_to(vault.root.parent)
     put(vault, "../.memex-0123456789abcdef.tmp")
-    assert vault.sweep() == [".memex-0123456789abcdef.tmp", "a/c/.memex-00000000ffffffff.tmp"]
+    assert vault.remove_leftovers() == [".memex-0123456789abcdef.tmp", "a/c/.memex-00000000ffffffff.tmp"]
     assert all((vault.root / path).exists() for path in kept)
     assert (vault.root.parent / ".memex-0123456789abcdef.tmp").exists()
-    assert vault.sweep() == []
+    assert vault.remove_leftovers() == []
 
 
 def test_many_threads_write_beside_each_other(vault):
@@ -220,8 +220,8 @@ def test_many_threads_write_beside_each_other(vault):
     for thread in threads:
         thread.join()
     assert errors == []
-    assert len(vault.listing().files) == 160
+    assert len(vault.list_notes().files) == 160
     assert len([*Path("/dev/fd").iterdir()]) == before
     vault.close()
     vault.close()
-    assert not vault.present()
+    assert not vault.is_present()

@@ -70,7 +70,7 @@ def test_nothing_is_written_or_read_outside(trap, path):
     with suppress(MemexError):
         read, _ = trap.read(path)
     assert read in (b"", b"{}")  # the settings may be read, never written
-    assert set(trap.listing(path).files) <= {"a/n.md"}
+    assert set(trap.list_notes(path).files) <= {"a/n.md"}
 
 
 @examples(300, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -97,7 +97,7 @@ def test_no_name_at_all_escapes(trap, path):
         assert path.split("/")[0] not in links or "/" not in path
         assert (trap.root / path).read_bytes() == b"x"
         assert trap.read(path)[0] == b"x"
-        assert (path in trap.listing().files) == path.lower().endswith(".md")
+        assert (path in trap.list_notes().files) == path.lower().endswith(".md")
         trap.remove(path, digest=sha(b"x"))
         assert not os.path.lexists(trap.root / path)
     assert set(trap.root.parent.iterdir()) == outside

@@ -19,7 +19,7 @@ from tests.support.vault_files import put
 def test_notes_are_listed_by_their_exact_paths_and_stats(vault):
     for path in ("a.md", "b/c/日本.md", "b/UPPER.MD", "b/photo.png", "c.canvas"):
         put(vault, path)
-    listing = vault.listing()
+    listing = vault.list_notes()
     assert set(listing.files) == {"a.md", "b/c/日本.md", "b/UPPER.MD"}
     assert listing.complete
     assert listing.skipped == {}
@@ -33,11 +33,11 @@ def test_a_listing_can_be_of_a_folder_a_file_or_nothing(vault):
     put(vault, "a/b/x.md")
     put(vault, "a/y.md")
     put(vault, "z.md")
-    assert set(vault.listing("a").files) == {"a/b/x.md", "a/y.md"}
-    assert set(vault.listing("a/y.md").files) == {"a/y.md"}
-    assert set(vault.listing(".").files) == {"a/b/x.md", "a/y.md", "z.md"}
+    assert set(vault.list_notes("a").files) == {"a/b/x.md", "a/y.md"}
+    assert set(vault.list_notes("a/y.md").files) == {"a/y.md"}
+    assert set(vault.list_notes(".").files) == {"a/b/x.md", "a/y.md", "z.md"}
     for nothing in ("missing", "missing/x.md", "z.md/x", ".obsidian", "../vault", "a//b", "x" * 300):
-        listing = vault.listing(nothing)
+        listing = vault.list_notes(nothing)
         assert (listing.files, listing.skipped, listing.complete) == ({}, {}, True)
 
 
@@ -54,7 +54,7 @@ def test_noise_is_left_out_without_a_word(vault):
         "4913",
     ):
         put(vault, path)
-    listing = vault.listing()
+    listing = vault.list_notes()
     assert (listing.files, listing.skipped, listing.complete) == ({}, {}, True)
 
 
@@ -62,11 +62,11 @@ def test_what_a_person_asks_to_ignore_is_left_out(tmp_path):
     vault = Vault(tmp_path, ignore=["Templates", "*.excalidraw.md"])
     for path in ("Templates/a.md", "x/Templates/b.md", "c.excalidraw.md", "d.md", "Templates/.e.md.icloud"):
         put(vault, path)
-    assert set(vault.listing().files) == {"d.md"}
-    assert vault.listing("Templates").files == {}
-    assert vault.listing().skipped == {}
+    assert set(vault.list_notes().files) == {"d.md"}
+    assert vault.list_notes("Templates").files == {}
+    assert vault.list_notes().skipped == {}
     assert vault.ignores("Templates/a.md")
-    assert vault.folders() == ["x"]
+    assert vault.list_folders() == ["x"]
 
 
 def test_what_is_not_a_readable_note_is_named_and_never_followed(vault):
@@ -86,7 +86,7 @@ def test_what_is_not_a_readable_note_is_named_and_never_followed(vault):
         finally:
             os.chdir(here)
     os.truncate(put(vault, "huge.md"), 10 << 30)
-    listing = vault.listing()
+    listing = vault.list_notes()
     assert set(listing.files) == {"real.md"}
     assert listing.complete
     assert {path: reason.split(";")[0].split(":")[0] for path, reason in listing.skipped.items()} == {
@@ -98,8 +98,8 @@ def test_what_is_not_a_readable_note_is_named_and_never_followed(vault):
         with pytest.raises(Unavailable, match="is ") as caught:
             vault.read(path)
         assert not caught.value.retryable
-        assert vault.listing(path).skipped == {path: listing.skipped[path]}
-        assert listing.gone(path)
+        assert vault.list_notes(path).skipped == {path: listing.skipped[path]}
+        assert listing.is_gone(path)
     assert time.monotonic() - started < 5
     assert vault.stat("fifo.md") is None
     assert vault.stat("link.md") is None
@@ -112,11 +112,11 @@ def test_a_name_that_is_not_unicode_is_named(vault):
         put(vault, os.fsdecode(b"x/caf\xe9.md"))
     except OSError:
         pytest.skip("this disk takes Unicode names only")
-    listing = vault.listing()
+    listing = vault.list_notes()
     assert listing.files == {}
     assert listing.skipped == dict.fromkeys([r"caf\xe9", r"x/caf\xe9.md"], "has a name that is not UTF-8")
     assert vault.stat(os.fsdecode(b"x/caf\xe9.md")) is None
-    assert vault.folders() == ["x"]
+    assert vault.list_folders() == ["x"]
 
 
 def test_a_placeholder_is_a_note_that_is_there_but_not_here(vault):
@@ -124,11 +124,11 @@ def test_a_placeholder_is_a_note_that_is_there_but_not_here(vault):
     put(vault, "a/.Here.md.icloud")
     put(vault, "a/Here.md")
     for under in ("", "a", "a/Note.md"):
-        listing = vault.listing(under)
+        listing = vault.list_notes(under)
         assert listing.skipped == {"a/Note.md": "is not downloaded to this machine"}
         assert listing.complete
-        assert not listing.gone("a/Note.md")
-        assert listing.gone("a/Other.md")
+        assert not listing.is_gone("a/Note.md")
+        assert listing.is_gone("a/Other.md")
     for look in (vault.stat, vault.read, vault.remove):
         with pytest.raises(Unavailable, match="not downloaded") as caught:
             look("a/Note.md")
@@ -142,7 +142,7 @@ def test_twins_are_two_notes(vault):
         put(vault, path, path.encode())
     if len([*vault.root.iterdir()]) < len(paths):
         pytest.skip("this disk can't hold twins")
-    assert set(vault.listing().files) == paths
+    assert set(vault.list_notes().files) == paths
     for path in paths:
         assert vault.read(path)[0] == path.encode()
 
@@ -157,7 +157,7 @@ def test_a_very_deep_folder_is_listed(vault):
         here = below
     os.close(os.open("deep.md", os.O_CREAT | os.O_WRONLY, dir_fd=here))
     os.close(here)
-    listing = vault.listing()
+    listing = vault.list_notes()
     assert listing.complete
     (path,) = listing.files
     assert path == "/".join([*names, "deep.md"])
@@ -175,12 +175,12 @@ def test_a_folder_that_vanishes_while_it_is_listed_proves_nothing(vault):
         return best(root, path, flags, mode)
 
     moving = Vault(vault.root, calls=Calls(open=vanish))
-    listing = moving.listing()
+    listing = moving.list_notes()
     assert not listing.complete
-    assert not listing.gone("a/x.md")
-    assert listing.gone("b/z.md")
+    assert not listing.is_gone("a/x.md")
+    assert listing.is_gone("b/z.md")
     assert set(listing.files) == {"b/y.md"}
-    assert moving.listing().complete
+    assert moving.list_notes().complete
 
 
 @pytest.mark.parametrize("how", ["deleted", "renamed away", "replaced", "a file now"])
@@ -195,26 +195,26 @@ def test_a_root_that_is_gone_removes_nothing(vault, how):
         vault.root.mkdir()
     if how == "a file now":
         vault.root.write_text("x")
-    assert not vault.present()
-    listing = vault.listing()
+    assert not vault.is_present()
+    listing = vault.list_notes()
     assert not listing.complete
-    assert not listing.gone("a.md") or "a.md" in listing.files
-    assert not listing.gone("b/c.md")
+    assert not listing.is_gone("a.md") or "a.md" in listing.files
+    assert not listing.is_gone("b/c.md")
     for change in (
         lambda: vault.create("n.md", b"x"),
         lambda: vault.remove("a.md"),
         lambda: vault.read("a.md"),
         lambda: vault.stat("a.md"),
         lambda: vault.make_folder("f"),
-        vault.folders,
+        vault.list_folders,
     ):
         with pytest.raises(Unavailable, match="missing or was replaced"):
             change()
     if how == "replaced":
         put(vault, "new.md")
         vault.reopen()
-        assert vault.present()
-        assert set(vault.listing().files) == {"new.md"}
+        assert vault.is_present()
+        assert set(vault.list_notes().files) == {"new.md"}
     else:
         with pytest.raises(Unavailable):
             vault.reopen()
@@ -237,7 +237,7 @@ def test_ten_thousand_notes_are_listed_well_under_half_a_second(tmp_path):
     times = []
     for _ in range(3):
         started = time.process_time()
-        assert len(vault.listing().files) == 10_000
+        assert len(vault.list_notes().files) == 10_000
         times.append(time.process_time() - started)
     assert min(times) < 2, "an order of magnitude above what it takes"  # the figure itself is the benchmark's business
 
@@ -253,16 +253,16 @@ def test_files_that_are_wanted_are_listed_beside_the_notes(tmp_path):
         return None if not path.endswith(".pdf") else "is too large" if size > 10 else ""
 
     vault = Vault(root, wanted=wanted)
-    listing = vault.listing()
+    listing = vault.list_notes()
     assert set(listing.files) == {"a/n.md"}
     assert listing.others == {"a/x.pdf": vault.stat("a/x.pdf")}
     assert set(listing.skipped) == {"a/big.pdf", "a/link.pdf"}
-    assert vault.listing("a/x.pdf").others == listing.others
-    assert vault.listing("a/y.zip").others == {}
-    assert listing.gone("a/other.pdf")
-    assert not listing.gone("a/x.pdf")
-    assert sorted(vault.beside()) == ["a/big.pdf", "a/link.pdf", "a/x.pdf", "a/y.zip"]
-    assert Vault(root).listing().others == {}
+    assert vault.list_notes("a/x.pdf").others == listing.others
+    assert vault.list_notes("a/y.zip").others == {}
+    assert listing.is_gone("a/other.pdf")
+    assert not listing.is_gone("a/x.pdf")
+    assert sorted(vault.walk_other_files()) == ["a/big.pdf", "a/link.pdf", "a/x.pdf", "a/y.zip"]
+    assert Vault(root).list_notes().others == {}
     vault.close()
 
 
@@ -274,9 +274,9 @@ def test_an_empty_folder_in_the_root_s_place_is_where_a_disk_is_not_mounted(vaul
     before = len(list(Path("/proc/self/fd").iterdir()))
     with pytest.raises(Unavailable, match="is empty: is its disk not mounted"):
         vault.reopen()
-    assert not vault.present()
+    assert not vault.is_present()
     assert len(list(Path("/proc/self/fd").iterdir())) == before
     vault.root.rmdir()
     aside.rename(vault.root)
     vault.reopen()
-    assert set(vault.listing().files) == {"a.md"}
+    assert set(vault.list_notes().files) == {"a.md"}

@@ -25,19 +25,19 @@ TRIED = """
     from index.errors import MemexError
     from syncd.vault.vault import Vault
     vault = Vault(Path(sys.argv[1]))
-    listing = vault.listing()
+    listing = vault.list_notes()
     told = {}
     one = hashlib.sha256(b"text").hexdigest()
     for name, attempt in {
         "read": lambda: vault.read("secret.md"), "create": lambda: vault.create("locked/n.md", b""), "replace": lambda: vault.replace("locked/n.md", b"", digest=one),
         "remove": lambda: vault.remove("locked/n.md", digest=one), "folder": lambda: vault.make_folder("locked/f"), "stat": lambda: vault.stat("closed/n.md"),
-        "look": lambda: vault.read("closed/n.md"), "folders": lambda: vault.folders("closed"), "rmdir": lambda: vault.remove_folder("locked/empty"),
+        "look": lambda: vault.read("closed/n.md"), "folders": lambda: vault.list_folders("closed"), "rmdir": lambda: vault.remove_folder("locked/empty"),
     }.items():
         try:
             attempt()
         except MemexError as error:
             told[name] = [error.code, error.message]
-    print(json.dumps([sorted(listing.files), listing.skipped, listing.complete, listing.gone("closed/n.md"), listing.gone("open/gone.md"), told, vault.sweep()]))
+    print(json.dumps([sorted(listing.files), listing.skipped, listing.complete, listing.is_gone("closed/n.md"), listing.is_gone("open/gone.md"), told, vault.remove_leftovers()]))
 """
 
 

@@ -12,7 +12,7 @@ import warnings
 import pytest
 from watchdog import events
 
-from syncd.watch.folder_events import FolderEvents, hints
+from syncd.watch.folder_events import FolderEvents, paths_to_check
 from tests.support.fast_daemon import somebody_else
 from tests.support.until import until
 
@@ -36,14 +36,14 @@ HINTS = [
 
 @pytest.mark.parametrize(("event", "expected"), HINTS)
 def test_an_event_hints_at_paths(event, expected):
-    assert list(hints(event, "/v", ignored)) == expected
+    assert list(paths_to_check(event, "/v", ignored)) == expected
 
 
 def test_files_that_are_wanted_are_hinted_at_too():
     event = events.FileCreatedEvent("/v/Captures/default/a.pdf")
-    assert list(hints(event, "/v", ignored)) == []
-    assert list(hints(event, "/v", ignored, lambda path: path.endswith(".pdf"))) == ["Captures/default/a.pdf"]
-    assert list(hints(events.FileCreatedEvent("/v/.a.pdf"), "/v", ignored, lambda _: True)) == []
+    assert list(paths_to_check(event, "/v", ignored)) == []
+    assert list(paths_to_check(event, "/v", ignored, lambda path: path.endswith(".pdf"))) == ["Captures/default/a.pdf"]
+    assert list(paths_to_check(events.FileCreatedEvent("/v/.a.pdf"), "/v", ignored, lambda _: True)) == []
 
 
 class Listening:
@@ -141,14 +141,14 @@ def test_a_place_that_another_folder_took_and_left_ends_no_thread(vault, listeni
     until(lambda: listening.kept == 1)
     (vault / "new.md").write_text("text")
     listening.hears("new.md")
-    assert listening.ears.broken() == ""
+    assert listening.ears.problem() == ""
 
 
 @linux
 def test_a_root_that_is_no_longer_watched_is_broken(vault, listening):
     with listening.group._lock:
         listening.group._remove_callbacks([listening.group._active_callbacks_by_path[os.fsencode(vault)]])
-    assert listening.ears.broken() == "the vault's folder is no longer watched"
+    assert listening.ears.problem() == "the vault's folder is no longer watched"
 
 
 CLOSED = """
@@ -158,14 +158,14 @@ CLOSED = """
     for name in ("one", "two"):
         os.mkdir(f"{root}/{name}", 0o000)
     ears = FolderEvents(root, heard.extend, doubts.append, lambda path, folder=False: False)
-    print(ears.folders, sorted(ears.unwatched), doubts)
+    print(ears.folder_count, sorted(ears.unwatched), doubts)
     for name in ("one", "two"):
         os.chmod(f"{root}/{name}", 0o700)
     end = time.monotonic() + 60
     while not ears.stirred and time.monotonic() < end:
         time.sleep(0.02)
-    ears.compare()
-    print(ears.folders, sorted(ears.unwatched), bool(doubts))
+    ears.watch_missing()
+    print(ears.folder_count, sorted(ears.unwatched), bool(doubts))
     open(f"{root}/two/n.md", "w").close()
     while "two/n.md" not in heard and time.monotonic() < end:
         time.sleep(0.02)

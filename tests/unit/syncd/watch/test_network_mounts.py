@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncd.watch.network_mounts import below, mounted, remote
+from syncd.watch.network_mounts import mount_kind, mount_kinds_below, remote_kind
 
 MOUNTS = """\
 22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw
@@ -19,11 +19,11 @@ MOUNTS = """\
     [("254:1", "ext4"), ("0:52", "nfs4"), ("0:53", "fuse.sshfs"), ("0:54", ""), ("9:9", "")],
 )
 def test_a_device_has_the_kind_of_its_mount(device, kind):
-    assert mounted(device, MOUNTS) == kind
+    assert mount_kind(device, MOUNTS) == kind
 
 
 def test_a_folder_that_is_not_there_lies_nowhere(tmp_path):
-    assert remote(str(tmp_path / "gone")) == ""
+    assert remote_kind(str(tmp_path / "gone")) == ""
 
 
 def test_what_is_mounted_inside_a_folder_counts_too():
@@ -33,6 +33,6 @@ def test_what_is_mounted_inside_a_folder_counts_too():
         "31 22 0:51 / /home/ada/My\\040Vaults rw - nfs4 host:/y rw\n"
         "nonsense\n"
     )
-    assert below("/home/ada/My Vault", mounts) == ["fuse.sshfs"]
-    assert below("/home/ada", mounts) == ["fuse.sshfs", "nfs4"]
-    assert below("/srv", mounts) == []
+    assert mount_kinds_below("/home/ada/My Vault", mounts) == ["fuse.sshfs"]
+    assert mount_kinds_below("/home/ada", mounts) == ["fuse.sshfs", "nfs4"]
+    assert mount_kinds_below("/srv", mounts) == []

@@ -54,7 +54,7 @@ class Heard:
         self.until(lambda: any(words in doubt for doubt in self.doubts))
 
     def recovers(self):
-        until(lambda: self.watch.hearing().state == "ok")
+        until(lambda: self.watch.status().state == "ok")
 
     def __enter__(self):
         self.watch.start()
@@ -75,9 +75,9 @@ def vault(tmp_path):
 @pytest.fixture
 def heard(vault):
     with Heard(vault) as heard:
-        assert heard.watch.hearing().state == "ok"
+        assert heard.watch.status().state == "ok"
         yield heard
-        assert (heard.watch.hearing().state, heard.watch.hearing().restarts) == ("ok", 0)
+        assert (heard.watch.status().state, heard.watch.status().restarts) == ("ok", 0)
 
 
 def direct(vault):
@@ -263,7 +263,7 @@ def test_a_dead_thread_is_noticed_and_the_watch_begins_again(vault, name):
         thread.join()
         heard.doubts_that("begun again")
         heard.recovers()
-        until(lambda: heard.watch.hearing().restarts == 1)
+        until(lambda: heard.watch.status().restarts == 1)
         (vault / "new.md").write_text("text")
         heard.hears("new.md")
         assert len(list(Path("/proc/self/fd").iterdir())) == before
@@ -284,9 +284,9 @@ def test_an_error_in_the_library_ends_a_thread_and_not_the_watch(vault):
 
 def test_the_supervisor_outlives_its_own_errors(vault, caplog):
     with Heard(vault, mode="poll", poll_s=0.05) as heard:
-        heard.watch._mend = lambda: 1 / 0
+        heard.watch._repair = lambda: 1 / 0
         until(lambda: "could not be looked after" in caplog.text)
-        del heard.watch._mend
+        del heard.watch._repair
         heard.doubts.clear()
         heard.until(lambda: heard.doubts)
 
@@ -304,8 +304,8 @@ def test_a_root_that_was_replaced_is_noticed_and_watched_again(vault, how):
             vault.rename(vault.parent / "old")
         else:
             root.unlink()
-        until(lambda: "can't be watched" in heard.watch.hearing().problem)
-        assert "listed every 0.1 s" in heard.watch.hearing().problem
+        until(lambda: "can't be watched" in heard.watch.status().problem)
+        assert "listed every 0.1 s" in heard.watch.status().problem
         heard.doubts_that("not everything is heard")
         if how == "a link that leads elsewhere":
             (vault.parent / "other").mkdir()
@@ -313,7 +313,7 @@ def test_a_root_that_was_replaced_is_noticed_and_watched_again(vault, how):
         else:
             vault.mkdir()
         heard.recovers()
-        until(lambda: heard.watch.hearing().restarts == 1)
+        until(lambda: heard.watch.status().restarts == 1)
         (root / "new.md").write_text("text")
         heard.hears("new.md")
 
@@ -321,7 +321,7 @@ def test_a_root_that_was_replaced_is_noticed_and_watched_again(vault, how):
 def test_a_vault_that_is_not_there_is_said_and_found_when_it_comes(tmp_path):
     root = tmp_path / "later"
     with Heard(root, poll_s=0.1) as heard:
-        assert "can't be watched (No such file or directory)" in heard.watch.hearing().problem
+        assert "can't be watched (No such file or directory)" in heard.watch.status().problem
         root.mkdir()
         heard.recovers()
         (root / "n.md").write_text("text")
@@ -331,7 +331,7 @@ def test_a_vault_that_is_not_there_is_said_and_found_when_it_comes(tmp_path):
 def test_without_events_the_vault_is_to_be_listed_again_and_again(vault):
     with Heard(vault, mode="poll", poll_s=0.05) as heard:
         heard.until(lambda: len(heard.doubts) >= 3)
-        hearing = heard.watch.hearing()
+        hearing = heard.watch.status()
         assert (hearing.state, hearing.problem, hearing.folders) == ("poll", "", 0)
         (vault / "n.md").write_text("changed")
         heard.doubts.clear()
@@ -346,7 +346,7 @@ def test_it_can_be_stopped_twice_and_started_again(vault):
             (vault / name).write_text("text")
             heard.hears(name)
         heard.watch.stop()
-    assert "not running" in heard.watch.hearing().problem
+    assert "not running" in heard.watch.status().problem
     assert not [thread for thread in threading.enumerate() if thread.name == "watch"]
 
 
@@ -355,7 +355,7 @@ def test_an_overflow_asks_for_a_listing(vault, heard):
     (emitter,) = heard.watch._folder_events._observer.emitters
     emitter.group.on_queue_overflow()
     heard.doubts_that("dropped file events")
-    assert heard.watch.hearing().overflows == 1
+    assert heard.watch.status().overflows == 1
     (vault / "n.md").write_text("still heard")
     heard.hears("n.md")
 
@@ -369,7 +369,7 @@ heard, doubts = [], []
 limit.write_text(low)
 watch = Watcher(root, heard.extend, doubts.append, ignored=lambda path, folder=False: False, poll_s=0.1)
 watch.start()
-hearing = watch.hearing()
+hearing = watch.status()
 print(hearing.state, hearing.folders, hearing.problem)
 time.sleep(0.5)
 print("asked to list:", bool(doubts))
@@ -378,9 +378,9 @@ time.sleep(0.5)
 print("more descriptors:", len(os.listdir("/proc/self/fd")) - fds)
 limit.write_text("1000")
 deadline = time.monotonic() + 60
-while watch.hearing().state != "ok" and time.monotonic() < deadline:
+while watch.status().state != "ok" and time.monotonic() < deadline:
     time.sleep(0.05)
-print(watch.hearing().state, watch.hearing().folders)
+print(watch.status().state, watch.status().folders)
 (root / "59/n.md").write_text("text")
 while "59/n.md" not in heard and time.monotonic() < deadline:
     time.sleep(0.05)
@@ -412,12 +412,12 @@ def test_beyond_the_limits_of_the_kernel_the_vault_is_polled_until_there_is_room
 
 
 def test_a_file_system_that_others_change_is_listed_too_unless_a_person_says_otherwise(vault, monkeypatch):
-    monkeypatch.setattr(watch, "remote", lambda _: "nfs4")
+    monkeypatch.setattr(watch, "remote_kind", lambda _: "nfs4")
     with Heard(vault, poll_s=0.05) as heard:
         heard.until(lambda: len(heard.doubts) >= 2)
-        assert heard.watch.hearing().state == "degraded"
-        assert "lies on nfs4" in heard.watch.hearing().problem
+        assert heard.watch.status().state == "degraded"
+        assert "lies on nfs4" in heard.watch.status().problem
     with Heard(vault, poll_s=0.05, mode="events") as heard:
-        assert heard.watch.hearing().state == "ok"
+        assert heard.watch.status().state == "ok"
         (vault / "n.md").write_text("heard all the same")
         heard.hears("n.md")

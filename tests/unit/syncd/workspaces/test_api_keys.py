@@ -126,10 +126,10 @@ def test_the_last_use_is_remembered_without_a_write_for_each_request(keys, ledge
     _, secret = keys.create("laptop", workspaces=None, now=NOW)
     keys.authenticate(secret, now=NOW + 7)
     assert keys.list()[0].last_used_at == NOW + 7
-    assert ledger.rows("SELECT last_used_at FROM keys") == [(None,)]
+    assert ledger.query("SELECT last_used_at FROM keys") == [(None,)]
     keys.flush()
     keys.flush()
-    assert ledger.rows("SELECT last_used_at FROM keys") == [(NOW + 7,)]
+    assert ledger.query("SELECT last_used_at FROM keys") == [(NOW + 7,)]
     assert ApiKeys(ledger).list()[0].last_used_at == NOW + 7 == keys.list()[0].last_used_at
 
 
