@@ -15,19 +15,19 @@ ARENAS: Final = 2
 LARGE: Final = 128 << 10  # bytes from which a block is mapped on its own; stating glibc's default keeps it from growing
 
 
-def frugal() -> None:
+def limit_arenas() -> None:
     """Allow few arenas, and map what is large on its own. To be called before threads are started; has no effect where the C library is another."""
-    if setting := _libc("mallopt"):
+    if setting := _libc_function("mallopt"):
         setting(M_ARENA_MAX, ARENAS)
         setting(M_MMAP_THRESHOLD, LARGE)
 
 
-def give_back() -> None:
+def release_unused() -> None:
     """Return what is held and not used to the system; takes some milliseconds."""
-    if trim := _libc("malloc_trim"):
+    if trim := _libc_function("malloc_trim"):
         trim(0)
 
 
-def _libc(name: str) -> Any:
+def _libc_function(name: str) -> Any:
     """A function of the C library that this process runs on, or None."""
     return getattr(ctypes.CDLL(None), name, None) if sys.platform == "linux" else None

@@ -38,7 +38,7 @@ def tag_keys(tags: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(keys - {""}))
 
 
-def request(
+def make_query(
     text: Any,
     *,
     limit: Any = None,
@@ -51,23 +51,23 @@ def request(
     """The query that a caller's fields ask for; `None` leaves a field at its default or unrestricted.
 
     `since` and `until` are epoch milliseconds or ISO 8601 text; a time without a zone is UTC, a day is its first moment.
-    The rest is a `restriction`."""
-    words = unicodedata.normalize("NFC", _text("query", text, TEXT))
+    The rest is a filter: see `make_filter`."""
+    words = unicodedata.normalize("NFC", _check_text("query", text, TEXT))
     most = 10 if limit is None else limit
     if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= LIMIT:
         raise InvalidArgument(f"limit must be a whole number from 1 to {LIMIT}", field="limit")
     query_filter = replace(
-        restriction(collections=collections, **where),
-        since=None if since is None else _time("since", since),
-        until=None if until is None else _time("until", until),
+        make_filter(collections=collections, **where),
+        since=None if since is None else _check_time("since", since),
+        until=None if until is None else _check_time("until", until),
     )
     if query_filter.since is not None and query_filter.until is not None and query_filter.since >= query_filter.until:
         raise InvalidArgument("since must be earlier than until", field="since")
-    chosen: Mode = _one_of("mode", "hybrid" if mode is None else mode, MODES)
+    chosen: Mode = _check_choice("mode", "hybrid" if mode is None else mode, MODES)
     return Query(words, most, chosen, query_filter)
 
 
-def restriction(
+def make_filter(
     *,
     workspace: Any = None,
     namespace: Any = None,
@@ -79,16 +79,16 @@ def restriction(
     collections: Sequence[str] = COLLECTIONS,
 ) -> Filter:
     """Which documents a caller's fields ask for. `collections` are those known; a tag `collection:x` names one too."""
-    every, some = _tags("tags", tags), _tags("any_tags", any_tags)
+    every, some = _check_tags("tags", tags), _check_tags("any_tags", any_tags)
     if any(tag.startswith(COLLECTION_TAG) for tag in some):
         raise InvalidArgument("any_tags can't name a collection: give it as collection", field="any_tags")
     return Filter(
-        workspace=None if workspace is None else _text("workspace", workspace, WORD),
-        namespace=None if namespace is None else _text("namespace", namespace, WORD),
-        collection=_collection(collection, every, collections),
+        workspace=None if workspace is None else _check_text("workspace", workspace, WORD),
+        namespace=None if namespace is None else _check_text("namespace", namespace, WORD),
+        collection=_check_collection(collection, every, collections),
         tags=tuple(tag for tag in every if not tag.startswith(COLLECTION_TAG)),
-        type=None if type is None else _one_of("type", type, TYPES),
-        source=None if source is None else _text("source", source, TEXT),
+        type=None if type is None else _check_choice("type", type, TYPES),
+        source=None if source is None else _check_text("source", source, TEXT),
         any_tags=some,
     )
 
@@ -103,7 +103,7 @@ def collection_of(value: Any, known: Sequence[str]) -> str:
     return name
 
 
-def _collection(value: Any, tags: Sequence[str], known: Sequence[str]) -> str | None:
+def _check_collection(value: Any, tags: Sequence[str], known: Sequence[str]) -> str | None:
     named = [tag.removeprefix(COLLECTION_TAG) for tag in tags if tag.startswith(COLLECTION_TAG)]
     collections = {collection_of(name, known) for name in (*named, *([] if value is None else [value]))}
     if len(collections) > 1:
@@ -111,7 +111,7 @@ def _collection(value: Any, tags: Sequence[str], known: Sequence[str]) -> str | 
     return next(iter(collections), None)
 
 
-def _text(field: str, value: Any, most: int) -> str:
+def _check_text(field: str, value: Any, most: int) -> str:
     if not isinstance(value, str) or not 1 <= len(value.strip()) <= most:
         raise InvalidArgument(f"{field} must be text of 1 to {most:,} characters", field=field)
     if SURROGATE.search(value):
@@ -119,24 +119,24 @@ def _text(field: str, value: Any, most: int) -> str:
     return value.strip()
 
 
-def _one_of(field: str, value: Any, known: tuple[Any, ...]) -> Any:
+def _check_choice(field: str, value: Any, known: tuple[Any, ...]) -> Any:
     if value not in known:
         raise InvalidArgument(f"{field} must be one of {', '.join(known)}", field=field, known=list(known))
     return value
 
 
-def _tags(field: str, value: Any) -> tuple[str, ...]:
+def _check_tags(field: str, value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, list | tuple) or len(value) > TAGS:
         raise InvalidArgument(f"{field} must be a list of at most {TAGS} tags", field=field)
-    keys = [tag_key(_text(field, tag, WORD)) for tag in value]
+    keys = [tag_key(_check_text(field, tag, WORD)) for tag in value]
     if "" in keys:
         raise InvalidArgument(f"{field} must not hold an empty tag", field=field)
     return tuple(dict.fromkeys(keys))
 
 
-def _time(field: str, value: Any) -> int:
+def _check_time(field: str, value: Any) -> int:
     if isinstance(value, str) and WHOLE.fullmatch(value.strip()):
         value = int(value)
     if isinstance(value, str):

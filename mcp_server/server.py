@@ -26,10 +26,10 @@ from starlette.types import Lifespan
 
 from index.errors import MemexError, Unavailable
 from mcp_server.guard.guard import Guard
-from mcp_server.http.allowed_hosts import bracketed, hosts, origins
-from mcp_server.http.head_timeout import timed
+from mcp_server.http.allowed_hosts import allowed_hosts, allowed_origins, bracket_ipv6
+from mcp_server.http.head_timeout import with_head_timeout
 from mcp_server.http.metrics_page import Metrics
-from mcp_server.http.request_log import observed
+from mcp_server.http.request_log import log_requests
 from mcp_server.operations.operation import OperationRunner
 from mcp_server.protocol.mcp_protocol import VaultMCP
 from mcp_server.protocol.subscriptions import Updates
@@ -53,7 +53,7 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def app(
+def build_app(
     agent_access: AgentAccess,
     settings: Settings,
     *,
@@ -64,36 +64,36 @@ def app(
 ) -> Guard:
     """The guarded application for the workspaces of `agent_access`; `port` is the one it listens on, where settings leave it open."""
     _quiet_logs()
-    version, server_settings = installed(), settings.server
+    version, server_settings = installed_version(), settings.server
     metrics = metrics or Metrics(agent_access.samples, version=version)
     runner = OperationRunner(agent_access, settings, metrics=metrics, traces=traces)
-    allowed, welcome = hosts(server_settings, port or server_settings.port), origins(server_settings)
+    allowed, welcome = allowed_hosts(server_settings, port or server_settings.port), allowed_origins(server_settings)
     security = TransportSecuritySettings(allowed_hosts=sorted(allowed), allowed_origins=sorted(welcome))
     updates = Updates(runner)
-    servers = _mcp_servers(runner, updates, version)
+    servers = _make_mcp_servers(runner, updates, version)
     routes = [
         *_mcp_routes(servers, server_settings, security),
-        *rest.routes(runner, version=version),
-        git_webhook.route(agent_access.push_webhook, clock),
+        *rest.rest_routes(runner, version=version),
+        git_webhook.make_route(agent_access.push_webhook, clock),
     ]
     guard: Guard = Guard(
-        _application(routes, lambda _: _running(agent_access, servers.values(), updates, guard)),
+        _make_application(routes, lambda _: _lifespan(agent_access, servers.values(), updates, guard)),
         keys=agent_access.keys,
         push_webhook=agent_access.push_webhook,
         settings=server_settings,
         limits=settings.limits,
         bodies=(upload_form.body_limit(settings.kb.max_file), git_webhook.body_limit()),
-        access=_access(agent_access, settings, clock),
+        access=_make_cloudflare_access(agent_access, settings, clock),
         hosts=allowed,
         origins=welcome,
-        methods=partial(rest.methods, routes),
+        methods=partial(rest.allowed_methods, routes),
         clock=clock,
     )
     guard.on_hang_up = updates.close
     return guard
 
 
-def _mcp_servers(runner: OperationRunner, updates: Updates, version: str) -> dict[str, VaultMCP]:
+def _make_mcp_servers(runner: OperationRunner, updates: Updates, version: str) -> dict[str, VaultMCP]:
     """The MCP server of each path: one with the operations of all families, and one for each family."""
     everything = [operation for family in FAMILIES.values() for operation in family]
     families = {"/mcp": everything} | {f"/mcp/{name}": family for name, family in FAMILIES.items()}
@@ -123,19 +123,23 @@ def _mcp_routes(
     )
 
 
-def _application(routes: Sequence[BaseRoute], lifespan: Lifespan[Starlette]) -> Starlette:
+def _make_application(routes: Sequence[BaseRoute], lifespan: Lifespan[Starlette]) -> Starlette:
     """The application behind the guard: the routes, and the answer to each kind of error."""
     application = Starlette(
         routes=routes,
         lifespan=lifespan,
-        exception_handlers={MemexError: rest.refused, HTTPException: rest.unserved, Exception: rest.crashed},
+        exception_handlers={
+            MemexError: rest.answer_error,
+            HTTPException: rest.answer_no_route,
+            Exception: rest.answer_crash,
+        },
     )
     application.router.redirect_slashes = False
     return application
 
 
 @contextlib.asynccontextmanager
-async def _running(
+async def _lifespan(
     agent_access: AgentAccess, servers: Iterable[VaultMCP], updates: Updates, guard: Guard
 ) -> AsyncIterator[None]:
     """Run what the application needs while it serves: MCP sessions, updates, the guard's watch, the flush of keys."""
@@ -144,7 +148,7 @@ async def _running(
             # A spliced route's own lifespan never runs; without this, the first request fails.
             await stack.enter_async_context(server.session_manager.run())
         await stack.enter_async_context(updates.running())
-        tasks = [asyncio.create_task(guard.watch()), asyncio.create_task(_flush(agent_access))]
+        tasks = [asyncio.create_task(guard.watch_keys()), asyncio.create_task(_flush_keys(agent_access))]
         yield
         for task in tasks:
             task.cancel()
@@ -152,9 +156,11 @@ async def _running(
         await asyncio.to_thread(agent_access.keys.flush)
 
 
-def _access(agent_access: AgentAccess, settings: Settings, clock: Callable[[], int]) -> CloudflareAccess | None:
+def _make_cloudflare_access(
+    agent_access: AgentAccess, settings: Settings, clock: Callable[[], int]
+) -> CloudflareAccess | None:
     """Who verifies what Cloudflare Access says, if it stands in front."""
-    if not settings.access.on:
+    if not settings.access.is_enabled:
         return None
     from mcp_server.guard.cloudflare_access import CloudflareAccess  # noqa: PLC0415 - its cryptography takes long to load, and few need it
 
@@ -174,15 +180,15 @@ def serve(
 
     `on_bound` is told the address once requests are answered. Unavailable when the address can't be had."""
     server_settings = settings.server
-    signals = _signals if stop is None else contextlib.nullcontext
+    signals = _stop_on_signals if stop is None else contextlib.nullcontext
     stop = stop or threading.Event()
-    with contextlib.closing(_bound(server_settings)) as listener:
+    with contextlib.closing(_bind_socket(server_settings)) as listener:
         port = int(listener.getsockname()[1])
-        metrics = Metrics(agent_access.samples, version=installed())
-        guard = app(agent_access, settings, port=port, metrics=metrics, traces=traces, clock=clock)
+        metrics = Metrics(agent_access.samples, version=installed_version())
+        guard = build_app(agent_access, settings, port=port, metrics=metrics, traces=traces, clock=clock)
         config = uvicorn.Config(
-            observed(guard, metrics, traces),
-            http=timed(server_settings.head_s),
+            log_requests(guard, metrics, traces),
+            http=with_head_timeout(server_settings.head_s),
             ws="none",
             lifespan="on",
             log_config=None,
@@ -195,14 +201,14 @@ def serve(
             timeout_keep_alive=30,
             timeout_graceful_shutdown=max(1, round(server_settings.grace_s)),
         )
-        url = f"http://{bracketed(server_settings.host)}:{port}"
+        url = f"http://{bracket_ipv6(server_settings.host)}:{port}"
         server = _Server(config, guard, stop, lambda: on_bound(url))
         with signals(stop):
             asyncio.run(server.serve(sockets=[listener]))
 
 
 @contextlib.contextmanager
-def _signals(stop: threading.Event) -> Iterator[None]:
+def _stop_on_signals(stop: threading.Event) -> Iterator[None]:
     """SIGTERM and SIGINT set `stop`; only the main thread may say so."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -236,19 +242,19 @@ class _Server(uvicorn.Server):
         stopped = asyncio.Event()
         loop = asyncio.get_running_loop()
 
-        def wait() -> None:
+        def wait_for_stop() -> None:
             self._stop.wait()
             with contextlib.suppress(RuntimeError):  # the loop has ended on its own
                 loop.call_soon_threadsafe(stopped.set)
 
-        threading.Thread(target=wait, name="server-stop", daemon=True).start()
+        threading.Thread(target=wait_for_stop, name="server-stop", daemon=True).start()
         self._on_bound()
         await stopped.wait()
         self.should_exit = True
-        self._guard.hang_up()
+        self._guard.close_streams()
 
 
-async def _flush(agent_access: AgentAccess) -> None:
+async def _flush_keys(agent_access: AgentAccess) -> None:
     while True:
         await asyncio.sleep(FLUSH_SECONDS)
         try:
@@ -257,9 +263,9 @@ async def _flush(agent_access: AgentAccess) -> None:
             log.warning("times of last use were not written: %s", error.message)
 
 
-def _bound(settings: ServerSettings) -> socket.socket:
+def _bind_socket(settings: ServerSettings) -> socket.socket:
     """A listening address of our own; the error says which setting to change."""
-    where = f"{bracketed(settings.host)}:{settings.port}"
+    where = f"{bracket_ipv6(settings.host)}:{settings.port}"
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -284,7 +290,7 @@ def _bound(settings: ServerSettings) -> socket.socket:
     return listener
 
 
-def installed() -> str:
+def installed_version() -> str:
     """The version of Memex."""
     try:
         return metadata.version("memex-vault")

@@ -36,7 +36,7 @@ def run(url: str, key: str, workspace: str | None = None, *, toolset: str | None
     """Carry messages between this process's stdin and stdout and the daemon at `url` until stdin ends."""
     path = f"/mcp/{toolset}" if toolset else "/mcp"
     headers = {"authorization": f"Bearer {key}"} | ({"x-memory-workspace": workspace} if workspace else {})
-    asyncio.run(_Bridge(url.rstrip("/") + path, headers, sys.stdout.buffer).carry(sys.stdin.buffer))
+    asyncio.run(_Bridge(url.rstrip("/") + path, headers, sys.stdout.buffer).carry_messages(sys.stdin.buffer))
     return 0
 
 
@@ -56,32 +56,32 @@ class _Bridge:
         self._under_way: dict[str, asyncio.Task[None]] = {}  # request id as JSON -> its task
         self._listening: asyncio.Task[None] | None = None
 
-    async def carry(self, source: BinaryIO) -> None:
+    async def carry_messages(self, source: BinaryIO) -> None:
         """Until `source` ends, and then until what was asked is answered."""
         timeout = httpx2.Timeout(QUIET_SECONDS, connect=CONNECT_SECONDS)
         limits = httpx2.Limits(max_connections=64)
         # trust_env: a proxy in the environment must never see a key for this machine
         async with httpx2.AsyncClient(timeout=timeout, limits=limits, trust_env=False) as self._http:
-            async for line in _lines(source):
+            async for line in _read_lines(source):
                 if line.strip():
-                    await self._take(line)
+                    await self._handle_line(line)
             if self._under_way:
                 await asyncio.wait(self._under_way.values(), timeout=QUIET_SECONDS)
             if self._listening:
                 self._listening.cancel()
-            await self._goodbye()
+            await self._end_session()
 
-    async def _take(self, line: bytes) -> None:
+    async def _handle_line(self, line: bytes) -> None:
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
-            self._fail(None, PARSE_ERROR, "the line is not JSON")
+            self._write_error(None, PARSE_ERROR, "the line is not JSON")
             return
         if not isinstance(message, dict):
-            self._fail(None, INVALID_REQUEST, "one JSON-RPC message per line, please; batches are not served")
+            self._write_error(None, INVALID_REQUEST, "one JSON-RPC message per line, please; batches are not served")
             return
         method, asked = message.get("method"), message.get("id")
-        if method == "notifications/cancelled" and (_revision(message) or not self._session):
+        if method == "notifications/cancelled" and (_protocol_revision(message) or not self._session):
             # This revision cancels by closing the request; there is nothing to tell the daemon.
             cancelled = (message.get("params") or {}).get("requestId")
             if task := self._under_way.get(json.dumps(cancelled)):
@@ -104,18 +104,20 @@ class _Bridge:
             except _Refused as refused:
                 if refused.status != HTTPStatus.NOT_FOUND or not session or not self._hello:
                     raise
-                await self._reopen(session)
+                await self._reopen_session(session)
                 await self._post(message)
         except _Refused as refused:
             if asked is not None:
-                self._refused(asked, refused.status, refused.body)
+                self._write_refusal(asked, refused.status, refused.body)
         except _Answered:
             pass
         except Exception as error:  # noqa: BLE001 - the top of the loop: whatever happens, the client gets an answer
             if asked is not None:
-                self._fail(asked, SERVER_ERROR, _unreachable(self._url, error), Unavailable.code, retryable=True)
+                self._write_error(
+                    asked, SERVER_ERROR, _explain_failure(self._url, error), Unavailable.code, retryable=True
+                )
         if message.get("method") == "notifications/initialized":
-            self._listen()
+            self._start_listening()
 
     async def _post(self, message: Message, *, silent: bool = False) -> None:
         asked, hello = message.get("id") if "method" in message else None, message.get("method") == "initialize"
@@ -124,7 +126,7 @@ class _Bridge:
             async with self._http.stream(
                 "POST", self._url, content=json.dumps(message).encode(), headers=self._headers_of(message)
             ) as response:
-                async for answer in _messages(response):
+                async for answer in _read_messages(response):
                     answered = answered or ("method" not in answer and answer.get("id") == asked)
                     result = answer.get("result")
                     if hello and isinstance(result, dict):
@@ -132,7 +134,7 @@ class _Bridge:
                         self._session = response.headers.get("mcp-session-id", "").encode() or None
                         self._version = str(result.get("protocolVersion", "")).encode()
                     if not silent:
-                        self._write(answer)
+                        self._write_message(answer)
                 if asked is not None and not answered:
                     raise _Refused(response.status_code, b"")
         except httpx2.RequestError as error:
@@ -140,44 +142,44 @@ class _Bridge:
                 raise _Answered from error
             raise
 
-    async def _reopen(self, session: bytes) -> None:
+    async def _reopen_session(self, session: bytes) -> None:
         """Shake hands again: the daemon was restarted, and knows the session no more."""
         async with self._opening:
             if self._session != session or self._hello is None:
                 return  # another request was first
             await self._post(self._hello, silent=True)
             await self._post({"jsonrpc": "2.0", "method": "notifications/initialized"}, silent=True)
-            self._listen()
+            self._start_listening()
 
-    def _listen(self) -> None:
+    def _start_listening(self) -> None:
         if self._session:
             if self._listening:
                 self._listening.cancel()
-            self._listening = asyncio.create_task(self._heard())
+            self._listening = asyncio.create_task(self._carry_notifications())
 
-    async def _heard(self) -> None:
+    async def _carry_notifications(self) -> None:
         """What the daemon says unasked, in the session of an older client. Optional, so a failure is not told."""
         with contextlib.suppress(httpx2.RequestError, _Refused):
             quiet = httpx2.Timeout(None, connect=CONNECT_SECONDS)
             headers = self._headers_of({}) | {b"accept": b"text/event-stream"}
             async with self._http.stream("GET", self._url, headers=headers, timeout=quiet) as response:
-                async for message in _messages(response):
-                    self._write(message)
+                async for message in _read_messages(response):
+                    self._write_message(message)
 
-    async def _goodbye(self) -> None:
+    async def _end_session(self) -> None:
         if self._session:
             with contextlib.suppress(httpx2.RequestError):
                 await self._http.delete(self._url, headers=self._headers_of({}), timeout=2.0)
 
     def _headers_of(self, message: Message) -> Headers:
         headers = dict(self._headers)
-        if version := _revision(message):
+        if version := _protocol_revision(message):
             params, method = message["params"], str(message["method"])
-            headers[b"mcp-protocol-version"] = _header(version)
-            headers[b"mcp-method"] = _header(method)
+            headers[b"mcp-protocol-version"] = _encode_header(version)
+            headers[b"mcp-method"] = _encode_header(method)
             name = params.get(NAMED.get(method, ""))
             if isinstance(name, str):
-                headers[b"mcp-name"] = _header(name)
+                headers[b"mcp-name"] = _encode_header(name)
         elif message.get("method") != "initialize":
             if self._session:
                 headers[b"mcp-session-id"] = self._session
@@ -185,7 +187,7 @@ class _Bridge:
                 headers[b"mcp-protocol-version"] = self._version
         return headers
 
-    def _refused(self, asked: Any, status: int, body: bytes) -> None:
+    def _write_refusal(self, asked: Any, status: int, body: bytes) -> None:
         """The daemon's own refusal, as an answer to the request it was meant for."""
         code, message, retryable = (
             Unavailable.code,
@@ -195,19 +197,19 @@ class _Bridge:
         with contextlib.suppress(ValueError, KeyError, TypeError):
             error = json.loads(body)["error"]
             if isinstance(error["code"], int):  # JSON-RPC already
-                self._write({"jsonrpc": "2.0", "id": asked, "error": error})
+                self._write_message({"jsonrpc": "2.0", "id": asked, "error": error})
                 return
             if error["code"] in CODES:
                 code, message, retryable = error["code"], f"{error['message']} (HTTP {status})", error["retryable"]
         if status == HTTPStatus.UNAUTHORIZED:
             code = Unauthenticated.code
-        self._fail(asked, SERVER_ERROR, message, code, status=status, retryable=retryable)
+        self._write_error(asked, SERVER_ERROR, message, code, status=status, retryable=retryable)
 
-    def _fail(self, asked: Any, number: int, message: str, code: str = "INVALID_ARGUMENT", **data: Any) -> None:
+    def _write_error(self, asked: Any, number: int, message: str, code: str = "INVALID_ARGUMENT", **data: Any) -> None:
         error = {"code": number, "message": message, "data": {"code": code, **data}}
-        self._write({"jsonrpc": "2.0", "id": asked, "error": error})
+        self._write_message({"jsonrpc": "2.0", "id": asked, "error": error})
 
-    def _write(self, message: Message) -> None:
+    def _write_message(self, message: Message) -> None:
         # ASCII only, so that no character can be taken for the end of the line
         try:
             self._out.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
@@ -228,7 +230,7 @@ class _Refused(Exception):
         self.status, self.body = status, body
 
 
-async def _messages(response: httpx2.Response) -> AsyncIterator[Message]:
+async def _read_messages(response: httpx2.Response) -> AsyncIterator[Message]:
     """The JSON-RPC messages of an answer, whether it is JSON or an event stream."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip()
     if kind == "text/event-stream" and response.status_code == HTTPStatus.OK:
@@ -241,20 +243,20 @@ async def _messages(response: httpx2.Response) -> AsyncIterator[Message]:
                 if line.startswith(b"data:"):
                     data.append(line[5:].removeprefix(b" "))
                 elif not line and data:
-                    if message := _object(b"\n".join(data)):
+                    if message := _parse_object(b"\n".join(data)):
                         yield message
                     data = []
         return
     body = await response.aread()
     if response.status_code == HTTPStatus.ACCEPTED:  # a notification
         return
-    message = _object(body) if kind == "application/json" else None
+    message = _parse_object(body) if kind == "application/json" else None
     if message is None or message.get("jsonrpc") != "2.0" or message.get("id") is None:
         raise _Refused(response.status_code, body)
     yield message
 
 
-def _object(text: bytes) -> Message | None:
+def _parse_object(text: bytes) -> Message | None:
     try:
         value = json.loads(text)
     except ValueError:
@@ -262,7 +264,7 @@ def _object(text: bytes) -> Message | None:
     return value if isinstance(value, dict) else None
 
 
-def _revision(message: Message) -> str | None:
+def _protocol_revision(message: Message) -> str | None:
     """The protocol revision that a message names itself; None for one of an older revision, which has sessions."""
     params = message.get("params")
     meta = params.get("_meta") if isinstance(params, dict) else None
@@ -270,14 +272,14 @@ def _revision(message: Message) -> str | None:
     return version if isinstance(version, str) and isinstance(message.get("method"), str) else None
 
 
-def _header(value: str) -> bytes:
+def _encode_header(value: str) -> bytes:
     """A value as the protocol carries it in a header: as it is, or in base64 when it would not survive."""
     if _PLAIN.fullmatch(value) and not value.startswith("=?base64?"):
         return value.encode()
     return b"=?base64?" + base64.b64encode(value.encode("utf-8", "replace")) + b"?="
 
 
-def _unreachable(url: str, error: Exception) -> str:
+def _explain_failure(url: str, error: Exception) -> str:
     if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
         return f"no daemon answers at {url}; start it with `memex serve`"
     if isinstance(error, httpx2.TimeoutException):
@@ -287,21 +289,21 @@ def _unreachable(url: str, error: Exception) -> str:
     return f"the daemon can't be asked: {type(error).__name__}"
 
 
-async def _lines(source: BinaryIO) -> AsyncIterator[bytes]:
+async def _read_lines(source: BinaryIO) -> AsyncIterator[bytes]:
     """The lines of a blocking stream. A daemon thread reads it, so that a stuck read can't keep the process alive."""
     loop = asyncio.get_running_loop()
     lines: asyncio.Queue[bytes] = asyncio.Queue()
 
-    def put(line: bytes) -> None:
+    def put_line(line: bytes) -> None:
         with contextlib.suppress(RuntimeError):  # the loop has ended
             loop.call_soon_threadsafe(lines.put_nowait, line)
 
-    threading.Thread(target=_read, args=(source, put), name="bridge-stdin", daemon=True).start()
+    threading.Thread(target=_pump_lines, args=(source, put_line), name="bridge-stdin", daemon=True).start()
     while line := await lines.get():
         yield line
 
 
-def _read(source: BinaryIO, put: Callable[[bytes], None]) -> None:
+def _pump_lines(source: BinaryIO, put: Callable[[bytes], None]) -> None:
     while line := source.readline():
         put(line)
     put(b"")

@@ -19,17 +19,17 @@ from typing import Any, Self
 
 from index.encoders.embedder import Embedder
 from index.errors import MemexError, Unavailable
-from index.process_memory import frugal
+from index.process_memory import limit_arenas
 from syncd.daemon import background_jobs
 from syncd.daemon.background_jobs import REMOTE
 from syncd.daemon.control_socket import ControlServer
 from syncd.daemon.health import Health
-from syncd.daemon.metrics import samples
-from syncd.daemon.open_parts import agents_inbox, open_parts
+from syncd.daemon.metrics import collect_samples
+from syncd.daemon.open_parts import build_inbox, open_parts
 from syncd.daemon.service_watchdog import ServiceWatchdog, VitalSigns
-from syncd.daemon.vault_services import vault_services
+from syncd.daemon.vault_services import build_services
 from syncd.enrichment.backfill import Backfill
-from syncd.files.file_import import filing, wanted
+from syncd.files.file_import import build_file_import, file_filter
 from syncd.files.imported_files import ImportedFiles
 from syncd.git.head_follower import HeadFollower
 from syncd.jobs.scheduler import Scheduler
@@ -62,29 +62,31 @@ class App:
     """Everything that is open while Memex works on a vault, in the daemon or for one command."""
 
     def __init__(self, settings: Settings, *, embedder: Embedder | None = None) -> None:
-        frugal()  # before threads are started
+        limit_arenas()  # before threads are started
         self.settings = settings
         self.watch: Watcher | None = None  # as `traces`: while the daemon serves
         self.traces: request_traces.Traces | None = None
         self._sole: socket.socket | None = None
         with ExitStack() as stack:
             parts = self.opened = open_parts(settings, stack, embedder=embedder)
-            inbox = agents_inbox(self.opened, lambda: self.health.degraded(("captures",)))
+            inbox = build_inbox(self.opened, lambda: self.health.degraded(("captures",)))
             self.head_follower = HeadFollower(
                 parts.repo,
                 settings.state,
                 self._hint_notes,
                 parts.sync.request_listing,
-                self._wanted,
-                pushed=self._pushed,
+                self._is_wanted,
+                pushed=self._on_push,
             )
-            self.push_webhook = PushWebhook(self.opened.ledger, settings.state, self._pushed)
-            self.agent_access = AgentAccess(inbox, self.opened.keys, self._status, self.push_webhook, self._samples)
-            self.file_import = filing(inbox, parts.sync, parts.queue, ImportedFiles(parts.ledger), settings)
-            self.worker = background_jobs.worker(self.opened, self.agent_access, inbox, self.file_import.handler)
-            self.services = vault_services(parts, self.agent_access, self.head_follower, lambda: self.jobs.stopping)
-            self.backfill = self._backfill()
-            self.jobs = self._planned()
+            self.push_webhook = PushWebhook(self.opened.ledger, settings.state, self._on_push)
+            self.agent_access = AgentAccess(
+                inbox, self.opened.keys, self._status, self.push_webhook, self._metric_samples
+            )
+            self.file_import = build_file_import(inbox, parts.sync, parts.queue, ImportedFiles(parts.ledger), settings)
+            self.worker = background_jobs.build_worker(self.opened, self.agent_access, inbox, self.file_import.handler)
+            self.services = build_services(parts, self.agent_access, self.head_follower, lambda: self.jobs.stopping)
+            self.backfill = self._build_backfill()
+            self.jobs = self._build_jobs()
             self.health = Health(
                 self.opened,
                 self.agent_access,
@@ -94,12 +96,12 @@ class App:
                 backfill=self.backfill,
                 worker=self.worker,
                 jobs=lambda: self.jobs,
-                hearing=self._hearing,
-                alone=self.alone,
+                hearing=self._watcher_state,
+                alone=self.is_only_daemon,
             )
             self._closing = stack.pop_all()
 
-    def _backfill(self) -> Backfill:
+    def _build_backfill(self) -> Backfill:
         access = self.agent_access
         return Backfill(
             lambda name, path, enrichment, replacing: access.workspace(name).enrich(
@@ -140,14 +142,14 @@ class App:
             jobs=lambda: self.jobs,
         )
 
-    def _wanted(self, path: str) -> bool:
+    def _is_wanted(self, path: str) -> bool:
         """Whether a change of this file is to be looked at."""
-        return is_note(path) or wanted(self.settings)(path, 0) is not None
+        return is_note(path) or file_filter(self.settings)(path, 0) is not None
 
     def _hint_notes(self, paths: Iterable[str]) -> None:
         self.opened.sync.hint(path for path in paths if not self.opened.vault.ignores(path))
 
-    def _pushed(self) -> None:
+    def _on_push(self) -> None:
         """The remote was pushed to."""
         self.services.remote.notify_push()
         with suppress(MemexError):  # none is scheduled, or the daemon stops
@@ -156,9 +158,9 @@ class App:
     def _status(self, workspaces: Collection[str] | None) -> dict[str, Any]:
         return self.health.status(workspaces)
 
-    def _planned(self) -> Scheduler:
+    def _build_jobs(self) -> Scheduler:
         """The jobs, once for commands and once for serving: see `background_jobs`."""
-        return background_jobs.background_jobs(
+        return background_jobs.build_scheduler(
             self.opened,
             self.services,
             uploads=self.agent_access.uploads,
@@ -166,14 +168,14 @@ class App:
             backfill=self.backfill,
         )
 
-    def _samples(self) -> list[Sample]:
-        return samples(self.health, self.opened.sync, self.opened.embedder, self.services.commits)
+    def _metric_samples(self) -> list[Sample]:
+        return collect_samples(self.health, self.opened.sync, self.opened.embedder, self.services.commits)
 
-    def _hearing(self) -> WatcherState | None:
+    def _watcher_state(self) -> WatcherState | None:
         """How the watcher does; None while nobody watches the vault."""
         return self.watch.status() if self.watch else None
 
-    def alone(self) -> bool:
+    def is_only_daemon(self) -> bool:
         """Whether no other daemon serves this vault, with another state folder."""
         if self._sole is None:
             with suppress(Unavailable):  # the vault is missing, and that is told
@@ -192,27 +194,27 @@ class App:
         """Be the daemon until SIGTERM, SIGINT or `stop`: watch, index, answer. Returns when all of it has been put away.
 
         `watchdog` is told once requests are answered, and how to tell that all is well."""
-        from mcp_server.server import installed, serve  # noqa: PLC0415 - the server is imported only where it serves
+        from mcp_server.server import installed_version, serve  # noqa: PLC0415 - imported only where it serves
 
         state = self.settings.state
         daemon = state / "daemon.json"
 
-        def bound(url: str) -> None:
+        def announce_url(url: str) -> None:
             write_private(daemon, json.dumps({"url": url, "pid": os.getpid(), "epoch": self.opened.lock.epoch}))
             log.debug("serving %s at %s", self.opened.vault.root, url)
             if watchdog is not None:
-                watchdog.serving(self._vitals(asyncio.get_running_loop()))  # the server says this on its loop
+                watchdog.mark_serving(self._vital_signs(asyncio.get_running_loop()))  # the server says this on its loop
             on_ready(Ready(url, self.opened.vault.root, state, state / KEY_FILE, self.opened.sync.ready.wait))
 
         with ExitStack() as running:
             running.callback(lambda: daemon.unlink(missing_ok=True))
-            self._start(running)
-            self.traces = request_traces.opened(self.settings.telemetry, os.environ, version=installed())
+            self._start_parts(running)
+            self.traces = request_traces.open_traces(self.settings.telemetry, os.environ, version=installed_version())
             if self.traces:
                 running.callback(self.traces.close)
-            serve(self.agent_access, self.settings, on_bound=bound, stop=stop, traces=self.traces)
+            serve(self.agent_access, self.settings, on_bound=announce_url, stop=stop, traces=self.traces)
 
-    def _start(self, running: ExitStack) -> None:
+    def _start_parts(self, running: ExitStack) -> None:
         sync = self.opened.sync
         control = ControlServer(self.settings.state, self.operations)
         control.start()
@@ -225,10 +227,10 @@ class App:
             ignored=self.opened.vault.ignores,
             mode=self.settings.watch.mode,
             poll_s=self.settings.watch.poll_s,
-            wanted=self._wanted,
+            wanted=self._is_wanted,
         )
         self.watch.start()
-        if not self.alone():
+        if not self.is_only_daemon():
             log.warning("another Memex works on this vault with another state folder; stop one of the two")
         running.callback(self.watch.stop)
         if self.opened.reranker:
@@ -238,27 +240,27 @@ class App:
         running.callback(self.services.commits.stop)  # once nothing is written any more
         sync.start()
         running.callback(sync.stop)
-        self.jobs = self._planned()
+        self.jobs = self._build_jobs()
         self.jobs.start()
         running.callback(self.jobs.stop)
         self.worker.start()
         running.callback(self.worker.stop)
-        running.callback(self._unclaim)
+        running.callback(self._release_claim)
         running.callback(self.services.remote.interrupt)
         running.callback(sync.interrupt)  # before that: a job may wait for the pass under way
 
-    def _vitals(self, loop: asyncio.AbstractEventLoop) -> VitalSigns:
+    def _vital_signs(self, loop: asyncio.AbstractEventLoop) -> VitalSigns:
         watch, sync = self.watch, self.opened.sync
         return VitalSigns(
             loop,
             readable=self.opened.vault.is_present,
             watched=lambda: watch is None or watch.is_supervised,
             still_s=lambda: sync.stalled_s,
-            doing=self.health.doing,
+            doing=self.health.activity,
             busy=lambda: sync.progress is not None,
         )
 
-    def _unclaim(self) -> None:
+    def _release_claim(self) -> None:
         if self._sole is not None:
             self._sole.close()
             self._sole = None
@@ -267,7 +269,7 @@ class App:
 def import_server_early() -> None:
     """Begin to import the server in a thread, while the index is opened."""
 
-    def work() -> None:
+    def import_server() -> None:
         from mcp_server import server  # noqa: F401, PLC0415 - as above
 
-    threading.Thread(target=work, name="server-import", daemon=True).start()
+    threading.Thread(target=import_server, name="server-import", daemon=True).start()

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from index.catalog import sqlite_file
-from index.catalog.schema import CONTESTED, FILED, RECORD, inserts, record, signed, unsigned
+from index.catalog.schema import CONTESTED, FILED, RECORD, insert_statements, to_record, to_signed, to_unsigned
 from index.catalog.sqlite_file import Database
 from index.document_ids import path_id
 from index.errors import InvalidArgument
@@ -45,29 +45,31 @@ class Catalog:
             "select path, coalesce(claimed, key), digest, size, mtime_ns, ino, embedded from documents"
         )
         return {
-            path: Entry(path, id, digest, Stat(size, mtime_ns, unsigned(ino)), bool(embedded))
+            path: Entry(path, id, digest, Stat(size, mtime_ns, to_unsigned(ino)), bool(embedded))
             for path, id, digest, size, mtime_ns, ino, embedded in rows
         }
 
     def get(self, id: str, workspace: str | None = None) -> Record | None:
         """The document of `workspace` that answers to `id`; None = of any, by the shortest path."""
         if workspace is None:
-            record = self._one("claimed = ? order by length(path), path limit 1", id) or self._one("key = ?", id)
+            record = self._first_record("claimed = ? order by length(path), path limit 1", id) or self._first_record(
+                "key = ?", id
+            )
         else:
-            record = self._one(
+            record = self._first_record(
                 "claimed = ? and workspace = ? order by length(path), path limit 1", id, workspace
-            ) or self._one("key = ? and workspace = ?", id, workspace)
+            ) or self._first_record("key = ? and workspace = ?", id, workspace)
         return record if record and record.id == id else None
 
-    def at(self, path: str) -> Record | None:
+    def record_at(self, path: str) -> Record | None:
         """The document at `path`."""
-        return self._one("path = ?", path)
+        return self._first_record("path = ?", path)
 
-    def of_file(self, path: str) -> list[Record]:
+    def records_of_file(self, path: str) -> list[Record]:
         """The documents whose stored file lies at `path`, the first by path first."""
-        return [record(values) for values in self._db.rows(f"{RECORDS} where file = ? order by path", path)]
+        return [to_record(values) for values in self._db.rows(f"{RECORDS} where file = ? order by path", path)]
 
-    def files(self, workspace: str | None = None) -> list[tuple[str, str]]:
+    def stored_files(self, workspace: str | None = None) -> list[tuple[str, str]]:
         """The stored files that documents name, each with the path of its note; of a workspace, or of all."""
         query = "select file, path from documents where file is not null"
         if workspace is None:
@@ -80,16 +82,16 @@ class Catalog:
         """The documents with these keys (`path_id` of their paths), by key."""
         return {
             path_id(document.path): document
-            for document in map(record, self._db.among(f"{RECORDS} where key in", keys))
+            for document in map(to_record, self._db.rows_in(f"{RECORDS} where key in", keys))
         }
 
-    def captured(
+    def find_capture(
         self, workspace: str, content_hash: str, collection: str | None = None, *, notes_of: str | None = None
     ) -> Record | None:
         """The document of `workspace`, or of one collection of it, with exactly this content that is no node; the oldest.
 
         `notes_of`: only a note of this namespace."""
-        return self._one(
+        return self._first_record(
             "workspace = ? and content_hash = ? and type <> 'entity' and coalesce(collection = ?, 1) "
             "and coalesce(namespace || type = ? || 'note', 1) order by created_at, path limit 1",
             *(workspace, content_hash, collection, notes_of),
@@ -116,9 +118,9 @@ class Catalog:
         asked = {condition: value for condition, value in conditions.items() if value is not None}
         condition = f"where {' and '.join(asked)}" if asked else ""
         query = f"{RECORDS} {condition} order by created_at desc, path limit ?"
-        return [record(values) for values in self._db.rows(query, *asked.values(), limit)]
+        return [to_record(values) for values in self._db.rows(query, *asked.values(), limit)]
 
-    def skipped(self) -> dict[str, str]:
+    def skipped_files(self) -> dict[str, str]:
         """The files that are not indexed, and why."""
         return dict(self._db.rows("select path, reason from skipped order by path"))
 
@@ -145,7 +147,7 @@ class Catalog:
         )
         return [(tag, used) for tag, _, used in rows]
 
-    def unlabelled(self, workspace: str | None = None) -> list[str]:
+    def unlabelled_paths(self, workspace: str | None = None) -> list[str]:
         """The paths of the notes and files that lack a summary or tags and can be given them: in `workspace`, or everywhere."""
         rows = self._db.rows(
             "select path from documents where (summary is null or tags = '[]') and type <> 'entity' and writable "
@@ -155,7 +157,7 @@ class Catalog:
         )
         return [path for (path,) in rows]
 
-    def contested(self) -> set[str]:
+    def contested_paths(self) -> set[str]:
         """The paths of the documents that name several collections and can be written to."""
         return {path for (path,) in self._db.rows(CONTESTED)}
 
@@ -195,7 +197,7 @@ class Catalog:
     def observations(self, paths: Collection[str]) -> dict[str, tuple[Observation, ...]]:
         """The observations of the nodes at these paths, in order of their ordinals."""
         by_path: dict[str, list[Observation]] = {path: [] for path in paths}
-        for path, ordinal, content in self._db.among(
+        for path, ordinal, content in self._db.rows_in(
             "select path, ordinal, content from observations where path in", paths
         ):
             by_path[path].append(Observation(ordinal, content))
@@ -204,25 +206,25 @@ class Catalog:
             for path, observations in by_path.items()
         }
 
-    def facets(self) -> dict[str, int]:
-        """How many rows the observations of each node have, by key: what `Observations.documents` must say as well."""
+    def facet_counts(self) -> dict[str, int]:
+        """How many rows the observations of each node have, by key: what `Observations.row_counts` must say as well."""
         return dict(self._db.rows("select key, rows from facets join documents using (path)"))
 
-    def tables(self) -> list[tuple[str, str]]:
+    def stored_perspectives(self) -> list[tuple[str, str]]:
         """Each workspace that has observations, and the perspectives that some of them are stored under."""
         return self._db.rows("select distinct workspace, perspectives from facets order by workspace, perspectives")
 
-    def under(self, workspace: str, perspectives: str) -> list[str]:
+    def paths_embedded_under(self, workspace: str, perspectives: str) -> list[str]:
         """The paths of the nodes of `workspace` that are stored under these perspectives."""
         query = "select path from facets where workspace = ? and perspectives = ? order by path"
         return [path for (path,) in self._db.rows(query, workspace, perspectives)]
 
-    def nodes(self, workspace: str) -> dict[str, str]:
+    def node_paths(self, workspace: str) -> dict[str, str]:
         """The paths of the nodes of `workspace` that have observations, by key."""
         query = "select key, path from facets join documents using (path) where facets.workspace = ?"
         return dict(self._db.rows(query, workspace))
 
-    def whole(self, workspace: str, perspectives: str) -> bool:
+    def is_embedded(self, workspace: str, perspectives: str) -> bool:
         """Whether all observations of `workspace` are embedded under these perspectives; quick, however many there are."""
         lacking = self._db.rows(
             "select path from facets where workspace = ?1 and (perspectives < ?2 or perspectives > ?2) union all "
@@ -232,7 +234,7 @@ class Catalog:
         )
         return not lacking
 
-    def embedded(self, workspace: str, perspectives: str) -> tuple[int, int]:
+    def embedded_counts(self, workspace: str, perspectives: str) -> tuple[int, int]:
         """How many observations of `workspace` are embedded under these perspectives, and how many there are."""
         [(done, there)] = self._db.rows(
             "select coalesce(sum(case when perspectives = ? then embedded end), 0), coalesce(sum(observations), 0) "
@@ -247,8 +249,8 @@ class Catalog:
         [(documents, chunks)] = self._db.rows("select count(*), coalesce(sum(chunks), 0) from documents")
         return documents, chunks
 
-    def chunks(self) -> dict[str, int]:
-        """How many chunks each document has, by key: what `ChunkStore.documents` must say as well, but for zeros."""
+    def chunk_counts(self) -> dict[str, int]:
+        """How many chunks each document has, by key: what `ChunkStore.row_counts` must say as well, but for zeros."""
         return dict(self._db.rows("select key, chunks from documents"))
 
     def dump(self) -> dict[str, list[tuple[Any, ...]]]:
@@ -272,7 +274,7 @@ class Catalog:
 
     def rows_in(self, query: str, values: Iterable[str]) -> Iterator[Any]:
         """The same, of a query that ends in `in`, for any number of values."""
-        return self._db.among(query, values)
+        return self._db.rows_in(query, values)
 
     # Changing it
 
@@ -295,7 +297,7 @@ class Catalog:
             writer.executemany("delete from documents where path = ?", [(path,) for path in paths])
             for document, stat, chunks, embedded in upserts:
                 try:
-                    for statement, values in inserts(document, stat, chunks, embedded=embedded):
+                    for statement, values in insert_statements(document, stat, chunks, embedded=embedded):
                         writer.executemany(statement, values)
                 except UnicodeEncodeError as error:
                     raise InvalidArgument(f"{document.path!a}: a property holds half a character") from error
@@ -321,10 +323,10 @@ class Catalog:
         with self._db.transaction() as writer:
             writer.executemany(
                 "update documents set size = ?, mtime_ns = ?, ino = ? where path = ?",
-                [(stat.size, stat.mtime_ns, signed(stat.ino), path) for path, stat in stats.items()],
+                [(stat.size, stat.mtime_ns, to_signed(stat.ino), path) for path, stat in stats.items()],
             )
 
-    def skip(self, skipped: Mapping[str, str], *, workspace: Callable[[str], str] = lambda _: "") -> None:
+    def replace_skipped(self, skipped: Mapping[str, str], *, workspace: Callable[[str], str] = lambda _: "") -> None:
         """Remember which files are not indexed, and why, in place of the list before. `workspace` tells whose a path is."""
         with self._db.transaction() as writer:
             writer.execute("delete from skipped")
@@ -340,35 +342,35 @@ class Catalog:
             else:
                 writer.executemany(f"{unknown} where key = ?", [(key,) for key in keys])
 
-    def refiled(self, known: Sequence[str]) -> list[str]:
+    def forget_refiled(self, known: Sequence[str]) -> list[str]:
         """Take the digests of the documents as unknown whose collection depends on which are `known`; their paths.
 
         None, if these are the same as at the last call."""
         names = json.dumps(list(known))
-        if self._meta("collections", "") == names:
+        if self._read_meta("collections", "") == names:
             return []
         paths = [path for (path,) in self._db.rows(FILED)]
         self.forget(map(path_id, paths))  # first: after a crash in between it is done again
-        self._note("collections", names)
+        self._write_meta("collections", names)
         return paths
 
     @property
     def generation(self) -> int:
         """Grows by one with each change of the documents."""
-        return int(self._meta("generation", "0"))
+        return int(self._read_meta("generation", "0"))
 
-    def succeed(self, generation: int) -> None:
+    def continue_generation(self, generation: int) -> None:
         """Go on counting from `generation`, that of the catalog which this one replaces."""
-        self._note("generation", str(max(self.generation, generation) + 1))
+        self._write_meta("generation", str(max(self.generation, generation) + 1))
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether its owner has called it complete."""
-        return self._meta("complete", "") == "yes"
+        return self._read_meta("complete", "") == "yes"
 
-    @complete.setter
-    def complete(self, value: bool) -> None:
-        self._note("complete", "yes" if value else "no")
+    @is_complete.setter
+    def is_complete(self, value: bool) -> None:
+        self._write_meta("complete", "yes" if value else "no")
 
     def close(self) -> None:
         """Let go of the file; nobody may be reading."""
@@ -376,24 +378,24 @@ class Catalog:
 
     # How
 
-    def _meta(self, name: str, otherwise: str) -> str:
+    def _read_meta(self, name: str, otherwise: str) -> str:
         rows = self._db.rows("select value from meta where name = ?", name)
         return str(rows[0][0]) if rows else otherwise
 
-    def _note(self, name: str, value: str) -> None:
+    def _write_meta(self, name: str, value: str) -> None:
         with self._db.transaction() as writer:
             writer.execute("insert or replace into meta values (?, ?)", (name, value))
 
-    def _one(self, condition: str, *values: Any) -> Record | None:
+    def _first_record(self, condition: str, *values: Any) -> Record | None:
         rows = self._db.rows(f"{RECORDS} where {condition}", *values)
-        return record(rows[0]) if rows else None
+        return to_record(rows[0]) if rows else None
 
 
-def examined(path: Path) -> tuple[dict[str, int], dict[str, int]]:
+def read_row_counts(path: Path) -> tuple[dict[str, int], dict[str, int]]:
     """How many chunks, and how many facets, each document of the catalog at `path` has, read without changing it.
 
     Unavailable says what is wrong with it."""
-    chunks, facets = sqlite_file.examined(
+    chunks, facets = sqlite_file.query_read_only(
         path, "select key, chunks from documents", "select key, rows from facets join documents using (path)"
     )
     return dict(chunks), dict(facets)

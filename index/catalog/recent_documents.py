@@ -11,7 +11,7 @@ import re
 from typing import Any, Final
 
 from index.catalog.catalog import RECORDS, Catalog
-from index.catalog.schema import record
+from index.catalog.schema import to_record
 from index.document_ids import path_id
 from index.errors import InvalidArgument
 from index.model import Filter, Record
@@ -29,7 +29,7 @@ def changed_at(document: Record) -> int:
     return document.created_at if document.updated_at is None else document.updated_at
 
 
-def latest(
+def list_recent(
     catalog: Catalog, restriction: Filter, limit: int, cursor: str | None = None
 ) -> tuple[list[Record], str | None]:
     """The first `limit` documents, or those behind `cursor`; and the cursor of what follows, None at the end.
@@ -42,31 +42,33 @@ def latest(
     ]
     asked += [("created_at >= ?", (restriction.since,))] if restriction.since is not None else []
     asked += [("created_at < ?", (restriction.until,))] if restriction.until is not None else []
-    asked += [(_TAGGED, _keyed(tag)) for tag in restriction.tags]
+    asked += [(_TAGGED, _tag_parameters(tag)) for tag in restriction.tags]
     if some := restriction.any_tags:
-        asked.append((f"({' or '.join([_TAGGED] * len(some))})", tuple(part for tag in some for part in _keyed(tag))))
+        asked.append(
+            (f"({' or '.join([_TAGGED] * len(some))})", tuple(part for tag in some for part in _tag_parameters(tag)))
+        )
     if cursor is not None:
-        moment, key = _opened(cursor)
+        moment, key = _decode_cursor(cursor)
         asked.append((f"{CHANGED} <= ? and ({CHANGED} < ? or key > ?)", (moment, moment, key)))
     where = f"where {' and '.join(condition for condition, _ in asked)}" if asked else ""
     query = f"{RECORDS} {where} order by {CHANGED} desc, key limit ?"
     rows = catalog.rows(query, *(value for _, values in asked for value in values), limit + 1)
-    page = [record(values) for values in rows[:limit]]
-    return page, _closed(page[-1]) if len(rows) > limit else None
+    page = [to_record(values) for values in rows[:limit]]
+    return page, _encode_cursor(page[-1]) if len(rows) > limit else None
 
 
-def _keyed(tag: str) -> tuple[str, int, str]:
+def _tag_parameters(tag: str) -> tuple[str, int, str]:
     """What is asked of a tag's key: it is this one, or one below it."""
     key = tag_key(tag)
     return key, len(key) + 1, f"{key}/"
 
 
-def _closed(last: Record) -> str:
+def _encode_cursor(last: Record) -> str:
     """A cursor tells a time and a digest of the path: no name of a file, which a reader of notes need not know."""
     return base64.urlsafe_b64encode(f"{changed_at(last)}.{path_id(last.path)}".encode()).decode().rstrip("=")
 
 
-def _opened(cursor: str) -> tuple[int, str]:
+def _decode_cursor(cursor: str) -> tuple[int, str]:
     try:
         match = _CURSOR.fullmatch(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode())
     except (binascii.Error, ValueError):

@@ -89,35 +89,35 @@ PLAIN: Final = (
 )  # fmt: skip
 
 
-def row(document: Document, stat: Stat, chunks: int, *, embedded: bool) -> dict[str, Any]:
+def document_columns(document: Document, stat: Stat, chunks: int, *, embedded: bool) -> dict[str, Any]:
     """The columns of `documents` for this document."""
     return {name: getattr(document, name) for name in PLAIN} | {
         "key": path_id(document.path),
         "claimed": document.claimed_id,
-        "tags": _json(document.tags),
-        "aliases": _json(document.aliases),
-        "metadata": _json(dict(document.metadata)),
-        "defects": _json([(defect.name, defect.detail) for defect in document.defects]),
+        "tags": _to_json(document.tags),
+        "aliases": _to_json(document.aliases),
+        "metadata": _to_json(dict(document.metadata)),
+        "defects": _to_json([(defect.name, defect.detail) for defect in document.defects]),
         "chunks": chunks,
         "embedded": embedded,
         "size": stat.size,
         "mtime_ns": stat.mtime_ns,
-        "ino": signed(stat.ino),
+        "ino": to_signed(stat.ino),
     }
 
 
-def inserts(
+def insert_statements(
     document: Document, stat: Stat, chunks: int, *, embedded: bool
 ) -> Iterator[tuple[str, list[dict[str, Any]] | list[tuple[Any, ...]]]]:
     """The statements that put this document into the tables, each with the rows it is executed for."""
-    path, values = document.path, row(document, stat, chunks, embedded=embedded)
+    path, values = document.path, document_columns(document, stat, chunks, embedded=embedded)
     names = ", ".join(f":{name}" for name in values)
     yield f"insert into documents ({', '.join(values)}) values ({names})", [values]  # noqa: S608 - our columns
     tags = {(document.workspace, fold(tag), tag, path) for tag in document.tags}
     yield "insert into tags values (?, ?, ?, ?)", list(tags)
     if node := document.node:
         numbers = (len(node.observations), node.last_ordinal, node.unsettled, node.summary_updated_at, node.observed_at)
-        node_row = (path, node.name, node.entity_type, *numbers, _json(node.tags))
+        node_row = (path, node.name, node.entity_type, *numbers, _to_json(node.tags))
         yield "insert into nodes values (?, ?, ?, ?, ?, ?, ?, ?, ?)", [node_row]
         facts = [(path, observation.ordinal, observation.content) for observation in node.observations]
         yield "insert into observations values (?, ?, ?)", facts
@@ -136,7 +136,7 @@ def inserts(
     yield "insert into links values (?, ?, ?, ?, ?, ?, ?)", links
 
 
-def record(values: Sequence[Any]) -> Record:
+def to_record(values: Sequence[Any]) -> Record:
     """What the view `records` says of a document."""
     columns = dict(zip(RECORD, values, strict=True))
     decoded = {name: json.loads(columns[name]) for name in ("tags", "aliases", "metadata", "defects")}
@@ -155,16 +155,16 @@ def record(values: Sequence[Any]) -> Record:
 RECORD: Final = tuple(Record.__dataclass_fields__)
 
 
-def signed(number: int) -> int:
+def to_signed(number: int) -> int:
     """The same 64 bits as SQLite's integers have them: an inode number may use the highest."""
     return number - (1 << 64) if number >= 1 << 63 else number
 
 
-def unsigned(number: int) -> int:
-    """The number that `signed` was given."""
+def to_unsigned(number: int) -> int:
+    """The number that `to_signed` was given."""
     return number % (1 << 64)
 
 
-def _json(value: Any) -> str:
+def _to_json(value: Any) -> str:
     """ASCII, so that it can carry whatever a property holds."""
     return json.dumps(value, separators=(",", ":"))

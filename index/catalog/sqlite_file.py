@@ -34,27 +34,27 @@ class Database:
         self._path = path
         self._writing = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
-        self._writer, self.fresh = _opened(path)
+        self._writer, self.fresh = _open_or_create(path)
 
     def rows(self, query: str, *values: Any) -> list[Any]:
         """What a query answers."""
         try:
             connection = self._idle.pop()  # atomic: no lock
         except IndexError:
-            connection = _connection(self._path)
+            connection = _connect(self._path)
         try:
             return connection.execute(query, values).fetchall()
         except UnicodeEncodeError:  # half a character: nothing that is stored equals it
             return []
         except sqlite3.Error as error:
-            raise unavailable(error) from error
+            raise to_unavailable(error) from error
         finally:
             if len(self._idle) < IDLE:
                 self._idle.append(connection)
             else:
                 connection.close()
 
-    def among(self, query: str, values: Iterable[str]) -> Iterator[Any]:
+    def rows_in(self, query: str, values: Iterable[str]) -> Iterator[Any]:
         """What a query that ends in "in" answers for these values."""
         remaining = iter(sorted(values))
         while terms := list(itertools.islice(remaining, TERMS)):
@@ -73,7 +73,7 @@ class Database:
                     raise
                 self._writer.commit()
             except sqlite3.Error as error:
-                raise unavailable(error) from error
+                raise to_unavailable(error) from error
 
     def close(self) -> None:
         """Let go of the file; nobody may be reading."""
@@ -83,14 +83,14 @@ class Database:
             self._idle.clear()
 
 
-def unavailable(error: sqlite3.Error) -> Unavailable:
+def to_unavailable(error: sqlite3.Error) -> Unavailable:
     """What callers are told of a failure in SQLite."""
     if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
         return Unavailable("the catalog can't be written: the disk is full; free some space and try again")
     return Unavailable("the catalog can't be used; if it stays so, make it anew: memex index --full")
 
 
-def examined(path: Path, *queries: str) -> list[list[Any]]:
+def query_read_only(path: Path, *queries: str) -> list[list[Any]]:
     """What queries of the file at `path` answer, without changing it; Unavailable says what is wrong."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10.0)) as reader:
@@ -104,9 +104,9 @@ def examined(path: Path, *queries: str) -> list[list[Any]]:
         raise Unavailable(f"the catalog {path.name} can't be read: {error}") from error
 
 
-def _opened(path: Path) -> tuple[sqlite3.Connection, bool]:
+def _open_or_create(path: Path) -> tuple[sqlite3.Connection, bool]:
     try:
-        writer = _connection(path)
+        writer = _connect(path)
         [(version,)] = writer.execute("pragma user_version").fetchall()
         if version == VERSION and writer.execute("pragma quick_check(1)").fetchall() == [("ok",)]:
             return writer, False
@@ -115,16 +115,16 @@ def _opened(path: Path) -> tuple[sqlite3.Connection, bool]:
             log.warning("%s is damaged or of another version, and made again from the files", path)
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode not in DAMAGE:
-            raise unavailable(error) from error
+            raise to_unavailable(error) from error
         log.warning("%s is damaged, and made again from the files: %s", path, error)
     for leftover in ("", "-wal", "-shm"):
         path.with_name(path.name + leftover).unlink(missing_ok=True)
-    writer = _connection(path)
+    writer = _connect(path)
     writer.executescript(f"begin; {SCHEMA} pragma user_version = {VERSION}; commit;")
     return writer, True
 
 
-def _connection(path: Path) -> sqlite3.Connection:
+def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=10.0, isolation_level=None, check_same_thread=False)
     try:
         for pragma in ("journal_mode = wal", "synchronous = normal", "foreign_keys = on", "temp_store = memory"):

@@ -12,7 +12,7 @@ from index.model import Noted
 from index.names import stem
 
 
-def noted(catalog: Catalog, workspace: str) -> list[Noted]:
+def list_documents(catalog: Catalog, workspace: str) -> list[Noted]:
     """The documents of `workspace`, in order of their ids."""
     rows = catalog.rows(
         "select id, key, path, title, type, tags, source, created_at, updated_at, content_hash from records "
@@ -25,7 +25,7 @@ def noted(catalog: Catalog, workspace: str) -> list[Noted]:
     ]
 
 
-def links(catalog: Catalog, but: Sequence[str] = ()) -> set[str]:
+def linked_names(catalog: Catalog, but: Sequence[str] = ()) -> set[str]:
     """The names, as `stem` has them, to which notes link, but for links to themselves and notes below the folders `but`."""
     rows = catalog.rows("select distinct path, target from links where target <> ''")
     memo_rows = catalog.rows("select distinct path, link from memo_relations where link <> ''")

@@ -12,7 +12,7 @@ import numpy as np
 
 from index.encoders import onnx_export
 from index.encoders.onnx_session import Graph
-from index.encoders.settings import Bundled, Kind, identity
+from index.encoders.settings import Bundled, Kind, make_identity
 from index.errors import Unavailable
 
 
@@ -24,10 +24,10 @@ class BundledEncoder:
     ) -> None:
         self.name = f"the bundled model ({settings.precision})"
         self.max_tokens = onnx_export.MAX_TOKENS
-        graph = onnx_export.find(settings.precision, cache, installed=installed)
-        self._graph = Graph(graph, onnx_export.tokenizer(), max_tokens=self.max_tokens)
+        graph = onnx_export.find_graph(settings.precision, cache, installed=installed)
+        self._graph = Graph(graph, onnx_export.read_tokenizer(), max_tokens=self.max_tokens)
         self.dimensions = self._graph.dimensions
-        self.identity = identity(
+        self.identity = make_identity(
             weights=onnx_export.WEIGHTS,
             pooling="mean",
             tokens=self.max_tokens,
@@ -35,7 +35,7 @@ class BundledEncoder:
             query="",
             document="",
         )
-        workers = threads or min(4, _cores())
+        workers = threads or min(4, _count_cores())
         self.batch = 16 * workers
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="encoder")
         self._closed = threading.Event()
@@ -43,7 +43,7 @@ class BundledEncoder:
     def encode(self, texts: Sequence[str], *, kind: Kind, urgent: bool) -> np.ndarray:  # noqa: ARG002 - no prompts
         """One unit vector a text; queries and documents are treated alike."""
         try:
-            return self._graph.vectors(texts, map if urgent else self._pool.map)
+            return self._graph.compute_vectors(texts, map if urgent else self._pool.map)
         except CancelledError as error:
             raise Unavailable("the encoder is closed", retryable=False) from error
         except RuntimeError as error:
@@ -51,9 +51,9 @@ class BundledEncoder:
                 raise
             raise Unavailable("the encoder is closed", retryable=False) from error  # a pool that is shut down
 
-    def count(self, texts: Sequence[str]) -> list[int]:
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, special tokens left out."""
-        return self._graph.count(texts)
+        return self._graph.count_tokens(texts)
 
     def close(self) -> None:
         """Drop the backlog; what runs ends within one run."""
@@ -61,6 +61,6 @@ class BundledEncoder:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _cores() -> int:
+def _count_cores() -> int:
     """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -49,7 +49,7 @@ class RerankerModel:
         model.max_seq_length = min(LONGEST, room, model.max_seq_length or LONGEST)
         self._model = model
 
-    def scores(self, query: str, passages: Sequence[str]) -> list[float]:
+    def score(self, query: str, passages: Sequence[str]) -> list[float]:
         """How well each passage answers `query`, 0..1, by the model's sigmoid. Raises Unavailable."""
         try:
             scores = self._model.predict(

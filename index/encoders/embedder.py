@@ -16,11 +16,11 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from index.encoders.settings import SAMPLE, Bundled, Encoder, EncoderSettings, Endpoint, Kind, Local, plain
+from index.encoders.settings import SAMPLE, Bundled, Encoder, EncoderSettings, Endpoint, Kind, Local, without_secrets
 from index.errors import Unavailable
 from index.tracing import span
 
-__all__ = ["Bundled", "EmbedSettings", "Embedder", "Encoder", "EncoderSettings", "Endpoint", "Local", "opened"]
+__all__ = ["Bundled", "EmbedSettings", "Embedder", "Encoder", "EncoderSettings", "Endpoint", "Local", "load_encoder"]
 
 Load: TypeAlias = Callable[[EncoderSettings, Path], Encoder]
 
@@ -41,7 +41,7 @@ class EmbedSettings:
     threads: int = 0
 
 
-def opened(settings: EncoderSettings, cache: Path, threads: int = 0) -> Encoder:
+def load_encoder(settings: EncoderSettings, cache: Path, threads: int = 0) -> Encoder:
     """The encoder that `settings` name, loaded. Raises Unavailable; imports only the libraries that it needs."""
     # ruff: noqa: PLC0415 - each library is imported when an encoder that needs it is configured, torch above all
     match settings:
@@ -64,8 +64,8 @@ class Embedder:
 
     `prefer` is the identity of the index that exists. The first encoder of the settings is used whatever it is; when it
     is away, only one of that identity takes its place, so that an outage never makes a new index. An endpoint that is
-    set as it was when the index was made (`made_with`) and answers with another model is refused until `accept`: what
-    is loaded behind an address is not always what its user meant. `begun` are identities that were accepted already.
+    set as it was when the index was made (`made_with`) and answers with another model is refused until `accept_new_model`:
+    what is loaded behind an address is not always what its user meant. `begun` are identities that were accepted already.
     Once chosen, the identity stays for the life of the process."""
 
     def __init__(
@@ -91,7 +91,7 @@ class Embedder:
         self._made_with, self._begun = made_with, frozenset(begun)
         self._accepted = False
         self.chosen: EncoderSettings | None = None  # the settings of the encoder in use
-        self._load = load or (lambda chosen, folder: opened(chosen, folder, settings.threads))
+        self._load = load or (lambda chosen, folder: load_encoder(chosen, folder, settings.threads))
         self._retry_s = retry_s
         self._encoders: dict[int, Encoder] = {}  # loaded ones, by their place in the settings
         self._strange: set[int] = set()  # places whose encoder has another identity than the chosen one
@@ -134,9 +134,9 @@ class Embedder:
     @property
     def configured(self) -> tuple[EncoderSettings, ...]:
         """The settings of all encoders, in order, without their secrets."""
-        return tuple(map(plain, self._settings.encoders))
+        return tuple(map(without_secrets, self._settings.encoders))
 
-    def accept(self) -> None:
+    def accept_new_model(self) -> None:
         """Take the first encoder whatever model it has become; whoever calls this makes a new index with it."""
         with self._changed:
             self._accepted = True
@@ -144,7 +144,7 @@ class Embedder:
                 self.state, self._hurry = "loading", True
                 self._changed.notify_all()
 
-    def beside(self, settings: EncoderSettings, identity: str) -> Embedder:
+    def start_previous(self, settings: EncoderSettings, identity: str) -> Embedder:
         """Another embedder, which begins to load the encoder of an index that was made before."""
         other = Embedder(
             EmbedSettings((settings,), threads=1),
@@ -158,47 +158,49 @@ class Embedder:
 
     # what callers ask for
 
-    def query(self, text: str) -> np.ndarray:
+    def embed_query(self, text: str) -> np.ndarray:
         """The vector of a query: float32 [dimensions], unit length."""
-        vector: np.ndarray = self.queries([text])[0]
+        vector: np.ndarray = self.embed_queries([text])[0]
         return vector
 
-    def queries(self, texts: Sequence[str]) -> np.ndarray:
+    def embed_queries(self, texts: Sequence[str]) -> np.ndarray:
         """The vectors of queries, in order: float32 [n, dimensions], unit length."""
-        batch = self._ready().batch
-        with self._queue(len(texts)):
+        batch = self._ready_encoder().batch
+        with self._count_queued(len(texts)):
             parts = [
-                self._encode([_clean(text) for text in texts[start : start + batch]], "query", urgent=True)
+                self._encode([_replace_surrogates(text) for text in texts[start : start + batch]], "query", urgent=True)
                 for start in range(0, len(texts), batch)
             ]
         return np.concatenate(parts)
 
-    def documents(
+    def embed_documents(
         self, texts: Sequence[str], *, urgent: bool = False, progress: Callable[[int], None] | None = None
     ) -> np.ndarray:
         """The vectors of `texts`, in order: float32 [n, dimensions]. `progress` is given the number finished so far.
 
         `urgent` is for a capture that somebody waits for: it does not queue behind a backlog."""
-        encoder = self._ready()
+        encoder = self._ready_encoder()
         vectors = np.empty((len(texts), self.dimensions), np.float32)
         done = 0
-        with self._queue(len(texts)):
+        with self._count_queued(len(texts)):
             for start in range(0, len(texts), WINDOW):
                 window = sorted(range(start, min(start + WINDOW, len(texts))), key=lambda n: -len(texts[n]))
                 for first in range(0, len(window), encoder.batch):
                     rows = window[first : first + encoder.batch]
-                    vectors[rows] = self._encode([_clean(texts[n]) for n in rows], "document", urgent=urgent)
+                    vectors[rows] = self._encode(
+                        [_replace_surrogates(texts[n]) for n in rows], "document", urgent=urgent
+                    )
                     done += len(rows)
                     if progress is not None:
                         progress(done)
         return vectors
 
-    def count(self, texts: Sequence[str]) -> list[int]:
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, special tokens left out."""
-        return self._ready().count([_clean(text) for text in texts])
+        return self._ready_encoder().count_tokens([_replace_surrogates(text) for text in texts])
 
     @contextmanager
-    def _queue(self, texts: int) -> Iterator[None]:
+    def _count_queued(self, texts: int) -> Iterator[None]:
         with self._counting:
             self.queued += texts
         try:
@@ -209,7 +211,7 @@ class Embedder:
 
     # fail-over
 
-    def _ready(self) -> Encoder:
+    def _ready_encoder(self) -> Encoder:
         encoder = self._current
         if encoder is None:
             raise Unavailable(self.problem, retryable=not self._closed)
@@ -217,10 +219,10 @@ class Embedder:
 
     def _encode(self, texts: list[str], kind: Kind, *, urgent: bool) -> np.ndarray:
         for _ in range(len(self._settings.encoders) + 1):
-            encoder = self._ready()
+            encoder = self._ready_encoder()
             try:
                 with span("encode", kind=kind, urgent=urgent, texts=len(texts)):
-                    return _checked(encoder.encode(texts, kind=kind, urgent=urgent), len(texts), encoder)
+                    return _check_vectors(encoder.encode(texts, kind=kind, urgent=urgent), len(texts), encoder)
             except Unavailable as error:
                 self._fail_over(encoder, error)
         raise Unavailable(f"the encoders fail in turn; last: {self.problem}")
@@ -231,9 +233,9 @@ class Embedder:
             if self._current is not failed:
                 return  # another thread has already switched, or closed
             log.warning("%s failed: %s", failed.name, error.message)
-            problems = self._choose(failed)
+            problems = self._choose_encoder(failed)
             if self._current is failed:
-                self._broken([error.message, *(line for line in problems if line != f"{failed.name} failed")])
+                self._mark_broken([error.message, *(line for line in problems if line != f"{failed.name} failed")])
                 raise Unavailable(self.problem)
 
     def _run(self) -> None:
@@ -242,12 +244,12 @@ class Embedder:
         while not self._closed:
             try:
                 with self._choosing:
-                    problems = self._choose()
+                    problems = self._choose_encoder()
                     if self._current is None:
-                        self._broken(problems)
+                        self._mark_broken(problems)
             except Exception as error:  # the top of this thread's loop: a bug must not look like loading
                 log.exception("loading the encoder failed")
-                self._broken([f"loading the encoder failed ({type(error).__name__}, see the log)"])
+                self._mark_broken([f"loading the encoder failed ({type(error).__name__}, see the log)"])
             with self._changed:
                 if self._current is None:
                     self._changed.wait_for(lambda: self._closed or self._hurry, pause)
@@ -258,7 +260,7 @@ class Embedder:
                     self._changed.wait_for(lambda: self._closed or self._current is None)
                     self._changed.wait_for(lambda: self._closed, pause)
 
-    def _choose(self, failed: Encoder | None = None) -> list[str]:
+    def _choose_encoder(self, failed: Encoder | None = None) -> list[str]:
         """Make the first encoder that works and has the right identity the current one; else say why none does."""
         problems: list[str] = []
         wanted = self.identity or self._prefer
@@ -266,11 +268,11 @@ class Embedder:
             if self._closed or place in self._strange:
                 continue
             try:
-                encoder, probe = self._tried(place, settings, failed)
+                encoder, probe = self._try_encoder(place, settings, failed)
             except Unavailable as error:
                 problems.append(error.message)
                 continue
-            if place == 0 and self._swapped(settings, encoder):
+            if place == 0 and self._is_swapped(settings, encoder):
                 problems.append(
                     f"{encoder.name} answers with another model than the index was made with ({encoder.dimensions} "
                     "dimensions), so it is not used: load that model there again, or take this one: memex index --full"
@@ -279,45 +281,45 @@ class Embedder:
                 continue
             # The first choice may ask for a new index; one further down, tried because the first is away, may not.
             if not wanted or encoder.identity == wanted or (place == 0 and not self.identity):
-                self._switch(settings, encoder, probe)
+                self._switch_to(settings, encoder, probe)
                 break
             problems.append(f"{encoder.name} is another model than the index was made with, so it is not used")
-        self._drop()
+        self._drop_unusable()
         return problems
 
-    def _swapped(self, settings: EncoderSettings, encoder: Encoder) -> bool:
+    def _is_swapped(self, settings: EncoderSettings, encoder: Encoder) -> bool:
         """Whether somebody put another model behind an address that nobody changed here."""
         if self.identity or self._accepted or not self._prefer or not isinstance(settings, Endpoint):
             return False
-        return plain(settings) == self._made_with and encoder.identity not in {self._prefer, *self._begun}
+        return without_secrets(settings) == self._made_with and encoder.identity not in {self._prefer, *self._begun}
 
-    def _tried(self, place: int, settings: EncoderSettings, failed: Encoder | None) -> tuple[Encoder, np.ndarray]:
+    def _try_encoder(self, place: int, settings: EncoderSettings, failed: Encoder | None) -> tuple[Encoder, np.ndarray]:
         """The encoder at `place` and what it makes of PROBE. Raises Unavailable unless it may be used."""
-        encoder = self._opened(place, settings)
+        encoder = self._open_encoder(place, settings)
         if encoder is failed:
             raise Unavailable(f"{encoder.name} failed")
-        probe = _checked(encoder.encode([PROBE], kind="document", urgent=True), 1, encoder)[0]
+        probe = _check_vectors(encoder.encode([PROBE], kind="document", urgent=True), 1, encoder)[0]
         if self.identity and encoder.identity != self.identity:
             raise Unavailable(f"{encoder.name} is another model than the index was made with, so it is not used")
         if self._probe is not None and float(self._probe @ probe) < SAME:
             raise Unavailable(f"{encoder.name} gives other vectors than the encoder before it, so it is not used")
         return encoder, probe
 
-    def _drop(self) -> None:
+    def _drop_unusable(self) -> None:
         """Let go of loaded encoders that can never be used, now that the identity is chosen."""
         for place, encoder in list(self._encoders.items()):
             if self.identity and encoder.identity != self.identity:
                 self._strange.add(place)
                 self._encoders.pop(place).close()
 
-    def _opened(self, place: int, settings: EncoderSettings) -> Encoder:
+    def _open_encoder(self, place: int, settings: EncoderSettings) -> Encoder:
         if place not in self._encoders:
             begun = time.monotonic()
             self._encoders[place] = self._load(settings, self._cache)
             log.info("%s loaded in %.1f s", self._encoders[place].name, time.monotonic() - begun)
         return self._encoders[place]
 
-    def _switch(self, settings: EncoderSettings, encoder: Encoder, probe: np.ndarray) -> None:
+    def _switch_to(self, settings: EncoderSettings, encoder: Encoder, probe: np.ndarray) -> None:
         with self._changed:
             if self._closed:
                 encoder.close()
@@ -325,12 +327,12 @@ class Embedder:
             if self._probe is None:
                 self._probe = probe
             self.identity, self.dimensions, self.max_tokens = encoder.identity, encoder.dimensions, encoder.max_tokens
-            self.chosen = plain(settings)
+            self.chosen = without_secrets(settings)
             self._current, self.state, self.problem = encoder, "ready", ""
             self._changed.notify_all()
         log.info("embedding with %s", encoder.name)
 
-    def _broken(self, problems: list[str]) -> None:
+    def _mark_broken(self, problems: list[str]) -> None:
         with self._changed:
             if self._closed:
                 return
@@ -339,12 +341,12 @@ class Embedder:
             self._changed.notify_all()
 
 
-def _clean(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     """`text` without lone surrogates, which no tokenizer and no wire takes."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _checked(vectors: np.ndarray, count: int, encoder: Encoder) -> np.ndarray:
+def _check_vectors(vectors: np.ndarray, count: int, encoder: Encoder) -> np.ndarray:
     """`vectors` if they are what the index stores; Unavailable otherwise, so that a bad encoder is left, not believed."""
     if vectors.shape != (count, encoder.dimensions):
         raise Unavailable(

@@ -17,7 +17,7 @@ from typing import Any
 import httpx2
 import numpy as np
 
-from index.encoders.settings import SAMPLE, Endpoint, Kind, estimate, identity, shown
+from index.encoders.settings import SAMPLE, Endpoint, Kind, estimate_tokens, make_identity, without_credentials
 from index.errors import Unavailable
 
 PROBE = "The quick brown fox jumps over the lazy dog."
@@ -41,26 +41,26 @@ class EndpointEncoder:
     """Keeps connections open; each request is tried again after 429, 5xx and broken connections."""
 
     def __init__(self, settings: Endpoint, *, cache: Path) -> None:
-        self.name = f"the endpoint {shown(settings.base_url)} ({settings.model})"
+        self.name = f"the endpoint {without_credentials(settings.base_url)} ({settings.model})"
         self.max_tokens = settings.max_tokens
         self.batch = settings.batch
         self._settings = settings
         self._prompts: dict[Kind, str] = {"query": settings.query_prompt, "document": settings.document_prompt}
         self._closed = threading.Event()
-        headers = {"authorization": f"Bearer {_key(settings)}"} if settings.api_key_env else {}
+        headers = {"authorization": f"Bearer {_read_api_key(settings)}"} if settings.api_key_env else {}
         try:
             self._client = httpx2.Client(headers=headers, timeout=settings.timeout_s)
-            probe = self._vectors(
+            probe = self._request_vectors(
                 [PROBE], RetryPolicy(1, settings.timeout_s)
             )  # one that is down must not delay the next
             self.dimensions = settings.dimensions or probe.shape[1]
-            self._check(probe)
+            self._check_dimensions(probe)
         except (httpx2.InvalidURL, httpx2.UnsupportedProtocol, UnicodeEncodeError) as error:
             message = f"{self.name} can't be called: {error}; check `base_url` and the key"
             raise Unavailable(message, retryable=False) from error
-        self.identity = identity(
+        self.identity = make_identity(
             weights=hashlib.sha256(settings.model.encode()).hexdigest(),
-            pooling=f"endpoint {settings.model} {known(probe[0], settings.model, cache / 'probes')}",
+            pooling=f"endpoint {settings.model} {identify_probe(probe[0], settings.model, cache / 'probes')}",
             tokens=settings.max_tokens,
             precision=f"d{self.dimensions}",
             query=settings.query_prompt,
@@ -77,44 +77,46 @@ class EndpointEncoder:
         policy = RetryPolicy(self._settings.retries, self._settings.timeout_s)
         if urgent:
             policy = RetryPolicy(min(1, policy.retries), min(URGENT_S, policy.timeout_s))
-        parts = [self._vectors(rows[n : n + size], policy) for n in range(0, len(rows), size)]
+        parts = [self._request_vectors(rows[n : n + size], policy) for n in range(0, len(rows), size)]
         for part in parts:
-            self._check(part)
+            self._check_dimensions(part)
         return np.concatenate(parts)
 
-    def count(self, texts: Sequence[str]) -> list[int]:
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """About how many tokens each text has: an endpoint can't be asked."""
-        return estimate(texts)
+        return estimate_tokens(texts)
 
     def close(self) -> None:
         """End the connections and any pause before a retry."""
         self._closed.set()
         self._client.close()
 
-    def _check(self, vectors: np.ndarray) -> None:
+    def _check_dimensions(self, vectors: np.ndarray) -> None:
         if vectors.shape[1] != self.dimensions:
             message = f"{self.name} gives {vectors.shape[1]} dimensions, not {self.dimensions}; check `dimensions` and `model`"
             raise Unavailable(message, retryable=False)
 
-    def _vectors(self, texts: list[str], policy: RetryPolicy) -> np.ndarray:
+    def _request_vectors(self, texts: list[str], policy: RetryPolicy) -> np.ndarray:
         response = self._post(texts, policy)
         if response.status_code in REFUSED:
-            return self._refused(texts, response, policy)
+            return self._retry_smaller(texts, response, policy)
         if response.status_code in {401, 403}:
             raise Unavailable(f"{self.name} refuses the key; check `api_key_env` and the key in it", retryable=False)
         if response.status_code == httpx2.codes.NOT_FOUND:
             raise Unavailable(f"{self.name} is not there (404); check `base_url` and `model`, or pull the model")
         if not response.is_success:
-            raise Unavailable(f"{self.name} answers {response.status_code}: {_reason(response, texts)}")
-        return self._parsed(response, len(texts))
+            raise Unavailable(f"{self.name} answers {response.status_code}: {_error_reason(response, texts)}")
+        return self._parse(response, len(texts))
 
-    def _refused(self, texts: list[str], response: httpx2.Response, policy: RetryPolicy) -> np.ndarray:
+    def _retry_smaller(self, texts: list[str], response: httpx2.Response, policy: RetryPolicy) -> np.ndarray:
         """One text may be longer than the model reads: try each alone, and a long one by its first half."""
         if len(texts) > 1:
-            return np.concatenate([self._vectors([text], policy) for text in texts])
+            return np.concatenate([self._request_vectors([text], policy) for text in texts])
         if len(texts[0]) <= SHORTEST:
-            raise Unavailable(f"{self.name} answers {response.status_code}: {_reason(response, texts)}; check `model`")
-        return self._vectors([texts[0][: len(texts[0]) // 2]], policy)
+            raise Unavailable(
+                f"{self.name} answers {response.status_code}: {_error_reason(response, texts)}; check `model`"
+            )
+        return self._request_vectors([texts[0][: len(texts[0]) // 2]], policy)
 
     def _post(self, texts: list[str], policy: RetryPolicy) -> httpx2.Response:
         body: dict[str, Any] = {"model": self._settings.model, "input": texts, "encoding_format": "float"}
@@ -134,14 +136,16 @@ class EndpointEncoder:
             else:
                 if response.status_code not in BUSY and not response.is_server_error:
                     return response
-                problem = f"{self.name} answers {response.status_code}: {_reason(response, texts)}; try again later"
-                wait = _after(response, pause)
+                problem = (
+                    f"{self.name} answers {response.status_code}: {_error_reason(response, texts)}; try again later"
+                )
+                wait = _retry_delay(response, pause)
             if retries <= 0 or self._closed.is_set():
                 raise Unavailable(problem)
             retries, pause = retries - 1, min(pause * 2, LONGEST_S)
             self._closed.wait(wait)
 
-    def _parsed(self, response: httpx2.Response, count: int) -> np.ndarray:
+    def _parse(self, response: httpx2.Response, count: int) -> np.ndarray:
         """The vectors in the order of their texts, of unit length."""
         try:
             rows = {item["index"]: item["embedding"] for item in response.json()["data"]}
@@ -156,7 +160,7 @@ class EndpointEncoder:
         return unit
 
 
-def known(probe: np.ndarray, model: str, folder: Path) -> str:
+def identify_probe(probe: np.ndarray, model: str, folder: Path) -> str:
     """The name of this vector of PROBE: that of a remembered one which is the same model's, else a new one."""
     prefix = hashlib.sha256(model.encode()).hexdigest()[:12]
     try:
@@ -174,21 +178,21 @@ def known(probe: np.ndarray, model: str, folder: Path) -> str:
     return name
 
 
-def _key(settings: Endpoint) -> str:
+def _read_api_key(settings: Endpoint) -> str:
     key = os.environ.get(settings.api_key_env or "", "").strip()
     if not key:
-        message = f"the endpoint {shown(settings.base_url)} needs a key, but {settings.api_key_env} is not set in the environment"
+        message = f"the endpoint {without_credentials(settings.base_url)} needs a key, but {settings.api_key_env} is not set in the environment"
         raise Unavailable(message, retryable=False)
     return key
 
 
-def _after(response: httpx2.Response, pause: float) -> float:
+def _retry_delay(response: httpx2.Response, pause: float) -> float:
     """How long the server asks us to wait, within reason."""
     asked = response.headers.get("retry-after", "")
     return min(float(asked), LONGEST_S) if asked.isdigit() else pause
 
 
-def _reason(response: httpx2.Response, texts: Sequence[str]) -> str:
+def _error_reason(response: httpx2.Response, texts: Sequence[str]) -> str:
     """What the server says is wrong, one line of it, unless it might quote a note: anybody may be told why encoders fail."""
     nobodys = all(any(probe.startswith(text) for probe in PROBES) for text in texts)
     message = " ".join(response.text.split())[:200] if nobodys else ""

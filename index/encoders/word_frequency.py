@@ -10,7 +10,7 @@ FIRST = 1_996  # the line of the most frequent word; special tokens and single c
 
 
 @functools.cache
-def places() -> dict[str, int]:
+def word_ranks() -> dict[str, int]:
     """The words of the list, the most frequent at 0. About 3 MB, read at the first call."""
-    lines = (onnx_export.source() / "vocab.txt").read_text("utf-8").splitlines()
+    lines = (onnx_export.model_folder() / "vocab.txt").read_text("utf-8").splitlines()
     return {word: place for place, word in enumerate(lines[FIRST:]) if word.isalpha() and len(word) > 1}

@@ -12,8 +12,18 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from index.document_ids import owner
-from index.graph.vertex import Edge, Neighbourhood, Vertex, file_key, keys, lies, name_key, order, target_key
+from index.document_ids import choose_owner
+from index.graph.vertex import (
+    Edge,
+    Neighbourhood,
+    Vertex,
+    edge_order,
+    file_key,
+    link_keys,
+    matches_path,
+    name_key,
+    target_key,
+)
 from index.model import Statement
 
 MOST: Final = 1_000  # nodes of one neighbourhood
@@ -57,27 +67,27 @@ class Graph:
         with self._lock:
             before = self._notes.get(node.path)
             if before and (before.name, before.aliases) == (node.name, node.aliases):
-                self._restate(before, node)
+                self._replace_statements(before, node)
                 return
-            self._drop(node.path)
-            self._stir(node)  # as links led before, and as they lead now
+            self._remove(node.path)
+            self._forget_neighbours(node)  # as links led before, and as they lead now
             self._notes[node.path] = node
-            self._known(node, _Names.add)
-            self._stir(node)
+            self._change_names(node, _Names.add)
+            self._forget_neighbours(node)
 
     def drop(self, path: str) -> None:
         """Forget the note at `path`."""
         with self._lock:
-            self._drop(path)
+            self._remove(path)
 
-    def _drop(self, path: str) -> None:
+    def _remove(self, path: str) -> None:
         if before := self._notes.get(path):
-            self._stir(before)
-            self._known(before, _Names.remove)
+            self._forget_neighbours(before)
+            self._change_names(before, _Names.remove)
             del self._notes[path]
-            self._stir(before)
+            self._forget_neighbours(before)
 
-    def _known(self, node: Vertex, change: Callable[[_Names, str, str], None]) -> None:
+    def _change_names(self, node: Vertex, change: Callable[[_Names, str, str], None]) -> None:
         change(self._named, name_key(node.name), node.path)
         change(self._stems, target_key(node.path), node.path)
         change(self._files, file_key(node), node.path)
@@ -86,11 +96,11 @@ class Graph:
         for key in {target_key(stated.target) for stated in node.relations}:
             change(self._pointing, key, node.path)
 
-    def _stir(self, node: Vertex) -> None:
+    def _forget_neighbours(self, node: Vertex) -> None:
         """Forget what stands near all whose relations may lead elsewhere with or without this note, or its twin."""
         twins = self._named.get(name_key(node.name)) - {node.path}
         for note in (node, *(self._notes[path] for path in twins)):
-            path, note_keys = note.path, keys(note)
+            path, note_keys = note.path, link_keys(note)
             pointing = [
                 (source, stated)
                 for key in note_keys
@@ -100,13 +110,13 @@ class Graph:
             ]
             for source, stated in [*((path, stated) for stated in note.relations), *pointing, (path, None)]:
                 self._near.pop(source, None)
-                self._near.pop((stated and self._resolved(stated.target)) or "", None)
+                self._near.pop((stated and self._resolve(stated.target)) or "", None)
 
-    def _restate(self, before: Vertex, node: Vertex) -> None:
+    def _replace_statements(self, before: Vertex, node: Vertex) -> None:
         """Nothing by which others know it has changed: only what it states may have."""
         if before.relations != node.relations:
             for stated in {*before.relations} ^ {*node.relations}:
-                self._near.pop(self._resolved(stated.target) or "", None)
+                self._near.pop(self._resolve(stated.target) or "", None)
             for key in {target_key(stated.target) for stated in before.relations}:
                 self._pointing.remove(key, node.path)
             for key in {target_key(stated.target) for stated in node.relations}:
@@ -121,12 +131,12 @@ class Graph:
         key = name_key(name)
         with self._lock:
             if named := self._named.get(key):
-                return self._notes[owner(named)]
+                return self._notes[choose_owner(named)]
             if files := [path for path in self._files.get(key) if self._is_node(path)]:
-                return self._notes[owner(files)]
-            return self._notes.get(self._aliased(key) or "")
+                return self._notes[choose_owner(files)]
+            return self._notes.get(self._path_of_alias(key) or "")
 
-    def at(self, path: str) -> Vertex | None:
+    def vertex_at(self, path: str) -> Vertex | None:
         """The node whose note is at `path`."""
         with self._lock:
             return self._notes[path] if path in self._notes and self._is_node(path) else None
@@ -134,13 +144,13 @@ class Graph:
     def vertices(self) -> list[Vertex]:
         """All nodes, by name."""
         with self._lock:
-            nodes = [self._notes[owner(paths)] for paths in self._named.paths.values()]
+            nodes = [self._notes[choose_owner(paths)] for paths in self._named.paths.values()]
         return sorted(nodes, key=lambda node: name_key(node.name))
 
-    def twins(self) -> list[list[str]]:
+    def notes_sharing_names(self) -> list[list[str]]:
         """The notes that share a name, the one that is the node first."""
         with self._lock:
-            shared = [sorted(paths, key=_right) for paths in self._named.paths.values() if len(paths) > 1]
+            shared = [sorted(paths, key=_precedence) for paths in self._named.paths.values() if len(paths) > 1]
         return sorted(shared)
 
     def __len__(self) -> int:
@@ -149,23 +159,23 @@ class Graph:
     # Its relations
 
     @property
-    def relations(self) -> int:
+    def relation_count(self) -> int:
         """How many relations there are between nodes."""
         with self._lock:
-            return sum(1 for _ in self._all())
+            return sum(1 for _ in self._list_relations())
 
     def edges(self, names: Iterable[str] | None = None) -> list[Edge]:
         """The relations that have one of these nodes at either end (None: all), in order of their ends and type."""
         with self._lock:
             if names is None:
                 called = {path: note.name for path, note in self._notes.items()}
-                edges = {Edge(called[path], called[to], kind) for path, to, kind in self._all()}
+                edges = {Edge(called[path], called[to], kind) for path, to, kind in self._list_relations()}
             else:
                 paths = {node.path for name in names if (node := self.get(name))}
                 edges = {edge for path in paths for edge in self._edges(path)}
-        return sorted(edges, key=order)
+        return sorted(edges, key=edge_order)
 
-    def between(self, a: str, b: str) -> list[Edge]:
+    def edges_between(self, a: str, b: str) -> list[Edge]:
         """The relations from one of two nodes to the other, in both directions."""
         with self._lock:
             first, second = self.get(a), self.get(b)
@@ -176,22 +186,22 @@ class Graph:
                 if len(self._neighbours(first.path)) <= len(self._neighbours(second.path))
                 else (second, first)
             )
-            edges = {edge for path, edge in self._outgoing(near.path) if path == far.path}
-        return sorted(edges, key=order)
+            edges = {edge for path, edge in self._edges_by_neighbour(near.path) if path == far.path}
+        return sorted(edges, key=edge_order)
 
     def degree(self, name: str) -> int:
         """How many relations a node has; one to itself counts once."""
         with self._lock:
             node = self.get(name)
-            return len({edge for _, edge in self._outgoing(node.path)}) if node else 0
+            return len({edge for _, edge in self._edges_by_neighbour(node.path)}) if node else 0
 
     def orphans(self) -> list[Vertex]:
         """The nodes without a relation, by name."""
         with self._lock:
-            related = {end for path, to, _ in self._all() for end in (path, to)}
+            related = {end for path, to, _ in self._list_relations() for end in (path, to)}
             return [node for node in self.vertices() if node.path not in related]
 
-    def dangling(self) -> list[tuple[str, Statement]]:
+    def dangling_statements(self) -> list[tuple[str, Statement]]:
         """What notes state about what is no node here, by path."""
         with self._lock:
             statements = [
@@ -199,21 +209,21 @@ class Graph:
                 for path, node in self._notes.items()
                 if self._is_node(path)
                 for stated in node.relations
-                if self._resolved(stated.target) is None
+                if self._resolve(stated.target) is None
             ]
         return sorted(statements, key=lambda pair: (pair[0], pair[1].type, pair[1].target))
 
-    def sources(self, name: str) -> list[tuple[str, Statement]]:
+    def incoming_statements(self, name: str) -> list[tuple[str, Statement]]:
         """The paths of the notes that point to a node, itself included, and how they say it."""
         with self._lock:
             node = self.get(name)
-            statements = [] if node is None else [(path, stated) for path, stated in self._pointers(node)]
+            statements = [] if node is None else [(path, stated) for path, stated in self._incoming(node)]
         return sorted(statements, key=lambda pair: (pair[0], pair[1].type, pair[1].target))
 
-    def resolved(self, target: str) -> Vertex | None:
+    def resolve(self, target: str) -> Vertex | None:
         """The node that a link with this path part leads to."""
         with self._lock:
-            return self._notes.get(self._resolved(target) or "")
+            return self._notes.get(self._resolve(target) or "")
 
     # Walking it
 
@@ -239,9 +249,9 @@ class Graph:
                 if outward and near in hops
             }
             vertices = tuple(self._notes[path] for path in hops)
-        return Neighbourhood(vertices, tuple(sorted(edges, key=order)), truncated)
+        return Neighbourhood(vertices, tuple(sorted(edges, key=edge_order)), truncated)
 
-    def path(self, a: str, b: str) -> list[Edge] | None:
+    def shortest_path(self, a: str, b: str) -> list[Edge] | None:
         """The relations of a shortest way from one node to another, whichever way they point; None when there is none.
 
         Searched from both ends at once, so that a dense graph is not walked whole."""
@@ -249,12 +259,15 @@ class Graph:
             start, end = self.get(a), self.get(b)
             if start is None or end is None:
                 return None
-            way = self._way(start.path, end.path)
+            way = self._search_path(start.path, end.path)
             if way is None:
                 return None
-            return [min((e for near, e in self._outgoing(p) if near == q), key=order) for p, q in pairwise(way)]
+            return [
+                min((e for near, e in self._edges_by_neighbour(p) if near == q), key=edge_order)
+                for p, q in pairwise(way)
+            ]
 
-    def _way(self, start: str, end: str) -> list[str] | None:
+    def _search_path(self, start: str, end: str) -> list[str] | None:
         if start == end:
             return [start]
         sides: tuple[dict[str, str], dict[str, str]] = ({start: ""}, {end: ""})
@@ -273,59 +286,59 @@ class Graph:
                             met.append(near)
             if met:
                 middle = min(met)
-                return [*reversed(list(_trail(sides[0], middle))), *list(_trail(sides[1], middle))[1:]]
+                return [*reversed(list(_trace_back(sides[0], middle))), *list(_trace_back(sides[1], middle))[1:]]
         return None
 
     # What stands behind the answers; the lock is held
 
-    def _nodes(self) -> Iterator[str]:
-        return (owner(paths) for paths in self._named.paths.values())
+    def _node_paths(self) -> Iterator[str]:
+        return (choose_owner(paths) for paths in self._named.paths.values())
 
     def _is_node(self, path: str) -> bool:
-        return owner(self._named.get(name_key(self._notes[path].name))) == path
+        return choose_owner(self._named.get(name_key(self._notes[path].name))) == path
 
-    def _aliased(self, key: str) -> str | None:
+    def _path_of_alias(self, key: str) -> str | None:
         """The only node that has the alias `key`."""
         named = [path for path in self._aliases.get(key) if self._is_node(path)]
         return named[0] if len(named) == 1 else None
 
-    def _resolved(self, target: str) -> str | None:
+    def _resolve(self, target: str) -> str | None:
         key, within = target_key(target), target if "/" in target else ""
         stems = self._stems.get(key)
         if len(stems) == 1 and not within:  # as it is nearly always
             (path,) = stems
             if self._is_node(path):
                 return path
-        paths = [path for path in stems if self._is_node(path) and lies(path, within)]
+        paths = [path for path in stems if self._is_node(path) and matches_path(path, within)]
         if paths or within:
-            return owner(paths) if paths else None
+            return choose_owner(paths) if paths else None
         named = self._named.get(key)
-        return owner(named) if named else self._aliased(key)
+        return choose_owner(named) if named else self._path_of_alias(key)
 
-    def _all(self) -> Iterator[tuple[str, str, str]]:
+    def _list_relations(self) -> Iterator[tuple[str, str, str]]:
         """(path, path of the target, type) of every relation, each once; quicker than asking node after node."""
-        for path in self._nodes():
-            ends = {(stated.type, self._resolved(stated.target)) for stated in self._notes[path].relations}
+        for path in self._node_paths():
+            ends = {(stated.type, self._resolve(stated.target)) for stated in self._notes[path].relations}
             yield from ((path, to, kind) for kind, to in ends if to)
 
-    def _pointers(self, node: Vertex) -> Iterator[tuple[str, Statement]]:
-        node_keys = keys(node)
+    def _incoming(self, node: Vertex) -> Iterator[tuple[str, Statement]]:
+        node_keys = link_keys(node)
         for path in {path for key in node_keys for path in self._pointing.get(key)}:
             if self._is_node(path):
                 for stated in self._notes[path].relations:
-                    if target_key(stated.target) in node_keys and self._resolved(stated.target) == node.path:
+                    if target_key(stated.target) in node_keys and self._resolve(stated.target) == node.path:
                         yield path, stated
 
     def _neighbours(self, path: str) -> tuple[tuple[str, str, bool], ...]:
         """(path, type, whether it points there) of all that a node is related to."""
         if path not in self._near:
             node = self._notes[path]
-            away = {(to, stated.type, True) for stated in node.relations if (to := self._resolved(stated.target))}
-            here = {(source, stated.type, False) for source, stated in self._pointers(node)}
+            away = {(to, stated.type, True) for stated in node.relations if (to := self._resolve(stated.target))}
+            here = {(source, stated.type, False) for source, stated in self._incoming(node)}
             self._near[path] = tuple(sorted(away | here))
         return self._near[path]
 
-    def _outgoing(self, path: str) -> Iterator[tuple[str, Edge]]:
+    def _edges_by_neighbour(self, path: str) -> Iterator[tuple[str, Edge]]:
         """What a node is related to, and by which relation, either way."""
         name = self._notes[path].name
         for near, kind, outward in self._neighbours(path):
@@ -333,7 +346,7 @@ class Graph:
             yield near, Edge(name, far, kind) if outward else Edge(far, name, kind)
 
     def _edges(self, path: str) -> Iterator[Edge]:
-        return (edge for _, edge in self._outgoing(path))
+        return (edge for _, edge in self._edges_by_neighbour(path))
 
 
 class Graphs:
@@ -366,16 +379,16 @@ class Graphs:
             self._graphs[workspace].drop(path)
 
     @property
-    def nodes(self) -> int:
+    def node_count(self) -> int:
         """How many notes of nodes there are, twins included."""
         return len(self._where)
 
 
-def _right(path: str) -> tuple[int, str]:
+def _precedence(path: str) -> tuple[int, str]:
     return len(path), path
 
 
-def _trail(back: dict[str, str], path: str) -> Iterator[str]:
+def _trace_back(back: dict[str, str], path: str) -> Iterator[str]:
     while path:
         yield path
         path = back[path]

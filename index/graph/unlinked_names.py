@@ -87,7 +87,7 @@ class _Machine:
         self.lengths.append(len(words))
         self.shorter.append(-1)
 
-    def link(self) -> None:
+    def link_states(self) -> None:
         """Let every state know where to go on when the next word does not fit."""
         waiting = list(self.steps[0].values())
         for state in waiting:  # grows: by breadth
@@ -103,7 +103,7 @@ class _Machine:
             else:
                 self.shorter[self.found[state]] = inherited
 
-    def begin(self, words: Sequence[int]) -> list[int]:
+    def longest_names(self, words: Sequence[int]) -> list[int]:
         """By place: the longest name that begins there, or -1."""
         steps, back, longest = self.steps, self.back, self.found
         state, names = 0, [-1] * len(words)
@@ -126,7 +126,7 @@ class _Words(dict[str, int]):
         super().__init__()
         self.known: dict[str, int] = {}
 
-    def learn(self, word: str) -> int:
+    def number_of(self, word: str) -> int:
         return self.known.setdefault(fold(word), len(self.known))
 
     def __missing__(self, word: str) -> int:
@@ -151,13 +151,13 @@ def find(
     `ordinary`: words, in lower case, that are not names in themselves."""
     nodes = sorted(nodes, key=lambda node: (fold(node[0]), node[0]))
     words, machine = _Words(), _Machine()
-    owners = _owners(nodes, words, machine, ordinary)
-    machine.link()
+    owners = _collect_patterns(nodes, words, machine, ordinary)
+    machine.link_states()
     gaps = []
     for number, (name, _, contents) in enumerate(nodes):
         named: Counter[int] = Counter()
         for content in contents:
-            named.update(_named(content, number, words, machine, owners))
+            named.update(_find_mentions(content, number, words, machine, owners))
         gaps += [
             UnlinkedName(name, nodes[other][0], count)
             for other, count in named.items()
@@ -171,15 +171,17 @@ class Names:
 
     def __init__(self, names: Sequence[tuple[str, Sequence[str]]], *, ordinary: Container[str] = frozenset()) -> None:
         self._words, self._machine = _Words(), _Machine()
-        self._owners = _owners([(name, aliases, ()) for name, aliases in names], self._words, self._machine, ordinary)
-        self._machine.link()
+        self._owners = _collect_patterns(
+            [(name, aliases, ()) for name, aliases in names], self._words, self._machine, ordinary
+        )
+        self._machine.link_states()
 
-    def named(self, text: str) -> Counter[int]:
+    def count_mentions(self, text: str) -> Counter[int]:
         """How often `text` names which of them, by their numbers."""
-        return Counter(_named(text, -1, self._words, self._machine, self._owners))
+        return Counter(_find_mentions(text, -1, self._words, self._machine, self._owners))
 
 
-def _owners(
+def _collect_patterns(
     nodes: Sequence[tuple[str, Sequence[str], Sequence[str]]],
     words: _Words,
     machine: _Machine,
@@ -191,24 +193,24 @@ def _owners(
         for number, (name, aliases, _) in enumerate(nodes):
             for spelling in aliases if alias else (name,):
                 text = unicodedata.normalize("NFC", spelling).strip()
-                tokens = _trimmed(_token().findall(_GLUE.sub(" ", text)))
+                tokens = _trim_signs(_token_pattern().findall(_GLUE.sub(" ", text)))
                 if not tokens:
                     continue
                 spelt = text if len(tokens) > 1 else tokens[0]
-                owner = _Owner(number, spelt, _need(tokens, ordinary), alias)
-                patterns.setdefault(tuple(words.learn(token) for token in tokens), {}).setdefault(number, owner)
+                owner = _Owner(number, spelt, _choose_need(tokens, ordinary), alias)
+                patterns.setdefault(tuple(words.number_of(token) for token in tokens), {}).setdefault(number, owner)
     for pattern in patterns:
         machine.add(pattern)
-    return [_rightful(tuple(owners.values())) for owners in patterns.values()]
+    return [_choose_owners(tuple(owners.values())) for owners in patterns.values()]
 
 
-def _rightful(owners: tuple[_Owner, ...]) -> tuple[_Owner, ...]:
+def _choose_owners(owners: tuple[_Owner, ...]) -> tuple[_Owner, ...]:
     """Who of those that share a pattern may have it: names before aliases; an alias that two have is nobody's."""
     names = tuple(owner for owner in owners if not owner.alias)
     return names or (owners if len(owners) == 1 else ())
 
 
-def _named(
+def _find_mentions(
     content: str, node: int, words: _Words, machine: _Machine, owners: Sequence[tuple[_Owner, ...]]
 ) -> Iterator[int]:
     """The nodes that `content` names, one for each time."""
@@ -216,10 +218,10 @@ def _named(
     if "[[" in text:
         text = _PIPED.sub(r"[[\1]]", text)
     parted = _GLUE.sub(" ", text)
-    numbers = [words[token] for token in _token().findall(parted)]
+    numbers = [words[token] for token in _token_pattern().findall(parted)]
     if max(numbers, default=-1) < 0:
         return
-    names = machine.begin(numbers)
+    names = machine.longest_names(numbers)
     spans: list[tuple[int, int]] = []
     at = 0
     while at < len(names):
@@ -228,9 +230,9 @@ def _named(
             for owner in owners[name]:
                 if owner.need == "words" and len(owners[name]) == 1:
                     break
-                spans = spans or [match.span() for match in _token().finditer(parted)]
+                spans = spans or [match.span() for match in _token_pattern().finditer(parted)]
                 start, end = spans[at][0], spans[at + machine.lengths[name] - 1][1]
-                if _fits(text, start, end, owner, sole=len(owners[name]) == 1):
+                if _is_mention(text, start, end, owner, sole=len(owners[name]) == 1):
                     break
             else:
                 name = machine.shorter[name]
@@ -242,7 +244,7 @@ def _named(
         at += taken
 
 
-def _fits(text: str, start: int, end: int, owner: _Owner, *, sole: bool) -> bool:
+def _is_mention(text: str, start: int, end: int, owner: _Owner, *, sole: bool) -> bool:
     """Whether `text[start:end]`, which has the words of a name, may be taken for it."""
     spelt = text[start:end]
     if not sole and fold(spelt) != fold(owner.spelling):
@@ -258,7 +260,7 @@ def _fits(text: str, start: int, end: int, owner: _Owner, *, sole: bool) -> bool
     return owner.need == "words" or (owner.need == "spelling" and spelt == owner.spelling)
 
 
-def _need(tokens: Sequence[str], ordinary: Container[str]) -> _Need:
+def _choose_need(tokens: Sequence[str], ordinary: Container[str]) -> _Need:
     """What is asked of a place where a name stands: the more, the more common the word is."""
     if len(tokens) > 1:
         whole = "".join(tokens)
@@ -277,16 +279,16 @@ def _need(tokens: Sequence[str], ordinary: Container[str]) -> _Need:
     return "spelling" if word != word.lower() and folded in ordinary else "words"
 
 
-def _trimmed(tokens: list[str]) -> list[str]:
+def _trim_signs(tokens: list[str]) -> list[str]:
     """Signs at the ends of a name are left out, unless it has nothing else."""
     places = [n for n, token in enumerate(tokens) if any(c.isalnum() for c in token)]
     return tokens[places[0] : places[-1] + 1] if places else tokens
 
 
 @functools.cache
-def _token() -> re.Pattern[str]:
+def _token_pattern() -> re.Pattern[str]:
     """What parts a text: addresses, words, characters of a script without blanks, ends of paragraphs, signs."""
-    marks = _ranges(code for code in range(0x300, 0x1E950) if unicodedata.category(chr(code))[0] == "M")
+    marks = _character_ranges(code for code in range(0x300, 0x1E950) if unicodedata.category(chr(code))[0] == "M")
     letter = rf"[^\W_{UNSPACED}]"
     word = rf"{letter}+(?:[{marks}]+{letter}*)*"
     return re.compile(
@@ -295,7 +297,7 @@ def _token() -> re.Pattern[str]:
     )
 
 
-def _ranges(codes: Iterable[int]) -> str:
+def _character_ranges(codes: Iterable[int]) -> str:
     """Characters as they stand in a class of a pattern."""
     runs: list[list[int]] = []
     for code in codes:

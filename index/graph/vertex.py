@@ -62,7 +62,7 @@ def name_key(name: str) -> str:
     return fold(" ".join(name.split()))
 
 
-def vertex(document: Document) -> Vertex | None:
+def vertex_of(document: Document) -> Vertex | None:
     """The node that `document` is; None for any other note."""
     node = document.node
     if node is None:
@@ -93,7 +93,7 @@ def file_key(node: Vertex) -> str:
     return called if called == name_key(node.name) else _NUMBERED.sub("", called)
 
 
-def order(edge: Edge) -> tuple[str, str, str]:
+def edge_order(edge: Edge) -> tuple[str, str, str]:
     """Edges sort by their ends and type."""
     return edge.source, edge.target, edge.type
 
@@ -103,12 +103,12 @@ def target_key(target: str) -> str:
     return " ".join(stem(target).split())
 
 
-def keys(node: Vertex) -> set[str]:
+def link_keys(node: Vertex) -> set[str]:
     """By which a link may lead to it."""
     return {target_key(node.path), name_key(node.name), *map(name_key, node.aliases)}
 
 
-def lies(path: str, within: str) -> bool:
+def matches_path(path: str, within: str) -> bool:
     """Whether a link that names folders can mean `path`."""
     if not within:
         return True

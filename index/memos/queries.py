@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import Unavailable
-from index.memos.metadata_filter import holds, needles
+from index.memos.metadata_filter import matches, required_substrings
 from index.memos.relations import MemoRelations
 from index.model import Filter, Record
 
@@ -42,11 +42,11 @@ class MemoRows:
         self.ties = MemoRelations(catalog, paths)
         self._catalog, self._store, self._fitting = catalog, store, fitting
 
-    def matching(self, workspace: str, namespace: str, wanted: Mapping[str, Any]) -> list[str]:
+    def find_matching(self, workspace: str, namespace: str, wanted: Mapping[str, Any]) -> list[str]:
         """The keys of the memos whose metadata, title and tags are what is wanted, those changed last first."""
         properties = {key: value for key, value in wanted.items() if key in ("title", "tags")}
         metadata = {key: value for key, value in wanted.items() if key not in properties}
-        pieces = list(needles(metadata))
+        pieces = list(required_substrings(metadata))
         columns = ("key", *(["metadata"] if metadata else []), *(["title", "tags"] if properties else []))
         rows = self._catalog.rows(
             f"""select {", ".join(columns)} from documents where workspace = ? and namespace = ? and type <> 'entity'
@@ -56,42 +56,44 @@ class MemoRows:
             *pieces,
         )
         if metadata:
-            rows = [row for row in rows if holds(json.loads(row[1]), metadata)]
+            rows = [row for row in rows if matches(json.loads(row[1]), metadata)]
         if properties:
-            rows = [row for row in rows if holds({"title": row[-2], "tags": json.loads(row[-1])}, properties)]
+            rows = [row for row in rows if matches({"title": row[-2], "tags": json.loads(row[-1])}, properties)]
         return [row[0] for row in rows]
 
     def records(self, keys: Collection[str]) -> dict[str, Record]:
         """The memos with these keys, by key."""
         return self._catalog.records(keys)
 
-    def point(self, text: str) -> NDArray[np.float32]:
+    def embed_query(self, text: str) -> NDArray[np.float32]:
         """The vector of a query, as a matrix of one row. Raises Unavailable when there is no encoder."""
         embedder = self._fitting()
         if embedder is None:
             raise Unavailable("no encoder is ready for this index, so nothing can be compared; try again in a moment")
-        return np.asarray(embedder.query(text), np.float32).reshape(1, -1)
+        return np.asarray(embedder.embed_query(text), np.float32).reshape(1, -1)
 
-    def points_of(self, key: str) -> NDArray[np.float32]:
+    def stored_vectors(self, key: str) -> NDArray[np.float32]:
         """The vectors that are stored of a memo, one a row. Raises Unavailable when there are none yet."""
         points = self._store.vectors_of(key)
         if not len(points):
             raise Unavailable("the pivot has not been embedded yet; try again in a moment")
         return points
 
-    def nearest(
+    def find_nearest(
         self, points: NDArray[np.float32], keys: Sequence[str], within: Filter, most: int
     ) -> tuple[list[tuple[str, float]], int]:
         """Of these memos the `most` nearest, each with the cosine similarity of its passage that is nearest to any of `points`.
 
         And how many of those that were compared have no vector yet. `within` holds all of them."""
-        some = self._likely(points, frozenset(keys), within, most) if len(keys) > EXACT else None
+        some = self._choose_likely(points, frozenset(keys), within, most) if len(keys) > EXACT else None
         chosen = keys if some is None else some
-        similarities = {key: round(value, DIGITS) for key, value in self._store.similar(points, chosen).items()}
+        similarities = {key: round(value, DIGITS) for key, value in self._store.similarities(points, chosen).items()}
         best = heapq.nsmallest(most, similarities.items(), key=lambda pair: (-pair[1], pair[0]))
         return best, len(chosen) - len(similarities)
 
-    def _likely(self, points: NDArray[np.float32], keys: frozenset[str], within: Filter, most: int) -> list[str] | None:
+    def _choose_likely(
+        self, points: NDArray[np.float32], keys: frozenset[str], within: Filter, most: int
+    ) -> list[str] | None:
         """Those of the memos among which the nearest are, as the vector index finds them; None when it finds too few."""
         if len(points) > POINTS:
             return None
@@ -99,7 +101,7 @@ class MemoRows:
         for point in points:
             pool, hits = min(POOL, max(100, 4 * most)), frozenset[str]()
             while len(hits) < most:
-                near, _ = self._store.legs(vector=point, words=None, filter=within, pool=pool)
+                near, _ = self._store.search(vector=point, words=None, filter=within, pool=pool)
                 hits = keys & {match.doc_id for match in near}
                 if pool == POOL:
                     break

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from index.document_ids import owner, path_id
+from index.document_ids import choose_owner, path_id
 from index.model import MemoRelation, Record
 from index.names import stem
 
@@ -62,7 +62,7 @@ class MemoTie:
         return self.created_at if self.relation.updated_at is None else self.relation.updated_at
 
 
-def end(memo: Record) -> MemoEnd:
+def end_of(memo: Record) -> MemoEnd:
     """A memo as an end of its relations."""
     return MemoEnd(memo.id, memo.path, memo.workspace, memo.namespace, memo.type, memo.created_at)
 
@@ -73,7 +73,7 @@ class MemoRelations:
     def __init__(self, catalog: Catalog, paths: Callable[[], Collection[str]]) -> None:
         self._catalog, self._paths = catalog, paths
 
-    def within(self, workspace: str, namespace: str, tag: str | None, most: int) -> list[MemoTie]:
+    def list_relations(self, workspace: str, namespace: str, tag: str | None, most: int) -> list[MemoTie]:
         """The relations of a namespace, those changed last first, `most` of them."""
         rows = self._catalog.rows(
             f"""{STATED} join documents as d using (path) where d.workspace = ? and d.namespace = ? and (? is null or r.tag = ?)
@@ -82,17 +82,19 @@ class MemoRelations:
         )
         ties: dict[tuple[str, str, str], MemoTie] = {}
         for start in range(0, len(rows), most):
-            ties |= {tie.key: tie for tie in self._found(rows[start : start + most]) if tie.key not in ties}
+            ties |= {tie.key: tie for tie in self._resolve_ends(rows[start : start + most]) if tie.key not in ties}
             if len(ties) >= most:
                 break
-        counting = {tie.key: tie for tie in self.out_of({tie.source for tie in ties.values()})}
+        counting = {tie.key: tie for tie in self.outgoing({tie.source for tie in ties.values()})}
         return [counting.get(key, tie) for key, tie in ties.items()][:most]
 
-    def out_of(self, memos: Iterable[MemoEnd]) -> list[MemoTie]:
+    def outgoing(self, memos: Iterable[MemoEnd]) -> list[MemoTie]:
         """The relations that begin at these memos."""
-        return self._found(_sorted(self._catalog.rows_in(f"{STATED} where r.path in", {memo.path for memo in memos})))
+        return self._resolve_ends(
+            _in_note_order(self._catalog.rows_in(f"{STATED} where r.path in", {memo.path for memo in memos}))
+        )
 
-    def into(self, memos: Collection[MemoEnd]) -> list[MemoTie]:
+    def incoming(self, memos: Collection[MemoEnd]) -> list[MemoTie]:
         """The relations that lead to these memos."""
         stated = [
             *self._catalog.rows_in(f"{STATED} where r.target in", {memo.id for memo in memos}),
@@ -101,52 +103,52 @@ class MemoRelations:
             ),
         ]
         asked = {memo.path for memo in memos}
-        return [tie for tie in self._found(_sorted(stated)) if tie.target.path in asked]
+        return [tie for tie in self._resolve_ends(_in_note_order(stated)) if tie.target.path in asked]
 
-    def _found(self, rows: Sequence[Sequence[Any]]) -> list[MemoTie]:
+    def _resolve_ends(self, rows: Sequence[Sequence[Any]]) -> list[MemoTie]:
         """Those of what is stated that have both ends, in the order given; of those that are one relation, the first."""
-        sources = {memo.path: memo for memo in self._ends("path", {row[0] for row in rows})}
-        targets = self._by_id({row[3] for row in rows if row[3] is not None})
-        named = self._by_name({row[2] for row in rows if row[3] is None})
+        sources = {memo.path: memo for memo in self._read_ends("path", {row[0] for row in rows})}
+        targets = self._ends_by_id({row[3] for row in rows if row[3] is not None})
+        named = self._ends_by_name({row[2] for row in rows if row[3] is None})
         ties: dict[tuple[str, str, str], MemoTie] = {}
         for path, _, name, id, *rest in rows:
             source = sources.get(path)
             if source is None:
                 continue
             target = (named if id is None else targets).get((source.workspace, name if id is None else id))
-            if target and _together(source, target):
+            if target and _may_be_related(source, target):
                 tie = MemoTie(source, target, MemoRelation(id, *rest))
                 ties.setdefault(tie.key, tie)
         return list(ties.values())
 
-    def _ends(self, column: str, values: Collection[str]) -> list[MemoEnd]:
+    def _read_ends(self, column: str, values: Collection[str]) -> list[MemoEnd]:
         return [MemoEnd(*row) for row in self._catalog.rows_in(f"{ENDS} where {column} in", values)]
 
-    def _by_id(self, ids: Collection[str]) -> dict[tuple[str, str], MemoEnd]:
+    def _ends_by_id(self, ids: Collection[str]) -> dict[tuple[str, str], MemoEnd]:
         """The memos that have these ids, by workspace and id."""
-        memos = [*self._ends("claimed", ids), *self._ends("key", ids)]
+        memos = [*self._read_ends("claimed", ids), *self._read_ends("key", ids)]
         return {(memo.workspace, memo.id): memo for memo in memos if memo.id in ids}
 
-    def _by_name(self, names: Collection[str]) -> dict[tuple[str, str], MemoEnd]:
+    def _ends_by_name(self, names: Collection[str]) -> dict[tuple[str, str], MemoEnd]:
         """The memos that links mean, by workspace and name: of several, the one with the best right to it."""
         if not names:
             return {}
         paths = [path for path in list(self._paths()) if stem(path) in names]
         alike: dict[tuple[str, str], list[MemoEnd]] = {}
-        for memo in self._ends("key", [path_id(path) for path in paths]):
+        for memo in self._read_ends("key", [path_id(path) for path in paths]):
             alike.setdefault((memo.workspace, stem(memo.path)), []).append(memo)
         return {
-            key: next(memo for memo in memos if memo.path == owner(candidate.path for candidate in memos))
+            key: next(memo for memo in memos if memo.path == choose_owner(candidate.path for candidate in memos))
             for key, memos in alike.items()
         }
 
 
-def _sorted(stated: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
+def _in_note_order(stated: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
     """In the order of notes and entries, which says what counts of what is stated twice."""
     return sorted(stated, key=lambda row: (row[0], row[1]))
 
 
-def _together(source: MemoEnd, target: MemoEnd) -> bool:
+def _may_be_related(source: MemoEnd, target: MemoEnd) -> bool:
     same = (source.workspace, source.namespace) == (target.workspace, target.namespace)
     return same and "entity" not in (source.type, target.type)
 
@@ -181,7 +183,7 @@ def walk(
     edge: dict[str, tuple[MemoEnd, tuple[str, ...]]] = {start.path: (start, (start.id,))}
     for level in range(1, depth + 1):
         further: dict[str, tuple[MemoEnd, tuple[str, ...]]] = {}
-        for tie, direction in _around(relations, [memo for memo, _ in edge.values()], directions):
+        for tie, direction in _adjacent_relations(relations, [memo for memo, _ in edge.values()], directions):
             if tie.key in met or tag not in (None, tie.relation.tag):
                 continue
             if len(steps) == most:
@@ -199,17 +201,18 @@ def walk(
     return steps, False
 
 
-def _around(
+def _adjacent_relations(
     relations: MemoRelations, memos: Collection[MemoEnd], directions: Collection[Direction]
 ) -> Iterable[tuple[MemoTie, Direction]]:
     """The relations of these memos, in the order in which they are reported."""
 
-    def found() -> Iterator[tuple[MemoTie, Direction]]:
+    def list_adjacent() -> Iterator[tuple[MemoTie, Direction]]:
         if "forward" in directions:
-            yield from ((tie, "forward") for tie in relations.out_of(memos))
+            yield from ((tie, "forward") for tie in relations.outgoing(memos))
         if "backward" in directions:
-            yield from ((tie, "backward") for tie in relations.into(memos))
+            yield from ((tie, "backward") for tie in relations.incoming(memos))
 
     return sorted(
-        found(), key=lambda pair: (-pair[0].relation.weight, pair[0].created_at, pair[0].key, pair[1] == "backward")
+        list_adjacent(),
+        key=lambda pair: (-pair[0].relation.weight, pair[0].created_at, pair[0].key, pair[1] == "backward"),
     )

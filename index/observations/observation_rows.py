@@ -7,7 +7,7 @@
     text, cut   the node's name and the observation, under the first perspective only: so words are indexed once
     digest      of the embedded text, so that its vector is found again
 
-Law, tested: `seen` reads what `rows` wrote."""
+Law, tested: `to_observation` reads what `facet_rows` wrote."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import numpy as np
 
 from index.document_ids import path_id
 from index.model import Document
-from index.observations.perspectives import MOST, Perspective, stated
+from index.observations.perspectives import MOST, Perspective, observation_text
 from index.storage.chunk_rows import Match, Row
 
 PLACES: Final = MOST
@@ -37,7 +37,7 @@ class Facet:
     digest: str  # of that
 
     @property
-    def first(self) -> bool:
+    def is_first(self) -> bool:
         """Whether it is the one that stands for the observation's words."""
         return self.ord % PLACES == 0
 
@@ -53,27 +53,27 @@ class FoundObservation:
     score: float
 
 
-def facets(document: Document, perspectives: Sequence[Perspective]) -> tuple[Facet, ...]:
+def make_facets(document: Document, perspectives: Sequence[Perspective]) -> tuple[Facet, ...]:
     """Every observation of the node that `document` is, under each of `perspectives`; none for any other note."""
     if document.node is None:
         return ()
     facets = []
     for place, observation in enumerate(document.node.observations):
         for n, perspective in enumerate(perspectives):
-            text = stated(perspective, document.node.name, observation.content)
+            text = observation_text(perspective, document.node.name, observation.content)
             digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
             facets.append(Facet(place * PLACES + n, observation.ordinal, perspective.name, text, digest))
     return tuple(facets)
 
 
-def rows(document: Document, facets: Sequence[Facet], vectors: Sequence[np.ndarray | None]) -> Iterator[Row]:
+def facet_rows(document: Document, facets: Sequence[Facet], vectors: Sequence[np.ndarray | None]) -> Iterator[Row]:
     """The facets of a document as they are stored."""
     if document.node is None:
         return
     key = path_id(document.path)
     for facet, vector in zip(facets, vectors, strict=True):
-        lead = f"{document.node.name}\n" if facet.first else ""
-        content = document.node.observations[facet.ord // PLACES].content if facet.first else ""
+        lead = f"{document.node.name}\n" if facet.is_first else ""
+        content = document.node.observations[facet.ord // PLACES].content if facet.is_first else ""
         yield Row(
             chunk_id=f"{key}-{facet.ord}",
             doc_id=key,
@@ -93,6 +93,6 @@ def rows(document: Document, facets: Sequence[Facet], vectors: Sequence[np.ndarr
         )
 
 
-def seen(match: Match | Row, perspective: str | None, score: float) -> FoundObservation:
+def to_observation(match: Match | Row, perspective: str | None, score: float) -> FoundObservation:
     """The observation that a row stands for."""
     return FoundObservation(match.doc_id, match.ord // PLACES, int(match.heading), perspective, score)

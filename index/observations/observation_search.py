@@ -13,8 +13,8 @@ from index.document_ids import path_id
 from index.errors import Unavailable
 from index.model import ObservationAnswer, ObservationHit, ObservationMode
 from index.names import fold, stem
-from index.observations.observation_rows import FoundObservation, seen
-from index.observations.perspectives import Perspective, mark
+from index.observations.observation_rows import FoundObservation, to_observation
+from index.observations.perspectives import Perspective, hash_perspectives
 from index.observations.similarity_baseline import Point, SimilarityBaselines
 from index.search.fusion import keywords
 from index.tracing import span
@@ -51,19 +51,21 @@ def find(
     """The observations that answer `query`, best first: of all nodes the best of each, of one node all of them.
 
     Raises Unavailable when the store can't be read."""
-    points, degraded = _points(query, perspectives, embedder, baselines) if mode == "embedding" else ([], ())
+    points, degraded = _query_points(query, perspectives, embedder, baselines) if mode == "embedding" else ([], ())
     used: ObservationMode = "embedding" if points else "text"
     key = None if place.path is None else path_id(place.path)
     if points and key is not None:
         with span("within"):
-            ranked = _best(observations.within(key, place.workspace, points), by_node=False)
+            ranked = _best_of_each(observations.compare_node(key, place.workspace, points), by_node=False)
     else:
-        ranked = _widely(query, place, limit, points, observations)
-    hits = _hits(ranked[:limit], place.workspace, catalog)
-    return ObservationAnswer(tuple(hits), used, degraded or (_lacking(place, perspectives, catalog) if points else ()))
+        ranked = _search_widening(query, place, limit, points, observations)
+    hits = _make_hits(ranked[:limit], place.workspace, catalog)
+    return ObservationAnswer(
+        tuple(hits), used, degraded or (_missing_vectors(place, perspectives, catalog) if points else ())
+    )
 
 
-def _points(
+def _query_points(
     query: str, perspectives: Sequence[Perspective], embedder: Embedder | None, baselines: SimilarityBaselines
 ) -> tuple[list[Point], tuple[str, ...]]:
     """The query under each perspective, or why it is answered from words alone."""
@@ -71,12 +73,12 @@ def _points(
         return [], ("no encoder is ready for this index: answered from words alone",)
     try:
         with span("embed", texts=len(perspectives)):
-            return baselines.points(query, perspectives, embedder), ()
+            return baselines.query_points(query, perspectives, embedder), ()
     except Unavailable as error:
         return [], (f"answered from words alone: {error.message}",)
 
 
-def _widely(
+def _search_widening(
     query: str,
     place: SearchPlace,
     limit: int,
@@ -86,32 +88,32 @@ def _widely(
     """The best observations, by more and more of them until there are `limit`: one long node may fill a pool."""
     pool = max(POOL, 2 * limit)
     key = None if place.path is None else path_id(place.path)
-    words = keywords(query) if place.path is None else _apart(keywords(query), place.path)
+    words = keywords(query) if place.path is None else _without_node_name(keywords(query), place.path)
     while True:
         if points:
-            legs = observations.near(place.workspace, points, pool)
+            legs = observations.find_nearest(place.workspace, points, pool)
             named = zip(legs, points, strict=True)
             candidates = [
-                seen(match, perspective.name, match.value - added)
+                to_observation(match, perspective.name, match.value - added)
                 for leg, (perspective, _, added) in named
                 for match in leg
             ]
         else:
-            legs = [observations.worded(place.workspace, words, pool, key)]
-            candidates = [seen(match, None, match.value) for match in legs[0]]
-        best = _best(candidates, by_node=key is None)
+            legs = [observations.find_words(place.workspace, words, pool, key)]
+            candidates = [to_observation(match, None, match.value) for match in legs[0]]
+        best = _best_of_each(candidates, by_node=key is None)
         if len(best) >= limit or pool >= WIDEST or pool > max(map(len, legs), default=0):
             return best
         pool = min(WIDEST, 4 * pool)
 
 
-def _apart(words: str, path: str) -> str:
+def _without_node_name(words: str, path: str) -> str:
     """What is asked of one node without its own name, which stands with each of its observations."""
     name = set(stem(path).split())
     return " ".join(word for word in words.split() if fold(word) not in name) or words
 
 
-def _best(observations: Iterable[FoundObservation], *, by_node: bool) -> list[FoundObservation]:
+def _best_of_each(observations: Iterable[FoundObservation], *, by_node: bool) -> list[FoundObservation]:
     """Each observation, or each node, once: where its score is the highest."""
     best: dict[tuple[str, int], FoundObservation] = {}
     for observation in observations:
@@ -122,14 +124,14 @@ def _best(observations: Iterable[FoundObservation], *, by_node: bool) -> list[Fo
     return sorted(best.values(), key=lambda observation: (-observation.score, observation.key, observation.place))
 
 
-def _lacking(place: SearchPlace, perspectives: Sequence[Perspective], catalog: Catalog) -> tuple[str, ...]:
-    if catalog.whole(place.workspace, mark(perspectives)):
+def _missing_vectors(place: SearchPlace, perspectives: Sequence[Perspective], catalog: Catalog) -> tuple[str, ...]:
+    if catalog.is_embedded(place.workspace, hash_perspectives(perspectives)):
         return ()
-    done, there = catalog.embedded(place.workspace, mark(perspectives))
+    done, there = catalog.embedded_counts(place.workspace, hash_perspectives(perspectives))
     return (f"{there - done:,} of {there:,} observations are not embedded under every perspective yet",)
 
 
-def _hits(observations: Sequence[FoundObservation], workspace: str, catalog: Catalog) -> list[ObservationHit]:
+def _make_hits(observations: Sequence[FoundObservation], workspace: str, catalog: Catalog) -> list[ObservationHit]:
     records = catalog.records({observation.key for observation in observations})
     paths = {key: record.path for key, record in records.items() if record.workspace == workspace}
     contents = {

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.model import Filter
-from index.observations.observation_rows import FoundObservation, seen
+from index.observations.observation_rows import FoundObservation, to_observation
 from index.observations.similarity_baseline import Point
 from index.storage.chunk_rows import Match, Row
 from index.storage.chunk_store import ChunkStore, StoreDamaged, discard
@@ -37,25 +37,25 @@ class Observations:
             self._store.close()
 
     @property
-    def opened(self) -> tuple[ChunkStore, ...]:
+    def open_stores(self) -> tuple[ChunkStore, ...]:
         """The store, if there is one."""
         return (self._store,) if self._store else ()
 
     @property
-    def healed(self) -> bool:
+    def may_lack_rows(self) -> bool:
         """Whether rows may be missing."""
-        return any(store.healed for store in self.opened)
+        return any(store.may_lack_rows for store in self.open_stores)
 
     def replace(self, documents: Mapping[str, Sequence[Row]]) -> None:
         """Make these the rows of these documents (none: it has no observations any more)."""
         if self._store is None:
             if not any(documents.values()):
                 return
-            self._store = self._anew()
-            documents = {**dict.fromkeys(self._store.documents(), ()), **documents}  # what a crash left
+            self._store = self._create_store()
+            documents = {**dict.fromkeys(self._store.row_counts(), ()), **documents}  # what a crash left
         self._store.replace(documents)
 
-    def _anew(self) -> ChunkStore:
+    def _create_store(self) -> ChunkStore:
         try:
             return ChunkStore.open(self._uri, dimensions=self._dimensions, options=self._options)
         except StoreDamaged:
@@ -63,28 +63,30 @@ class Observations:
             discard(self._uri, self._options)
             return ChunkStore.open(self._uri, dimensions=self._dimensions, options=self._options)
 
-    def documents(self) -> dict[str, int]:
+    def row_counts(self) -> dict[str, int]:
         """How many rows each document has."""
-        return self._store.documents() if self._store else {}
+        return self._store.row_counts() if self._store else {}
 
     def vectors(self, digests: Collection[str]) -> Mapping[str, NDArray[np.float32]]:
         """The vectors of the texts with these digests, as far as they are stored."""
         return self._store.vectors(digests) if self._store else {}
 
-    def near(self, workspace: str, points: Sequence[Point], pool: int) -> list[list[Match]]:
+    def find_nearest(self, workspace: str, points: Sequence[Point], pool: int) -> list[list[Match]]:
         """For each perspective, the `pool` observations of a workspace that are nearest to its point, best first."""
         asked = [(point, Filter(workspace=workspace, type=perspective.name)) for perspective, point, _ in points]
-        return self._store.near(asked, pool) if self._store else [[] for _ in points]
+        return self._store.nearest(asked, pool) if self._store else [[] for _ in points]
 
-    def worded(self, workspace: str, words: str, pool: int, key: str | None) -> list[Match]:
+    def find_words(self, workspace: str, words: str, pool: int, key: str | None) -> list[Match]:
         """The observations of a workspace, or of one node, that hold `words`, best first."""
         if not self._store:
             return []
-        return self._store.legs(vector=None, words=words, filter=Filter(workspace=workspace), pool=pool, within=key)[1]
+        return self._store.search(vector=None, words=words, filter=Filter(workspace=workspace), pool=pool, within=key)[
+            1
+        ]
 
-    def within(self, key: str, workspace: str, points: Sequence[Point]) -> Iterator[FoundObservation]:
+    def compare_node(self, key: str, workspace: str, points: Sequence[Point]) -> Iterator[FoundObservation]:
         """All observations of one node, each under each perspective: compared one and all."""
-        rows = [row for row in self._store.whole(key) if row.workspace == workspace] if self._store else []
+        rows = [row for row in self._store.rows_with_vectors(key) if row.workspace == workspace] if self._store else []
         for perspective, point, added in points:
             embedded = [row for row in rows if row.type == perspective.name and row.vector is not None]
             if embedded:
@@ -92,18 +94,18 @@ class Observations:
                 lengths = np.linalg.norm(matrix, axis=1) * np.linalg.norm(point)
                 similar = np.einsum("rd,d->r", matrix, point) / np.where(lengths > 0, lengths, 1.0)
                 for row, value in zip(embedded, similar.tolist(), strict=True):
-                    yield seen(row, perspective.name, value - added)
+                    yield to_observation(row, perspective.name, value - added)
 
-    def pooled(self, workspace: str, perspective: str | None) -> dict[str, NDArray[np.float32]]:
+    def mean_vectors(self, workspace: str, perspective: str | None) -> dict[str, NDArray[np.float32]]:
         """The mean direction of each node's observations under a perspective, or all: unit vectors, by key."""
-        totals = self._store.pooled(Filter(workspace=workspace, type=perspective)) if self._store else {}
-        return {key: unit(total) for key, total in totals.items() if total.any()}
+        totals = self._store.vector_sums(Filter(workspace=workspace, type=perspective)) if self._store else {}
+        return {key: unit_vector(total) for key, total in totals.items() if total.any()}
 
     def dump(self) -> list[tuple[Any, ...]]:
         """All that is stored, in an order that does not tell how it was written."""
         return self._store.dump() if self._store else []
 
 
-def unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
+def unit_vector(vector: NDArray[np.float32]) -> NDArray[np.float32]:
     """The vector of length 1 in the same direction."""
     return np.asarray(vector / np.linalg.norm(vector), np.float32)

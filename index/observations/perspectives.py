@@ -1,6 +1,6 @@
 """Define perspectives: the named prompts under which observations and queries are embedded.
 
-Law, tested: names and prompts that pass `checked` are words that a filter, a listing and a line of a terminal can
+Law, tested: names and prompts that pass `validate` are words that a filter, a listing and a line of a terminal can
 hold."""
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ DEFAULTS: Final = (
 )
 
 
-def stated(perspective: Perspective, name: str, content: str) -> str:
+def observation_text(perspective: Perspective, name: str, content: str) -> str:
     """What the encoder is given for an observation of the node `name`."""
-    return asked(perspective, f"{name}: {content}")
+    return query_text(perspective, f"{name}: {content}")
 
 
-def asked(perspective: Perspective, query: str) -> str:
+def query_text(perspective: Perspective, query: str) -> str:
     """What the encoder is given for a query."""
     return f"{perspective.prompt} {query}" if perspective.prompt else query
 
 
-def mark(perspectives: Sequence[Perspective]) -> str:
+def hash_perspectives(perspectives: Sequence[Perspective]) -> str:
     """What tells one table of perspectives from another: their names, prompts and order."""
     text = json.dumps([(perspective.name, perspective.prompt) for perspective in perspectives])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def checked(name: object, prompt: object) -> Perspective:
+def validate(name: object, prompt: object) -> Perspective:
     """A perspective of this name and prompt. InvalidArgument says what is wrong with them."""
     if not isinstance(name, str) or not NAME.match(name):
         raise InvalidArgument(

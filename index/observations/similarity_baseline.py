@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
-from index.observations.perspectives import Perspective, asked
+from index.observations.perspectives import Perspective, query_text
 
 if TYPE_CHECKING:  # it loads libraries that only its owner needs
     from index.encoders.embedder import Embedder
@@ -39,21 +39,21 @@ class SimilarityBaselines:
     def __init__(self) -> None:
         self._centres: dict[tuple[str, str], np.ndarray] = {}  # by encoder and prompt
 
-    def points(self, query: str, perspectives: Sequence[Perspective], embedder: Embedder) -> list[Point]:
+    def query_points(self, query: str, perspectives: Sequence[Perspective], embedder: Embedder) -> list[Point]:
         """The query under each perspective."""
-        texts = dict.fromkeys(asked(perspective, query) for perspective in (PLAIN, *perspectives))
-        vectors = dict(zip(texts, embedder.queries(list(texts)), strict=True))
-        centres = self._measured((PLAIN, *perspectives), embedder)
+        texts = dict.fromkeys(query_text(perspective, query) for perspective in (PLAIN, *perspectives))
+        vectors = dict(zip(texts, embedder.embed_queries(list(texts)), strict=True))
+        centres = self._measure((PLAIN, *perspectives), embedder)
 
-        def near(perspective: Perspective) -> float:
-            return float(vectors[asked(perspective, query)] @ centres[perspective.prompt])
+        def baseline(perspective: Perspective) -> float:
+            return float(vectors[query_text(perspective, query)] @ centres[perspective.prompt])
 
         return [
-            (perspective, vectors[asked(perspective, query)], near(perspective) - near(PLAIN))
+            (perspective, vectors[query_text(perspective, query)], baseline(perspective) - baseline(PLAIN))
             for perspective in perspectives
         ]
 
-    def _measured(self, perspectives: Sequence[Perspective], embedder: Embedder) -> Mapping[str, np.ndarray]:
+    def _measure(self, perspectives: Sequence[Perspective], embedder: Embedder) -> Mapping[str, np.ndarray]:
         known, encoder = self._centres, embedder.identity
         new = {
             perspective.prompt: perspective
@@ -61,8 +61,8 @@ class SimilarityBaselines:
             if (encoder, perspective.prompt) not in known
         }
         if new:
-            made = embedder.documents(
-                [asked(perspective, text) for perspective in new.values() for text in SENTENCES], urgent=True
+            made = embedder.embed_documents(
+                [query_text(perspective, text) for perspective in new.values() for text in SENTENCES], urgent=True
             )
             means = made.reshape(len(new), len(SENTENCES), -1).mean(axis=1)
             known.update({(encoder, prompt): mean for prompt, mean in zip(new, means, strict=True)})

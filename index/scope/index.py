@@ -17,16 +17,16 @@ from index.document_ids import path_id
 from index.encoders.embedder import Embedder
 from index.errors import Unavailable
 from index.graph.graph import Graph, Graphs
-from index.graph.vertex import vertex
+from index.graph.vertex import vertex_of
 from index.memos.queries import MemoRows
 from index.model import COLLECTIONS, Document, Entry, Scope, Stat
 from index.names import stem
-from index.observations.observation_rows import rows
+from index.observations.observation_rows import facet_rows
 from index.observations.observation_store import Observations
-from index.observations.perspectives import DEFAULTS, mark
-from index.process_memory import give_back
-from index.scope.integrity_check import differing, stored
-from index.scope.prepared_document import Prepared, prepared, rows_of
+from index.observations.perspectives import DEFAULTS, hash_perspectives
+from index.process_memory import release_unused
+from index.scope.integrity_check import describe_difference, store_uris
+from index.scope.prepared_document import Prepared, chunk_rows, prepare
 from index.scope.reader import Looks, Reader
 from index.scope.vector_reuse import Vectors
 from index.storage.chunk_rows import Row
@@ -59,9 +59,9 @@ class Index(Reader):
         self.lock = threading.RLock()
         self._vectors = Vectors(store.vectors, observations.vectors)
         self.on_commit: Callable[[Collection[str]], object] | None = None  # given the paths; quick, raises nothing
-        self.memos = MemoRows(catalog, store, lambda: self.manifest, self._fitting)
+        self.memos = MemoRows(catalog, store, lambda: self.manifest, self._usable_embedder)
         self._orphans: set[str] = set()  # keys of rows that no catalog row stands for: removed with the next commit
-        self._agree()
+        self._reconcile_stores()
         self._load()
 
     @classmethod
@@ -81,14 +81,14 @@ class Index(Reader):
         """Open or make the index in `folder`; its rows are kept at `uri`. Raises StoreDamaged when it must be rebuilt.
 
         `perspectives` gives those of a workspace."""
-        at, observed_at = stored(uri, scope)
+        at, observed_at = store_uris(uri, scope)
         with ExitStack() as opened:
             catalog = Catalog.open(folder / f"{scope}.db")
             opened.callback(catalog.close)
             store = ChunkStore.open(at, dimensions=dimensions, options=options)
             opened.callback(store.close)
             observations = Observations(observed_at, dimensions=dimensions, options=options)
-            if catalog.facets():
+            if catalog.facet_counts():
                 observations.open()
             opened.pop_all()
         return cls(
@@ -123,10 +123,10 @@ class Index(Reader):
         `urgent` never waits behind a bulk run and raises Unavailable when there is no encoder."""
         if not urgent:
             self._embedder.wait(LOADING_S)  # else a start would index by words what it embeds a moment later
-        embedder = self._fitting()
+        embedder = self._usable_embedder()
         if urgent and embedder is None:
             raise Unavailable(self._embedder.problem or "the encoder is not ready yet; try again in a few seconds")
-        return prepared(
+        return prepare(
             documents,
             sizes=self.sizes,
             embedder=embedder,
@@ -153,14 +153,14 @@ class Index(Reader):
             if not ready and not gone:
                 return stale
             leaving = dict.fromkeys((*self._orphans, *map(path_id, gone)), ())
-            chunks = leaving | {path_id(new.document.path): tuple(rows_of(new)) for new in ready}
+            chunks = leaving | {path_id(new.document.path): tuple(chunk_rows(new)) for new in ready}
             facets = leaving | {
-                path_id(new.document.path): tuple(rows(new.document, new.facets, new.views)) for new in ready
+                path_id(new.document.path): tuple(facet_rows(new.document, new.facets, new.views)) for new in ready
             }
             try:
                 self._write(ready, gone, chunks, facets)
             except BaseException:
-                self._doubt([*gone, *(new.document.path for new in ready)])
+                self._forget_rows([*gone, *(new.document.path for new in ready)])
                 raise
             self._remember(ready, gone)
             if self.on_commit:
@@ -179,30 +179,38 @@ class Index(Reader):
             self._observations.replace(facets)
             self._store.replace(chunks)
         self._catalog.write(
-            upserts=[(new.document, new.stat, len(new.chunks), new.whole) for new in ready],
+            upserts=[(new.document, new.stat, len(new.chunks), new.has_all_vectors) for new in ready],
             removes=gone,
-            facets={new.document.path: (new.perspectives, new.seen, len(new.facets)) for new in ready if new.facets},
+            facets={
+                new.document.path: (new.perspectives, new.embedded_observations, len(new.facets))
+                for new in ready
+                if new.facets
+            },
         )
 
     def _remember(self, ready: Sequence[Prepared], gone: Collection[str]) -> None:
         """Bring what is kept in memory to what the catalog and the stores hold now."""
         self._orphans = set()
         for path in gone:
-            self._unknow(path)
+            self._remove_entry(path)
             self._graphs.drop(path)
         for new in ready:
             path = new.document.path
-            self._know(Entry(path, new.document.claimed_id or path_id(path), new.document.digest, new.stat, new.whole))
-            self._graphs.put(new.document.workspace, vertex(new.document), path)
+            self._add_entry(
+                Entry(
+                    path, new.document.claimed_id or path_id(path), new.document.digest, new.stat, new.has_all_vectors
+                )
+            )
+            self._graphs.put(new.document.workspace, vertex_of(new.document), path)
 
-    def doubt(self, entries: Collection[Entry]) -> None:
+    def forget_digests(self, entries: Collection[Entry]) -> None:
         """Take these digests as unknown, unless they have changed meanwhile: the next look reads the files again."""
         with self.lock:
             for entry in entries:
                 if self.manifest.get(entry.path) == entry:
                     self.manifest[entry.path] = replace(entry, digest="")
 
-    def _doubt(self, paths: Collection[str]) -> None:
+    def _forget_rows(self, paths: Collection[str]) -> None:
         """Nobody knows which rows these have: what is known is read again at the next look, what is new stands for nothing."""
         self._orphans |= {path_id(path) for path in paths if path not in self.manifest}
         for path in paths:
@@ -219,7 +227,7 @@ class Index(Reader):
                     entry = self.manifest[path]
                     self.manifest[path] = Entry(path, entry.id, entry.digest, stat, entry.embedded)
 
-    def skip(
+    def replace_skipped(
         self,
         skipped: Mapping[str, str],
         workspace: Callable[[str], str],
@@ -230,60 +238,60 @@ class Index(Reader):
 
         The `workspace` of a path sees it too."""
         with self.lock:
-            before = self._catalog.skipped()
+            before = self._catalog.skipped_files()
             skipped = {path: why for path, why in before.items() if not of(path)} | dict(skipped)
             if skipped != before:
-                self._catalog.skip(skipped, workspace=workspace)
+                self._catalog.replace_skipped(skipped, workspace=workspace)
 
-    def forget(self) -> None:
+    def forget_all_digests(self) -> None:
         """Take every digest as unknown: the next listing reads every file again."""
         with self.lock:
             self._catalog.forget()
             self._load()
 
-    def torn(self) -> tuple[list[Entry], int]:
+    def repair_torn(self) -> tuple[list[Entry], int]:
         """The documents whose rows the store holds not as the catalog says, and how many it held of none: these are gone."""
         with self.lock:
-            differ = self._compare()
+            differ = self._compare_stores()
             orphans = len(self._orphans)
             self.drop_orphans()
             return [entry for path, entry in self.manifest.items() if differ and path_id(path) in differ], orphans
 
-    def _compare(self) -> set[str]:
+    def _compare_stores(self) -> set[str]:
         """The keys of documents whose rows are not those that the catalog counts; remembers rows of no document."""
-        held, known = self._store.documents(), self._catalog.chunks()
-        seen, facets = self._observations.documents(), self._catalog.facets()
+        held, known = self._store.row_counts(), self._catalog.chunk_counts()
+        seen, facets = self._observations.row_counts(), self._catalog.facet_counts()
         self._orphans |= (held.keys() | seen.keys()) - known.keys()
         differ = {key for key, chunks in known.items() if held.get(key, 0) != chunks}
         differ |= {key for key, rows in facets.items() if seen.get(key, 0) != rows}
         return differ | ((seen.keys() - facets.keys()) & known.keys())
 
-    def _agree(self) -> None:
+    def _reconcile_stores(self) -> None:
         """After a crash, an undone capture or a repair: what only one of the stores holds is made again, or removed."""
-        differ = self._compare()
-        healed = self._store.healed or self._observations.healed
+        differ = self._compare_stores()
+        healed = self._store.may_lack_rows or self._observations.may_lack_rows
         if healed or differ:
             self._catalog.forget(None if healed else differ)
         self.mending = bool(healed or differ or self._catalog.fresh)
 
-    def examined(self) -> str:
+    def describe_differences(self) -> str:
         """How catalog and stores differ just now; "" = not at all."""
         with self.lock:
             differences = (
-                differing(self._catalog.chunks(), self._store.documents()),
-                differing(self._catalog.facets(), self._observations.documents(), "observations"),
+                describe_difference(self._catalog.chunk_counts(), self._store.row_counts()),
+                describe_difference(self._catalog.facet_counts(), self._observations.row_counts(), "observations"),
             )
             return "; ".join(filter(None, differences))
 
-    def review(self, collections: Sequence[str] = COLLECTIONS) -> None:
+    def forget_outdated(self, collections: Sequence[str] = COLLECTIONS) -> None:
         """Doubt the nodes that are stored under other perspectives than their workspace has now.
 
         And the documents whose collection was found while others than these were known."""
         with self.lock:
-            self._doubt(self._catalog.refiled(collections))
-            for workspace, perspectives in self._catalog.tables():
-                if perspectives != mark(self.perspectives(workspace)):
-                    self._doubt(self._catalog.under(workspace, perspectives))
+            self._forget_rows(self._catalog.forget_refiled(collections))
+            for workspace, perspectives in self._catalog.stored_perspectives():
+                if perspectives != hash_perspectives(self.perspectives(workspace)):
+                    self._forget_rows(self._catalog.paths_embedded_under(workspace, perspectives))
 
     def drop_orphans(self) -> None:
         """Remove the rows that no document stands for."""
@@ -296,23 +304,23 @@ class Index(Reader):
     def _load(self) -> None:
         self.manifest: dict[str, Entry] = self._catalog.manifest()
         self.names = Counter(stem(path) for path in self.manifest)  # of the files, as links name them
-        self._folders = Counter(folder for path in self.manifest for folder in _above(path))
+        self._folders = Counter(folder for path in self.manifest for folder in _parent_folders(path))
         self._graphs = Graphs()
         for workspace, node in self._catalog.vertices():
             self._graphs.put(workspace, node, node.path)
         self._wordbound = {path for path, entry in self.manifest.items() if not entry.embedded}
 
-    def _know(self, entry: Entry) -> None:
+    def _add_entry(self, entry: Entry) -> None:
         if entry.path not in self.manifest:
             self.names[stem(entry.path)] += 1
-            self._folders.update(_above(entry.path))
+            self._folders.update(_parent_folders(entry.path))
         self.manifest[entry.path] = entry
         (self._wordbound.discard if entry.embedded else self._wordbound.add)(entry.path)
 
-    def _unknow(self, path: str) -> None:
+    def _remove_entry(self, path: str) -> None:
         del self.manifest[path]
         self._wordbound.discard(path)
-        for counted, gone in ((self.names, [stem(path)]), (self._folders, _above(path))):
+        for counted, gone in ((self.names, [stem(path)]), (self._folders, _parent_folders(path))):
             for name in gone:
                 if counted[name] == 1:
                     del counted[name]
@@ -334,50 +342,50 @@ class Index(Reader):
         """The graph of a workspace, as it is now and will be."""
         return self._graphs.of(workspace)
 
-    def unsettled(self, path: str) -> bool:
+    def lacks_ordinals(self, path: str) -> bool:
         """Whether there is a node at `path` whose note does not state all of its ordinals."""
         return path in self._graphs.unsettled
 
     @property
-    def wordbound(self) -> int:
+    def words_only_count(self) -> int:
         """How many documents can be found by their words only."""
         return len(self._wordbound)
 
     @property
-    def listed(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether all notes have been indexed once."""
-        return self._catalog.complete
+        return self._catalog.is_complete
 
-    @listed.setter
-    def listed(self, value: bool) -> None:
+    @is_complete.setter
+    def is_complete(self, value: bool) -> None:
         with self.lock:
-            if self._catalog.complete != value:
-                self._catalog.complete = value
+            if self._catalog.is_complete != value:
+                self._catalog.is_complete = value
 
-    def succeed(self, generation: int) -> None:
+    def continue_generation(self, generation: int) -> None:
         """Take the place of an index that had come to `generation`: whoever waits for a greater one sees it."""
         with self.lock:
-            self._catalog.succeed(generation)
+            self._catalog.continue_generation(generation)
 
     # Keeping it in shape
 
     def maintain(self, *, force: bool = False) -> bool:
         """Compact the stores when that is worth it; searches and commits go on. Says whether it was."""
-        due = [store for store in self._stores if force or store.due()]
+        due = [store for store in self._stores if force or store.needs_maintenance()]
         for store in due:
             store.maintain()
         if due:
-            give_back()
+            release_unused()
         return bool(due)
 
     @contextmanager
-    def still(self) -> Iterator[None]:
+    def hold_commits(self) -> Iterator[None]:
         """Hold back every commit."""
         with self.lock:
             yield
 
 
-def _above(path: str) -> Iterator[str]:
+def _parent_folders(path: str) -> Iterator[str]:
     """The folders that a path lies in, but for the vault itself."""
     cut = path.rfind("/")
     while cut > 0:

@@ -12,32 +12,32 @@ from index.errors import MemexError
 from index.storage import crash_repair, lancedb_table
 
 
-def examined(folder: Path, scope: str, *, uri: str, options: Mapping[str, str] | None = None) -> str:
+def check_index(folder: Path, scope: str, *, uri: str, options: Mapping[str, str] | None = None) -> str:
     """What is wrong with the index of `scope` in `folder`, whose chunks lie at `uri`; "" = nothing."""
     try:
-        known, seen = catalog.examined(folder / f"{scope}.db")
-        chunks, observations = stored(uri, scope)
-        problems = _told(chunks, known, "chunks", options or {})
-        problems += _told(observations, seen, "observations", options or {}) if seen else []
+        known, seen = catalog.read_row_counts(folder / f"{scope}.db")
+        chunks, observations = store_uris(uri, scope)
+        problems = _check_store(chunks, known, "chunks", options or {})
+        problems += _check_store(observations, seen, "observations", options or {}) if seen else []
     except MemexError as error:
         return error.message
     return "; ".join(problems)
 
 
-def stored(uri: str, scope: str) -> tuple[str, str]:
+def store_uris(uri: str, scope: str) -> tuple[str, str]:
     """Where at `uri` the chunks of `scope` are kept, and where its observations."""
     return f"{uri}/{scope}.lance", f"{uri}/{scope}-observations.lance"
 
 
-def _told(uri: str, known: Mapping[str, int], what: str, options: Mapping[str, str]) -> list[str]:
-    where = crash_repair.folder(uri)
-    if where and crash_repair.torn(where / f"{lancedb_table.NAME}.lance"):
+def _check_store(uri: str, known: Mapping[str, int], what: str, options: Mapping[str, str]) -> list[str]:
+    where = crash_repair.local_folder(uri)
+    if where and crash_repair.has_torn_manifest(where / f"{lancedb_table.NAME}.lance"):
         return [f"the newest manifest of the {what} is cut short"]
-    wrong = differing(known, lancedb_table.tallied(uri, options), what)
+    wrong = describe_difference(known, lancedb_table.count_chunks(uri, options), what)
     return [wrong] if wrong else []
 
 
-def differing(known: Mapping[str, int], held: Mapping[str, int], what: str = "chunks") -> str:
+def describe_difference(known: Mapping[str, int], held: Mapping[str, int], what: str = "chunks") -> str:
     """How catalog (`known`) and store (`held`) differ in the rows of each document; "" = not at all."""
     fewer = sum(held.get(key, 0) != chunks for key, chunks in known.items())
     orphans = len(held.keys() - known.keys())

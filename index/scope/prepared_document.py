@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder
 from index.model import Chunk, Document, Stat
-from index.observations.observation_rows import Facet, facets
-from index.observations.perspectives import Perspective, mark
+from index.observations.observation_rows import Facet, make_facets
+from index.observations.perspectives import Perspective, hash_perspectives
 from index.query import tag_keys
 from index.scope.vector_reuse import Vectors
 from index.storage.chunk_rows import Row
-from index.text.chunking import CHUNKING, Sizes, chunks
+from index.text.chunking import CHUNKING, Sizes, split_document
 
 LAYOUT = 4  # grows when what is stored, or how a note is read, changes: the index is then built anew
 
@@ -36,7 +36,7 @@ def fingerprint(identity: str, sizes: Sizes) -> str:
     return hashlib.sha256(json.dumps(made_by, sort_keys=True).encode()).hexdigest()
 
 
-def estimate(texts: Sequence[str]) -> list[int]:
+def estimate_tokens(texts: Sequence[str]) -> list[int]:
     """Tokens of each text when no tokenizer is at hand: about four bytes each, one per wide character."""
     return [max(1, len(text.encode("utf-8", "replace")) // 4) for text in texts]
 
@@ -53,21 +53,21 @@ class Prepared:
     reused: int  # how many were known by their digest
     facets: tuple[Facet, ...] = ()  # of a node's observations
     views: tuple[NDArray[np.float32] | None, ...] = ()  # the vector of each facet
-    perspectives: str = ""  # `mark` of those that the facets are of
+    perspectives: str = ""  # `hash_perspectives` of those that the facets are of
 
     @property
-    def whole(self) -> bool:
+    def has_all_vectors(self) -> bool:
         """Whether all of it has vectors."""
         return self.vectors is not None and all(view is not None for view in self.views)
 
     @property
-    def seen(self) -> int:
+    def embedded_observations(self) -> int:
         """How many of the observations have all their vectors."""
         lacking = {facet.ordinal for facet, view in zip(self.facets, self.views, strict=True) if view is None}
         return len({facet.ordinal for facet in self.facets} - lacking)
 
 
-def prepared(
+def prepare(
     documents: Sequence[tuple[Document, Stat]],
     *,
     sizes: Sizes,
@@ -78,23 +78,23 @@ def prepared(
     progress: Callable[[int], None] | None,
 ) -> list[Prepared]:
     """Cut `documents` and embed what is not known by its digest, all in one call; nothing is stored yet."""
-    count = embedder.count if embedder else estimate
+    count = embedder.count_tokens if embedder else estimate_tokens
     cut = [
         (
             document,
             stat,
-            tuple(chunks(document, sizes, count)),
+            tuple(split_document(document, sizes, count)),
             perspectives(document.workspace) if document.node else (),
         )
         for document, stat in documents
     ]
-    node_facets = [facets(document, looks) for document, _, _, looks in cut]
+    node_facets = [make_facets(document, looks) for document, _, _, looks in cut]
     digests = [[chunk.digest for chunk in pieces] for _, _, pieces, _ in cut]
     texts: dict[str, str] = {}
     for (_, _, pieces, _), row, seen in zip(cut, digests, node_facets, strict=True):
         texts.update((digest, chunk.embedded) for digest, chunk in zip(row, pieces, strict=True))
         texts.update((facet.digest, facet.embedded) for facet in seen)
-    lookup = vectors.of(texts, embedder, urgent=urgent, progress=progress)
+    lookup = vectors.find(texts, embedder, urgent=urgent, progress=progress)
     made = []
     for (document, stat, pieces, looks), row, seen in zip(cut, digests, node_facets, strict=True):
         known = [lookup.vectors.get(digest) for digest in row]
@@ -103,11 +103,11 @@ def prepared(
         fresh = sum(digest in lookup.fresh for digest in every)
         reused = sum(digest in lookup.vectors for digest in every) - fresh
         whole = None if any(vector is None for vector in known) else np.array(known, np.float32)
-        made.append(Prepared(document, stat, pieces, whole, fresh, reused, seen, views, mark(looks)))
+        made.append(Prepared(document, stat, pieces, whole, fresh, reused, seen, views, hash_perspectives(looks)))
     return made
 
 
-def rows_of(prepared: Prepared) -> Iterator[Row]:
+def chunk_rows(prepared: Prepared) -> Iterator[Row]:
     """The document's chunks as they are stored."""
     document = prepared.document
     tags = tag_keys(document.tags)

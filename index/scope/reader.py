@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.catalog.catalog import Catalog
-from index.catalog.recent_documents import latest
-from index.catalog.workspace_overview import links, noted
+from index.catalog.recent_documents import list_recent
+from index.catalog.workspace_overview import linked_names, list_documents
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder
-from index.encoders.settings import called
+from index.encoders.settings import model_name
 from index.model import (
     Answer,
     Filter,
@@ -31,13 +31,13 @@ from index.model import (
 )
 from index.observations.observation_search import SearchPlace, find
 from index.observations.observation_store import Observations
-from index.observations.perspectives import Perspective, mark
+from index.observations.perspectives import Perspective, hash_perspectives
 from index.observations.similarity_baseline import SimilarityBaselines
 from index.scope.prepared_document import fingerprint
 from index.search.hybrid_search import search
-from index.search.related_documents import kin
+from index.search.related_documents import find_similar
 from index.storage.chunk_store import ChunkStore
-from index.storage.resident_rows import units_of
+from index.storage.resident_rows import to_unit_length
 from index.text.chunking import Sizes
 from index.tracing import span
 
@@ -64,15 +64,15 @@ class Reader:
         self._scale = SimilarityBaselines()
 
     @property
-    def comparable(self) -> bool:
+    def can_embed(self) -> bool:
         """Whether the encoder is ready and is the one this index was built with."""
-        return self._fitting() is not None
+        return self._usable_embedder() is not None
 
-    def use(self, embedder: Embedder) -> None:
+    def use_embedder(self, embedder: Embedder) -> None:
         """Embed with this from now on, as far as it is the encoder this index was built with."""
         self._embedder = embedder
 
-    def _fitting(self) -> Embedder | None:
+    def _usable_embedder(self) -> Embedder | None:
         """The embedder, if it is ready and its vectors may be compared with those stored."""
         embedder = self._embedder
         fits = embedder.state == "ready" and fingerprint(embedder.identity, self.sizes) == self._made_by
@@ -80,7 +80,7 @@ class Reader:
 
     def search(self, query: Query) -> Answer:
         """Find documents. Answers from full text alone, and says so, while there is no encoder for this index."""
-        embedder = self._fitting()
+        embedder = self._usable_embedder()
         with span("search", mode=query.mode) as timed:
             answer = search(query, store=self._store, catalog=self._catalog, embedder=embedder)
             timed.note(documents=len(answer.hits))
@@ -90,37 +90,37 @@ class Reader:
         """The document of `workspace` that answers to `id`; None = of any, by the shortest path."""
         return self._catalog.get(id, workspace)
 
-    def captured(
+    def find_capture(
         self, workspace: str, content_hash: str, collection: str | None = None, *, notes_of: str | None = None
     ) -> Record | None:
         """The document of `workspace`, or of one collection of it, that holds exactly this content.
 
         `notes_of`: only a note of this namespace."""
-        return self._catalog.captured(workspace, content_hash, collection, notes_of=notes_of)
+        return self._catalog.find_capture(workspace, content_hash, collection, notes_of=notes_of)
 
-    def contested(self) -> set[str]:
+    def contested_paths(self) -> set[str]:
         """The paths of the documents that name several collections and can be written to."""
-        return self._catalog.contested()
+        return self._catalog.contested_paths()
 
-    def at(self, path: str) -> Record | None:
+    def record_at(self, path: str) -> Record | None:
         """The document at `path`."""
-        return self._catalog.at(path)
+        return self._catalog.record_at(path)
 
-    def claiming(self, id: str) -> list[str]:
+    def paths_claiming_id(self, id: str) -> list[str]:
         """The paths of the documents that say they are the one of this id, sorted."""
         return [
             path for (path,) in self._catalog.rows("select path from documents where claimed = ? order by path", id)
         ]
 
-    def of_file(self, path: str) -> list[Record]:
+    def records_of_file(self, path: str) -> list[Record]:
         """The documents whose stored file lies at `path`."""
-        return self._catalog.of_file(path)
+        return self._catalog.records_of_file(path)
 
-    def files(self, workspace: str | None = None) -> list[tuple[str, str]]:
+    def stored_files(self, workspace: str | None = None) -> list[tuple[str, str]]:
         """The stored files that documents name, each with the path of its note; of a workspace, or of all."""
-        return self._catalog.files(workspace)
+        return self._catalog.stored_files(workspace)
 
-    def titled(self, stem: str) -> list[tuple[str, str, str]]:
+    def notes_with_stem(self, stem: str) -> list[tuple[str, str, str]]:
         """Path, name and type of the notes at `stem`, and at `stem` with more behind a blank; quick however many there are.
 
         The name is the title, or of a stored file's document the name that the file was given with."""
@@ -143,16 +143,18 @@ class Reader:
     @property
     def encoder(self) -> tuple[str, int, str]:
         """The encoder in use: its model's name, the dimensions of the index's vectors, and its state."""
-        name = called(self._embedder.chosen or self._embedder.configured[0])
+        name = model_name(self._embedder.chosen or self._embedder.configured[0])
         return name, self._store.dimensions, self._embedder.state
 
     def recent(self, *, workspace: str | None, limit: int, before: int | None = None) -> list[Record]:
         """The newest documents by creation, strictly older than `before`."""
         return self._catalog.recent(workspace=workspace, limit=limit, before=before)
 
-    def latest(self, restriction: Filter, limit: int, cursor: str | None = None) -> tuple[list[Record], str | None]:
+    def list_recent(
+        self, restriction: Filter, limit: int, cursor: str | None = None
+    ) -> tuple[list[Record], str | None]:
         """The documents that changed last, or those behind `cursor`; and the cursor of what follows, None at the end."""
-        return latest(self._catalog, restriction, limit, cursor)
+        return list_recent(self._catalog, restriction, limit, cursor)
 
     def vocabulary(self, workspace: str, limit: int) -> list[tuple[str, int]]:
         """The tags most used in `workspace`, with the number of documents that have each."""
@@ -162,23 +164,23 @@ class Reader:
         """The observations of the nodes at these paths, in order of their ordinals."""
         return self._catalog.observations(paths)
 
-    def unlabelled(self, workspace: str | None = None) -> list[str]:
+    def unlabelled_paths(self, workspace: str | None = None) -> list[str]:
         """The paths of the notes that lack a summary or tags, the oldest first."""
-        return self._catalog.unlabelled(workspace)
+        return self._catalog.unlabelled_paths(workspace)
 
     def passages(self, record: Record) -> list[str]:
         """The chunks of a document, in order, each exactly as it was cut."""
-        return [row.text[row.cut :] for row in self._store.passages(path_id(record.path))]
+        return [row.text[row.cut :] for row in self._store.rows_of(path_id(record.path))]
 
     def vectors_of(self, record: Record) -> NDArray[np.float32]:
         """The vectors that are stored of a document, one a row; none where it was indexed by its words alone."""
         return self._store.vectors_of(path_id(record.path))
 
-    def kin(self, points: NDArray[np.float32], words: str) -> list[SimilarDocument]:
+    def find_similar(self, points: NDArray[np.float32], words: str) -> list[SimilarDocument]:
         """The documents that resemble one of another index with these vectors and words, the nearest first."""
-        return kin(points, words, store=self._store, catalog=self._catalog)
+        return find_similar(points, words, store=self._store, catalog=self._catalog)
 
-    def known(self) -> list[tuple[str, str, tuple[str, ...], tuple[str, ...], bool]]:
+    def note_names(self) -> list[tuple[str, str, tuple[str, ...], tuple[str, ...], bool]]:
         """Path, title, tags and aliases of every document, by path, and whether it is a template."""
         rows = self._catalog.rows("select path, title, tags, aliases, defects from documents order by path")
         return [
@@ -199,51 +201,51 @@ class Reader:
                 perspectives=self.perspectives(workspace),
                 observations=self._observations,
                 catalog=self._catalog,
-                embedder=self._fitting(),
+                embedder=self._usable_embedder(),
                 baselines=self._scale,
             )
             timed.note(observations=len(answer.hits))
         return answer
 
-    def coverage(self, workspace: str) -> float:
+    def embedded_share(self, workspace: str) -> float:
         """Which part of the observations is embedded under all perspectives; 1.0 where there are none."""
-        done, there = self._catalog.embedded(workspace, mark(self.perspectives(workspace)))
+        done, there = self._catalog.embedded_counts(workspace, hash_perspectives(self.perspectives(workspace)))
         return done / there if there else 1.0
 
-    def aggregates(self, workspace: str, perspective: str | None = None) -> tuple[list[str], NDArray[np.float32]]:
+    def node_vectors(self, workspace: str, perspective: str | None = None) -> tuple[list[str], NDArray[np.float32]]:
         """The mean direction of each node's observations under a perspective, or all: paths, and unit vectors, a row each.
 
         A node without vectors is left out."""
-        pooled, paths = self._observations.pooled(workspace, perspective), self._catalog.nodes(workspace)
+        pooled, paths = self._observations.mean_vectors(workspace, perspective), self._catalog.node_paths(workspace)
         there = sorted((paths[key], key) for key in pooled if key in paths)
         matrix = np.array([pooled[key] for _, key in there], np.float32).reshape(len(there), self._store.dimensions)
         return [path for path, _ in there], matrix
 
-    def documents(self, workspace: str) -> list[Noted]:
+    def list_documents(self, workspace: str) -> list[Noted]:
         """All documents of `workspace` in order of their ids, without their texts."""
-        return noted(self._catalog, workspace)
+        return list_documents(self._catalog, workspace)
 
-    def linked(self, but: Sequence[str] = ()) -> set[str]:
+    def linked_names(self, but: Sequence[str] = ()) -> set[str]:
         """The names, without case and ending, to which documents link that are not below the folders `but`."""
-        return links(self._catalog, but)
+        return linked_names(self._catalog, but)
 
     def texts(self, workspace: str) -> Iterator[dict[str, str]]:
         """What the documents of `workspace` say, by `path_id` of their paths, a sixteenth of them at a time."""
         for part in "0123456789abcdef":
-            yield self._store.told(Filter(workspace=workspace), part)
+            yield self._store.texts(Filter(workspace=workspace), part)
 
     def texts_of(self, keys: Collection[str]) -> dict[str, str]:
         """What the documents with these keys (`path_id` of their paths) say."""
-        return self._store.told_by(keys)
+        return self._store.texts_of(keys)
 
-    def directions(self, workspace: str) -> tuple[list[str], NDArray[np.float32]]:
+    def document_vectors(self, workspace: str) -> tuple[list[str], NDArray[np.float32]]:
         """The mean direction of each document's passages: keys in order, and unit vectors, a row each."""
-        pooled = self._store.pooled(Filter(workspace=workspace))
+        pooled = self._store.vector_sums(Filter(workspace=workspace))
         keys = sorted(pooled)
         matrix = np.empty((len(keys), self._store.dimensions), np.float32)
         for n, key in enumerate(keys):
             matrix[n] = pooled.pop(key)  # one by one: both together may be 200 MB
-        return keys, units_of(matrix)
+        return keys, to_unit_length(matrix)
 
     def defects(self, workspace: str | None = None) -> list[tuple[str, str]]:
         """The path of every note that is not whole, or not indexed, and what is wrong with it."""
@@ -268,10 +270,10 @@ class Reader:
         }
 
     @property
-    def damaged(self) -> bool:
+    def is_damaged(self) -> bool:
         """Whether its files are not what they were, so that searches fail."""
-        return any(store.damaged for store in self._stores)
+        return any(store.is_damaged for store in self._stores)
 
     @property
     def _stores(self) -> tuple[ChunkStore, ...]:
-        return (self._store, *self._observations.opened)
+        return (self._store, *self._observations.open_stores)

@@ -37,7 +37,7 @@ class Vectors:
         self._latest: dict[str, Vector] = {}
         self._lock = threading.Lock()
 
-    def of(
+    def find(
         self,
         texts: Mapping[str, str],
         embedder: Embedder | None,
@@ -48,7 +48,7 @@ class Vectors:
         """The vectors of `texts`, which are given by their digests.
 
         Without an embedder that works, `urgent` raises Unavailable; else some are missing."""
-        known = self._remembered(texts)
+        known = self._recall(texts)
         for stored in self._stored:
             read = stored(texts.keys() - known.keys())
             known |= read
@@ -58,7 +58,7 @@ class Vectors:
         if not unknown or embedder is None:
             return FoundVectors(known, frozenset())
         try:
-            made = embedder.documents(list(unknown.values()), urgent=urgent, progress=progress)
+            made = embedder.embed_documents(list(unknown.values()), urgent=urgent, progress=progress)
         except Unavailable:
             if urgent:
                 raise  # a capture is refused; a note of the vault is indexed by its words until the encoder is back
@@ -68,7 +68,7 @@ class Vectors:
             self._remember(fresh)
         return FoundVectors(known | fresh, frozenset(fresh))
 
-    def _remembered(self, digests: Collection[str]) -> dict[str, Vector]:
+    def _recall(self, digests: Collection[str]) -> dict[str, Vector]:
         with self._lock:
             vectors = {digest: vector for digest in digests if (vector := self._latest.pop(digest, None)) is not None}
             self._latest |= vectors  # the latest stand last

@@ -104,24 +104,24 @@ def keywords(text: str) -> str:
     return " ".join(kept) or text
 
 
-def cue(text: str) -> QueryCue:
+def make_cue(text: str) -> QueryCue:
     """What to look for in the passages that `text` finds."""
-    content = list(_units(keywords(text)))
+    content = list(_split_words(keywords(text)))
     spaced = [
         f" {word} {_stem(after)}" for word, after in pairwise(content) if not (RUN.match(word) or RUN.match(after))
     ]
     joined = [run[n : n + 2] for run in content if RUN.match(run) for n in range(len(run) - 1)]
     asked = dict.fromkeys((_grams(text), _grams(keywords(text))))
-    return QueryCue(_key(text), tuple(asked), tuple(dict.fromkeys(spaced + joined)))
+    return QueryCue(_name_key(text), tuple(asked), tuple(dict.fromkeys(spaced + joined)))
 
 
-def trust(tokens: int, text: str) -> float:
+def vector_trust(tokens: int, text: str) -> float:
     """How far the encoder's vector of `text` can be relied on, 0..1, from the tokens that it needs for it."""
     letters = sum(not character.isspace() for character in text)
     return max(0.0, min(1.0, (SPELT - tokens / max(1, letters)) / (SPELT - KNOWN)))
 
 
-def fused(cue: QueryCue, near: Sequence[Match], words: Sequence[Match], trust: float) -> list[Ranked]:
+def fuse(cue: QueryCue, near: Sequence[Match], words: Sequence[Match], trust: float) -> list[Ranked]:
     """The documents of both legs, best first. A passage that only words found counts as near as the farthest of `near`."""
     similar = {(match.doc_id, match.ord): match.value for match in near}
     bm25 = {(match.doc_id, match.ord): match.value for match in words}
@@ -131,29 +131,29 @@ def fused(cue: QueryCue, near: Sequence[Match], words: Sequence[Match], trust: f
     scored = []
     for key, match in {(match.doc_id, match.ord): match for match in (*words, *near)}.items():
         worded = max(0.0, bm25.get(key, 0.0))
-        named, exact = _named(cue, match)
+        named, exact = _match_names(cue, match)
         score = WORDS_WEIGHT * worded / (worded + HALF) + NAMES_WEIGHT * named
-        score += near_weight * _unit(similar.get(key, farthest))
+        score += near_weight * _clamp(similar.get(key, farthest))
         if cue.pairs:
-            flat = _flat(match.text)
+            flat = _flatten(match.text)
             score += PAIRS_WEIGHT * sum(pair in flat for pair in cue.pairs) / len(cue.pairs)
-        score = _unit(score / full)
+        score = _clamp(score / full)
         scored.append((NAMED + (1 - NAMED) * score if exact else NAMED * score, match))
-    return _documents(scored)
+    return _best_passages(scored)
 
 
-def nearest(near: Sequence[Match]) -> list[Ranked]:
+def rank_by_vector(near: Sequence[Match]) -> list[Ranked]:
     """The documents of the vector leg alone; the score is the cosine similarity."""
-    return _documents((_unit(match.value), match) for match in near)
+    return _best_passages((_clamp(match.value), match) for match in near)
 
 
-def yielding(hits: Sequence[Hit]) -> list[Hit]:
+def demote_superseded(hits: Sequence[Hit]) -> list[Hit]:
     """The hits, best first, once those that a newer document replaces count less."""
     scored = [replace(hit, score=hit.score * STALE) if hit.record.superseded_by is not None else hit for hit in hits]
     return sorted(scored, key=lambda hit: -hit.score)
 
 
-def _documents(scored: Iterable[tuple[float, Match]]) -> list[Ranked]:
+def _best_passages(scored: Iterable[tuple[float, Match]]) -> list[Ranked]:
     """Each document once, by its best passage; equals in the order of their ids, so that a search repeats itself."""
     best: dict[str, tuple[float, Match]] = {}
     for score, match in sorted(scored, key=lambda pair: (-pair[0], pair[1].doc_id, pair[1].ord)):
@@ -164,37 +164,37 @@ def _documents(scored: Iterable[tuple[float, Match]]) -> list[Ranked]:
     ]
 
 
-def _named(cue: QueryCue, match: Match) -> tuple[float, bool]:
+def _match_names(cue: QueryCue, match: Match) -> tuple[float, bool]:
     """How much of the query one of the passage's names (title, alias, heading) has at most; whether title or alias is it.
 
     The measure, 0..1, is the words that name and query share among those that either has."""
     title, *trail = match.text[: match.cut].strip().split(SEPARATOR)
     titles = [title, *title.split(ALIAS)] if ALIAS in title else [title]
-    inside = _headings(match.text, match.cut) if "#" in match.text else ()
+    inside = _find_headings(match.text, match.cut) if "#" in match.text else ()
     most = 0.0
     for head in (*titles, *trail, *inside):
         grams = _grams(head)
         for asked in cue.asked:
             if shared := len(grams & asked):
                 most = max(most, shared / (len(grams) + len(asked) - shared))
-    return most, any(_key(name) == cue.name for name in titles)
+    return most, any(_name_key(name) == cue.name for name in titles)
 
 
-def _headings(text: str, start: int) -> list[str]:
+def _find_headings(text: str, start: int) -> list[str]:
     """The headings from `start` on, where a line begins."""
     return HEADING.findall(text, start - 1) if start else HEADING.findall(f"\n{text}")
 
 
-def _key(name: str) -> str:
+def _name_key(name: str) -> str:
     return " ".join(unicodedata.normalize("NFC", name).casefold().split())
 
 
-def _flat(text: str) -> str:
+def _flatten(text: str) -> str:
     """The text's words between single spaces, without letter case and most punctuation."""
     return f" {' '.join(text.casefold().translate(FLAT).split())} "
 
 
-def _units(text: str) -> Iterator[str]:
+def _split_words(text: str) -> Iterator[str]:
     """The words of `text`, and each stretch in a script without spaces."""
     for word in text.casefold().translate(FLAT).split():
         at = 0
@@ -214,7 +214,7 @@ def _grams(text: str) -> frozenset[str]:
         return frozenset(map(_stem, text.casefold().translate(FLAT).split()))
     return frozenset(
         gram
-        for unit in _units(text)
+        for unit in _split_words(text)
         for gram in ((unit[n : n + 2] for n in range(max(1, len(unit) - 1))) if RUN.match(unit) else (_stem(unit),))
     )
 
@@ -223,5 +223,5 @@ def _stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word  # gas, bus
 
 
-def _unit(value: float) -> float:
+def _clamp(value: float) -> float:
     return max(0.0, min(1.0, value))

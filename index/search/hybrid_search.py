@@ -11,7 +11,7 @@ import numpy as np
 
 from index.errors import Unavailable
 from index.model import Answer, Hit, Mode, Query, Record
-from index.search.fusion import Ranked, cue, fused, keywords, nearest, trust, yielding
+from index.search.fusion import Ranked, demote_superseded, fuse, keywords, make_cue, rank_by_vector, vector_trust
 from index.tracing import span
 
 if TYPE_CHECKING:  # both load libraries that only their owners need
@@ -29,39 +29,41 @@ def search(query: Query, *, store: ChunkStore, catalog: Catalog, embedder: Embed
 
     Raises Unavailable when the store can't be read."""
     with span("embed"):
-        mode, vector, weight, degraded = _asked(query, embedder)
-    cued = cue(query.text)
+        mode, vector, weight, degraded = _embed_query(query, embedder)
+    cued = make_cue(query.text)
     words = None if mode == "vector" else keywords(query.text)
     pool = max(POOL, 2 * query.limit)
     while True:
-        near, word_matches = store.legs(vector=vector, words=words, filter=query.filter, pool=pool)
+        near, word_matches = store.search(vector=vector, words=words, filter=query.filter, pool=pool)
         with span("fuse", found=len(near) + len(word_matches)):
-            ranked = nearest(near) if mode == "vector" else fused(cued, near, word_matches, weight)
+            ranked = rank_by_vector(near) if mode == "vector" else fuse(cued, near, word_matches, weight)
         if len(ranked) >= query.limit or pool >= WIDEST or pool > max(len(near), len(word_matches)):
             break
         pool = min(WIDEST, 4 * pool)  # one long document filled the pool
     with span("hydrate", documents=min(len(ranked), query.limit + SPARE)):
         records = catalog.records([document.doc_id for document in ranked[: query.limit + SPARE]])
-    hits = yielding([_hit(document, records[document.doc_id]) for document in ranked if document.doc_id in records])
+    hits = demote_superseded(
+        [_make_hit(document, records[document.doc_id]) for document in ranked if document.doc_id in records]
+    )
     asked = query.filter.workspace
     kept = [hit for hit in hits if asked is None or hit.record.workspace == asked]  # a second line: the store filters
     return Answer(tuple(kept[: query.limit]), mode, degraded)
 
 
-def _asked(query: Query, embedder: Embedder | None) -> tuple[Mode, np.ndarray | None, float, tuple[str, ...]]:
+def _embed_query(query: Query, embedder: Embedder | None) -> tuple[Mode, np.ndarray | None, float, tuple[str, ...]]:
     """The mode that is possible, the query's vector, how far to trust it, and what kept it from being as asked."""
     if query.mode == "text":
         return "text", None, 0.0, ()
     if embedder is None:
         return "text", None, 0.0, ("no encoder is ready for this index: answered from words alone",)
     try:
-        weight = trust(embedder.count([query.text])[0], query.text)
+        weight = vector_trust(embedder.count_tokens([query.text])[0], query.text)
         if query.mode == "hybrid" and not weight:
             return "hybrid", None, 0.0, ()  # the encoder does not know the script: its vector would only add noise
-        return query.mode, embedder.query(query.text), weight, ()
+        return query.mode, embedder.embed_query(query.text), weight, ()
     except Unavailable as error:
         return "text", None, 0.0, (f"answered from words alone: {error.message}",)
 
 
-def _hit(document: Ranked, record: Record) -> Hit:
+def _make_hit(document: Ranked, record: Record) -> Hit:
     return Hit(record, document.ord, document.heading, document.chunk, document.score)

@@ -22,16 +22,18 @@ POOL: Final = 60  # passages that each of them and the words find
 WORDS: Final = 120  # characters of words that are looked for: the time of full text grows with them
 
 
-def kin(points: NDArray[np.float32], words: str, *, store: ChunkStore, catalog: Catalog) -> list[SimilarDocument]:
+def find_similar(
+    points: NDArray[np.float32], words: str, *, store: ChunkStore, catalog: Catalog
+) -> list[SimilarDocument]:
     """The documents nearest to any of `points` (a row each) or that hold `words`, the nearest first."""
     near: dict[str, float] = {}
     word_scores: dict[str, float] = {}
     if len(points):
-        for matches in store.near([(point, Filter()) for point in _some(points)], POOL):
+        for matches in store.nearest([(point, Filter()) for point in _sample(points)], POOL):
             for match in matches:
                 near[match.doc_id] = max(match.value, near.get(match.doc_id, 0.0))
     if asked := words[:WORDS].strip():
-        for match in store.legs(vector=None, words=asked, filter=Filter(), pool=POOL)[1]:
+        for match in store.search(vector=None, words=asked, filter=Filter(), pool=POOL)[1]:
             word_scores[match.doc_id] = max(match.value / (match.value + HALF), word_scores.get(match.doc_id, 0.0))
     records = catalog.records(near.keys() | word_scores.keys())
     similar = [
@@ -41,7 +43,7 @@ def kin(points: NDArray[np.float32], words: str, *, store: ChunkStore, catalog: 
     return sorted(similar, key=lambda document: (-document.near, -document.words, document.record.path))
 
 
-def _some(points: NDArray[np.float32]) -> NDArray[np.float32]:
+def _sample(points: NDArray[np.float32]) -> NDArray[np.float32]:
     """The mean of the vectors, and up to `POINTS` of them, from all of the document."""
     at = np.unique(np.linspace(0, len(points) - 1, min(POINTS, len(points))).round().astype(np.int64))
     return np.concatenate([points.mean(axis=0, keepdims=True), points[at]]) if len(points) > 1 else points

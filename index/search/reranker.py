@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from index.encoders import model_files
 from index.errors import Unavailable
 from index.model import Answer, Hit, Query
-from index.search.fusion import yielding
+from index.search.fusion import demote_superseded
 from index.tracing import span
 
 if TYPE_CHECKING:  # it imports torch
@@ -64,7 +64,7 @@ class Reranker:
         self.model, self.pool, self.seconds = model, pool, seconds
         self.state: Literal["unused", "loading", "ready", "broken"] = "unused"
         self.problem = ""  # why it is broken
-        self._threads, self._load, self._retry_s = threads, load or opened, retry_s
+        self._threads, self._load, self._retry_s = threads, load or load_model, retry_s
         self._judge: RerankerModel | None = None
         self._failed_at = -math.inf
         self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
@@ -99,7 +99,7 @@ class Reranker:
 
     # what callers ask for
 
-    def answer(self, query: Query, search: Callable[[Query], Answer]) -> Answer:
+    def search(self, query: Query, search: Callable[[Query], Answer]) -> Answer:
         """What `search` finds, in the order of the model; a search for words alone is left as it is.
 
         A score is then the model's, 0..1, and compares within the answer. What was found beyond the pool follows, its
@@ -108,17 +108,17 @@ class Reranker:
             return search(query)
         if self._judge is None:
             answer = search(query)
-            return replace(answer, degraded=(*answer.degraded, self._wish()))
+            return replace(answer, degraded=(*answer.degraded, self._request_model()))
         results = search(replace(query, limit=max(query.limit, self.pool)))
         with span("rerank", documents=min(self.pool, len(results.hits))):
-            hits, degraded = self._ordered(query.text, results.hits)
+            hits, degraded = self._order(query.text, results.hits)
         return replace(results, hits=hits[: query.limit], degraded=(*results.degraded, *degraded))
 
-    def _ordered(self, text: str, hits: tuple[Hit, ...]) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
+    def _order(self, text: str, hits: tuple[Hit, ...]) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
         head, rest = hits[: self.pool], hits[self.pool :]
         if not head:
             return hits, ()
-        task = _Task(text, [passage(hit) for hit in head])
+        task = _Task(text, [passage_text(hit) for hit in head])
         with self._giving:
             if not self._closed:
                 self._tasks.put(task)
@@ -129,10 +129,10 @@ class Reranker:
             return hits, (self.degraded or late,)
         pairs = sorted(zip(scores, head, strict=True), key=lambda pair: -pair[0])
         least = pairs[-1][0]
-        judged = yielding([replace(hit, score=score) for score, hit in pairs])
+        judged = demote_superseded([replace(hit, score=score) for score, hit in pairs])
         return (*judged, *(replace(hit, score=hit.score * least) for hit in rest)), ()
 
-    def _wish(self) -> str:
+    def _request_model(self) -> str:
         """Have the model loaded, if it is time to; what to tell whoever asked."""
         if self._thread.ident is None:
             return "reranker: it is at hand in a running daemon only; results stand in the order of the search"
@@ -149,21 +149,21 @@ class Reranker:
 
     def _run(self) -> None:
         try:
-            located(self.model)  # so that a model that is not here is told before anybody searches
+            locate_model(self.model)  # so that a model that is not here is told before anybody searches
         except Unavailable as error:
-            self._broken(error.message)
+            self._mark_broken(error.message)
         while (task := self._tasks.get()) is not None:
             try:
-                self._work(task)
+                self._judge_task(task)
             except Unavailable as error:
-                self._broken(error.message)
+                self._mark_broken(error.message)
             except Exception as bug:  # the top of this thread's loop: a bug must not end it
                 log.exception("the reranker failed unexpectedly")
-                self._broken(f"it failed unexpectedly ({type(bug).__name__}, see the log)")
+                self._mark_broken(f"it failed unexpectedly ({type(bug).__name__}, see the log)")
             task.done.set()
-        self._broken("it is closed")
+        self._mark_broken("it is closed")
 
-    def _work(self, task: _Task) -> None:
+    def _judge_task(self, task: _Task) -> None:
         if self._judge is None:
             if task.passages or self._closed:
                 return  # it failed a moment ago, at another search
@@ -177,41 +177,41 @@ class Reranker:
             if task.given_up or self._closed:
                 return
             rows = order[start : start + RUN]
-            for row, score in zip(rows, self._judge.scores(task.query, [task.passages[n] for n in rows]), strict=True):
+            for row, score in zip(rows, self._judge.score(task.query, [task.passages[n] for n in rows]), strict=True):
                 scores[row] = score
         if not all(map(math.isfinite, scores)):
             raise Unavailable("the model's scores are not numbers")
         task.scores = scores
 
-    def _broken(self, problem: str) -> None:
+    def _mark_broken(self, problem: str) -> None:
         self._judge, self._failed_at = None, time.monotonic()
         self.state, self.problem = "broken", problem
 
 
-def reranked(reranker: Reranker | None, query: Query, search: Callable[[Query], Answer]) -> Answer:
+def search_reranked(reranker: Reranker | None, query: Query, search: Callable[[Query], Answer]) -> Answer:
     """What `search` finds, in the order of the reranker if there is one."""
-    return reranker.answer(query, search) if reranker else search(query)
+    return reranker.search(query, search) if reranker else search(query)
 
 
-def passage(hit: Hit) -> str:
+def passage_text(hit: Hit) -> str:
     """What the model reads of a document: its title, the headings above its best passage, and the passage."""
     text = "\n".join(filter(None, (hit.record.title, hit.heading, hit.chunk)))
     return text.encode("utf-8", "replace").decode("utf-8")  # no tokenizer takes a lone surrogate
 
 
-def located(model: str) -> Path:
+def locate_model(model: str) -> Path:
     """The folder of the model. Raises Unavailable."""
     try:
-        return model_files.found(model, owner=OWNER)
+        return model_files.locate(model, owner=OWNER)
     except (OSError, ValueError) as error:
         log.debug("the reranker %r is not here: %s", model, error)
         name = Path(model).name
         raise Unavailable(f"there is no model {name!r} on this machine; check search.reranker") from error
 
 
-def opened(model: str, threads: int) -> RerankerModel:
+def load_model(model: str, threads: int) -> RerankerModel:
     """The model, loaded. Raises Unavailable."""
-    folder = located(model)
+    folder = locate_model(model)
     from index.encoders import cross_encoder  # noqa: PLC0415 - it imports torch
 
     return cross_encoder.RerankerModel(

@@ -33,7 +33,7 @@ Numbers: TypeAlias = NDArray[np.int64]
 Neighbours: TypeAlias = tuple[Numbers, Matrix]  # as `nearest` gives them
 
 
-def pairs(
+def most_similar_pairs(
     rows: Matrix, related: Collection[tuple[int, int]], limit: int, min_score: float, *, exact: int = EXACT
 ) -> list[tuple[int, int, float]]:
     """The `limit` pairs of rows with the highest cosine, at least `min_score`, best first; `related` ones are left out.
@@ -45,17 +45,17 @@ def pairs(
     out = np.array(sorted({min(a, b) * n + max(a, b) for a, b in related}), np.int64)
     left_out = np.bincount(np.concatenate([out // n, out % n]), minlength=n)  # by row, of how many pairs
     best, scores = np.empty(0, np.int64), np.empty(0, np.float32)
-    for ones, others, products in _tiles(rows, exact, half=True):
+    for ones, others, products in _multiply_tiles(rows, exact, half=True):
         # Of equal pairs the first are kept: a full list takes better ones alone.
         full = len(scores) == limit
         at = np.flatnonzero(products > scores[-1]) if full else np.flatnonzero(products >= min_score)
         if not len(at):
             continue
-        kept = _top(products.ravel()[at], 2 * (limit + len(best) + int(left_out[ones].sum())))
+        kept = _highest(products.ravel()[at], 2 * (limit + len(best) + int(left_out[ones].sum())))
         at = at[kept]
         a, b = ones[at // len(others)], others[at % len(others)]
         keys = np.minimum(a, b) * n + np.maximum(a, b)
-        fresh = (a != b) & ~_among(keys, out) & ~_among(keys, np.sort(best))
+        fresh = (a != b) & ~_is_among(keys, out) & ~_is_among(keys, np.sort(best))
         keys, first = np.unique(keys[fresh], return_index=True)
         best, scores = np.concatenate([best, keys]), np.concatenate([scores, products.ravel()[at][fresh][first]])
         ranked = np.lexsort((best, -scores))[:limit]
@@ -69,7 +69,7 @@ def nearest(rows: Matrix, count: int, least: float = -1.0, *, exact: int = EXACT
     What is alike by less than `least` is none: where there are fewer, the numbers are -1 and the cosines -2."""
     n = len(rows)
     best, scores = np.full((n, count), -1, np.int64), np.full((n, count), -2, np.float32)
-    for ones, others, products in _tiles(rows, exact, half=False):
+    for ones, others, products in _multiply_tiles(rows, exact, half=False):
         products[ones[:, None] == others[None, :]] = -2
         row, column = np.nonzero(products >= least)
         if len(row) > products.size * MANY:
@@ -87,7 +87,7 @@ def nearest(rows: Matrix, count: int, least: float = -1.0, *, exact: int = EXACT
     return best, scores
 
 
-def close(neighbours: Neighbours, numbers: Sequence[int], least: float) -> Numbers:
+def neighbour_pairs(neighbours: Neighbours, numbers: Sequence[int], least: float) -> Numbers:
     """The pairs of which one is among those most like the other, by at least `least`: [n, 2], in order.
 
     `numbers`: what each row is called in the answer; the lower number comes first in a pair."""
@@ -98,7 +98,7 @@ def close(neighbours: Neighbours, numbers: Sequence[int], least: float) -> Numbe
     return np.unique(np.sort(pairs, axis=1), axis=0)
 
 
-def clusters(
+def find_clusters(
     rows: Matrix, *, near: float, most: int, exact: int = EXACT, neighbours: Neighbours | None = None
 ) -> list[tuple[int, ...]]:
     """Groups of 2 to `most` rows that are alike on average by at least `near`; the largest first.
@@ -131,7 +131,7 @@ def clusters(
     return sorted((tuple(sorted(rows)) for rows in members if len(rows) > 1), key=lambda rows: (-len(rows), rows))
 
 
-def _among(keys: Numbers, known: Numbers) -> NDArray[np.bool_]:
+def _is_among(keys: Numbers, known: Numbers) -> NDArray[np.bool_]:
     """Which of `keys` are in `known`, which is sorted."""
     if not len(known):
         return np.zeros(len(keys), np.bool_)
@@ -139,7 +139,7 @@ def _among(keys: Numbers, known: Numbers) -> NDArray[np.bool_]:
     return np.asarray(known[at] == keys)
 
 
-def typical(rows: Matrix) -> tuple[float, float]:
+def similarity_statistics(rows: Matrix) -> tuple[float, float]:
     """The mean cosine of two rows, and its standard deviation; the latter from some thousand pairs, the former from all."""
     n = len(rows)
     if n < 2:
@@ -151,7 +151,7 @@ def typical(rows: Matrix) -> tuple[float, float]:
     return mean, float(np.sqrt(np.mean(np.square(products - mean))))
 
 
-def _top(scores: Matrix, count: int) -> Numbers:
+def _highest(scores: Matrix, count: int) -> Numbers:
     """The places of the `count` highest, in order; of equal ones the first."""
     if len(scores) <= count:
         return np.arange(len(scores))
@@ -160,13 +160,13 @@ def _top(scores: Matrix, count: int) -> Numbers:
     return np.sort(np.concatenate([above, equal[: count - len(above)]]))
 
 
-def _tiles(rows: Matrix, exact: int, *, half: bool) -> Iterator[tuple[Numbers, Numbers, Matrix]]:
+def _multiply_tiles(rows: Matrix, exact: int, *, half: bool) -> Iterator[tuple[Numbers, Numbers, Matrix]]:
     """Numbers of some rows, numbers of some others, and the products of all these with all those.
 
     All pairs are in some tile, or beyond `exact` those that cells bring together; `half`: one order of a pair suffices."""
     n = len(rows)
     if n > exact:
-        yield from _cells(rows)
+        yield from _multiply_cells(rows)
         return
     numbers = np.arange(n)
     for start in range(0, n, BLOCK):
@@ -178,7 +178,7 @@ def _tiles(rows: Matrix, exact: int, *, half: bool) -> Iterator[tuple[Numbers, N
         yield numbers[start : start + BLOCK], numbers[first:], products
 
 
-def _cells(rows: Matrix) -> Iterator[tuple[Numbers, Numbers, Matrix]]:
+def _multiply_cells(rows: Matrix) -> Iterator[tuple[Numbers, Numbers, Matrix]]:
     n = len(rows)
     count = math.isqrt(n)
     sample = rows[:: max(1, n // LEARNT)]

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from index.errors import InvalidArgument
 from index.model import Filter
 from index.storage.chunk_rows import Match, Row
-from index.storage.resident_rows import Rows, units_of
+from index.storage.resident_rows import Rows, to_unit_length
 
 COLUMNS: Final = tuple(Row.__dataclass_fields__)
 PLAIN: Final = COLUMNS[:-1]  # all but the vector
@@ -38,20 +38,20 @@ def schema(dimensions: int) -> pa.Schema:
     return pa.schema([pa.field(name, kinds[name], nullable=name in ("source", "vector")) for name in COLUMNS])
 
 
-def batch(rows: Sequence[Row], dimensions: int) -> pa.Table:
+def to_arrow(rows: Sequence[Row], dimensions: int) -> pa.Table:
     """`rows` as LanceDB takes them; vectors are kept in 16 bits, which moves a cosine by less than 0.001."""
     kinds = schema(dimensions)
     plain = [pa.array([getattr(row, name) for row in rows], kinds.field(name).type) for name in PLAIN]
     matrix = np.zeros((len(rows), dimensions), np.float16)
     for at, row in enumerate(rows):
         if row.vector is not None:
-            matrix[at] = point(row.vector, dimensions)
+            matrix[at] = check_vector(row.vector, dimensions)
     empty = pa.array([row.vector is None for row in rows], pa.bool_())
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(matrix.reshape(-1)), dimensions, mask=empty)
     return pa.table([*plain, vectors], schema=kinds)
 
 
-def point(vector: np.ndarray, dimensions: int) -> np.ndarray:
+def check_vector(vector: np.ndarray, dimensions: int) -> np.ndarray:
     """`vector`, if it is one: LanceDB would find nothing for one that holds no numbers, and say nothing."""
     if vector.shape != (dimensions,):
         raise InvalidArgument(f"a vector of shape {vector.shape} where ({dimensions},) is stored")
@@ -60,7 +60,7 @@ def point(vector: np.ndarray, dimensions: int) -> np.ndarray:
     return np.asarray(vector, np.float32)
 
 
-def matches(answer: pa.Table | None, restriction: Filter, rows: Rows | None = None) -> list[Match]:
+def read_matches(answer: pa.Table | None, restriction: Filter, rows: Rows | None = None) -> list[Match]:
     """The rows of one leg, best first, each once, and only those of the workspace that was asked.
 
     With `rows`, the answer holds no more than `KEY`, and they fill in the rest; of `PLACED` alone no text comes back."""
@@ -78,23 +78,23 @@ def matches(answer: pa.Table | None, restriction: Filter, rows: Rows | None = No
     return sorted(by_key.values(), key=lambda match: (-match.value, match.doc_id, match.ord))
 
 
-def rows(table: pa.Table) -> list[Row]:
-    """The rows that `Table.of` found, in order."""
+def read_rows(table: pa.Table) -> list[Row]:
+    """The rows that `Table.rows_of` found, in order."""
     unordered = [Row(**{**values, "tags": tuple(values["tags"])}, vector=None) for values in table.to_pylist()]
     return sorted(unordered, key=lambda row: row.ord)
 
 
-def whole(table: pa.Table) -> Iterator[Row]:
+def read_rows_with_vectors(table: pa.Table) -> Iterator[Row]:
     """The rows of a table that holds all of `COLUMNS`, in no order."""
     for piece in table.to_batches(max_chunksize=1_000):
         column = piece.column("vector")
-        there = iter(_matrix(column))
+        there = iter(_read_matrix(column))
         plain = piece.select(list(PLAIN)).to_pylist()
         for values, has in zip(plain, column.is_valid().to_pylist(), strict=True):
             yield Row(**{**values, "tags": tuple(values["tags"])}, vector=next(there) if has else None)
 
 
-def add_up(totals: dict[str, np.ndarray], piece: pa.RecordBatch) -> None:
+def add_vectors(totals: dict[str, np.ndarray], piece: pa.RecordBatch) -> None:
     """Add the vectors of each document in a batch of `doc_id` and `vector` to those before."""
     column = piece.column("vector")
     ids = piece.column("doc_id").filter(column.is_valid()).dictionary_encode()
@@ -102,19 +102,19 @@ def add_up(totals: dict[str, np.ndarray], piece: pa.RecordBatch) -> None:
         return
     order = np.argsort(numbers := ids.indices.to_numpy(), kind="stable")
     starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
-    sums = np.add.reduceat(_matrix(column)[order], starts, axis=0)
+    sums = np.add.reduceat(_read_matrix(column)[order], starts, axis=0)
     for doc_id, total in zip(ids.dictionary.to_pylist(), sums, strict=True):
         totals[doc_id] = totals[doc_id] + total if doc_id in totals else total
 
 
-def vectors(table: pa.Table) -> Iterator[tuple[str, np.ndarray]]:
-    """The digests and vectors that `Table.with_vectors` found."""
+def read_vectors(table: pa.Table) -> Iterator[tuple[str, np.ndarray]]:
+    """The digests and vectors that `Table.vectors_of_digests` found."""
     for piece in table.to_batches():
-        yield from zip(piece.column("digest").to_pylist(), _matrix(piece.column("vector")), strict=True)
+        yield from zip(piece.column("digest").to_pylist(), _read_matrix(piece.column("vector")), strict=True)
 
 
-def told(tables: Iterable[pa.Table]) -> dict[str, str]:
-    """The text of each document that `Table.told` found, its passages in order."""
+def join_passages(tables: Iterable[pa.Table]) -> dict[str, str]:
+    """The text of each document that `Table.texts` found, its passages in order."""
     passages: dict[str, list[tuple[int, str]]] = {}
     for table in tables:
         for values in table.to_pylist():
@@ -122,19 +122,19 @@ def told(tables: Iterable[pa.Table]) -> dict[str, str]:
     return {doc_id: "\n".join(text for _, text in sorted(parts)) for doc_id, parts in passages.items()}
 
 
-def owned(tables: Iterable[pa.Table]) -> Iterator[tuple[list[str], np.ndarray]]:
-    """The documents and, of unit length, the vectors that `Table.owned` found, some at a time."""
+def read_unit_vectors(tables: Iterable[pa.Table]) -> Iterator[tuple[list[str], np.ndarray]]:
+    """The documents and, of unit length, the vectors that `Table.vectors_of_documents` found, some at a time."""
     for table in tables:
         for piece in table.to_batches(max_chunksize=4_000):
-            yield piece.column("doc_id").to_pylist(), units_of(_matrix(piece.column("vector")))
+            yield piece.column("doc_id").to_pylist(), to_unit_length(_read_matrix(piece.column("vector")))
 
 
-def tally(table: pa.Table) -> dict[str, int]:
+def count_rows(table: pa.Table) -> dict[str, int]:
     """How many rows each document has."""
     return {item["values"]: item["counts"] for item in pc.value_counts(table["doc_id"]).to_pylist()}
 
 
-def _matrix(column: pa.FixedSizeListArray) -> np.ndarray:
+def _read_matrix(column: pa.FixedSizeListArray) -> np.ndarray:
     """The vectors that are there: the empty ones are left out."""
     flat: np.ndarray = column.flatten().to_numpy(zero_copy_only=False)
     return flat.reshape(-1, column.type.list_size).astype(np.float32)

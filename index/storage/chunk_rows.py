@@ -53,7 +53,7 @@ class Match:
     value: float
 
 
-def checked(documents: Mapping[str, Sequence[Row]]) -> list[Row]:
+def check_rows(documents: Mapping[str, Sequence[Row]]) -> list[Row]:
     """All rows of `documents`, which are well formed: each under its own document, none twice."""
     rows = [row for chunks in documents.values() for row in chunks]
     assert all(ID.match(doc_id) for doc_id in documents), f"a malformed id among {sorted(documents)[:3]}"
@@ -62,11 +62,11 @@ def checked(documents: Mapping[str, Sequence[Row]]) -> list[Row]:
     )
     assert len({row.chunk_id for row in rows}) == len(rows), "two rows with one chunk id"
     for row in rows:
-        encodable(row.doc_id, *(value for value in _texts(row) if value is not None))
+        check_encodable(row.doc_id, *(value for value in _texts(row) if value is not None))
     return rows
 
 
-def encodable(name: str, *texts: str) -> None:
+def check_encodable(name: str, *texts: str) -> None:
     """Refuse half a character (a lone surrogate), which no store can hold."""
     for text in texts:
         try:
@@ -86,13 +86,13 @@ class RowFilter:
     since: int | None
     until: int | None
 
-    def tagged(self, tags: Sequence[str]) -> bool:
+    def has_tags(self, tags: Sequence[str]) -> bool:
         """Whether a row with these tags has those that are asked for."""
         every = self.tags is None or (bool(self.tags) and self.tags.issubset(tags))
         return every and (self.any_tags is None or not self.any_tags.isdisjoint(tags))
 
 
-def wanted(restriction: Filter) -> RowFilter:
+def to_row_filter(restriction: Filter) -> RowFilter:
     """What a row must have to pass `restriction`."""
     fields = {
         "workspace": restriction.workspace,
@@ -102,15 +102,15 @@ def wanted(restriction: Filter) -> RowFilter:
         "source": restriction.source,
     }
     equal = {name: value for name, value in fields.items() if value is not None}
-    tags, any_tags = _keys(restriction.tags), _keys(restriction.any_tags)
-    encodable("the filter", *equal.values(), *sorted(tags or ()), *sorted(any_tags or ()))
-    since, until = (None if time is None else _bounded(time) for time in (restriction.since, restriction.until))
+    tags, any_tags = _tag_keys(restriction.tags), _tag_keys(restriction.any_tags)
+    check_encodable("the filter", *equal.values(), *sorted(tags or ()), *sorted(any_tags or ()))
+    since, until = (None if time is None else _clamp(time) for time in (restriction.since, restriction.until))
     return RowFilter(equal, tags, any_tags, since, until)
 
 
-def where(restriction: Filter, quote: Callable[[Any], str]) -> str | None:
+def sql_condition(restriction: Filter, quote: Callable[[Any], str]) -> str | None:
     """The condition of `restriction`, each value of it made by `quote`; None when it restricts nothing."""
-    row_filter = wanted(restriction)
+    row_filter = to_row_filter(restriction)
     parts = [f"{column} = {quote(value)}" for column, value in row_filter.equal.items()]
     for function, tags in (("array_has_all", row_filter.tags), ("array_has_any", row_filter.any_tags)):
         if tags is not None:
@@ -122,7 +122,7 @@ def where(restriction: Filter, quote: Callable[[Any], str]) -> str | None:
     return " AND ".join(parts) or None
 
 
-def _keys(tags: Sequence[str]) -> frozenset[str] | None:
+def _tag_keys(tags: Sequence[str]) -> frozenset[str] | None:
     return frozenset(map(tag_key, tags)) - {""} if tags else None
 
 
@@ -132,5 +132,5 @@ def _texts(row: Row) -> tuple[str | None, ...]:
     )  # fmt: skip
 
 
-def _bounded(time: int) -> int:
+def _clamp(time: int) -> int:
     return max(-_BIGGEST, min(_BIGGEST, int(time)))

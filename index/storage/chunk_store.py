@@ -18,11 +18,11 @@ import numpy as np
 from index.errors import InvalidArgument, Unavailable
 from index.model import Filter
 from index.storage import arrow_rows, crash_repair, lancedb_table, maintenance_policy
-from index.storage.chunk_rows import Match, Row, checked, encodable
+from index.storage.chunk_rows import Match, Row, check_encodable, check_rows
 from index.storage.crash_repair import StoreDamaged
 from index.storage.lancedb_table import discard
 from index.storage.reader_gate import ReaderGate
-from index.storage.resident_rows import Rows, nearness, units_of
+from index.storage.resident_rows import Rows, nearest_similarities, to_unit_length
 from index.tracing import span
 
 __all__ = ["ChunkStore", "Match", "Row", "StoreDamaged", "discard"]
@@ -50,8 +50,8 @@ class ChunkStore:
         self._failures = 0  # searches that have failed since one did not
         self._loop = EventLoopThread()
         try:
-            self._ask(self._table.open(options or {}))
-            rows, commits, dirty = self._ask(self._table.untidy())
+            self._run(self._table.open(options or {}))
+            rows, commits, dirty = self._run(self._table.maintenance_counts())
         except BaseException:
             self._loop.close()
             raise
@@ -71,37 +71,37 @@ class ChunkStore:
         return self._table.dimensions
 
     @property
-    def fresh(self) -> bool:
+    def was_created(self) -> bool:
         """Whether opening it made it: it is empty, whatever anybody remembers of it."""
         return self._table.fresh
 
     @property
-    def healed(self) -> bool:
+    def may_lack_rows(self) -> bool:
         """Whether opening it went back to an older version: rows may be missing, so no digest can be trusted."""
         return self._table.healed
 
     def replace(self, documents: Mapping[str, Sequence[Row]]) -> None:
         """Make these the rows of these documents (none: the document leaves), durably and as one step for readers."""
-        batch = arrow_rows.batch(checked(documents), self._table.dimensions)
+        batch = arrow_rows.to_arrow(check_rows(documents), self._table.dimensions)
         if not documents:
             return
         with self._writing:
-            held, unsure = self._held(), self._unsure
-            rows = None if held is None else held.replaced(documents)
+            held, unsure = self._current_rows(), self._unsure
+            rows = None if held is None else held.replace(documents)
             self._unsure = True
-            written = self._ask(self._table.swap(list(documents), batch))
+            written = self._run(self._table.replace(list(documents), batch))
             if written is None:
                 self._unsure = unsure
                 return
             reader, removed = written
-            self._settle()
-            self._table.show(reader, rows if rows is None or len(rows) <= maintenance_policy.OUTGROWN else None)
+            self._sync_files()
+            self._table.show_readers(reader, rows if rows is None or len(rows) <= maintenance_policy.OUTGROWN else None)
             self._unsure = False
             if self._missed is not None:
                 self._missed.append(dict(documents))
-            self._work = self._work.plus(added=batch.num_rows, removed=removed, now=time.monotonic())
+            self._work = self._work.add_commit(added=batch.num_rows, removed=removed, now=time.monotonic())
 
-    def legs(
+    def search(
         self,
         *,
         vector: np.ndarray | None,
@@ -113,44 +113,44 @@ class ChunkStore:
         """The `pool` chunks nearest to `vector`, and those that hold `words`, best first, of one state of the store.
 
         `within`: words are looked for in this document alone."""
-        assert vector is None or within is None, "nearest in one document: compare `whole` of it"
-        _bounded(pool)
-        encodable("the query", words or "")
-        point = None if vector is None else arrow_rows.point(vector, self._table.dimensions)
-        with self._gate.entered():
+        assert vector is None or within is None, "nearest in one document: compare its `rows_with_vectors`"
+        _check_pool(pool)
+        check_encodable("the query", words or "")
+        point = None if vector is None else arrow_rows.check_vector(vector, self._table.dimensions)
+        with self._gate.enter():
             view = self._table.seen
             if view.rows is None:
-                self._recall()
+                self._start_loading_rows()
                 with span("vector+words", pool=pool):
-                    answers = self._searched(self._table.legs(view, point, words, filter, pool, within=within))
-                return arrow_rows.matches(answers[0], filter), arrow_rows.matches(answers[1], filter)
+                    answers = self._run_search(self._table.search(view, point, words, filter, pool, within=within))
+                return arrow_rows.read_matches(answers[0], filter), arrow_rows.read_matches(answers[1], filter)
             # One after the other: side by side they would keep each other waiting for longer than they take.
             with span("vector", pool=pool):
                 nearest = [] if point is None else view.rows.nearest(point, filter, pool)
             with span("words", pool=pool):
-                answer = self._searched(self._table.legs(view, None, words, filter, pool, within=within))[1]
-        return nearest, arrow_rows.matches(answer, filter, view.rows)
+                answer = self._run_search(self._table.search(view, None, words, filter, pool, within=within))[1]
+        return nearest, arrow_rows.read_matches(answer, filter, view.rows)
 
-    def near(self, asked: Sequence[tuple[np.ndarray, Filter]], pool: int) -> list[list[Match]]:
+    def nearest(self, asked: Sequence[tuple[np.ndarray, Filter]], pool: int) -> list[list[Match]]:
         """For each point the `pool` chunks nearest to it that its filter lets pass, best first, of one state of the store."""
-        _bounded(pool)
-        points = [(arrow_rows.point(vector, self._table.dimensions), filter) for vector, filter in asked]
-        with self._gate.entered(), span("near", points=len(points), pool=pool):
+        _check_pool(pool)
+        points = [(arrow_rows.check_vector(vector, self._table.dimensions), filter) for vector, filter in asked]
+        with self._gate.enter(), span("near", points=len(points), pool=pool):
             view = self._table.seen
             if view.rows is not None:
                 return [view.rows.nearest(point, filter, pool) for point, filter in points]
-            self._recall()
-            answers = self._searched(self._table.near(view, points, pool))
-        return [arrow_rows.matches(answer, filter) for answer, (_, filter) in zip(answers, points, strict=True)]
+            self._start_loading_rows()
+            answers = self._run_search(self._table.nearest(view, points, pool))
+        return [arrow_rows.read_matches(answer, filter) for answer, (_, filter) in zip(answers, points, strict=True)]
 
     @property
-    def damaged(self) -> bool:
+    def is_damaged(self) -> bool:
         """Whether searches fail again and again in a folder of ours; of a store elsewhere that may be the network."""
         return self._table.folder is not None and self._failures >= DAMAGED
 
-    def _searched(self, work: Coroutine[Any, Any, T]) -> T:
+    def _run_search(self, work: Coroutine[Any, Any, T]) -> T:
         try:
-            answers = self._ask(work)
+            answers = self._run(work)
         except Unavailable:
             self._failures += 1
             raise
@@ -159,73 +159,79 @@ class ChunkStore:
 
     def vectors(self, digests: Collection[str]) -> dict[str, np.ndarray]:
         """The vectors of the texts with these digests, as far as they are stored."""
-        answers = self._read(self._table.with_vectors(digests))
-        return {digest: vector for answer in answers for digest, vector in arrow_rows.vectors(answer)}
+        answers = self._run_read(self._table.vectors_of_digests(digests))
+        return {digest: vector for answer in answers for digest, vector in arrow_rows.read_vectors(answer)}
 
     def vectors_of(self, doc_id: str) -> np.ndarray:
         """The vectors of a document's chunks, one a row, of unit length."""
-        with self._gate.entered():
+        with self._gate.enter():
             rows = self._table.seen.rows
             if rows is not None:
                 return rows.vectors_of(doc_id)
-            matrices = [matrix for _, matrix in arrow_rows.owned(self._ask(self._table.owned([doc_id])))]
+            matrices = [
+                matrix
+                for _, matrix in arrow_rows.read_unit_vectors(self._run(self._table.vectors_of_documents([doc_id])))
+            ]
         return np.concatenate(matrices) if matrices else np.empty((0, self._table.dimensions), np.float32)
 
-    def similar(self, points: np.ndarray, doc_ids: Collection[str]) -> dict[str, float]:
+    def similarities(self, points: np.ndarray, doc_ids: Collection[str]) -> dict[str, float]:
         """The cosine similarity of each of these documents to the nearest of `points`, by the nearest of its chunks.
 
         Exact, all of one state of the store; what has no vector is left out."""
-        units = units_of(np.stack([arrow_rows.point(point, self._table.dimensions) for point in points]))
-        with self._gate.entered():
+        units = to_unit_length(np.stack([arrow_rows.check_vector(point, self._table.dimensions) for point in points]))
+        with self._gate.enter():
             rows = self._table.seen.rows
             if rows is not None:
-                return rows.similar(units, doc_ids)
-            self._recall()
+                return rows.similarities(units, doc_ids)
+            self._start_loading_rows()
             best: dict[str, float] = {}
-            for ids, matrix in arrow_rows.owned(self._ask(self._table.owned(doc_ids))):
-                for doc_id, value in zip(ids, nearness(matrix, units).tolist(), strict=True):
+            for ids, matrix in arrow_rows.read_unit_vectors(self._run(self._table.vectors_of_documents(doc_ids))):
+                for doc_id, value in zip(ids, nearest_similarities(matrix, units).tolist(), strict=True):
                     best[doc_id] = max(value, best.get(doc_id, -1.0))
             return best
 
-    def passages(self, doc_id: str) -> list[Row]:
+    def rows_of(self, doc_id: str) -> list[Row]:
         """The rows of one document in order, without their vectors."""
-        return arrow_rows.rows(self._read(self._table.of(doc_id)))
+        return arrow_rows.read_rows(self._run_read(self._table.rows_of(doc_id)))
 
-    def whole(self, doc_id: str) -> list[Row]:
+    def rows_with_vectors(self, doc_id: str) -> list[Row]:
         """The rows of one document in order, with their vectors."""
-        return sorted(arrow_rows.whole(self._read(self._table.all_of(doc_id))), key=lambda row: row.ord)
+        return sorted(
+            arrow_rows.read_rows_with_vectors(self._run_read(self._table.rows_with_vectors_of(doc_id))),
+            key=lambda row: row.ord,
+        )
 
-    def told(self, filter: Filter, part: str) -> dict[str, str]:
+    def texts(self, filter: Filter, part: str) -> dict[str, str]:
         """What the documents say that `filter` lets pass and whose ids begin with the hexadecimal digit `part`."""
-        return arrow_rows.told([self._read(self._table.told(filter, part))])
+        return arrow_rows.join_passages([self._run_read(self._table.texts(filter, part))])
 
-    def told_by(self, doc_ids: Collection[str]) -> dict[str, str]:
+    def texts_of(self, doc_ids: Collection[str]) -> dict[str, str]:
         """What these documents say."""
-        return arrow_rows.told(self._read(self._table.told_by(doc_ids)))
+        return arrow_rows.join_passages(self._run_read(self._table.texts_of(doc_ids)))
 
-    def pooled(self, filter: Filter) -> dict[str, np.ndarray]:
+    def vector_sums(self, filter: Filter) -> dict[str, np.ndarray]:
         """The sum of the vectors of each document's rows that `filter` lets pass; none for one without vectors."""
-        return self._read(self._table.pooled(filter))
+        return self._run_read(self._table.vector_sums(filter))
 
     def count(self) -> int:
         """How many chunks there are."""
-        return self._read(self._table.count())
+        return self._run_read(self._table.count())
 
-    def documents(self) -> dict[str, int]:
+    def row_counts(self) -> dict[str, int]:
         """How many chunks each document has."""
-        return arrow_rows.tally(self._read(self._table.select(("doc_id",))))
+        return arrow_rows.count_rows(self._run_read(self._table.select(("doc_id",))))
 
     def dump(self, *, vectors: bool = False) -> list[tuple[Any, ...]]:
         """All that is stored, in an order that does not tell how it was written. `vectors`: with them, as tuples."""
-        table = self._read(self._table.select(arrow_rows.COLUMNS if vectors else arrow_rows.PLAIN))
+        table = self._run_read(self._table.select(arrow_rows.COLUMNS if vectors else arrow_rows.PLAIN))
         return sorted(
             tuple(tuple(value) if isinstance(value, list) else value for value in row.values())
             for row in table.to_pylist()
         )
 
-    def due(self, now: float | None = None) -> bool:
+    def needs_maintenance(self, now: float | None = None) -> bool:
         """Whether `maintain` is worth it now (seconds of `time.monotonic`)."""
-        return maintenance_policy.due(self._work, time.monotonic() if now is None else now)
+        return maintenance_policy.is_due(self._work, time.monotonic() if now is None else now)
 
     def maintain(self, *, prune: bool = True) -> None:
         """Merge what many commits left, bring the indices up to date and, with `prune`, remove old versions.
@@ -237,20 +243,20 @@ class ChunkStore:
             self._compact(self._table.optimize)
             self._compact(self._table.index_vectors)
             version = self._compact(self._table.optimize)
-            self._settle(indices=True)
+            self._sync_files(indices=True)
             if not prune or not self._prune(version):
-                warmed = self._ask(self._table.warmed())
+                warmed = self._run(self._table.connect_warm())
                 with self._writing:
-                    self._ask(self._table.renew(warmed, self._held()))
+                    self._run(self._table.renew(warmed, self._current_rows()))
             with self._writing:
-                rows, now = self._ask(self._table.count()), time.monotonic()
+                rows, now = self._run(self._table.count()), time.monotonic()
                 self._work = maintenance_policy.WrittenRows(
                     rows=rows, commits=0, dirty=0, written=now, kept=now, took=now - began
                 )
 
     def close(self) -> None:
         """Let what is under way finish, and let go of the store."""
-        with self._keeping, self._writing, self._gate.drained(DRAIN):
+        with self._keeping, self._writing, self._gate.drain(DRAIN):
             self._loop.close()
 
     def _compact(self, work: Any) -> Any:
@@ -260,9 +266,9 @@ class ChunkStore:
                 return self._loop.run(work())
             except lancedb_table.FAILURES as error:
                 if "conflict" not in str(error).casefold():
-                    raise unavailable(error) from error
+                    raise to_unavailable(error) from error
         with self._writing:
-            return self._ask(work())
+            return self._run(work())
 
     def _prune(self, version: int) -> bool:
         """Remove all versions but the newest, while nobody reads or writes; say whether it was done.
@@ -270,67 +276,67 @@ class ChunkStore:
         There must be nothing to merge, for that would keep them out for seconds; so it is left for the next time when
         writes don't pause, until there is much to remove."""
         for _ in range(3):
-            warmed = self._ask(self._table.warmed())
+            warmed = self._run(self._table.connect_warm())
             with self._writing:
-                if self._ask(self._table.version()) == version or self._unpruned > UNPRUNED:
-                    with self._gate.drained(DRAIN) as alone:
+                if self._run(self._table.version()) == version or self._unpruned > UNPRUNED:
+                    with self._gate.drain(DRAIN) as alone:
                         if alone:
-                            self._ask(self._table.optimize(drop=True))
-                            self._ask(self._table.renew(warmed, self._held()))
-                            self._settle(forget=True)
+                            self._run(self._table.optimize(drop=True))
+                            self._run(self._table.renew(warmed, self._current_rows()))
+                            self._sync_files(forget=True)
                             self._unpruned = 0
                     return alone
             version = self._compact(self._table.optimize)
         return False
 
-    def _settle(self, *, indices: bool = False, forget: bool = False) -> None:
+    def _sync_files(self, *, indices: bool = False, forget: bool = False) -> None:
         if self._table.folder:
             tops = (*crash_repair.ROWS, "_indices") if indices else crash_repair.ROWS
             try:
-                known = crash_repair.settle(self._table.folder, self._durable, tops=tops)
+                known = crash_repair.sync_files(self._table.folder, self._durable, tops=tops)
             except OSError as error:
-                raise unavailable(error) from error
+                raise to_unavailable(error) from error
             self._durable = known if forget else self._durable | known
 
-    def _held(self) -> Rows | None:
+    def _current_rows(self) -> Rows | None:
         """The rows that are in memory, if they are sure to be those of the newest version."""
         if self._unsure:
             self._missed = None
             return None
         return self._table.seen.rows
 
-    def _recall(self) -> None:
+    def _start_loading_rows(self) -> None:
         """Begin to take the rows into memory, if they are few enough; no search and no write waits for it."""
         if self._work.rows <= maintenance_policy.HELD and self._recalling.acquire(blocking=False):
-            threading.Thread(target=self._recalled, name="recall", daemon=True).start()
+            threading.Thread(target=self._load_rows, name="recall", daemon=True).start()
 
-    def _recalled(self) -> None:
+    def _load_rows(self) -> None:
         try:
             with self._writing:
                 self._missed = []
-            answer = self._read(self._table.whole())
-            rows = Rows.of(arrow_rows.whole(answer), len(answer), self._table.dimensions)
+            answer = self._run_read(self._table.all_rows())
+            rows = Rows.of(arrow_rows.read_rows_with_vectors(answer), len(answer), self._table.dimensions)
             del answer
             with self._writing:
                 missed, self._missed = self._missed, None
                 for documents in missed or ():
-                    rows = rows.replaced(documents)
+                    rows = rows.replace(documents)
                 if missed is not None and len(rows) <= maintenance_policy.OUTGROWN:
-                    self._table.show(self._table.seen.reader, rows)
+                    self._table.show_readers(self._table.seen.reader, rows)
         except Unavailable:  # the searches say so
             self._missed = None
         finally:
             self._recalling.release()
 
-    def _read(self, work: Coroutine[Any, Any, T]) -> T:
-        with self._gate.entered():
-            return self._ask(work)
+    def _run_read(self, work: Coroutine[Any, Any, T]) -> T:
+        with self._gate.enter():
+            return self._run(work)
 
-    def _ask(self, work: Coroutine[Any, Any, T]) -> T:
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
         try:
             return self._loop.run(work)
         except lancedb_table.FAILURES as error:
-            raise unavailable(error) from error
+            raise to_unavailable(error) from error
 
 
 class EventLoopThread:
@@ -356,12 +362,12 @@ class EventLoopThread:
             self._loop.close()
 
 
-def _bounded(pool: int) -> None:
+def _check_pool(pool: int) -> None:
     if not 1 <= pool <= MOST:
         raise InvalidArgument(f"a pool of {pool} is not between 1 and {MOST}")
 
 
-def unavailable(error: Exception) -> Unavailable:
+def to_unavailable(error: Exception) -> Unavailable:
     """What callers are told of a failure in LanceDB: never its own words, which name folders and values."""
     if "no space left" in str(error).casefold():
         return Unavailable("the search index can't be written: the disk is full; free some space and try again")

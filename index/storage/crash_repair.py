@@ -1,7 +1,7 @@
 """Make LanceDB's files durable on a local disk, and repair a table that a crash or a power cut left torn.
 
 LanceDB commits by linking a manifest and calls no fsync; a file that it wrote never changes again. Law, tested: once
-`settle` has returned, everything that is needed to read the newest version has been synced, names and folders
+`sync_files` has returned, everything that is needed to read the newest version has been synced, names and folders
 included."""
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ class StoreDamaged(Unavailable):
     """The stored chunks can't be read back or can't be used any more: they must be made again from the files."""
 
 
-def folder(uri: str) -> Path | None:
+def local_folder(uri: str) -> Path | None:
     """The folder that `uri` names on a local disk, or None for an object store."""
     if uri.startswith("file://"):
         return Path(uri.removeprefix("file://"))
     return None if "://" in uri else Path(uri)
 
 
-def settle(table: Path, known: Collection[str], *, tops: Collection[str] = ROWS) -> set[str]:
+def sync_files(table: Path, known: Collection[str], *, tops: Collection[str] = ROWS) -> set[str]:
     """Sync the files and folders under `table` that are not `known` to be durable; return what is known now."""
-    paths = {path for top in tops for path in _entries(str(table / top))}
+    paths = {path for top in tops for path in _list_entries(str(table / top))}
     fresh = paths.difference(known)
     folders = {path.rpartition("/")[0] for path in fresh}
     for name in sorted(fresh) + sorted(folders - fresh):
@@ -41,18 +41,18 @@ def settle(table: Path, known: Collection[str], *, tops: Collection[str] = ROWS)
     return paths
 
 
-def torn(table: Path) -> bool:
+def has_torn_manifest(table: Path) -> bool:
     """Whether the newest manifest was cut short."""
     newest = min((table / "_versions").glob("*.manifest"), default=None)
-    return newest is not None and not _whole(newest)
+    return newest is not None and not _is_intact(newest)
 
 
-def drop_torn(table: Path) -> bool:
+def drop_torn_manifests(table: Path) -> bool:
     """Remove the newest manifests that were cut short, so that the version before them is the newest again."""
     versions = table / "_versions"
     torn = False
     for manifest in sorted(versions.glob("*.manifest")):  # 2^64 - 1 - version: the first is the newest
-        if _whole(manifest):
+        if _is_intact(manifest):
             break
         manifest.unlink()
         torn = True
@@ -62,21 +62,21 @@ def drop_torn(table: Path) -> bool:
     return torn
 
 
-def remove(table: Path) -> None:
+def remove_table(table: Path) -> None:
     """Remove `table` with all it holds, durably, so that no part of it comes back."""
     if table.exists():
         shutil.rmtree(table)
         _sync(table.parent)
 
 
-def _whole(manifest: Path) -> bool:
+def _is_intact(manifest: Path) -> bool:
     with manifest.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - len(MAGIC)))
         return file.read() == MAGIC
 
 
-def _entries(top: str) -> Iterator[str]:
+def _list_entries(top: str) -> Iterator[str]:
     """`top` and all that lies below it, but for what is still being written."""
     try:
         entries = list(os.scandir(top))
@@ -85,7 +85,7 @@ def _entries(top: str) -> Iterator[str]:
     yield top
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
-            yield from _entries(entry.path)
+            yield from _list_entries(entry.path)
         elif ".tmp" not in entry.name and "#" not in entry.name:
             yield entry.path
 

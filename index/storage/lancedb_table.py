@@ -24,8 +24,8 @@ from lancedb.util import value_to_sql
 
 from index.model import Filter
 from index.storage import crash_repair, maintenance_policy
-from index.storage.arrow_rows import COLUMNS, KEY, PLACED, PLAIN, SHOWN, TOLD, add_up, schema, tally
-from index.storage.chunk_rows import where
+from index.storage.arrow_rows import COLUMNS, KEY, PLACED, PLAIN, SHOWN, TOLD, add_vectors, count_rows, schema
+from index.storage.chunk_rows import sql_condition
 from index.storage.crash_repair import StoreDamaged
 from index.storage.resident_rows import Rows
 
@@ -80,7 +80,7 @@ class Table:
     def __init__(self, uri: str, *, dimensions: int) -> None:
         self.dimensions = dimensions
         self.uri = uri
-        folder = crash_repair.folder(uri)
+        folder = crash_repair.local_folder(uri)
         self.folder = folder / f"{NAME}.lance" if folder else None
         self._counts: dict[str, int] = {}  # rows of each document, as the only writer knows them
         self._digests: set[int] = set()  # hashes of all digests there are, and of some that were
@@ -90,26 +90,26 @@ class Table:
     async def open(self, options: Mapping[str, str]) -> None:
         """Open, make or mend the table; StoreDamaged when none of it will do."""
         self._options = dict(options)
-        self._db = await self._connected()
+        self._db = await self._connect()
         self.fresh = not await self._exists()
-        self.healed = False if self.fresh else await self._mended()
+        self.healed = False if self.fresh else await self._mend()
         if self.fresh:
             table = await self._db.create_table(NAME, schema=schema(self.dimensions))
             await table.set_unenforced_primary_key("chunk_id")
-            await _indexed(table, probe=False)
+            await _ensure_indices(table, probe=False)
         await self.renew(self._db)
         known = await self.select(("doc_id", "digest"))
-        self._counts = tally(known)
+        self._counts = count_rows(known)
         self._digests = set(map(hash, known["digest"].to_pylist()))
 
-    async def warmed(self) -> Any:
+    async def connect_warm(self) -> Any:
         """A new connection that has read what searches need.
 
         A connection's cache keeps files open that maintenance has replaced, and so on the disk: it has to be let go."""
-        db = await self._connected()
+        db = await self._connect()
         table = await db.open_table(NAME)
         for index in await table.list_indices():
-            await _answers(table, index.columns[0])
+            await _can_query(table, index.columns[0])
         return db
 
     async def renew(self, db: Any, rows: Rows | None = None) -> None:
@@ -118,17 +118,17 @@ class Table:
         self._db = db
         statistics = await reader.index_stats(VECTOR_INDEX)
         self.kind = KINDS[statistics.index_type] if statistics else "none"
-        self.show(reader, rows)
+        self.show_readers(reader, rows)
 
-    def show(self, reader: AsyncTable, rows: Rows | None) -> None:
+    def show_readers(self, reader: AsyncTable, rows: Rows | None) -> None:
         """Let readers use these from now on."""
         self.seen = TableView(reader, rows)
 
-    async def swap(self, ids: Sequence[str], batch: Any) -> tuple[AsyncTable, int] | None:
+    async def replace(self, ids: Sequence[str], batch: Any) -> tuple[AsyncTable, int] | None:
         """Replace the rows of these documents; return a reader of the result and the number of rows removed.
 
         None when there was nothing to do: no version is written then."""
-        await self._undone()
+        await self._undo_write()
         known = [doc_id for doc_id in ids if doc_id in self._counts]
         if not known and not batch.num_rows:
             return None
@@ -139,22 +139,22 @@ class Table:
             if batch.num_rows:
                 await self._writer.add(batch)
         except FAILURES:
-            await self._undone()  # should this fail as well (a full disk), the next write begins with it
+            await self._undo_write()  # should this fail as well (a full disk), the next write begins with it
             raise
         self._undo = None
         removed = sum(self._counts.pop(doc_id) for doc_id in known)
-        self._counts |= tally(batch)
+        self._counts |= count_rows(batch)
         self._digests.update(map(hash, batch["digest"].to_pylist()))
         return await self._db.open_table(NAME), removed
 
-    async def _undone(self) -> None:
+    async def _undo_write(self) -> None:
         if self._undo is not None:
             writer = await self._db.open_table(NAME)
             await writer.checkout(self._undo)
             await writer.restore()
             self._writer, self._undo = writer, None
 
-    async def legs(
+    async def search(
         self,
         view: TableView,
         point: np.ndarray | None,
@@ -167,7 +167,7 @@ class Table:
         """The rows nearest to `point` and those that hold `words`, side by side; their keys alone where rows are at hand.
 
         `within`: of this one document."""
-        reader, condition = view.reader, where(restriction, value_to_sql)
+        reader, condition = view.reader, sql_condition(restriction, value_to_sql)
         if within is not None:
             condition = " AND ".join(filter(None, (condition, _is_in("doc_id", [within]))))
         columns = SHOWN if view.rows is None else KEY
@@ -176,78 +176,78 @@ class Table:
             legs["_distance"] = self._nearest(reader, point, pool, NPROBES)
         if words and words.strip():
             legs["_score"] = reader.query().nearest_to_text(words, columns="text")
-        asked = [_answered(leg, condition, [*columns, value], pool) for value, leg in legs.items()]
+        asked = [_run_query(leg, condition, [*columns, value], pool) for value, leg in legs.items()]
         answers = dict(zip(legs, await asyncio.gather(*asked), strict=True))
         return answers.get("_distance"), answers.get("_score")
 
-    async def near(self, view: TableView, asked: Sequence[tuple[np.ndarray, Filter]], pool: int) -> list[Any]:
+    async def nearest(self, view: TableView, asked: Sequence[tuple[np.ndarray, Filter]], pool: int) -> list[Any]:
         """The rows nearest to each of these points, which are points of one query, side by side and without their text."""
         legs = [
-            (self._nearest(view.reader, point, pool, FEWER), where(restriction, value_to_sql))
+            (self._nearest(view.reader, point, pool, FEWER), sql_condition(restriction, value_to_sql))
             for point, restriction in asked
         ]
         return await asyncio.gather(
-            *(_answered(leg, condition, [*PLACED, "_distance"], pool) for leg, condition in legs)
+            *(_run_query(leg, condition, [*PLACED, "_distance"], pool) for leg, condition in legs)
         )
 
     def _nearest(self, reader: AsyncTable, point: np.ndarray, pool: int, nprobes: int) -> Any:
         near = reader.query().nearest_to(point).column("vector").distance_type("cosine")
-        return near.nprobes(nprobes).refine_factor(maintenance_policy.refine(self.kind, pool))
+        return near.nprobes(nprobes).refine_factor(maintenance_policy.refine_factor(self.kind, pool))
 
     async def select(self, columns: Sequence[str], condition: str | None = None) -> Any:
         """These columns of the rows for which `condition` holds."""
         query = self.seen.reader.query().select(list(columns))
         return await (query.where(condition) if condition else query).to_arrow()
 
-    async def whole(self) -> Any:
+    async def all_rows(self) -> Any:
         """All that readers see."""
         return await self.select(COLUMNS)
 
-    async def with_vectors(self, digests: Iterable[str]) -> list[Any]:
+    async def vectors_of_digests(self, digests: Iterable[str]) -> list[Any]:
         """Digest and vector of the rows with these digests that have one."""
         known = sorted(digest for digest in digests if hash(digest) in self._digests)
         conditions = [f"{_is_in('digest', terms)} AND vector IS NOT NULL" for terms in _batches(known)]
         return [await self.select(("digest", "vector"), condition) for condition in conditions]
 
-    async def owned(self, doc_ids: Collection[str]) -> list[Any]:
+    async def vectors_of_documents(self, doc_ids: Collection[str]) -> list[Any]:
         """Document and vector of the rows of these documents that have one."""
         known = [doc_id for doc_id in doc_ids if doc_id in self._counts]
         conditions = [f"{_is_in('doc_id', terms)} AND vector IS NOT NULL" for terms in _batches(known)]
         return [await self.select(("doc_id", "vector"), condition) for condition in conditions]
 
-    async def told(self, restriction: Filter, part: str) -> Any:
+    async def texts(self, restriction: Filter, part: str) -> Any:
         """Document, place and text of the rows that `restriction` lets pass, of documents whose id begins with `part`."""
         assert part in tuple("0123456789abcdef"), "not a hexadecimal digit"
         begins = f"doc_id >= '{part}' AND doc_id < '{chr(ord(part) + 1)}'"
-        condition = where(restriction, value_to_sql)
+        condition = sql_condition(restriction, value_to_sql)
         return await self.select(TOLD, f"({condition}) AND {begins}" if condition else begins)
 
-    async def told_by(self, doc_ids: Collection[str]) -> list[Any]:
+    async def texts_of(self, doc_ids: Collection[str]) -> list[Any]:
         """The same of these documents."""
         known = sorted(doc_id for doc_id in doc_ids if doc_id in self._counts)
         return [await self.select(TOLD, _is_in("doc_id", terms)) for terms in _batches(known)]
 
-    async def of(self, doc_id: str) -> Any:
+    async def rows_of(self, doc_id: str) -> Any:
         """The rows of one document, but for their vectors."""
         return await self.select(PLAIN, _is_in("doc_id", [doc_id]))
 
-    async def all_of(self, doc_id: str) -> Any:
+    async def rows_with_vectors_of(self, doc_id: str) -> Any:
         """The rows of one document, vectors included."""
         return await self.select(COLUMNS, _is_in("doc_id", [doc_id]))
 
-    async def pooled(self, restriction: Filter) -> dict[str, np.ndarray]:
+    async def vector_sums(self, restriction: Filter) -> dict[str, np.ndarray]:
         """The sum of the vectors of each document's rows that `restriction` lets pass, read piece by piece."""
-        condition, totals = where(restriction, value_to_sql), dict[str, np.ndarray]()
+        condition, totals = sql_condition(restriction, value_to_sql), dict[str, np.ndarray]()
         query = self.seen.reader.query().select(["doc_id", "vector"])
         async for piece in await (query.where(condition) if condition else query).to_batches():
-            add_up(totals, piece)
+            add_vectors(totals, piece)
         return totals
 
     async def count(self) -> int:
         """How many rows readers see."""
         return int(await self.seen.reader.count_rows())
 
-    async def untidy(self) -> tuple[int, int, int]:
+    async def maintenance_counts(self) -> tuple[int, int, int]:
         """How many rows there are, in how many small pieces beyond the first, and how many are not indexed."""
         stats: Any = await self.seen.reader.stats()  # a dict, whatever its annotation says
         words = await self.seen.reader.index_stats("text_idx")
@@ -261,7 +261,7 @@ class Table:
     async def optimize(self, *, drop: bool = False) -> int:
         """Merge small pieces and bring the indices up to date; return the version left. `drop`: and keep no older one."""
         if drop:
-            await self._undone()  # while the version to go back to is still there
+            await self._undo_write()  # while the version to go back to is still there
         table = await self._db.open_table(NAME)
         await table.optimize(cleanup_older_than=DROP if drop else KEEP, delete_unverified=drop)
         return int(await table.version())
@@ -269,14 +269,14 @@ class Table:
     async def index_vectors(self) -> None:
         """Make the vector index, if there are enough vectors and it is not there, of the wrong kind or in pieces."""
         table = await self._db.open_table(NAME)
-        wanted = maintenance_policy.vector_index(await table.count_rows("vector IS NOT NULL"))
+        wanted = maintenance_policy.choose_vector_index(await table.count_rows("vector IS NOT NULL"))
         statistics = await table.index_stats(VECTOR_INDEX)
         if wanted != "none" and (
             statistics is None or KINDS[statistics.index_type] != wanted or (statistics.num_indices or 0) > SEGMENTS
         ):
             await table.create_index("vector", config=VECTORS[wanted], replace=True)
 
-    async def _connected(self) -> Any:
+    async def _connect(self) -> Any:
         session = lancedb.Session(index_cache_size_bytes=256 << 20, metadata_cache_size_bytes=64 << 20)
         return await lancedb.connect_async(self.uri, storage_options=self._options or None, session=session)
 
@@ -286,9 +286,9 @@ class Table:
             return self.folder.is_dir() and any(self.folder.iterdir())
         return NAME in (await self._db.list_tables()).tables
 
-    async def _mended(self) -> bool:
+    async def _mend(self) -> bool:
         """Put right what can be; True when rows may have been lost by it."""
-        torn = self.folder is not None and crash_repair.drop_torn(self.folder)
+        torn = self.folder is not None and crash_repair.drop_torn_manifests(self.folder)
         try:
             table = await self._db.open_table(NAME)
             columns = await table.schema()
@@ -297,26 +297,26 @@ class Table:
         if [(field.name, field.type) for field in columns] != [(f.name, f.type) for f in schema(self.dimensions)]:
             raise StoreDamaged("the search index was made for other columns or another model: it must be made anew")
         local = self.folder is not None  # an object store writes a file whole or not at all
-        back = local and not await _readable(table)
+        back = local and not await _is_readable(table)
         if back:
-            await _went_back(table)
-        await _indexed(table, probe=local)
+            await _restore_readable_version(table)
+        await _ensure_indices(table, probe=local)
         return torn or back
 
 
-async def _answered(query: Any, condition: str | None, columns: Sequence[str], pool: int) -> Any:
+async def _run_query(query: Any, condition: str | None, columns: Sequence[str], pool: int) -> Any:
     return await (query.where(condition) if condition else query).select(list(columns)).limit(pool).to_arrow()
 
 
-def tallied(uri: str, options: Mapping[str, str]) -> dict[str, int]:
+def count_chunks(uri: str, options: Mapping[str, str]) -> dict[str, int]:
     """How many chunks each document of the table at `uri` has, read without changing it; StoreDamaged when it can't be."""
 
-    async def read() -> Any:
+    async def read_ids() -> Any:
         db = await lancedb.connect_async(uri, storage_options=dict(options) or None)
         return await (await db.open_table(NAME)).query().select(["doc_id"]).to_arrow()  # opens every data file
 
     try:
-        return tally(asyncio.run(read()))
+        return count_rows(asyncio.run(read_ids()))
     except FAILURES as error:
         raise StoreDamaged("the chunks can't be read") from error
 
@@ -329,14 +329,14 @@ def discard(uri: str, options: Mapping[str, str] | None = None) -> None:
         if NAME in (await db.list_tables()).tables:
             await db.drop_table(NAME)
 
-    folder = crash_repair.folder(uri)
+    folder = crash_repair.local_folder(uri)
     if folder:
-        crash_repair.remove(folder / f"{NAME}.lance")
+        crash_repair.remove_table(folder / f"{NAME}.lance")
     else:
         asyncio.run(drop())
 
 
-async def _readable(table: AsyncTable) -> bool:
+async def _is_readable(table: AsyncTable) -> bool:
     """Whether every data file opens: LanceDB opens a table, and counts its rows, without having looked."""
     try:
         await table.query().select(["ord"]).to_arrow()
@@ -345,29 +345,29 @@ async def _readable(table: AsyncTable) -> bool:
     return True
 
 
-async def _went_back(table: AsyncTable) -> None:
+async def _restore_readable_version(table: AsyncTable) -> None:
     """Make the newest version that can be read the current one."""
     listed: list[dict[str, Any]] = await table.list_versions()  # type: ignore[no-untyped-call]  # LanceDB leaves it out
     versions = sorted((version["version"] for version in listed), reverse=True)
     for version in versions[1 : BACK + 1]:
         await table.checkout(version)
-        if await _readable(table):
+        if await _is_readable(table):
             await table.restore()
             return
     raise StoreDamaged("the search index can't be read back: it must be made anew")
 
 
-async def _indexed(table: AsyncTable, *, probe: bool) -> None:
+async def _ensure_indices(table: AsyncTable, *, probe: bool) -> None:
     """Make the indices that are missing and, if asked to `probe`, those that can't be read."""
     present = {index.name for index in await table.list_indices()}
     for column, config in INDICES.items():
-        if f"{column}_idx" not in present or (probe and not await _answers(table, column)):
+        if f"{column}_idx" not in present or (probe and not await _can_query(table, column)):
             await table.create_index(column, config=config, replace=True)
-    if probe and VECTOR_INDEX in present and not await _answers(table, "vector"):
+    if probe and VECTOR_INDEX in present and not await _can_query(table, "vector"):
         await table.drop_index(VECTOR_INDEX)  # maintenance makes it again
 
 
-async def _answers(table: AsyncTable, column: str) -> bool:
+async def _can_query(table: AsyncTable, column: str) -> bool:
     query: Any = table.query()
     if column == "text":
         query = query.nearest_to_text("a", columns="text")

@@ -28,7 +28,7 @@ class WrittenRows:
     kept: float  # when the last maintenance was
     took: float = 0.0  # how long it took
 
-    def plus(self, *, added: int, removed: int, now: float) -> WrittenRows:
+    def add_commit(self, *, added: int, removed: int, now: float) -> WrittenRows:
         """The work after one more commit."""
         return replace(
             self,
@@ -39,7 +39,7 @@ class WrittenRows:
         )
 
 
-def due(work: WrittenRows, now: float) -> bool:
+def is_due(work: WrittenRows, now: float) -> bool:
     """Whether a pass of maintenance is worth it now."""
     if not work.commits or now - work.kept < max(APART, REST * work.took):
         return False
@@ -52,7 +52,7 @@ def due(work: WrittenRows, now: float) -> bool:
     )
 
 
-def vector_index(vectors: int) -> VectorIndex:
+def choose_vector_index(vectors: int) -> VectorIndex:
     """The index that finds 99 % of the ten nearest of `vectors` unit vectors for the least work.
 
     A few are compared one and all, in memory; scalar quantisation is the quickest up to about a million, where its
@@ -62,7 +62,7 @@ def vector_index(vectors: int) -> VectorIndex:
     return "sq" if vectors < LARGE else "rq"
 
 
-def refine(index: VectorIndex, pool: int) -> int:
+def refine_factor(index: VectorIndex, pool: int) -> int:
     """How many times `pool` candidates are compared exactly; few candidates need a wider second look."""
     wanted = 40 if index == "sq" else 120
     return max(1, -(-wanted // pool))

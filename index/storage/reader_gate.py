@@ -18,7 +18,7 @@ class ReaderGate:
         self._draining = False
 
     @contextlib.contextmanager
-    def entered(self) -> Iterator[None]:
+    def enter(self) -> Iterator[None]:
         """Be inside. Not to be nested in one thread."""
         with self._changed:
             self._changed.wait_for(lambda: not self._draining)
@@ -31,7 +31,7 @@ class ReaderGate:
                 self._changed.notify_all()
 
     @contextlib.contextmanager
-    def drained(self, timeout: float) -> Iterator[bool]:
+    def drain(self, timeout: float) -> Iterator[bool]:
         """Keep everybody out; False when somebody was still inside after `timeout` seconds, and then it is open."""
         with self._changed:
             self._draining = True

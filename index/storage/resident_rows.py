@@ -1,7 +1,7 @@
 """Keep the rows of a small store resident in memory: compare a vector with all of them, and complete search results.
 
 A `Rows` never changes, so its holder goes on seeing one state of the store; the next `Rows` shares its memory and
-writes only where the one before does not look. Law, tested: a filter lets those rows pass that `where` of
+writes only where the one before does not look. Law, tested: a filter lets those rows pass that `sql_condition` of
 `chunk_rows` does."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.model import Filter
-from index.storage.chunk_rows import Match, Row, wanted
+from index.storage.chunk_rows import Match, Row, to_row_filter
 
 EQUAL: Final = ("workspace", "namespace", "collection", "type", "source")
 TAGS: Final = len(EQUAL)  # the row of `codes` that stands for a row's tags
@@ -37,7 +37,7 @@ class SharedRowMemory:
     tags: dict[tuple[str, ...], int]  # and all that the tags of a row have been
 
     @classmethod
-    def of(cls, room: int, dimensions: int) -> SharedRowMemory:
+    def allocate(cls, room: int, dimensions: int) -> SharedRowMemory:
         """Room for so many rows."""
         return cls(
             np.empty((room, dimensions), np.float32),
@@ -48,7 +48,7 @@ class SharedRowMemory:
             {},
         )
 
-    def put(self, at: int, row: Row) -> bool:
+    def write_row(self, at: int, row: Row) -> bool:
         """Write `row` to place `at`, the first that is free; says whether it can be compared."""
         self.shown.append((row.doc_id, row.ord, row.workspace, row.heading, row.cut, row.text.encode()))
         for number, (name, known) in enumerate(zip(EQUAL, self.values, strict=True)):
@@ -77,10 +77,10 @@ class Rows:
     @classmethod
     def of(cls, rows: Iterable[Row], count: int, dimensions: int) -> Rows:
         """These rows, `count` at most, in any order; of two that are the same passage, one."""
-        memory, documents = SharedRowMemory.of(_room(count), dimensions), dict[str, dict[int, int]]()
+        memory, documents = SharedRowMemory.allocate(_capacity_for(count), dimensions), dict[str, dict[int, int]]()
         near = np.zeros(count, np.bool_)
         for at, row in enumerate(rows):
-            near[at] = memory.put(at, row)
+            near[at] = memory.write_row(at, row)
             documents.setdefault(row.doc_id, {})[row.ord] = at
         places = {doc_id: tuple(at for _, at in sorted(by_ord.items())) for doc_id, by_ord in documents.items()}
         live = np.zeros(count, np.bool_)
@@ -90,13 +90,13 @@ class Rows:
     def __len__(self) -> int:
         return int(np.count_nonzero(self.live))
 
-    def replaced(self, documents: Mapping[str, Sequence[Row]]) -> Rows:
+    def replace(self, documents: Mapping[str, Sequence[Row]]) -> Rows:
         """The state in which these are the rows of these documents.
 
         Of two states made from one, only the later may be used."""
         added = sum(map(len, documents.values()))
         if len(self.live) + added > len(self._memory.created):
-            return self._packed(added).replaced(documents)
+            return self._repack(added).replace(documents)
         memory, places, at = self._memory, dict(self.places), len(self.live)
         del memory.shown[at:]  # of a state that was never shown
         live, near = (np.concatenate([mask, np.zeros(added, np.bool_)]) for mask in (self.live, self.near))
@@ -106,13 +106,13 @@ class Rows:
             if rows:
                 places[doc_id] = tuple(range(at, at + len(rows)))
             for row in sorted(rows, key=lambda row: row.ord):
-                near[at], live[at] = memory.put(at, row), True
+                near[at], live[at] = memory.write_row(at, row), True
                 at += 1
         return Rows(self.dimensions, live, near, places, memory)
 
     def nearest(self, point: NDArray[np.float32], restriction: Filter, pool: int) -> list[Match]:
         """The `pool` rows nearest to `point` that pass, best first, equals in the order of their ids."""
-        at, length = np.flatnonzero(self.passing(restriction) & self.near), float(np.linalg.norm(point))
+        at, length = np.flatnonzero(self.passing_rows(restriction) & self.near), float(np.linalg.norm(point))
         if not len(at) or not length:
             return []
         # Not `@`: it would start a thread a core, which waste more than a comparison this small takes.
@@ -130,14 +130,14 @@ class Rows:
         )
         return [self._match(place, max(-1.0, -value)) for value, _, _, place in heapq.nsmallest(pool, ranked)]
 
-    def similar(self, units: NDArray[np.float32], doc_ids: Iterable[str]) -> dict[str, float]:
-        """As `ChunkStore.similar` has it; `units` are of unit length."""
+    def similarities(self, units: NDArray[np.float32], doc_ids: Iterable[str]) -> dict[str, float]:
+        """As `ChunkStore.similarities` has it; `units` are of unit length."""
         known = [(doc_id, places) for doc_id in doc_ids if (places := self.places.get(doc_id))]
         at = np.fromiter(chain.from_iterable(places for _, places in known), np.int64)
         owners = np.repeat(np.arange(len(known)), [len(places) for _, places in known])
         near = self.near[at]
         best = np.full(len(known), -np.inf, np.float32)
-        np.maximum.at(best, owners[near], nearness(self._memory.vectors[at[near]], units))
+        np.maximum.at(best, owners[near], nearest_similarities(self._memory.vectors[at[near]], units))
         return {doc_id: value for (doc_id, _), value in zip(known, best.tolist(), strict=True) if value >= -1.0}
 
     def vectors_of(self, doc_id: str) -> NDArray[np.float32]:
@@ -150,16 +150,16 @@ class Rows:
         shown, place = self._memory.shown, self.places[doc_id]
         return self._match(place[bisect_left(place, ord, key=lambda at: shown[at][1])], value)
 
-    def passing(self, restriction: Filter) -> NDArray[np.bool_]:
+    def passing_rows(self, restriction: Filter) -> NDArray[np.bool_]:
         """Which places hold a row that `restriction` lets pass."""
-        row_filter, memory, count = wanted(restriction), self._memory, len(self.live)
+        row_filter, memory, count = to_row_filter(restriction), self._memory, len(self.live)
         passing = self.live.copy()
         for name, value in row_filter.equal.items():
             number = EQUAL.index(name)
             passing &= memory.codes[number, :count] == memory.values[number].get(value, -1)
         if row_filter.tags is not None or row_filter.any_tags is not None:
             known = list(memory.tags)  # in one step: a writer may be adding to it
-            passing &= np.array(list(map(row_filter.tagged, known)), np.bool_)[memory.codes[TAGS, :count]]
+            passing &= np.array(list(map(row_filter.has_tags, known)), np.bool_)[memory.codes[TAGS, :count]]
         if row_filter.since is not None:
             passing &= memory.created[:count] >= row_filter.since
         if row_filter.until is not None:
@@ -170,11 +170,11 @@ class Rows:
         doc_id, ord, workspace, heading, cut, text = self._memory.shown[at]
         return Match(doc_id, ord, workspace, heading, cut, text.decode(), value)
 
-    def _packed(self, added: int) -> Rows:
+    def _repack(self, added: int) -> Rows:
         """The same state in a memory of its own, without what was replaced and with room for `added` rows and more."""
         kept, old = np.flatnonzero(self.live), self._memory
         count = len(kept)
-        memory = SharedRowMemory.of(_room(count + added), self.dimensions)
+        memory = SharedRowMemory.allocate(_capacity_for(count + added), self.dimensions)
         np.take(old.vectors, kept, axis=0, out=memory.vectors[:count])
         memory.codes[:, :count], memory.created[:count] = old.codes[:, kept], old.created[kept]
         memory.shown.extend(old.shown[at] for at in kept.tolist())
@@ -186,13 +186,13 @@ class Rows:
         return Rows(self.dimensions, np.ones(count, np.bool_), self.near[kept], places, memory)
 
 
-def units_of(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+def to_unit_length(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """The same directions at unit length; a vector without a direction stays."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(lengths == 0, 1, lengths), np.float32)
 
 
-def nearness(vectors: NDArray[np.float32], units: NDArray[np.float32]) -> NDArray[np.float32]:
+def nearest_similarities(vectors: NDArray[np.float32], units: NDArray[np.float32]) -> NDArray[np.float32]:
     """The cosine similarity of each of `vectors` to the nearest of `units`; all are of unit length."""
     best = np.full(len(vectors), -1.0, np.float32)
     for unit in units:
@@ -200,6 +200,6 @@ def nearness(vectors: NDArray[np.float32], units: NDArray[np.float32]) -> NDArra
     return np.minimum(best, 1.0)
 
 
-def _room(rows: int) -> int:
+def _capacity_for(rows: int) -> int:
     """How many rows to make room for where there are so many."""
     return rows * 3 // 2 + SPARE

@@ -68,55 +68,55 @@ class _Pack:
         self.size += piece.tokens
 
 
-def sizes(max_tokens: int, tokens: int | None = None, overlap: int | None = None) -> Sizes:
+def chunk_sizes(max_tokens: int, tokens: int | None = None, overlap: int | None = None) -> Sizes:
     """The sizes for an encoder that reads `max_tokens`: 512 with 64 repeated, in proportion where it reads less."""
     most = max(16, min(max_tokens, tokens or MOST))
     repeated = most // 8 if overlap is None else max(0, min(overlap, most // 2))
     return Sizes(most, repeated, most // 8)
 
 
-def chunks(document: Document, sizes: Sizes, count: Count) -> list[Chunk]:
+def split_document(document: Document, sizes: Sizes, count: Count) -> list[Chunk]:
     """The passages of `document`, in order. A note that holds no text is one empty passage, findable by its title."""
-    packs, known = _passages(document, sizes, count)
-    short = _shortener(sizes.context, count, known)
+    packs, known = _pack_passages(document, sizes, count)
+    shorten = _make_shortener(sizes.context, count, known)
     if not packs:
-        context = short(_context(document, (), first=True))
+        context = shorten(_context(document, (), first=True))
         return [Chunk(0, "", (), context)] if context else []
     passages = []
     for ord_, pack in enumerate(packs):
-        trail = _trail(pack.pieces)
-        context = short(_context(document, trail, first=ord_ == 0))
+        trail = _heading_trail(pack.pieces)
+        context = shorten(_context(document, trail, first=ord_ == 0))
         passages.append(Chunk(ord_, document.text[pack.start : pack.end], trail, context))
     return passages
 
 
-def _passages(document: Document, sizes: Sizes, count: Count) -> tuple[list[_Pack], dict[str, int]]:
+def _pack_passages(document: Document, sizes: Sizes, count: Count) -> tuple[list[_Pack], dict[str, int]]:
     """What becomes the passages, and how many tokens each context has that was counted on the way."""
-    text, blocks = document.text, _blocks(document)
+    text, blocks = document.text, _read_blocks(document)
     trails = list(dict.fromkeys(block.trail for block in blocks)) or [()]
     lines = [_context(document, trail, first=True) for trail in trails]
     counted = count([*lines, *(text[block.start : block.end] for block in blocks)])
     budget = max(1, sizes.tokens - min(sizes.context, max(counted[: len(lines)])))
     blocks = [replace(block, tokens=n) for block, n in zip(blocks, counted[len(lines) :], strict=True)]
-    packs = _packs(_pieces(text, blocks, budget, count), budget, min(sizes.overlap, budget - 1))
-    _repeat(text, packs, sizes.overlap, count)
+    packs = _fill_packs(_split_long_blocks(text, blocks, budget, count), budget, min(sizes.overlap, budget - 1))
+    _set_starts(text, packs, sizes.overlap, count)
     return packs, dict(zip(lines, counted, strict=False))
 
 
-def _blocks(document: Document) -> list[_Piece]:
+def _read_blocks(document: Document) -> list[_Piece]:
     """The document's blocks; whatever stands outside of them is a paragraph, so that nothing can be lost."""
     pieces: list[_Piece] = []
     at: int = 0
     trail: tuple[str, ...] = ()
     for block in document.blocks:
-        pieces += _piece(document.text, "paragraph", at, block.start, trail)
-        pieces += _piece(document.text, block.kind, max(at, block.start), block.end, block.trail)
+        pieces += _trim_piece(document.text, "paragraph", at, block.start, trail)
+        pieces += _trim_piece(document.text, block.kind, max(at, block.start), block.end, block.trail)
         at, trail = max(at, block.end), block.trail
-    pieces += _piece(document.text, "paragraph", at, len(document.text), trail)
+    pieces += _trim_piece(document.text, "paragraph", at, len(document.text), trail)
     return pieces
 
 
-def _piece(text: str, kind: str, start: int, end: int, trail: tuple[str, ...]) -> Iterator[_Piece]:
+def _trim_piece(text: str, kind: str, start: int, end: int, trail: tuple[str, ...]) -> Iterator[_Piece]:
     """The piece without the white space around it, but with the indent of its first line; nothing if it is all white."""
     if not (held := text[start:end].strip()):
         return
@@ -137,24 +137,24 @@ def _context(document: Document, trail: tuple[str, ...], *, first: bool) -> str:
     )
 
 
-def _shortener(most: int, count: Count, known: dict[str, int]) -> Callable[[str], str]:
+def _make_shortener(most: int, count: Count, known: dict[str, int]) -> Callable[[str], str]:
     """A function that cuts a context to `most` tokens, and counts none twice."""
 
-    def short(line: str) -> str:
+    def shorten(line: str) -> str:
         while line and (tokens := known[line] if line in known else known.setdefault(line, count([line])[0])) > most:
             at = min(len(line) - 1, len(line) * most // tokens)
             space = line.rfind(" ", at // 2, at + 1)
-            line = line[: space if space > 0 else _safe(line, 0, at)].rstrip()
+            line = line[: space if space > 0 else _safe_cut(line, 0, at)].rstrip()
         return line
 
-    return short
+    return shorten
 
 
-def _pieces(text: str, blocks: list[_Piece], budget: int, count: Count) -> list[_Piece]:
+def _split_long_blocks(text: str, blocks: list[_Piece], budget: int, count: Count) -> list[_Piece]:
     """The blocks, and in the place of those that exceed `budget` their lines, sentences or, at last, parts of a line."""
 
-    def finer(split: Callable[[_Piece], Iterable[int]], pieces: list[_Piece]) -> tuple[list[_Piece], bool]:
-        cut = [list(_split(text, p, split(p))) if p.tokens > budget else [] for p in pieces]
+    def split_long(split: Callable[[_Piece], Iterable[int]], pieces: list[_Piece]) -> tuple[list[_Piece], bool]:
+        cut = [list(_split_piece(text, p, split(p))) if p.tokens > budget else [] for p in pieces]
         fresh = [part for parts in cut if len(parts) > 1 for part in parts]
         counts = iter(count([text[part.start : part.end] for part in fresh]) if fresh else [])
         counted = (
@@ -163,44 +163,48 @@ def _pieces(text: str, blocks: list[_Piece], budget: int, count: Count) -> list[
         )
         return [part for parts in counted for part in parts], bool(fresh)
 
-    pieces, _ = finer(lambda p: () if p.kind == "paragraph" else _ends(LINE, text, p), blocks)
-    pieces, _ = finer(lambda p: () if p.kind in ROWS else _ends(SENTENCE, text, p), pieces)
+    pieces, _ = split_long(lambda p: () if p.kind == "paragraph" else _match_ends(LINE, text, p), blocks)
+    pieces, _ = split_long(lambda p: () if p.kind in ROWS else _match_ends(SENTENCE, text, p), pieces)
     more = True
     while more:
-        pieces, more = finer(lambda p: _cuts(text, p.start, p.end, p.tokens // budget + 1), pieces)
+        pieces, more = split_long(lambda p: _cut_points(text, p.start, p.end, p.tokens // budget + 1), pieces)
     return pieces
 
 
-def _split(text: str, piece: _Piece, at: Iterable[int]) -> Iterator[_Piece]:
+def _split_piece(text: str, piece: _Piece, at: Iterable[int]) -> Iterator[_Piece]:
     start = piece.start
     for end in (*at, piece.end):
-        yield from _piece(text, piece.kind, start, end, piece.trail)
+        yield from _trim_piece(text, piece.kind, start, end, piece.trail)
         start = end
 
 
-def _ends(pattern: re.Pattern[str], text: str, piece: _Piece) -> list[int]:
+def _match_ends(pattern: re.Pattern[str], text: str, piece: _Piece) -> list[int]:
     return [match.end() for match in pattern.finditer(text, piece.start, piece.end)]
 
 
-def _cuts(text: str, start: int, end: int, parts: int) -> list[int]:
+def _cut_points(text: str, start: int, end: int, parts: int) -> list[int]:
     """Where to cut `text[start:end]` in about `parts` equal parts: at white space if some is near, else between graphemes."""
     step = max(1, (end - start) // parts)
     cuts = [start]
     for aim in range(start + step, end, step):
         white = max((at for at in range(max(aim - step // 4, cuts[-1]) + 1, aim + 1) if text[at].isspace()), default=0)
-        at = white or _safe(text, cuts[-1], aim)
+        at = white or _safe_cut(text, cuts[-1], aim)
         if cuts[-1] < at < end:
             cuts.append(at)
     return cuts[1:]
 
 
-def _safe(text: str, start: int, at: int) -> int:
+def _safe_cut(text: str, start: int, at: int) -> int:
     """The nearest place at or before `at` (or, if all before is one grapheme, after it) where no grapheme is cut."""
-    back = next((place for place in range(at, start, -1) if apart(text, place)), None)
-    return back if back is not None else next((p for p in range(at, len(text)) if apart(text, p)), len(text))
+    back = next((place for place in range(at, start, -1) if is_grapheme_boundary(text, place)), None)
+    return (
+        back
+        if back is not None
+        else next((p for p in range(at, len(text)) if is_grapheme_boundary(text, p)), len(text))
+    )
 
 
-def apart(text: str, at: int) -> bool:
+def is_grapheme_boundary(text: str, at: int) -> bool:
     """True when the characters before and after `at` are certainly of two graphemes."""
     before, after = text[at - 1], text[at]
     if after.isascii() and after != "\n":
@@ -218,7 +222,7 @@ def apart(text: str, at: int) -> bool:
     )
 
 
-def _packs(pieces: list[_Piece], budget: int, overlap: int) -> list[_Pack]:
+def _fill_packs(pieces: list[_Piece], budget: int, overlap: int) -> list[_Pack]:
     """The pieces in packs that fill their room; a new section starts a new pack where the last one is full enough."""
     pack = _Pack(budget)
     packs = [pack]
@@ -235,13 +239,13 @@ def _packs(pieces: list[_Piece], budget: int, overlap: int) -> list[_Pack]:
         fits = pack.size + piece.tokens <= pack.room
         full = new and pack.size >= pack.room // (2 if pack.size + section <= pack.room else 4)
         if pack.pieces and (not fits or full):
-            pack = _next(pack, piece, budget, overlap)
+            pack = _next_pack(pack, piece, budget, overlap)
             packs.append(pack)
         pack.add(piece)
     return [pack for pack in packs if pack.pieces]
 
 
-def _next(pack: _Pack, piece: _Piece, budget: int, overlap: int) -> _Pack:
+def _next_pack(pack: _Pack, piece: _Piece, budget: int, overlap: int) -> _Pack:
     """An empty pack to go on with `piece`: it takes over the headings that would end `pack`, or leaves room to repeat."""
     body = len(pack.pieces)
     while body > 0 and pack.pieces[body - 1].kind == "heading":
@@ -256,7 +260,7 @@ def _next(pack: _Pack, piece: _Piece, budget: int, overlap: int) -> _Pack:
     return _Pack(budget - overlap if goes_on and piece.tokens <= budget - overlap else budget)
 
 
-def _repeat(text: str, packs: list[_Pack], overlap: int, count: Count) -> None:
+def _set_starts(text: str, packs: list[_Pack], overlap: int, count: Count) -> None:
     """Set where each passage starts: at its first piece or, where it has room to, at whole pieces or sentences before."""
     asked: list[tuple[_Pack, list[int], int]] = []  # a pack, the starts to choose from, the end of what they repeat
     budget = packs[0].room if packs else 0
@@ -271,17 +275,17 @@ def _repeat(text: str, packs: list[_Pack], overlap: int, count: Count) -> None:
                 break
             pack.start = piece.start
         if pack.start == pack.pieces[0].start and back.kind not in ROWS and back.kind != "heading":
-            starts = _ends(SENTENCE, text, back)[-TAILS:]
+            starts = _match_ends(SENTENCE, text, back)[-TAILS:]
             part = (back.end - back.start) * overlap // max(overlap + 1, back.tokens)
-            words = _cuts(text, back.end - part, back.end, QUARTERS)[:2] if part > QUARTERS else []
+            words = _cut_points(text, back.end - part, back.end, QUARTERS)[:2] if part > QUARTERS else []
             asked.append((pack, [s for s in starts if text[s : back.end].strip()] + words, back.end))
     counts = iter(count([text[start:end] for _, starts, end in asked for start in starts]) if asked else [])
     for pack, starts, end in asked:
         for start in [start for start in starts if next(counts) <= overlap][:1]:
-            pack.start = next(_piece(text, "paragraph", start, end, ())).start
+            pack.start = next(_trim_piece(text, "paragraph", start, end, ())).start
 
 
-def _trail(pieces: list[_Piece]) -> tuple[str, ...]:
+def _heading_trail(pieces: list[_Piece]) -> tuple[str, ...]:
     """The headings above a passage: those it starts under or, when it starts with a heading, those all of it is under."""
     if pieces[0].kind != "heading":
         return pieces[0].trail

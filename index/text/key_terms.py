@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from index.text.sentences import plain
-from index.text.words import PIECE, TextLanguage, Token, text_language, tokens
+from index.text.sentences import plain_text
+from index.text.words import PIECE, TextLanguage, Token, detect_language, tokenize
 
 LONGEST: Final = 4_000  # characters of a node that are read for its terms
 WORTH: Final = 0.3  # a word that says less of a topic is no term
@@ -33,23 +33,23 @@ class Reader:
 
     def terms(self, name: str, texts: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
         """The keys of what a node's name speaks of, and of what its name and texts do."""
-        text, language = self._read((name, *texts))
+        text, language = self._read_texts((name, *texts))
         seen = self._seen.setdefault((language.language, language.japanese), {})
         name_keys, text_keys = (
-            {token.key for piece in PIECE.findall(part) for token in self._said(piece, language, seen)}
+            {token.key for piece in PIECE.findall(part) for token in self._read_piece(piece, language, seen)}
             for part in (name, text)
         )
         return frozenset(name_keys), frozenset(name_keys | text_keys)
 
     def phrases(self, texts: Sequence[str]) -> dict[tuple[str, str], str]:
         """Two terms that stand side by side, by their keys, as they are written."""
-        text, language = self._read(texts)
+        text, language = self._read_texts(texts)
         seen = self._seen.setdefault((language.language, language.japanese), {})
         phrases: dict[tuple[str, str], str] = {}
         before: Token | None = None
         end = 0
         for piece in PIECE.finditer(text):
-            terms = self._said(piece[0], language, seen)
+            terms = self._read_piece(piece[0], language, seen)
             if text[end : piece.start()].strip(" "):
                 before = None  # a sign parts them
             for token in terms:
@@ -59,32 +59,32 @@ class Reader:
             before, end = before if terms else None, piece.end()
         return phrases
 
-    def _said(self, piece: str, language: TextLanguage, seen: dict[str, tuple[Token, ...]]) -> tuple[Token, ...]:
+    def _read_piece(self, piece: str, language: TextLanguage, seen: dict[str, tuple[Token, ...]]) -> tuple[Token, ...]:
         """The terms of a word, or of a run without blanks."""
         terms = seen.get(piece)
         if terms is None:
-            terms = seen[piece] = tuple(token for token in tokens(piece, language) if token and token.worth >= WORTH)
+            terms = seen[piece] = tuple(token for token in tokenize(piece, language) if token and token.worth >= WORTH)
             for token in terms:
                 self.shown.setdefault(token.key, Counter())[token.text] += 1
         return terms
 
-    def written(self, key: str) -> str:
+    def most_frequent_form(self, key: str) -> str:
         """A term as it is shown: in its most frequent form."""
         forms = self.shown.get(key, _NOTHING)
         return min(forms, key=lambda form: (-forms[form], len(form), form), default=key)
 
-    def _read(self, texts: Iterable[str]) -> tuple[str, TextLanguage]:
+    def _read_texts(self, texts: Iterable[str]) -> tuple[str, TextLanguage]:
         lines, left = [], LONGEST
         for text in texts:
-            lines.append(plain(text[:left]) if _MARKED.search(text) else text[:left])
+            lines.append(plain_text(text[:left]) if _MARKED.search(text) else text[:left])
             left -= len(text)
             if left <= 0:
                 break
         joined = "\n".join(lines)
-        return joined, text_language(joined, self.places)
+        return joined, detect_language(joined, self.places)
 
 
-def label(
+def choose_label(
     members: Sequence[frozenset[str]],
     spoken: Mapping[str, Sequence[int]],
     nodes: int,
@@ -102,17 +102,17 @@ def label(
     rated: dict[tuple[str, ...], tuple[float, str]] = {}
     for key, count in counts.items():
         if count >= least:
-            rated[(key,)] = (_distinct(count, size, len(spoken[key]), nodes), reader.written(key))
+            rated[(key,)] = (_distinctiveness(count, size, len(spoken[key]), nodes), reader.most_frequent_form(key))
     together = Counter(pair for pairs in phrases for pair in pairs)
     for pair, count in together.items():
         if count >= least and all(counts[key] for key in pair):
             known = min(len(spoken[key]) for key in pair)
             forms = Counter(pairs[pair] for pairs in phrases if pair in pairs)
-            rated[pair] = (1.25 * _distinct(count, size, known, nodes), min(forms, key=lambda f: (-forms[f], f)))
+            rated[pair] = (1.25 * _distinctiveness(count, size, known, nodes), min(forms, key=lambda f: (-forms[f], f)))
     tagged = Counter(tag for member_tags in tags for tag in dict.fromkeys(member_tags))
     for tag, count in tagged.items():
         if count >= least and (tag,) not in rated and count > size / 2:
-            rated[(tag,)] = (0.9 * _distinct(count, size, count, nodes), tag)
+            rated[(tag,)] = (0.9 * _distinctiveness(count, size, count, nodes), tag)
     chosen: list[str] = []
     taken: set[str] = set()
     for keys in sorted(rated, key=lambda keys: (-rated[keys][0], keys)):
@@ -124,7 +124,7 @@ def label(
     return ", ".join(chosen) or None
 
 
-def _distinct(count: int, size: int, all_of_them: int, nodes: int) -> float:
+def _distinctiveness(count: int, size: int, all_of_them: int, nodes: int) -> float:
     """How well a term that `count` of `size` members share tells them from the rest."""
     inside = count / size
     outside = (max(0, all_of_them - count) + 0.5) / (max(0, nodes - size) + 1)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from index.model import Document
-from index.text.chunking import SENTENCE, apart
+from index.text.chunking import SENTENCE, is_grapheme_boundary
 
 LONGEST: Final = 12_000  # characters of a document that are looked at: what it is about is said by then
 WRAPPED: Final = 60  # a line at least this long may have been broken by an editor, and goes on in the next
@@ -58,7 +58,7 @@ class Prose:
     marked: tuple[str, ...]
 
 
-def prose(document: Document, clean: Callable[[str], str] = str) -> Prose:
+def read_prose(document: Document, clean: Callable[[str], str] = str) -> Prose:
     """The sentences of `document`; `clean` takes out of the text what must not be told."""
     headings: list[str] = []
     sentences: list[str] = []
@@ -67,29 +67,29 @@ def prose(document: Document, clean: Callable[[str], str] = str) -> Prose:
     for block in document.blocks:
         text = clean(document.text[block.start : min(block.end, block.start + left)])
         if block.kind == "heading":
-            if line := plain(_HEADING.sub("", text)):
+            if line := plain_text(_HEADING.sub("", text)):
                 headings.append(line)
         elif block.kind in SPOKEN:
             marked += [next(filter(None, match.groups())) for match in _STRONG.finditer(text)]
-            sentences += spoken(text)
+            sentences += split_markdown(text)
         else:
             continue
         left -= len(text)
         if left <= 0:
             break
-    return Prose(tuple(headings), tuple(sentences), tuple(plain(phrase) for phrase in marked[:100]))
+    return Prose(tuple(headings), tuple(sentences), tuple(plain_text(phrase) for phrase in marked[:100]))
 
 
-def spoken(text: str) -> list[str]:
+def split_markdown(text: str) -> list[str]:
     """The sentences of a piece of Markdown; code between fences is none."""
-    return [sentence for line in _lines(text) for sentence in split(line)]
+    return [sentence for line in _join_lines(text) for sentence in split_line(line)]
 
 
-def plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """`text` on one line without Markdown, addresses and characters that nobody sees."""
     text = _UNSEEN.sub("", text)
     text = _EMBED.sub(" ", text)
-    text = _WIKI.sub(lambda match: match[2] or _named(match[1]), text)
+    text = _WIKI.sub(lambda match: match[2] or _shown_name(match[1]), text)
     text = _LINK.sub(r"\1", text)
     text = _ADDRESS.sub(" ", text)
     text = _TAGS.sub(" ", text)
@@ -101,13 +101,13 @@ def plain(text: str) -> str:
     return _BLANK.sub(" ", _UNSEEN.sub("", text)).replace("( )", "").replace("()", "").replace(" .", ".").strip()
 
 
-def _named(target: str) -> str:
+def _shown_name(target: str) -> str:
     """What a wikilink without an alias shows: the name of the note, without its path."""
     path, _, heading = target.partition("#")
     return path.rpartition("/")[2].removesuffix(".md") or heading.lstrip("#^")
 
 
-def _lines(text: str) -> Iterator[str]:
+def _join_lines(text: str) -> Iterator[str]:
     """The lines of a block that belong together, joined; list marks and quote marks are gone."""
     held, fenced = "", False
     for raw in text.splitlines():
@@ -120,10 +120,10 @@ def _lines(text: str) -> Iterator[str]:
         item = _ITEM.match(line)
         callout = _CALLOUT.match(line)
         line = line[item.end() :] if item else line[callout.end() :] if callout else line
-        if held and (item or callout or not _goes_on(held, line.strip())):
+        if held and (item or callout or not _is_continued(held, line.strip())):
             yield held
             held = ""
-        held = _joined(held, line.strip())
+        held = _join(held, line.strip())
         if callout:
             yield held
             held = ""
@@ -131,24 +131,24 @@ def _lines(text: str) -> Iterator[str]:
         yield held
 
 
-def _goes_on(line: str, following: str) -> bool:
+def _is_continued(line: str, following: str) -> bool:
     """Whether an editor broke a line here, rather than its writer."""
     if not following or not line:
         return False
     return following[0].islower() or (len(line) >= WRAPPED and not SENTENCE.search(line[-3:] + "\n", 0, 3))
 
 
-def _joined(line: str, following: str) -> str:
+def _join(line: str, following: str) -> str:
     if not line or not following:
         return line or following
     return line + ("" if _WIDE.match(line[-1]) and _WIDE.match(following[0]) else " ") + following
 
 
-def split(line: str) -> list[str]:
+def split_line(line: str) -> list[str]:
     """The sentences of a line, plain; a line of tags alone is none."""
     if all(word.startswith("#") for word in line.split()):
         return []
-    line = plain(line)
+    line = plain_text(line)
     sentences, start = [], 0
     for match in SENTENCE.finditer(line):
         end = match.end()
@@ -160,7 +160,7 @@ def split(line: str) -> list[str]:
     return [part.strip() for part in (*sentences, line[start:]) if any(c.isalnum() for c in part)]
 
 
-def cut(line: str, most: int) -> str:
+def shorten(line: str, most: int) -> str:
     """`line`, or its beginning up to the end of a clause or a word, in at most `most` characters."""
     line = line.strip().rstrip(",;:，、；：")
     if len(line) <= most:
@@ -170,5 +170,9 @@ def cut(line: str, most: int) -> str:
     at = clauses[-1] if clauses else room
     if not clauses:
         white = line.rfind(" ", room // 2, room + 1)
-        at = white if white > 0 else next((place for place in range(room, 0, -1) if apart(line, place)), room)
+        at = (
+            white
+            if white > 0
+            else next((place for place in range(room, 0, -1) if is_grapheme_boundary(line, place)), room)
+        )
     return line[:at].rstrip(" ,;:，、；：–—-(（「『《\u201c") + ELLIPSIS

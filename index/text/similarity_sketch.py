@@ -17,7 +17,7 @@ from typing import Final, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from index.text.tags import bare
+from index.text.tags import fold_accents
 
 RUN: Final = 3  # words
 SAMPLED: Final = 24  # runs of a text that are kept at least, if it has so many
@@ -51,10 +51,10 @@ def stem(word: str) -> str:
     return word[:6] if len(word) > 6 else word
 
 
-def pieces(text: str) -> list[str]:
+def word_stems(text: str) -> list[str]:
     """The words of a text, stemmed, in order; of scripts without blanks every two characters."""
     stems = []
-    for word in _WORD.findall(bare(text)):
+    for word in _WORD.findall(fold_accents(text)):
         if word.isascii() or not _WIDE.search(word):
             stems.append(stem(word))
             continue
@@ -70,30 +70,30 @@ def pieces(text: str) -> list[str]:
     return stems
 
 
-def sketch(text: str) -> Sketch:
+def make_sketch(text: str) -> Sketch:
     """What `text` is made of."""
-    numbers = np.fromiter((zlib.crc32(word.encode("utf-8", "replace")) for word in pieces(text)), np.uint32)
-    return Sketch(np.unique(numbers), sampled(_runs(numbers)))
+    numbers = np.fromiter((zlib.crc32(word.encode("utf-8", "replace")) for word in word_stems(text)), np.uint32)
+    return Sketch(np.unique(numbers), sample_runs(_hash_runs(numbers)))
 
 
-def sampled(runs: Runs) -> Runs:
+def sample_runs(runs: Runs) -> Runs:
     """Those of `runs` that stand for all."""
     runs = np.unique(runs)
     few = runs[: max(SAMPLED, int(np.searchsorted(runs, np.uint64(2**64 // EVERY))))]
     return few.copy()  # else all stay in memory
 
 
-def _runs(numbers: Words) -> Runs:
+def _hash_runs(numbers: Words) -> Runs:
     if not len(numbers):
         return np.empty(0, np.uint64)
     wide = np.concatenate([numbers, np.zeros(max(0, RUN - len(numbers)), np.uint32)]).astype(np.uint64)
     total = np.zeros(len(wide) - RUN + 1, np.uint64)
     for place in range(RUN):
-        total = _mixed(total + wide[place : len(wide) - RUN + 1 + place] + np.uint64(place + 1))
+        total = _mix(total + wide[place : len(wide) - RUN + 1 + place] + np.uint64(place + 1))
     return total
 
 
-def _mixed(values: Runs) -> Runs:
+def _mix(values: Runs) -> Runs:
     """Splitmix64's last steps, so that the least numbers are any."""
     values = values * _MIX
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -101,24 +101,24 @@ def _mixed(values: Runs) -> Runs:
     return values ^ (values >> np.uint64(31))
 
 
-def sharing_runs(sketches: Sequence[Sketch], least: float) -> Pairs:
+def pairs_sharing_runs(sketches: Sequence[Sketch], least: float) -> Pairs:
     """The texts of which one has at least this part of the other's sampled runs."""
     sizes = np.array([len(sketch.runs) for sketch in sketches], np.int64)
     owners = np.repeat(np.arange(len(sketches), dtype=np.int32), sizes)
     values = np.concatenate([sketch.runs for sketch in sketches]) if sketches else np.empty(0, np.uint64)
-    pairs, counts = _together(values, owners, CROWD, np.ones(CROWD + 1, np.float32))
+    pairs, counts = _pairs_sharing_values(values, owners, CROWD, np.ones(CROWD + 1, np.float32))
     if not len(pairs):
         return pairs
     share = counts / np.maximum(1, np.minimum(sizes[pairs[:, 0]], sizes[pairs[:, 1]]))
     return np.asarray(pairs[(share >= least) & ((counts >= 2) | (share == 1))])
 
 
-def sharing_words(sketches: Sequence[Sketch], least: float) -> Pairs:
+def pairs_sharing_words(sketches: Sequence[Sketch], least: float) -> Pairs:
     """The texts that share rare words; `least`: how many, one that only two texts have counting 1."""
     owners = np.repeat(np.arange(len(sketches), dtype=np.int32), [len(sketch.words) for sketch in sketches])
     values = np.concatenate([sketch.words for sketch in sketches]) if sketches else np.empty(0, np.uint32)
     worth = 1 / np.log2(np.maximum(2, np.arange(RARE + 1)))
-    pairs, weights = _together(values, owners, RARE, worth.astype(np.float32))
+    pairs, weights = _pairs_sharing_values(values, owners, RARE, worth.astype(np.float32))
     return np.asarray(pairs[weights >= least])
 
 
@@ -129,26 +129,28 @@ class FrequentRuns:
     words: tuple[Words, NDArray[np.int64]]  # in order, and the count of each
     runs: tuple[Runs, NDArray[np.int64]]
 
-    def telling(self, word: str) -> float:
+    def distinctiveness(self, word: str) -> float:
         """1 for a word that few texts have, less for one that many have."""
-        counts = [_count(self.words, np.uint32(zlib.crc32(piece.encode("utf-8", "replace")))) for piece in pieces(word)]
+        counts = [
+            _count(self.words, np.uint32(zlib.crc32(piece.encode("utf-8", "replace")))) for piece in word_stems(word)
+        ]
         return float((KNOWN / max(KNOWN, min(counts, default=0))) ** 0.5)
 
-    def form(self, text: str, other: str) -> bool:
+    def is_form(self, text: str, other: str) -> bool:
         """Whether most of the runs that two texts share are in several more: a form, of which each says something else."""
-        shared = np.intersect1d(sketch(text).runs, sketch(other).runs)
+        shared = np.intersect1d(make_sketch(text).runs, make_sketch(other).runs)
         often = sum(_count(self.runs, run) >= FORM for run in shared)
         return bool(len(shared)) and often >= len(shared) / 2
 
 
-def common(sketches: Sequence[Sketch]) -> FrequentRuns:
+def find_frequent(sketches: Sequence[Sketch]) -> FrequentRuns:
     """Counts what texts have in common."""
     words = np.concatenate([np.empty(0, np.uint32), *(sketch.words for sketch in sketches)])
     runs = np.concatenate([np.empty(0, np.uint64), *(sketch.runs for sketch in sketches)])
-    return FrequentRuns(_often(words, KNOWN), _often(runs, FORM))
+    return FrequentRuns(_most_frequent(words, KNOWN), _most_frequent(runs, FORM))
 
 
-def _often(values: AnyArray, least: int) -> tuple[AnyArray, NDArray[np.int64]]:
+def _most_frequent(values: AnyArray, least: int) -> tuple[AnyArray, NDArray[np.int64]]:
     """The values that occur so often, in order, and how often: nearly all are rare, and would fill the memory."""
     distinct, counts = np.unique(values, return_counts=True)
     return distinct[counts >= least], counts[counts >= least]
@@ -161,7 +163,7 @@ def _count(counted: tuple[Words | Runs, NDArray[np.int64]], value: np.uint32 | n
     return int(counts[at]) if at < len(values) and values[at] == value else 0
 
 
-def overlap(sketches: Sequence[Sketch], pairs: Pairs) -> NDArray[np.float32]:
+def word_overlap(sketches: Sequence[Sketch], pairs: Pairs) -> NDArray[np.float32]:
     """Which part of the words of the one with fewer the other has too, by pair."""
     sizes = np.array([len(sketch.words) for sketch in sketches], np.int64)
     shares = np.zeros(len(pairs), np.float32)
@@ -174,20 +176,20 @@ def overlap(sketches: Sequence[Sketch], pairs: Pairs) -> NDArray[np.float32]:
     return shares
 
 
-def ranked(pairs: Pairs, share: NDArray[np.float32], least: float) -> Pairs:
+def rank_pairs(pairs: Pairs, share: NDArray[np.float32], least: float) -> Pairs:
     """The pairs that share at least this part, those that share most first."""
     kept = share >= least
     pairs, share = pairs[kept], share[kept]
     return np.asarray(pairs[np.lexsort((pairs[:, 1], pairs[:, 0], -share))])
 
 
-def union(parts: Iterable[Pairs]) -> Pairs:
+def merge_pairs(parts: Iterable[Pairs]) -> Pairs:
     """All of these pairs, each once."""
     known = [part for part in parts if len(part)]
     return np.unique(np.concatenate(known), axis=0) if known else np.empty((0, 2), np.int64)
 
 
-def _together(
+def _pairs_sharing_values(
     values: NDArray[np.uint32] | Runs, owners: NDArray[np.int32], most: int, worth: NDArray[np.float32]
 ) -> tuple[Pairs, NDArray[np.float32]]:
     """The pairs of owners that have a value in common that at most `most` have, and the worth of all these values.

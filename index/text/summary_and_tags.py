@@ -15,9 +15,9 @@ from itertools import islice
 from typing import Final
 
 from index.model import Document
-from index.text.sentences import Prose, cut, plain, prose
-from index.text.tags import FEWEST, MOST, Vectors, key_of, settled, tag_of
-from index.text.words import TextLanguage, Token, text_language, tokens
+from index.text.sentences import Prose, plain_text, read_prose, shorten
+from index.text.tags import FEWEST, MOST, Vectors, key_of, to_tag, unify_spelling
+from index.text.words import TextLanguage, Token, detect_language, tokenize
 
 SUMMARY: Final = 140  # characters
 HEADING, MARKED, LEAD = 2.2, 0.6, 1.3  # what a word in a heading, in bold, in the first sentence weighs
@@ -63,7 +63,7 @@ class _Term:
     compound: bool = False  # written as one, as Chinese does, or joined by a preposition
 
 
-def enrichment(
+def enrich(
     document: Document,
     *,
     vocabulary: Mapping[str, int],
@@ -75,37 +75,37 @@ def enrichment(
 
     `vocabulary`: the workspace's tags with their use; `places`: how common English words are; `clean` takes out of the
     text what must not be told."""
-    content = prose(document, clean)
-    title = "" if _UNNAMED.fullmatch(document.title) else plain(clean(document.title))
+    content = read_prose(document, clean)
+    title = "" if _UNNAMED.fullmatch(document.title) else plain_text(clean(document.title))
     titled = title and not any(
         bool(title) and line.startswith(title.rstrip("… ")) for line in (*content.headings, *content.sentences[:1])
     )
     headings = ((title, *content.headings) if titled else content.headings)[:12]
-    language = text_language(" ".join((*headings, *content.sentences)), places)
-    parted = [list(tokens(sentence, language)) for sentence in content.sentences]
-    headed = [list(tokens(heading, language)) for heading in headings]
-    marked = [list(tokens(words, language)) for words in content.marked]
-    terms = _terms(headed, parted, marked)
+    language = detect_language(" ".join((*headings, *content.sentences)), places)
+    parted = [list(tokenize(sentence, language)) for sentence in content.sentences]
+    headed = [list(tokenize(heading, language)) for heading in headings]
+    marked = [list(tokenize(words, language)) for words in content.marked]
+    terms = _collect_terms(headed, parted, marked)
     return Enrichment(
-        summary_of(content, parted, terms, headings),
-        tuple(_tags(terms, vocabulary, language, vectors)),
+        choose_summary(content, parted, terms, headings),
+        tuple(_choose_tags(terms, vocabulary, language, vectors)),
     )
 
 
-def checked(
+def normalize_answer(
     summary: object, tags: object, *, vocabulary: Mapping[str, int], vectors: Vectors | None = None
 ) -> Enrichment:
     """What somebody else found, brought into the same form; what is not of it is left out."""
-    line = cut(plain(summary), SUMMARY) if isinstance(summary, str) else ""
-    wanted = [tag_of(tag) for tag in islice(tags, 50) if isinstance(tag, str)] if isinstance(tags, list) else []
-    spelt = settled(list(dict.fromkeys(filter(None, wanted))), vocabulary, vectors=vectors)
+    line = shorten(plain_text(summary), SUMMARY) if isinstance(summary, str) else ""
+    wanted = [to_tag(tag) for tag in islice(tags, 50) if isinstance(tag, str)] if isinstance(tags, list) else []
+    spelt = unify_spelling(list(dict.fromkeys(filter(None, wanted))), vocabulary, vectors=vectors)
     return Enrichment(line or None, tuple(spelt[:MOST]))
 
 
 # Terms
 
 
-def _terms(
+def _collect_terms(
     headed: Sequence[Sequence[Token | None]],
     parted: Sequence[Sequence[Token | None]],
     marked: Sequence[Sequence[Token | None]],
@@ -118,10 +118,10 @@ def _terms(
             line_weight = (
                 weight * (LEAD if group is parted and n == 0 else 1.0) / (1 + n * 0.3 if group is headed else 1)
             )
-            for run in _runs(line):
-                for phrase in _phrases(run):
+            for run in _split_runs(line):
+                for phrase in _list_phrases(run):
                     titled = group is headed and n == 0
-                    _count(
+                    _count_phrase(
                         terms,
                         phrase,
                         line_weight,
@@ -133,12 +133,12 @@ def _terms(
                 place += len(run)
     single = {term.words[0]: term for term in terms.values() if len(term.words) == 1}
     for term in terms.values():
-        term.score = _score(term, single, place)
+        term.score = _score_term(term, single, place)
         term.tag = max(term.forms, key=lambda form: (term.forms[form], -len(form)))
     return terms
 
 
-def _runs(line: Sequence[Token | None]) -> Iterator[list[Token]]:
+def _split_runs(line: Sequence[Token | None]) -> Iterator[list[Token]]:
     """The stretches of words that say something, with the prepositions between two of them."""
     run: list[Token] = []
     for n, token in enumerate(line):
@@ -152,7 +152,7 @@ def _runs(line: Sequence[Token | None]) -> Iterator[list[Token]]:
         yield run
 
 
-def _phrases(run: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
+def _list_phrases(run: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
     for start, token in enumerate(run):
         if not token.worth:
             continue
@@ -163,7 +163,7 @@ def _phrases(run: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
                 yield phrase
 
 
-def _count(
+def _count_phrase(
     terms: dict[str, _Term],
     phrase: tuple[Token, ...],
     weight: float,
@@ -174,7 +174,7 @@ def _count(
     alone: bool,
 ) -> None:
     text = phrase[0].text + "".join(token.glue + token.text for token in phrase[1:])
-    tag = tag_of(text)
+    tag = to_tag(text)
     words = tuple(token.key for token in phrase if token.worth)
     key = key_of(tag)
     if not tag or not key:
@@ -192,7 +192,7 @@ def _count(
     term.forms[tag] = term.forms.get(tag, 0) + 1
 
 
-def _score(term: _Term, single: Mapping[str, _Term], places: int) -> float:
+def _score_term(term: _Term, single: Mapping[str, _Term], places: int) -> float:
     score = term.worth * (1 + math.log1p(term.weight)) * (1.15 - 0.3 * term.first / max(places, 1))
     score *= TITLED if term.titled else 1.0
     if len(term.words) == 1:
@@ -213,7 +213,7 @@ def _score(term: _Term, single: Mapping[str, _Term], places: int) -> float:
     return score * sure * min(1.0, 0.45 + 0.7 * weakest)
 
 
-def _tags(
+def _choose_tags(
     terms: Mapping[str, _Term], vocabulary: Mapping[str, int], language: TextLanguage, vectors: Vectors | None
 ) -> list[str]:
     known = {key_of(tag): tag for tag in sorted(vocabulary, key=lambda tag: (vocabulary[tag], tag))}
@@ -222,9 +222,9 @@ def _tags(
     chosen: list[str] = []
     taken: list[tuple[str, ...]] = []
     while ranked and len(chosen) < MOST:
-        key = max(ranked, key=lambda key: (_novel(terms[key].words, taken) * scored[key], -terms[key].first, key))
+        key = max(ranked, key=lambda key: (_novelty(terms[key].words, taken) * scored[key], -terms[key].first, key))
         ranked.remove(key)
-        worth = _novel(terms[key].words, taken) * scored[key]
+        worth = _novelty(terms[key].words, taken) * scored[key]
         new = bool(known) and key not in known
         if not worth or (len(chosen) >= FEWEST and worth < FLOOR * scored[chosen[0]]):
             break
@@ -232,12 +232,12 @@ def _tags(
             continue  # what is in use says enough
         chosen.append(key)
         taken.append(terms[key].words)
-    return settled(
+    return unify_spelling(
         [known.get(key, terms[key].tag) for key in chosen], vocabulary, language=language.language, vectors=vectors
     )
 
 
-def _novel(words: tuple[str, ...], taken: Sequence[tuple[str, ...]]) -> float:
+def _novelty(words: tuple[str, ...], taken: Sequence[tuple[str, ...]]) -> float:
     """How much a term adds to those that were taken: nothing, if it is part of one or holds one."""
     share = 0.0
     for other in taken:
@@ -258,22 +258,22 @@ def _novel(words: tuple[str, ...], taken: Sequence[tuple[str, ...]]) -> float:
 # The summary
 
 
-def summary_of(
+def choose_summary(
     content: Prose, parted: Sequence[Sequence[Token | None]], terms: Mapping[str, _Term], headings: Sequence[str]
 ) -> str | None:
     """The sentence that holds most of what the note is about; its beginning when it is long, a heading when there is none."""
     if not content.sentences:
-        return cut(headings[0], SUMMARY) or None if headings else None
+        return shorten(headings[0], SUMMARY) or None if headings else None
     worth = {term.words[0]: term.score for term in terms.values() if len(term.words) == 1}
     rated = [
-        _rated(sentence, words, n, worth)
+        _rate_sentence(sentence, words, n, worth)
         for n, (sentence, words) in enumerate(zip(content.sentences, parted, strict=True))
     ]
     best = max(range(len(rated)), key=lambda n: (rated[n], -n))
-    return cut(content.sentences[best], SUMMARY) or None
+    return shorten(content.sentences[best], SUMMARY) or None
 
 
-def _rated(sentence: str, words: Sequence[Token | None], n: int, worth: Mapping[str, float]) -> float:
+def _rate_sentence(sentence: str, words: Sequence[Token | None], n: int, worth: Mapping[str, float]) -> float:
     keys = {token.key for token in words if token and token.worth}
     weight = sum(worth.get(key, 0.0) for key in keys) / math.pow(len(keys) + 3, 0.75)
     wide = len(_WIDE.findall(sentence))

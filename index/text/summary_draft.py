@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from index.text.sentences import cut, spoken
-from index.text.words import Token, text_language, tokens
+from index.text.sentences import shorten, split_markdown
+from index.text.words import Token, detect_language, tokenize
 
 LONGEST: Final = 300  # characters
 READ: Final = 12_000  # characters of the observations that are looked at
@@ -26,41 +26,41 @@ _WIDE = re.compile(r"[\u2e80-\u9fff\uff00-\uff60]\Z")
 _DATED = re.compile(r"\d{4}-\d\d-\d\d")
 
 
-def draft(
+def draft_summary(
     name: str, contents: Sequence[str], places: Mapping[str, int], clean: Callable[[str], str] = str
 ) -> str | None:
     """What a node is, in the words of its observations; None if they say nothing.
 
     `contents`: the observations in order; `places`: how common English words are; `clean` takes out what must not be told."""
-    sentences = _said(contents, clean)
+    sentences = _distinct_sentences(contents, clean)
     if not sentences:
         return None
-    language = text_language("\n".join(sentences), places)
-    parted = [[token for token in tokens(sentence, language) if token and token.worth] for sentence in sentences]
-    name_keys = {token.key for token in tokens(name, language) if token}
+    language = detect_language("\n".join(sentences), places)
+    parted = [[token for token in tokenize(sentence, language) if token and token.worth] for sentence in sentences]
+    name_keys = {token.key for token in tokenize(name, language) if token}
     counts = Counter(key for words in parted for key in {token.key for token in words})
     chosen: list[int] = []
     covered: set[str] = set()
     left, best = LONGEST, 0.0
     while len(chosen) < len(sentences):
         rest = [n for n in range(len(sentences)) if n not in chosen]
-        rated = {n: _rated(sentences[n], parted[n], counts, name_keys, covered) * _lead(n) for n in rest}
+        rated = {n: _rate_sentence(sentences[n], parted[n], counts, name_keys, covered) * _lead_bonus(n) for n in rest}
         n = max(rest, key=lambda n: (rated[n], -n))
         best = best or rated[n]
-        if chosen and (rated[n] < LEAST * best or left - len(_ended(sentences[n])) < 0):
-            fitting = [n for n in rest if rated[n] >= LEAST * best and len(_ended(sentences[n])) <= left]
+        if chosen and (rated[n] < LEAST * best or left - len(_with_full_stop(sentences[n])) < 0):
+            fitting = [n for n in rest if rated[n] >= LEAST * best and len(_with_full_stop(sentences[n])) <= left]
             if not fitting:
                 break
             n = max(fitting, key=lambda n: (rated[n], -n))
         chosen.append(n)
         covered |= {token.key for token in parted[n]}
-        left -= len(_ended(sentences[n])) + 1
+        left -= len(_with_full_stop(sentences[n])) + 1
         if left < SHORT:
             break
-    return cut(_joined([sentences[n] for n in sorted(chosen)]), LONGEST) or None
+    return shorten(_join_sentences([sentences[n] for n in sorted(chosen)]), LONGEST) or None
 
 
-def _said(contents: Sequence[str], clean: Callable[[str], str]) -> list[str]:
+def _distinct_sentences(contents: Sequence[str], clean: Callable[[str], str]) -> list[str]:
     """The sentences, each once, in order."""
     sentences: dict[str, None] = {}
     left = READ
@@ -69,11 +69,11 @@ def _said(contents: Sequence[str], clean: Callable[[str], str]) -> list[str]:
             break
         text = clean(_BOX.sub("", content[:left], count=1))
         left -= len(text)
-        sentences.update(dict.fromkeys(sentence for sentence in spoken(text) if not sentence.startswith("|")))
+        sentences.update(dict.fromkeys(sentence for sentence in split_markdown(text) if not sentence.startswith("|")))
     return list(sentences)[:SENTENCES]
 
 
-def _rated(
+def _rate_sentence(
     sentence: str, words: Sequence[Token], counts: Counter[str], name_keys: set[str], covered: set[str]
 ) -> float:
     """How much a sentence says of the node that is not told yet."""
@@ -89,21 +89,21 @@ def _rated(
     return rating * (0.85 if len(sentence) > LONGEST * 2 // 3 else 1.0)
 
 
-def _lead(n: int) -> float:
+def _lead_bonus(n: int) -> float:
     """What a node is comes first, as a rule."""
     return 1 + 0.6 / (1 + n)
 
 
-def _ended(sentence: str) -> str:
+def _with_full_stop(sentence: str) -> str:
     """A sentence with the stop that facts are often written without."""
     if _END.search(sentence):
         return sentence
     return sentence + ("。" if _WIDE.search(sentence) else ".")
 
 
-def _joined(sentences: Sequence[str]) -> str:
+def _join_sentences(sentences: Sequence[str]) -> str:
     text = ""
     for sentence in sentences:
         gap = "" if not text or text[-1] in "。！？」』）" else " "
-        text += gap + _ended(sentence)
+        text += gap + _with_full_stop(sentence)
     return text

@@ -1,6 +1,6 @@
 """Define the form of tags, the key that variants of a tag share, and the choice of the spelling that is in use.
 
-Laws, tested: `tag_of` returns "" or a tag that Obsidian reads, in kebab case; `tag_of` of a tag is that tag."""
+Laws, tested: `to_tag` returns "" or a tag that Obsidian reads, in kebab case; `to_tag` of a tag is that tag."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _APART = re.compile(r"[^\w]+|_+")
 _VARYING = re.compile(r"ー(?![ァ-ヺ])")  # サーバー and サーバ are one word
 
 
-def tag_of(text: str) -> str:
+def to_tag(text: str) -> str:
     """`text` as a tag in kebab case; "" when it can't be one."""
     text = unicodedata.normalize("NFKC", text).strip().lower()
     text = _ELIDED.sub("", SPELT.get(text) or SPELT.get(text.lstrip("#"), text))
@@ -57,12 +57,12 @@ def key_of(tag: str) -> str:
 @functools.lru_cache(8_192)  # a vocabulary is compared with each new tag
 def words_of(tag: str) -> tuple[str, ...]:
     """The words of a tag, each in its one form."""
-    parts = [_word(part) for part in _APART.split(tag) if part]
+    parts = [_normalize_word(part) for part in _APART.split(tag) if part]
     return tuple(word for part in parts for word in part.split("-"))
 
 
-def _word(word: str) -> str:
-    word = _VARYING.sub("", bare(word))
+def _normalize_word(word: str) -> str:
+    word = _VARYING.sub("", fold_accents(word))
     word = SHORT.get(word, word)
     if not word.isascii() or len(word) < 4 or word.endswith(("ss", "us", "is", "news")):
         return word
@@ -73,7 +73,7 @@ def _word(word: str) -> str:
     return word.removesuffix("s")
 
 
-def bare(word: str) -> str:
+def fold_accents(word: str) -> str:
     """`word` in lower case without accents."""
     folded = unicodedata.normalize("NFKC", word).casefold()
     if folded.isascii():
@@ -88,17 +88,17 @@ def bare(word: str) -> str:
     return unicodedata.normalize("NFC", "".join(kept))
 
 
-def same(tag: str, other: str, language: str = "en") -> bool:
+def are_variants(tag: str, other: str, language: str = "en") -> bool:
     """Whether two tags are certainly one, by their letters."""
     a, b = words_of(tag), words_of(other)
     if "".join(a) == "".join(b) or (len(a) > 1 and sorted(a) == sorted(b)):
         return True
-    if len(a) == len(b) and all(_inflected(x, y, language) for x, y in zip(a, b, strict=True)):
+    if len(a) == len(b) and all(_are_inflections(x, y, language) for x, y in zip(a, b, strict=True)):
         return True
-    return _initials(tag, other) or _initials(other, tag) or _numeronym(tag, other) or _numeronym(other, tag)
+    return _is_acronym(tag, other) or _is_acronym(other, tag) or _is_numeronym(tag, other) or _is_numeronym(other, tag)
 
 
-def _inflected(word: str, other: str, language: str) -> bool:
+def _are_inflections(word: str, other: str, language: str) -> bool:
     short, long = sorted((word, other), key=len)
     if short == long:
         return True
@@ -107,19 +107,19 @@ def _inflected(word: str, other: str, language: str) -> bool:
     return len(short) >= 4 and long.startswith(short) and long[len(short) :] in ENDINGS.get(language, ())
 
 
-def _initials(short: str, long: str) -> bool:
+def _is_acronym(short: str, long: str) -> bool:
     """`rrf` is reciprocal-rank-fusion; two letters are anybody's."""
     words = long.split("-")
     return len(words) >= 3 and short.isalpha() and short == "".join(word[0] for word in words)
 
 
-def _numeronym(short: str, long: str) -> bool:
+def _is_numeronym(short: str, long: str) -> bool:
     """`k8s` is kubernetes: the first and last letter, and how many are between."""
     match = re.fullmatch(r"([^\W\d_])(\d{1,2})([^\W\d_])", short)
     return bool(match and len(long) == int(match[2]) + 2 and long[0] == match[1] and long[-1] == match[3])
 
 
-def related(tag: str, other: str) -> bool:
+def may_be_variants(tag: str, other: str) -> bool:
     """Whether two tags may be variants, so that their meaning is worth comparing: they share a word, or a beginning.
 
     Numbers must be the same: python-2 and python-3 are near in meaning and not one."""
@@ -134,7 +134,7 @@ def related(tag: str, other: str) -> bool:
     return all(any(x[:4] == y[:4] and min(len(x), len(y)) >= 4 for y in right) for x in left)
 
 
-def settled(
+def unify_spelling(
     wanted: Sequence[str],
     vocabulary: Mapping[str, int],
     *,
@@ -146,11 +146,13 @@ def settled(
     for known in sorted(vocabulary, key=lambda tag: (-vocabulary[tag], tag)):
         keys.setdefault(key_of(known), known)
     chosen = {
-        tag: keys.get(key_of(tag)) or next((known for known in keys.values() if same(tag, known, language)), "")
+        tag: keys.get(key_of(tag)) or next((known for known in keys.values() if are_variants(tag, known, language)), "")
         for tag in wanted
     }
     asked = {
-        tag: [known for known in keys.values() if related(tag, known)] for tag, known in chosen.items() if not known
+        tag: [known for known in keys.values() if may_be_variants(tag, known)]
+        for tag, known in chosen.items()
+        if not known
     }
     asked = {tag: near for tag, near in asked.items() if near}
     if asked and vectors:
@@ -159,7 +161,7 @@ def settled(
         if rows is not None:
             at = dict(zip(texts, rows, strict=True))
             for tag, near in asked.items():
-                score, best = max((_dot(at[tag], at[known]), known) for known in near)
+                score, best = max((_dot_product(at[tag], at[known]), known) for known in near)
                 chosen[tag] = best if score >= NEAR else ""
     spellings: dict[str, str] = {}
     for tag in wanted:
@@ -168,5 +170,5 @@ def settled(
     return list(spellings.values())
 
 
-def _dot(left: Sequence[float], right: Sequence[float]) -> float:
+def _dot_product(left: Sequence[float], right: Sequence[float]) -> float:
     return float(sum(x * y for x, y in zip(left, right, strict=True)))

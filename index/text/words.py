@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from index.text import stopwords
-from index.text.tags import bare, key_of, tag_of
+from index.text.tags import fold_accents, key_of, to_tag
 
 KANJI, KATAKANA, HIRAGANA = "\u3400-\u9fff\uf900-\ufaff々〆", "\u30a1-\u30fa\u30fc", "\u3041-\u309f"
 _WIDE = re.compile(rf"[{KANJI}{KATAKANA}{HIRAGANA}]+")
@@ -59,11 +59,11 @@ class TextLanguage:
     places: Mapping[str, int]  # English words, the most frequent at 0
 
 
-def text_language(text: str, places: Mapping[str, int]) -> TextLanguage:
+def detect_language(text: str, places: Mapping[str, int]) -> TextLanguage:
     """The language whose function words are most frequent in `text`; English when there are none."""
     hits = dict.fromkeys(stopwords.LANGUAGES, 0)
     for match in _WORD.finditer(text[:6_000]):
-        for name in _votes().get(match[0].lower(), ()):
+        for name in _languages_by_word().get(match[0].lower(), ()):
             hits[name] += 1
     best = max(hits, key=lambda name: (hits[name], name == "en"))
     wide = len(_WIDE.findall(text[:6_000]))
@@ -71,7 +71,7 @@ def text_language(text: str, places: Mapping[str, int]) -> TextLanguage:
 
 
 @functools.cache
-def _votes() -> dict[str, tuple[str, ...]]:
+def _languages_by_word() -> dict[str, tuple[str, ...]]:
     """By function word, the languages that have it; of English those that hardly any other has."""
     known = {
         **stopwords.LANGUAGES,
@@ -81,7 +81,7 @@ def _votes() -> dict[str, tuple[str, ...]]:
     return {word: tuple(name for name, function_words in known.items() if word in function_words) for word in words}
 
 
-def tokens(text: str, language: TextLanguage) -> Iterator[Token | None]:
+def tokenize(text: str, language: TextLanguage) -> Iterator[Token | None]:
     """The words of one sentence, in order; None where punctuation parts them."""
     at, first, before = 0, True, ""
     for piece in re.finditer(rf"(?P<wide>{_WIDE.pattern})|(?P<word>{_WORD.pattern})", text):
@@ -92,7 +92,7 @@ def tokens(text: str, language: TextLanguage) -> Iterator[Token | None]:
         counted = glued and text[at - 1].isdigit()
         at = piece.end()
         if piece["wide"]:
-            yield from _japanese(piece[0], counted=counted) if language.japanese else _chinese(piece[0])
+            yield from _japanese_tokens(piece[0], counted=counted) if language.japanese else _chinese_tokens(piece[0])
             continue
         # A word may run into kanji: only its own script is taken.
         last = ""
@@ -101,13 +101,13 @@ def tokens(text: str, language: TextLanguage) -> Iterator[Token | None]:
             if not part.strip("-'’.&"):
                 continue
             if _WIDE.fullmatch(part):
-                yield from _japanese(part, counted=counted) if language.japanese else _chinese(part)
+                yield from _japanese_tokens(part, counted=counted) if language.japanese else _chinese_tokens(part)
             else:
-                yield _spaced(part, language, before=None if first else before, glued=glued)
+                yield _spaced_token(part, language, before=None if first else before, glued=glued)
         first, before = False, piece[0].lower()
 
 
-def _spaced(word: str, language: TextLanguage, *, before: str | None, glued: bool) -> Token | None:
+def _spaced_token(word: str, language: TextLanguage, *, before: str | None, glued: bool) -> Token | None:
     """A word of a script that writes blanks; None for a figure, which parts what stands around it.
 
     `before` is the word before it; None at the beginning of a sentence, where every word has a capital."""
@@ -115,7 +115,7 @@ def _spaced(word: str, language: TextLanguage, *, before: str | None, glued: boo
     if _FIGURE.fullmatch(word) or lower in stopwords.UNITS:
         return None
     if _HANGUL.match(word):
-        return _korean(word)
+        return _korean_token(word)
     join = lower in JOINS and language.language in SPACED
     known = stopwords.LANGUAGES[language.language]
     plain = lower.removesuffix("'s")
@@ -125,7 +125,7 @@ def _spaced(word: str, language: TextLanguage, *, before: str | None, glued: boo
         or (language.language != "nl" and plain in stopwords.ENGLISH and not word[1:].isupper())
     ):
         return Token(lower, lower, 0.0, join=join)
-    text = tag_of(plain)
+    text = to_tag(plain)
     if len(text) < 2 or len(word) > 40 or not any(c.isalpha() for c in text):
         return Token(lower, lower, 0.0)
     proper = word[0].isupper() and before is not None
@@ -148,7 +148,7 @@ def _spaced(word: str, language: TextLanguage, *, before: str | None, glued: boo
 def _worth(word: str, language: TextLanguage, *, proper: bool, first: bool) -> float:
     match language.language:
         case "en":
-            worth = _english(word, language.places)
+            worth = _english_worth(word, language.places)
             return worth * 1.2 if proper else worth
         case "de":  # nouns are written with a capital
             return (1.1 if proper else 0.8 if first else 0.35) * (0.9 if len(word) < 5 else 1.0)
@@ -171,7 +171,7 @@ _VERBS: Final = {
 }  # fmt: skip
 
 
-def _english(word: str, places: Mapping[str, int]) -> float:
+def _english_worth(word: str, places: Mapping[str, int]) -> float:
     place = places.get(word) if "-" not in word else None
     worth = 1.05 if place is None else next((value for least, value in _RARE if place < least), 1.0)
     if word.endswith("ly") and len(word) > 4:
@@ -200,7 +200,7 @@ def _singular(word: str, places: Mapping[str, int]) -> str:
     return word.removesuffix("s") if unknown else word
 
 
-def _korean(word: str) -> Token:
+def _korean_token(word: str) -> Token:
     stem = next(
         (word[: -len(end)] for end in stopwords.KOREAN_ENDINGS if word.endswith(end) and len(word) - len(end) >= 2),
         word,
@@ -209,7 +209,7 @@ def _korean(word: str) -> Token:
     return Token(stem, stem, worth)
 
 
-def _japanese(text: str, *, counted: bool) -> Iterator[Token | None]:
+def _japanese_tokens(text: str, *, counted: bool) -> Iterator[Token | None]:
     """The runs of kanji and katakana in `text`; hiragana parts them. `counted`: it stands behind a number."""
     if counted:
         text = _COUNTED.sub("", text, count=1)
@@ -230,11 +230,11 @@ def _japanese(text: str, *, counted: bool) -> Iterator[Token | None]:
         )
         key = key_of(word) if meaningful else word
         size = {2: 0.75, 3: 0.95}.get(len(word), 1.1) if len(word) <= 12 else 0.4
-        yield Token(bare(word), key, size if meaningful else 0.0, glue="")
+        yield Token(fold_accents(word), key, size if meaningful else 0.0, glue="")
 
 
-def _chinese(text: str) -> Iterator[Token | None]:
-    for word, flag in _tagger().tag(text):
+def _chinese_tokens(text: str) -> Iterator[Token | None]:
+    for word, flag in _load_tagger().tag(text):
         worth = CHINESE_WORTH.get(flag, 0.0) if len(word) > 1 and word not in stopwords.CHINESE else 0.0
         worth *= 0.45 if flag == "nr" and len(word) == 2 else 1.0  # mostly no name
         if not worth:
@@ -246,7 +246,7 @@ def _chinese(text: str) -> Iterator[Token | None]:
 
 
 @functools.cache
-def _tagger() -> Any:
+def _load_tagger() -> Any:
     import rjieba  # noqa: PLC0415 - its dictionary takes 35 MB, and only Chinese notes need it
 
     return rjieba

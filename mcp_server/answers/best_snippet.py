@@ -17,29 +17,31 @@ _MOST: Final = 400  # places of the query's words that are looked at
 _SNAP: Final = 24  # characters in which the begin of a word or line is looked for
 
 
-def snippet(passage: str, query: str, size: int) -> str:
+def cut_snippet(passage: str, query: str, size: int) -> str:
     """At most `size` characters of `passage`, around the most of the query's words that stand together."""
     passage = passage.strip()
     if len(passage) <= size:
         return passage
     inner = max(1, size - 2 * len(MARK))
-    start = _start(passage, query, inner)
+    start = _window_start(passage, query, inner)
     end = start + inner
     if end >= len(passage):
         start, end = max(0, len(passage) - inner), len(passage)
     else:
-        end = _snapped(passage, end, max(start + 1, end - _SNAP))
+        end = _word_end_near(passage, end, max(start + 1, end - _SNAP))
     if start:
-        start = min(_behind(passage, start), end - 1)
+        start = min(_word_start_near(passage, start), end - 1)
     return f"{MARK * bool(start)}{passage[start:end].strip()}{MARK * (end < len(passage))}"
 
 
-def _start(passage: str, query: str, size: int) -> int:
+def _window_start(passage: str, query: str, size: int) -> int:
     """Where the window begins that holds the most different words, the first of such, with some of what comes before."""
     text = passage.lower()
     if len(text) != len(passage):  # a few letters have two in lower case
         text = passage
-    places = sorted((match.start(), term) for term in _terms(query) for match in re.finditer(re.escape(term), text))
+    places = sorted(
+        (match.start(), term) for term in _search_terms(query) for match in re.finditer(re.escape(term), text)
+    )
     places = places[:_MOST]
     if not places:
         return 0
@@ -55,7 +57,7 @@ def _start(passage: str, query: str, size: int) -> int:
     return max(0, offsets[best] - spare // 3)
 
 
-def _terms(query: str) -> set[str]:
+def _search_terms(query: str) -> set[str]:
     """What is looked for: words, and pairs of letters in scripts without blanks."""
     terms: set[str] = set()
     for word in _WORD.findall(keywords(query).lower()):
@@ -66,7 +68,7 @@ def _terms(query: str) -> set[str]:
     return terms
 
 
-def _snapped(text: str, end: int, least: int) -> int:
+def _word_end_near(text: str, end: int, least: int) -> int:
     """The end of a word near `end`, if there is one."""
     at = end
     while at > least and not text[at].isspace():
@@ -74,7 +76,7 @@ def _snapped(text: str, end: int, least: int) -> int:
     return at if text[at].isspace() else end
 
 
-def _behind(text: str, start: int) -> int:
+def _word_start_near(text: str, start: int) -> int:
     """The begin of a word near `start`, if there is one."""
     for at in range(start, min(len(text), start + _SNAP)):
         if text[at - 1].isspace():

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 
-def shares(lengths: Sequence[int], budget: int) -> list[int]:
+def share_budget(lengths: Sequence[int], budget: int) -> list[int]:
     """How many characters each document gets: short ones all they need, what they leave goes to the longer ones."""
     granted = [0] * len(lengths)
     waiting = sorted(range(len(lengths)), key=lambda at: lengths[at])
@@ -21,17 +21,17 @@ def shares(lengths: Sequence[int], budget: int) -> list[int]:
     return granted
 
 
-def excerpt(content: str, passage: str, size: int) -> str:
+def cut_excerpt(content: str, passage: str, size: int) -> str:
     """`size` characters of `content` with `passage` in the middle, or as much of the passage's start as fits."""
     if size >= len(content):
         return content
-    start = _where(content, passage)
+    start = _find_passage(content, passage)
     start -= max(0, size - len(passage)) // 2
     start = max(0, min(start, len(content) - size))
     return content[start : start + size]
 
 
-def _where(content: str, passage: str) -> int:
+def _find_passage(content: str, passage: str) -> int:
     """Where the passage stands; its first line will do, as what is searched leaves comments out."""
     at = content.find(passage)
     if at < 0 and passage:
@@ -43,12 +43,12 @@ _PIECE: Final = re.compile(r"[A-Za-z]+|[0-9]+|[^\S\n]+|\n+|[!-/:-@\[-`{-~]+|[^\x
 _WIDE: Final = "\u2e7f"  # from here on scripts have a token a letter; before it, one for two
 
 
-def tokens(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """The tokens of `text`."""
-    return sum(map(_cost, _PIECE.findall(text)))
+    return sum(map(_estimate_piece, _PIECE.findall(text)))
 
 
-def _cost(piece: str) -> int:
+def _estimate_piece(piece: str) -> int:
     first = piece[0]
     if first > "\x7f":
         return sum(2 if letter > _WIDE else 1 for letter in piece) // 2 + 1

@@ -53,28 +53,28 @@ class CloudflareAccess:
         self._tried: float | None = None
         self._fetching: asyncio.Task[None] | None = None
 
-    async def key(self, assertion: str) -> ApiKey | None:
+    async def authenticate(self, assertion: str) -> ApiKey | None:
         """The key whose rights the assertion's identity gets, until it ends; None when the assertion is not valid.
 
         Raises PermissionDenied for an identity that gets none."""
-        claims = await self._claims(assertion)
+        claims = await self._verify_claims(assertion)
         if claims is None:
             return None
-        name = self._names.get(_identity(claims))
-        key = self._keys.named(name, now=self._clock()) if name else None
+        name = self._names.get(_read_identity(claims))
+        key = self._keys.find_live(name, now=self._clock()) if name else None
         if key is None:
             raise PermissionDenied("your identity gives no rights here; the owner can name it in access.keys")
         ends = (int(claims["exp"]) + LEEWAY_S) * 1000
         return replace(key, expires_at=ends if key.expires_at is None else min(ends, key.expires_at))
 
-    async def _claims(self, assertion: str) -> Mapping[str, Any] | None:
+    async def _verify_claims(self, assertion: str) -> Mapping[str, Any] | None:
         if len(assertion) > LONGEST:
             return None
         try:
             kid = jwt.get_unverified_header(assertion).get("kid")
         except _BAD:
             return None
-        signing = await self._signing_key(kid) if isinstance(kid, str) else None
+        signing = await self._find_signing_key(kid) if isinstance(kid, str) else None
         if signing is None:
             return None
         try:
@@ -83,7 +83,7 @@ class CloudflareAccess:
                 signing,
                 algorithms=ALGORITHMS,
                 audience=self._settings.audience,
-                issuer=self._settings.signed_by,
+                issuer=self._settings.expected_issuer,
                 leeway=LEEWAY_S,
                 options={"require": ["exp", "aud", "iss"]},
             )
@@ -91,22 +91,22 @@ class CloudflareAccess:
             return None
         return claims
 
-    async def _signing_key(self, kid: str) -> jwt.PyJWK | None:
+    async def _find_signing_key(self, kid: str) -> jwt.PyJWK | None:
         known = self._signing.get(kid)
         age = None if self._tried is None else self._timer() - self._tried
         if age is None or age >= (APART_S if known is None else FRESH_S):
             self._tried = self._timer()
-            self._fetching = asyncio.create_task(self._fetch())
+            self._fetching = asyncio.create_task(self._fetch_keys())
         if known is None and self._fetching is not None:
             await asyncio.shield(self._fetching)
             known = self._signing.get(kid)
         return known
 
-    async def _fetch(self) -> None:
+    async def _fetch_keys(self) -> None:
         """Put the published keys in place of those at hand, or say why they stay."""
         try:
             async with asyncio.timeout(FETCH_S):
-                signing_keys = _signing_keys(await _read(self._settings.certificates))
+                signing_keys = _parse_signing_keys(await _download(self._settings.key_set_url))
         except TimeoutError:
             problem = f"no answer within {FETCH_S:g} s"
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
@@ -121,7 +121,7 @@ class CloudflareAccess:
         )
 
 
-async def _read(url: str) -> bytes:
+async def _download(url: str) -> bytes:
     """What stands at `url`, in bounds; it is asked for nothing else, and leads nowhere else."""
     async with (
         httpx2.AsyncClient(follow_redirects=False, timeout=FETCH_S) as client,
@@ -137,7 +137,7 @@ async def _read(url: str) -> bytes:
         return bytes(body)
 
 
-def _signing_keys(body: bytes) -> dict[str, jwt.PyJWK]:
+def _parse_signing_keys(body: bytes) -> dict[str, jwt.PyJWK]:
     """The public keys that may sign assertions, by id. ValueError when there is none."""
     try:
         listed = json.loads(body)["keys"]
@@ -163,7 +163,7 @@ def _signing_keys(body: bytes) -> dict[str, jwt.PyJWK]:
     return keys
 
 
-def _identity(claims: Mapping[str, Any]) -> str:
+def _read_identity(claims: Mapping[str, Any]) -> str:
     """The e-mail address of a person, or the client id of a service token; "" for what claims to be both, or neither."""
     named = [name for name in (claims.get("email"), claims.get("common_name")) if isinstance(name, str) and name]
     return named[0].casefold() if len(named) == 1 else ""

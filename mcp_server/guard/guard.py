@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from index.errors import InvalidArgument, PermissionDenied, ResourceExhausted, Unauthenticated, Unavailable
 from mcp_server.guard.token_bucket import TokenBuckets
-from mcp_server.http.body_limits import BodyLimit, paced
+from mcp_server.http.body_limits import BodyLimit, limit_body
 from mcp_server.http.refusals import Refusal, refuse, with_headers
 from mcp_server.operations.caller import CALLER, TOO_FAST, Caller
 from mcp_server.rest import git_webhook
@@ -96,12 +96,12 @@ class Guard:
         self._methods = methods
         self._clock = clock
         self._checks: tuple[_Check, ...] = (  # in this order: who is refused early costs little and learns little
-            _well_formed,
-            self._of_this_place,
-            self._identified,
-            self._not_too_fast,
-            self._announced,
-            self._arrived,
+            _check_head,
+            self._check_origin,
+            self._check_credential,
+            self._check_rate,
+            self._check_announced_body,
+            self._check_body,
         )
         self._busy = asyncio.Event()
         self.on_hang_up: Callable[[], object] = lambda: None  # ends, in good order, what listens by POST
@@ -114,16 +114,16 @@ class Guard:
             return
         if scope["type"] != "http":
             return  # a web socket: uvicorn closes what is not accepted
-        request = _Request(scope, receive, *_headers(scope))
-        refusal = await self._refusal(request)
+        request = _Request(scope, receive, *_read_headers(scope))
+        refusal = await self._first_refusal(request)
         if refusal is not None:
             scope["memex.refused"] = refusal.code  # for the one line that is logged of each request
             await refuse(refusal, request.receive, send)
             return
-        caller = None if request.key is None else _caller(request.key, request.headers, scope, request.late)
-        await self._through(scope, request.receive, with_headers(send), caller)
+        caller = None if request.key is None else _make_caller(request.key, request.headers, scope, request.late)
+        await self._forward(scope, request.receive, with_headers(send), caller)
 
-    async def watch(self) -> None:
+    async def watch_keys(self) -> None:
         """End the streams of keys that were revoked or have expired; runs as long as the server does."""
         while True:
             await self._busy.wait()
@@ -133,59 +133,59 @@ class Guard:
                 self._busy.clear()
             for task, (key, _) in list(self._under_way.items()):
                 with contextlib.suppress(Unavailable):  # the ledger can't be read, and has logged it: asked again soon
-                    if not self._keys.live(key, now=now):
+                    if not self._keys.is_live(key, now=now):
                         task.cancel()
 
-    def hang_up(self) -> None:
+    def close_streams(self) -> None:
         """End all open streams: a graceful stop waits for work, not for listeners."""
         self.on_hang_up()
         for task, (_, method) in list(self._under_way.items()):
             if method == "GET":
                 task.cancel()
 
-    async def _refusal(self, request: _Request) -> Refusal | None:
+    async def _first_refusal(self, request: _Request) -> Refusal | None:
         """What the first check says that lets the request go no further."""
         for check in self._checks:
             if (refusal := await check(request)) is not None:
                 return refusal
         return None
 
-    async def _of_this_place(self, request: _Request) -> Refusal | None:
-        return self._stranger(request.scope, request.headers)
+    async def _check_origin(self, request: _Request) -> Refusal | None:
+        return self._refuse_origin(request.scope, request.headers)
 
-    async def _identified(self, request: _Request) -> Refusal | None:
+    async def _check_credential(self, request: _Request) -> Refusal | None:
         try:
-            request.key, refusal = await self._caller(request.scope, request.headers)
+            request.key, refusal = await self._authenticate(request.scope, request.headers)
         except Unavailable as error:  # the ledger can't be read: nobody is let in unknown
             return Refusal(503, error.code, error.message, UNREAD_SECONDS)
         return refusal
 
-    async def _not_too_fast(self, request: _Request) -> Refusal | None:
+    async def _check_rate(self, request: _Request) -> Refusal | None:
         if request.key is None or request.scope["path"] in OPEN:
             return None
-        request.late, refusal = self._pace(request.key, request.scope)
+        request.late, refusal = self._limit_rate(request.key, request.scope)
         return refusal
 
-    async def _announced(self, request: _Request) -> Refusal | None:
+    async def _check_announced_body(self, request: _Request) -> Refusal | None:
         if request.scope["method"] not in (*WRITING, "DELETE"):
             return None
-        return self._unread(request.scope, request.headers)
+        return self._refuse_announced_body(request.scope, request.headers)
 
-    async def _arrived(self, request: _Request) -> Refusal | None:
+    async def _check_body(self, request: _Request) -> Refusal | None:
         """Read the body ahead; one that brings a file is read by its route, and held to its pace."""
         scope, headers = request.scope, request.headers
-        if self._streamed(scope, headers):
-            request.receive = paced(
-                request.receive, largest=self._largest(scope, headers), seconds=self._settings.body_s
+        if self._is_streamed(scope, headers):
+            request.receive = limit_body(
+                request.receive, largest=self._body_size_limit(scope, headers), seconds=self._settings.body_s
             )
         elif not headers.keys().isdisjoint((b"content-length", b"transfer-encoding")):
-            received = await self._body(request.receive, self._largest(scope, headers))
+            received = await self._read_body_ahead(request.receive, self._body_size_limit(scope, headers))
             if isinstance(received, Refusal):
                 return received
             request.receive = received
         return None
 
-    async def _through(self, scope: Scope, receive: Receive, send: Send, caller: Caller | None) -> None:
+    async def _forward(self, scope: Scope, receive: Receive, send: Send, caller: Caller | None) -> None:
         if caller is None:
             await self._app(scope, receive, send)
             return
@@ -197,7 +197,7 @@ class Guard:
         scope["memex.caller"] = caller
         started = False
 
-        async def noting(message: Message) -> None:
+        async def send_and_note_start(message: Message) -> None:
             nonlocal started
             started = started or message["type"] == "http.response.start"
             await send(message)
@@ -208,7 +208,7 @@ class Guard:
         self._busy.set()
         reset = CALLER.set(caller)
         try:
-            await self._app(scope, receive, noting)
+            await self._app(scope, receive, send_and_note_start)
         except asyncio.CancelledError:
             if not started:
                 raise
@@ -217,7 +217,7 @@ class Guard:
             CALLER.reset(reset)
             del self._under_way[task]
 
-    def _stranger(self, scope: Scope, headers: dict[bytes, bytes]) -> Refusal | None:
+    def _refuse_origin(self, scope: Scope, headers: dict[bytes, bytes]) -> Refusal | None:
         """Refuse what a browser was tricked into, before anything else is looked at."""
         if headers.get(b"host", b"").lower() not in self._hosts:
             message = (
@@ -236,39 +236,39 @@ class Guard:
             return Refusal(405, InvalidArgument.code, f"{method[:16]} is not served here, but {allow}", allow=allow)
         return None
 
-    async def _caller(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[ApiKey | None, Refusal | None]:
+    async def _authenticate(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[ApiKey | None, Refusal | None]:
         """The key behind the request; None only where none is needed. What is said wins over what a proxy says."""
         path, authorization, key = scope["path"], headers.get(b"authorization"), None
         if authorization is None and path in OPEN:
             return None, None
         if path == git_webhook.PATH:  # no key opens it: only a signature does
             wait = self._rates.take(git_webhook.PATH, time.monotonic())
-            return None, _too_fast(wait) if wait else git_webhook.refused(self._push_webhook, headers)
+            return None, _too_fast_refusal(wait) if wait else git_webhook.check_headers(self._push_webhook, headers)
         if authorization is not None:
             kind, _, secret = authorization.decode("latin-1").partition(" ")
             key = self._keys.authenticate(secret.strip(), now=self._clock()) if kind.lower() == "bearer" else None
         elif self._access is not None and ASSERTION in headers:
             try:
-                key = await self._access.key(headers[ASSERTION].decode("latin-1"))
+                key = await self._access.authenticate(headers[ASSERTION].decode("latin-1"))
             except PermissionDenied as error:
                 return None, Refusal(403, error.code, error.message)
         if key is None:
-            return None, self._nobody(scope)
-        surface = _surface(path)
+            return None, self._refuse_unauthenticated(scope)
+        surface = _surface_of(path)
         if path not in OPEN and surface not in key.surfaces:
             return None, Refusal(403, PermissionDenied.code, f"this key is not meant for {surface.upper()}")
         return key, None
 
-    def _nobody(self, scope: Scope) -> Refusal:
+    def _refuse_unauthenticated(self, scope: Scope) -> Refusal:
         """What a request without a valid key is told. Only these are slowed: nobody can lock out a good key behind the same address."""
-        wait = 0.0 if scope["path"] in OPEN else self._failures.take(_address(scope), time.monotonic())
+        wait = 0.0 if scope["path"] in OPEN else self._failures.take(_client_address(scope), time.monotonic())
         if wait:
             message = "too many requests without a valid key; come back later, with one"
             return Refusal(429, ResourceExhausted.code, message, wait)
         message = "a valid key is needed: send `Authorization: Bearer <key>`; `memex key create` makes one"
         return Refusal(401, Unauthenticated.code, message)
 
-    def _pace(self, key: ApiKey, scope: Scope) -> tuple[float, Refusal | None]:
+    def _limit_rate(self, key: ApiKey, scope: Scope) -> tuple[float, Refusal | None]:
         """How many seconds too early the request comes, and whether it goes no further.
 
         A call of a tool is answered as one, so that the model reads it, as long as that is not abused in turn."""
@@ -276,17 +276,17 @@ class Guard:
         late = self._rates.take(key.id, now)
         as_tool = scope["method"] == "POST" and scope["path"].startswith("/mcp")
         if late and not (as_tool and not self._overdrafts.take(key.id, now)):
-            return late, _too_fast(late)
+            return late, _too_fast_refusal(late)
         return late, None
 
-    def _unread(self, scope: Scope, headers: dict[bytes, bytes]) -> Refusal | None:
+    def _refuse_announced_body(self, scope: Scope, headers: dict[bytes, bytes]) -> Refusal | None:
         """Refuse a body by what its head says of it."""
         length = headers.get(b"content-length", b"0")
         if not length.isdigit():
             return Refusal(400, InvalidArgument.code, "the header Content-Length is not a number")
-        if int(length[:20]) > (largest := self._largest(scope, headers)):
-            return _too_large(largest)
-        if self._streamed(scope, headers):
+        if int(length[:20]) > (largest := self._body_size_limit(scope, headers)):
+            return _too_large_refusal(largest)
+        if self._is_streamed(scope, headers):
             return None
         if scope["method"] in WRITING and not headers.get(b"content-type", b"").lower().startswith(b"application/json"):
             kinds = [limit.content_type.decode() for limit in self._bodies if limit.path == scope["path"]]
@@ -296,24 +296,24 @@ class Guard:
             )
         return None
 
-    def _largest(self, scope: Scope, headers: dict[bytes, bytes]) -> int:
+    def _body_size_limit(self, scope: Scope, headers: dict[bytes, bytes]) -> int:
         """The bytes that a body may have."""
-        limit, usual = self._limit(scope, headers), self._settings.max_body
+        limit, usual = self._route_body_limit(scope, headers), self._settings.max_body
         if limit is None:
             return usual
         return limit.largest if limit.content_type else min(usual, limit.largest)
 
-    def _limit(self, scope: Scope, headers: dict[bytes, bytes]) -> BodyLimit | None:
+    def _route_body_limit(self, scope: Scope, headers: dict[bytes, bytes]) -> BodyLimit | None:
         """The limit that this route has of its own, if it has one."""
         request = scope["method"], scope["path"], headers.get(b"content-type", b"")
         return next((limit for limit in self._bodies if limit.covers(*request)), None)
 
-    def _streamed(self, scope: Scope, headers: dict[bytes, bytes]) -> bool:
+    def _is_streamed(self, scope: Scope, headers: dict[bytes, bytes]) -> bool:
         """Whether the body goes on as it comes, to a route that puts it on disk."""
-        limit = self._limit(scope, headers)
+        limit = self._route_body_limit(scope, headers)
         return limit is not None and limit.content_type != b""
 
-    async def _body(self, receive: Receive, largest: int) -> Receive | Refusal:
+    async def _read_body_ahead(self, receive: Receive, largest: int) -> Receive | Refusal:
         """The same `receive` with the body read ahead, within its limits of size and time."""
         body = bytearray()
         waiting: deque[Message] = deque()
@@ -326,7 +326,7 @@ class Guard:
                         break
                     body += message.get("body", b"")
                     if len(body) > largest:
-                        return _too_large(largest)
+                        return _too_large_refusal(largest)
                     if not message.get("more_body", False):
                         break
         except TimeoutError:
@@ -340,15 +340,15 @@ class Guard:
         return replay
 
 
-def _too_large(largest: int) -> Refusal:
+def _too_large_refusal(largest: int) -> Refusal:
     return Refusal(413, ResourceExhausted.code, f"the body is larger than {largest} bytes")
 
 
-def _too_fast(wait: float) -> Refusal:
+def _too_fast_refusal(wait: float) -> Refusal:
     return Refusal(429, ResourceExhausted.code, TOO_FAST, wait)
 
 
-async def _well_formed(request: _Request) -> Refusal | None:
+async def _check_head(request: _Request) -> Refusal | None:
     scope = request.scope
     if request.repeated:
         return Refusal(400, InvalidArgument.code, f"the header {request.repeated} is given more than once")
@@ -358,7 +358,7 @@ async def _well_formed(request: _Request) -> Refusal | None:
     return None
 
 
-def _headers(scope: Scope) -> tuple[dict[bytes, bytes], str]:
+def _read_headers(scope: Scope) -> tuple[dict[bytes, bytes], str]:
     """The headers by lower-cased name, stripped; and the first one that stands twice but must not."""
     headers: dict[bytes, bytes] = {}
     repeated = ""
@@ -369,7 +369,7 @@ def _headers(scope: Scope) -> tuple[dict[bytes, bytes], str]:
     return headers, repeated
 
 
-def _address(scope: Scope) -> str:
+def _client_address(scope: Scope) -> str:
     """Whom a failure is counted for: an address, or the network that one person has many addresses of."""
     host = (scope.get("client") or ("", 0))[0]
     try:
@@ -379,24 +379,26 @@ def _address(scope: Scope) -> str:
     return str(address) if address.version == 4 else str(ipaddress.ip_network((address, 64), strict=False))
 
 
-def _surface(path: str) -> str:
+def _surface_of(path: str) -> str:
     return "mcp" if path.startswith(("/mcp", "/sse")) else "rest"
 
 
-def _caller(key: ApiKey, headers: dict[bytes, bytes], scope: Scope, late: float) -> Caller:
+def _make_caller(key: ApiKey, headers: dict[bytes, bytes], scope: Scope, late: float) -> Caller:
     toolsets = headers.get(b"x-mcp-toolsets")
     names = headers.get(b"x-mcp-tool-names", b"dotted" if b"names=dotted" in scope["query_string"].split(b"&") else b"")
     return Caller(
         key=key,
-        workspace=_text(headers[b"x-memory-workspace"]) if b"x-memory-workspace" in headers else None,
-        toolsets=None if toolsets is None else frozenset(word.strip() for word in _text(toolsets).lower().split(",")),
+        workspace=_decode_header(headers[b"x-memory-workspace"]) if b"x-memory-workspace" in headers else None,
+        toolsets=None
+        if toolsets is None
+        else frozenset(word.strip() for word in _decode_header(toolsets).lower().split(",")),
         readonly=headers.get(b"x-mcp-readonly", b"").lower() == b"true",
         late=late,
-        surface=_surface(scope["path"]),
+        surface=_surface_of(scope["path"]),
         names={b"dotted": "dotted", b"safe": "safe"}.get(names),  # type: ignore[arg-type]  # both are Names
     )
 
 
-def _text(value: bytes) -> str:
+def _decode_header(value: bytes) -> str:
     """A header's text: names of workspaces may be in any script, and clients send them as UTF-8."""
     return value.decode("utf-8", "replace")

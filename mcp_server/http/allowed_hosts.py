@@ -11,12 +11,12 @@ HTTP = 80  # the port that a Host leaves out
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
-def hosts(settings: ServerSettings, port: int) -> frozenset[str]:
+def allowed_hosts(settings: ServerSettings, port: int) -> frozenset[str]:
     """The `Host` values that mean this server when it listens on `port`, lower-cased.
 
     Never patterns: a prefix match lets a name like `127.0.0.1:1.evil.example` in.
     """
-    addresses = {*_LOOPBACK} if _local(settings.host) else {bracketed(settings.host), *_LOOPBACK}
+    addresses = {*_LOOPBACK} if _is_local(settings.host) else {bracket_ipv6(settings.host), *_LOOPBACK}
     names = {f"{host}:{port}" for host in addresses} | ({*addresses} if port == HTTP else set())
     names.update(settings.allowed_hosts)
     if settings.public_url:
@@ -24,17 +24,17 @@ def hosts(settings: ServerSettings, port: int) -> frozenset[str]:
     return frozenset(name.strip().lower() for name in names if name.strip())
 
 
-def origins(settings: ServerSettings) -> frozenset[str]:
+def allowed_origins(settings: ServerSettings) -> frozenset[str]:
     """The `Origin` values that are accepted, lower-cased; none by default."""
     return frozenset(value.strip().rstrip("/").lower() for value in settings.allowed_origins if value.strip())
 
 
-def bracketed(host: str) -> str:
+def bracket_ipv6(host: str) -> str:
     """`host` as it stands in a URL."""
     return f"[{host}]" if ":" in host else host
 
 
-def _local(host: str) -> bool:
+def _is_local(host: str) -> bool:
     """Whether `host` is a name of this machine only, or all of its addresses (then other names must be listed)."""
     try:
         address = ipaddress.ip_address(host)

@@ -39,11 +39,11 @@ class TooSlow(ResourceExhausted):
     _retryable = True
 
 
-def paced(receive: Receive, *, largest: int, seconds: float) -> Receive:
+def limit_body(receive: Receive, *, largest: int, seconds: float) -> Receive:
     """`receive` for a body of up to `largest` bytes; raises ResourceExhausted for a longer one, and TooSlow."""
     size, since, waited, more = 0, 0, 0.0, True
 
-    async def pacing() -> Message:
+    async def receive_in_limits() -> Message:
         nonlocal size, since, waited, more
         if not more:
             return await receive()  # whoever waits for the end of a connection may wait
@@ -63,4 +63,4 @@ def paced(receive: Receive, *, largest: int, seconds: float) -> Receive:
         more = message["type"] == "http.request" and message.get("more_body", False)
         return message
 
-    return pacing
+    return receive_in_limits

@@ -19,36 +19,36 @@ class TimedH11(H11Protocol):
     def connection_made(self, transport: Any) -> None:
         """The first head may begin."""
         super().connection_made(transport)
-        self._arm()
+        self._start_timer()
 
     def data_received(self, data: bytes) -> None:
         """A head begins between two answers, and is complete when a new cycle is under way."""
         if self.cycle is None or self.cycle.response_complete:
-            self._arm()
+            self._start_timer()
         super().data_received(data)
         if self.cycle is not None and not self.cycle.response_complete:
-            self._disarm()
+            self._stop_timer()
 
     def on_response_complete(self) -> None:
         """From here uvicorn's own keep-alive limit holds."""
-        self._disarm()
+        self._stop_timer()
         super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing is left to time."""
-        self._disarm()
+        self._stop_timer()
         super().connection_lost(exc)
 
-    def _arm(self) -> None:
+    def _start_timer(self) -> None:
         if self._head is None:
             self._head = self.loop.call_later(self.seconds, self.transport.close)
 
-    def _disarm(self) -> None:
+    def _stop_timer(self) -> None:
         if self._head is not None:
             self._head.cancel()
             self._head = None
 
 
-def timed(seconds: float) -> type[TimedH11]:
+def with_head_timeout(seconds: float) -> type[TimedH11]:
     """The protocol class for `uvicorn.Config(http=…)` that gives each head `seconds`."""
     return type("TimedH11", (TimedH11,), {"seconds": seconds})

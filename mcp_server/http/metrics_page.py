@@ -52,7 +52,7 @@ class Metrics:
         )
         self._degraded = Counter("memex_degraded_searches", "Searches that were not complete.", registry=registry)
 
-    def request(self, *, method: str, route: str, status: int, seconds: float, refused: bool) -> None:
+    def count_request(self, *, method: str, route: str, status: int, seconds: float, refused: bool) -> None:
         """One request was answered."""
         self._requests.labels(method, route, status).inc()
         if refused:
@@ -60,14 +60,14 @@ class Metrics:
         else:  # else a flood of refusals would hide how long answers take
             self._took.labels(method, route).observe(seconds)
 
-    def called(self, tool: str, *, code: str, seconds: float, degraded: bool) -> None:
+    def count_call(self, tool: str, *, code: str, seconds: float, degraded: bool) -> None:
         """A tool has ended; `code` is OK or an error's."""
         self._calls.labels(tool, code).inc()
         self._call_took.labels(tool).observe(seconds)
         if degraded:
             self._degraded.inc()
 
-    def page(self) -> bytes:
+    def render_page(self) -> bytes:
         """Everything, as Prometheus reads it."""
         return generate_latest(self._registry)
 

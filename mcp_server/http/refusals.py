@@ -36,19 +36,19 @@ class Refusal(NamedTuple):
 def with_headers(send: Send) -> Send:
     """`send`, adding what every answer must carry."""
 
-    async def sending(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"cache-control"]
             message = {
                 **message,
-                "headers": [*headers, *HEADERS, _date(), (b"cache-control", b"no-store, no-transform")],
+                "headers": [*headers, *HEADERS, _date_header(), (b"cache-control", b"no-store, no-transform")],
             }
         await send(message)
 
-    return sending
+    return send_with_headers
 
 
-def _date() -> tuple[bytes, bytes]:
+def _date_header() -> tuple[bytes, bytes]:
     return b"date", formatdate(usegmt=True).encode()
 
 
@@ -62,26 +62,28 @@ async def refuse(refusal: Refusal, receive: Receive, send: Send) -> None:
     }
     body = json.dumps({"error": error}, separators=(",", ":")).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *HEADERS]
-    headers += [_date(), (b"cache-control", b"no-store")]
+    headers += [_date_header(), (b"cache-control", b"no-store")]
     if refusal.status == HTTPStatus.UNAUTHORIZED:
         headers.append((b"www-authenticate", b"Bearer"))
     if refusal.allow:
         headers.append((b"allow", refusal.allow.encode()))
     if refusal.wait:
         headers.append((b"retry-after", b"%d" % math.ceil(refusal.wait)))
-    await drained(refusal.status, headers, body, receive, send)
+    await answer_and_drain(refusal.status, headers, body, receive, send)
 
 
-async def drained(status: int, headers: list[tuple[bytes, bytes]], body: bytes, receive: Receive, send: Send) -> None:
+async def answer_and_drain(
+    status: int, headers: list[tuple[bytes, bytes]], body: bytes, receive: Receive, send: Send
+) -> None:
     """Answer a request whose body may not have come to its end, and read on for a moment."""
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": True})
     if status != HTTPStatus.REQUEST_TIMEOUT:
-        await _drain(receive)
+        await _drain_body(receive)
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _drain(receive: Receive) -> None:
+async def _drain_body(receive: Receive) -> None:
     left = DRAIN_BYTES
     try:
         async with asyncio.timeout(DRAIN_SECONDS):

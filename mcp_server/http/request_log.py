@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from index.errors import MemexError, Unavailable
 from index.tracing import span
 from mcp_server.http.metrics_page import OTHER, Metrics
-from syncd.telemetry.log import bound
+from syncd.telemetry.log import bind_fields
 
 if TYPE_CHECKING:
     from syncd.telemetry.request_traces import Traces
@@ -33,32 +33,32 @@ CLOSED: Final = 499  # the client went before it had an answer
 REQUEST: ContextVar[dict[str, Any] | None] = ContextVar("request", default=None)  # what is known of it so far
 
 
-def observed(app: ASGIApp, metrics: Metrics, traces: Traces | None = None) -> ASGIApp:
+def log_requests(app: ASGIApp, metrics: Metrics, traces: Traces | None = None) -> ASGIApp:
     """`app`, telling of each request."""
 
-    async def observing(scope: Scope, receive: Receive, send: Send) -> None:
+    async def log_request(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
         known: dict[str, Any] = {"request": secrets.token_hex(8)}
         begun = time.perf_counter()
 
-        async def sending(message: Message) -> None:
+        async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
                 known["status"] = message["status"]
                 message = {**message, "headers": [*message.get("headers", ()), (ID, known["request"].encode())]}
             await send(message)
 
         with ExitStack() as stack:
-            stack.callback(_answered, scope, known, metrics, begun)
-            stack.enter_context(bound(known))
+            stack.callback(_log_answer, scope, known, metrics, begun)
+            stack.enter_context(bind_fields(known))
             reset = REQUEST.set(known)
             stack.callback(REQUEST.reset, reset)
             if traces is not None:
-                stack.enter_context(_traced(traces, scope, known))
-            await app(scope, receive, sending)
+                stack.enter_context(_trace_request(traces, scope, known))
+            await app(scope, receive, send_with_id)
 
-    return observing
+    return log_request
 
 
 def request_id() -> str:
@@ -66,7 +66,7 @@ def request_id() -> str:
     return str((REQUEST.get() or {}).get("request", ""))
 
 
-def identified(error: MemexError) -> dict[str, Any]:
+def describe_error(error: MemexError) -> dict[str, Any]:
     """The error as a caller is shown it; of what failed on our side, with the id under which the log tells more.
 
     What the caller got wrong is told in the same words each time, so that nothing can be read from a difference."""
@@ -77,7 +77,7 @@ def identified(error: MemexError) -> dict[str, Any]:
 
 
 @contextmanager
-def calling(tool: str, metrics: Metrics | None) -> Iterator[dict[str, Any]]:
+def log_call(tool: str, metrics: Metrics | None) -> Iterator[dict[str, Any]]:
     """Tell of one call of a tool. What is given takes its `code`, and whether it was `degraded`."""
     outcome: dict[str, Any] = {"code": "UNAVAILABLE", "degraded": False}
     begun = time.perf_counter()
@@ -88,45 +88,51 @@ def calling(tool: str, metrics: Metrics | None) -> Iterator[dict[str, Any]]:
             seconds, code = time.perf_counter() - begun, outcome["code"]
             timed.note(code=code, **({} if code == "OK" else {"error": code}))
             if metrics is not None:
-                metrics.called(tool, code=code, seconds=seconds, degraded=outcome["degraded"])
+                metrics.count_call(tool, code=code, seconds=seconds, degraded=outcome["degraded"])
             if (known := REQUEST.get()) is not None:
                 known |= {"tool": tool, "code": code}
 
 
 @contextmanager
-def _traced(traces: Traces, scope: Scope, known: dict[str, Any]) -> Iterator[None]:
+def _trace_request(traces: Traces, scope: Scope, known: dict[str, Any]) -> Iterator[None]:
     carried = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-    with traces.request(carried) as timed:
+    with traces.trace_request(carried) as timed:
         try:
             yield
         finally:
-            route, status = _route(scope), known.get("status", CLOSED)
+            route, status = _route_template(scope), known.get("status", CLOSED)
             timed.note(
-                name=f"{_method(scope)} {route}",
-                **{"http.request.method": _method(scope), "http.route": route, "http.response.status_code": status},
+                name=f"{_method_label(scope)} {route}",
+                **{
+                    "http.request.method": _method_label(scope),
+                    "http.route": route,
+                    "http.response.status_code": status,
+                },
                 request=known["request"],
                 **({"error": str(status)} if status >= 500 else {}),
             )
 
 
-def _answered(scope: Scope, known: dict[str, Any], metrics: Metrics, begun: float) -> None:
+def _log_answer(scope: Scope, known: dict[str, Any], metrics: Metrics, begun: float) -> None:
     seconds = time.perf_counter() - begun
     caller = scope.get("memex.caller")
     refused = scope.get("memex.refused")
-    route = _route(scope)
-    known |= {"method": _method(scope), "route": route, "ms": round(seconds * 1000, 1)}
+    route = _route_template(scope)
+    known |= {"method": _method_label(scope), "route": route, "ms": round(seconds * 1000, 1)}
     known["key"] = caller.key.id if caller else None
     known.setdefault("status", CLOSED)
     if refused:
         known["code"] = refused
-    metrics.request(method=known["method"], route=route, status=known["status"], seconds=seconds, refused=bool(refused))
+    metrics.count_request(
+        method=known["method"], route=route, status=known["status"], seconds=seconds, refused=bool(refused)
+    )
     log.log(logging.DEBUG if route in QUIET and not refused else logging.INFO, "request", extra={"fields": known})
 
 
-def _method(scope: Scope) -> str:
+def _method_label(scope: Scope) -> str:
     return str(scope["method"]) if scope["method"] in METHODS else OTHER
 
 
-def _route(scope: Scope) -> str:
+def _route_template(scope: Scope) -> str:
     """The template of the route that was taken."""
     return str(getattr(scope.get("route"), "path", "") or OTHER)

@@ -41,33 +41,33 @@ class Caller:
 CALLER: ContextVar[Caller] = ContextVar("caller")
 
 
-def allow(caller: Caller, scope: str) -> None:
+def check_scope(caller: Caller, scope: str) -> None:
     """PermissionDenied unless the key has `scope`; ResourceExhausted when it asks too much."""
     if caller.late:
-        raise exhausted(TOO_FAST, caller.late)
-    if not caller.key.may(scope):
+        raise try_again_error(TOO_FAST, caller.late)
+    if not caller.key.has_scope(scope):
         raise PermissionDenied(f"the key lacks the scope {scope!r}; use a key that has it")
 
 
-def visible(agent_access: AgentAccess, caller: Caller) -> list[str]:
+def visible_workspaces(agent_access: AgentAccess, caller: Caller) -> list[str]:
     """The workspaces that the request may be about, in order: the one its header names, else all that the key may see."""
     named = caller.workspace
-    return [name for name in agent_access.workspaces() if caller.key.sees(name) and named in (None, name)]
+    return [name for name in agent_access.workspaces() if caller.key.can_see(name) and named in (None, name)]
 
 
-def about(caller: Caller, workspace: str) -> Caller:
+def with_workspace(caller: Caller, workspace: str) -> Caller:
     """The caller, with the request about `workspace` ("" = as it is). A header that names another one forbids it."""
     if workspace in ("", caller.workspace):
         return caller
     return replace(caller, workspace=workspace if caller.workspace is None else "")
 
 
-def exhausted(message: str, wait: float) -> ResourceExhausted:
+def try_again_error(message: str, wait: float) -> ResourceExhausted:
     """Too much for now: the same request may be made again in `wait` seconds."""
     return ResourceExhausted(message, retryable=True, retry_after=math.ceil(wait * 10) / 10)
 
 
-def workspace_of(agent_access: AgentAccess, caller: Caller, *, named: bool = False) -> Workspace:
+def resolve_workspace(agent_access: AgentAccess, caller: Caller, *, named: bool = False) -> Workspace:
     """The workspace that the request names; else, unless it must be `named`, the key's only one; else `default`."""
     name = caller.workspace
     if name is None and named:
@@ -75,7 +75,7 @@ def workspace_of(agent_access: AgentAccess, caller: Caller, *, named: bool = Fal
     if name is None:
         bound = caller.key.workspaces
         name = next(iter(bound)) if bound is not None and len(bound) == 1 else DEFAULT
-    if caller.key.sees(name):
+    if caller.key.can_see(name):
         try:
             return agent_access.workspace(name)
         except NotFound:

@@ -18,10 +18,10 @@ from pydantic import ValidationError
 
 from index.errors import MemexError, PermissionDenied, Unavailable
 from mcp_server.http.metrics_page import Metrics
-from mcp_server.http.request_log import calling, request_id
-from mcp_server.operations.caller import Caller, allow, exhausted, workspace_of
-from mcp_server.operations.wire_format import AnswerModel, RequestModel, invalid
-from syncd.history.audit_log import Author, authored
+from mcp_server.http.request_log import log_call, request_id
+from mcp_server.operations.caller import Caller, check_scope, resolve_workspace, try_again_error
+from mcp_server.operations.wire_format import AnswerModel, RequestModel, invalid_argument
+from syncd.history.audit_log import Author, acting_as
 from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -86,74 +86,74 @@ class OperationRunner:
         arguments: Mapping[str, Any] | bytes,
         progress: Callable[[int], None] | None = None,
     ) -> AnswerModel:
-        """Run `operation` for `caller`; raises the errors of `index.errors`. `progress` as `Workspace.reporting` has it.
+        """Run `operation` for `caller`; raises the errors of `index.errors`. `progress` as `Workspace.with_progress` has it.
 
         A write that outlives its time limit or its caller runs to its end: half a capture does not exist."""
-        async with self.telling(operation.name, operation.scope, caller) as outcome:
-            returned = await self._run(operation, caller, arguments, progress)
+        async with self.record_call(operation.name, operation.scope, caller) as outcome:
+            returned = await self._validate_and_run(operation, caller, arguments, progress)
             outcome["degraded"] = bool(getattr(returned, "degraded", ()))
             return returned
 
     @asynccontextmanager
-    async def telling(self, name: str, scope: str, caller: Caller) -> AsyncIterator[dict[str, Any]]:
+    async def record_call(self, name: str, scope: str, caller: Caller) -> AsyncIterator[dict[str, Any]]:
         """What is done in this block is done for `caller`: it is counted, logged, and audited when it is refused."""
         author = Author(caller.surface, name, caller.key.id, caller.key.name, request_id())
-        with calling(name, self._metrics) as outcome, authored(author):
+        with log_call(name, self._metrics) as outcome, acting_as(author):
             try:
                 yield outcome
             except MemexError as error:
                 outcome["code"] = error.code
                 if isinstance(error, PermissionDenied) and scope == "write":
                     await anyio.to_thread.run_sync(
-                        partial(self.agent_access.denied, author, error, caller.workspace or "")
+                        partial(self.agent_access.log_denied, author, error, caller.workspace or "")
                     )
                 raise
             outcome["code"] = "OK"
 
-    def traced_by(self, carried: Mapping[str, Any]) -> AbstractContextManager[None]:
+    def continue_trace(self, carried: Mapping[str, Any]) -> AbstractContextManager[None]:
         """Take a call for a part of the trace that its message names."""
-        return nullcontext() if self._traces is None or not carried else self._traces.under(carried)
+        return nullcontext() if self._traces is None or not carried else self._traces.attach_parent(carried)
 
-    def page(self, caller: Caller) -> bytes:
+    def metrics_page(self, caller: Caller) -> bytes:
         """The metrics, for who may know the whole vault's numbers."""
-        allow(caller, "admin")
-        if not _owns(caller):
+        check_scope(caller, "admin")
+        if not _owns_vault(caller):
             raise PermissionDenied("these are numbers of the whole vault, and the key is bound to workspaces")
         assert self._metrics is not None, "whoever serves this page has made the metrics"
-        return self._metrics.page()
+        return self._metrics.render_page()
 
-    async def _run(
+    async def _validate_and_run(
         self,
         operation: Operation,
         caller: Caller,
         arguments: Mapping[str, Any] | bytes,
         progress: Callable[[int], None] | None,
     ) -> AnswerModel:
-        allow(caller, operation.scope)
+        check_scope(caller, operation.scope)
         try:
             if isinstance(arguments, bytes):
                 request = operation.given.model_validate_json(arguments)
             else:
                 request = operation.given.model_validate(arguments)
         except ValidationError as problem:
-            raise invalid(problem) from None
+            raise invalid_argument(problem) from None
 
-        def work() -> AnswerModel:
-            workspace = workspace_of(self.agent_access, caller, named=operation.family in NAMED)
-            return operation.run(workspace.reporting(progress) if progress else workspace, request, self.settings)
+        def run_operation() -> AnswerModel:
+            workspace = resolve_workspace(self.agent_access, caller, named=operation.family in NAMED)
+            return operation.run(workspace.with_progress(progress) if progress else workspace, request, self.settings)
 
-        return await self.run(operation.name, operation.scope, operation.seconds, work)
+        return await self.run_in_thread(operation.name, operation.scope, operation.seconds, run_operation)
 
-    async def run(self, name: str, scope: str, seconds: float, work: Callable[[], T]) -> T:
+    async def run_in_thread(self, name: str, scope: str, seconds: float, work: Callable[[], T]) -> T:
         """What `work` returns, done in a thread that reads or writes; its caller must have been allowed to.
 
         A caller who leaves gives its place free at once: a read that nobody waits for holds up nobody. It can't be stopped
         either, so there is a limit to how many of these may run."""
         threads, places = self._threads[scope], self._places[scope]
         if threads.statistics().tasks_waiting >= self.settings.limits.queue:
-            raise exhausted("too many calls wait already; try again in a moment", BUSY_SECONDS)
+            raise try_again_error("too many calls wait already; try again in a moment", BUSY_SECONDS)
 
-        def placed() -> T:
+        def work_in_slot() -> T:
             if not places.acquire(blocking=False):
                 raise Unavailable("too many calls that nobody waits for are still at work; try again in a few seconds")
             try:
@@ -163,7 +163,7 @@ class OperationRunner:
 
         with anyio.move_on_after(seconds):
             try:
-                return await anyio.to_thread.run_sync(placed, abandon_on_cancel=True, limiter=threads)
+                return await anyio.to_thread.run_sync(work_in_slot, abandon_on_cancel=True, limiter=threads)
             except MemexError:
                 raise
             except Exception as bug:  # the top of every call: a bug is logged, and its text goes no further
@@ -176,14 +176,14 @@ class OperationRunner:
     async def status(self, caller: Caller | None) -> dict[str, Any]:
         """The state of the daemon, as far as the caller may know it."""
         return await anyio.to_thread.run_sync(
-            lambda: self.agent_access.status(self._visible(caller)), abandon_on_cancel=True
+            lambda: self.agent_access.status(self._visible_workspaces(caller)), abandon_on_cancel=True
         )
 
-    def _visible(self, caller: Caller | None) -> frozenset[str] | None:
+    def _visible_workspaces(self, caller: Caller | None) -> frozenset[str] | None:
         """The workspaces whose notes' paths may be told; None = all of the vault, for its owner."""
         if caller is None:
             return frozenset()
-        if _owns(caller):
+        if _owns_vault(caller):
             return None
         if caller.key.workspaces is not None:
             return caller.key.workspaces
@@ -193,6 +193,6 @@ class OperationRunner:
             return frozenset()
 
 
-def _owns(caller: Caller) -> bool:
+def _owns_vault(caller: Caller) -> bool:
     """Whether a key may know of the whole vault: one that is bound to workspaces may not, whatever its scopes."""
-    return caller.key.may("admin") and caller.key.workspaces is None
+    return caller.key.has_scope("admin") and caller.key.workspaces is None

@@ -22,7 +22,7 @@ from index.errors import (
     Unauthenticated,
     Unavailable,
 )
-from mcp_server.http.request_log import identified
+from mcp_server.http.request_log import describe_error
 
 if TYPE_CHECKING:
     from index.model import Record
@@ -57,7 +57,7 @@ class RequestModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def _unsaid(value: object) -> bool:
+def _is_empty(value: object) -> bool:
     return not value
 
 
@@ -70,62 +70,62 @@ class AnswerModel(BaseModel):
 class Replaceable(AnswerModel):
     """What a newer document may have replaced; said only where it has."""
 
-    stale: bool = Field(False, description="true: a newer one replaces it", exclude_if=_unsaid)
-    superseded_by: str | None = Field(None, description="The id of that one", exclude_if=_unsaid)
+    stale: bool = Field(False, description="true: a newer one replaces it", exclude_if=_is_empty)
+    superseded_by: str | None = Field(None, description="The id of that one", exclude_if=_is_empty)
 
 
-def replaced(workspace: Workspace, record: Record) -> dict[str, Any]:
+def replacement_fields(workspace: Workspace, record: Record) -> dict[str, Any]:
     """The fields of `Replaceable`, of this document."""
     if record.superseded_by is None:
         return {}
     return {"stale": True, "superseded_by": workspace.successor(record)}
 
 
-def status(error: MemexError) -> int:
+def http_status(error: MemexError) -> int:
     """The HTTP status of an error; too large is told from too many by its `limit`, and that no retry helps."""
     large = error.code == ResourceExhausted.code and "limit" in error.details and not error.retryable
     return 413 if large else STATUS[error.code]
 
 
-def body(error: MemexError) -> bytes:
+def error_body(error: MemexError) -> bytes:
     """`{"error": {…}}` as compact JSON."""
-    return json.dumps({"error": identified(error)}, separators=(",", ":"), default=str).encode()
+    return json.dumps({"error": describe_error(error)}, separators=(",", ":"), default=str).encode()
 
 
-def invalid(problem: ValidationError) -> InvalidArgument:
+def invalid_argument(problem: ValidationError) -> InvalidArgument:
     """A refusal that names each field and what is wrong with it, but never the value."""
     errors = problem.errors(include_url=False, include_input=False)
     fields = [
-        {"field": ".".join(_word(part) for part in error["loc"]) or "body", "problem": _problem(error)}
-        for error in [candidate for candidate in errors if not _follows(candidate, errors)][:10]
+        {"field": ".".join(_printable(part) for part in error["loc"]) or "body", "problem": _problem_text(error)}
+        for error in [candidate for candidate in errors if not _is_consequence(candidate, errors)][:10]
     ]
     return InvalidArgument("; ".join(f"{field['field']}: {field['problem']}" for field in fields), fields=fields)
 
 
-def payload(value: BaseModel) -> tuple[dict[str, Any], str]:
+def encode_payload(value: BaseModel) -> tuple[dict[str, Any], str]:
     """`value` as plain data and as compact JSON text."""
     try:
         return value.model_dump(mode="json"), value.model_dump_json()
     except (PydanticSerializationError, UnicodeEncodeError):
         # A note dropped in by hand may hold bytes that are no text; it must not take the whole answer with it.
-        data = _scrubbed(value.model_dump())
+        data = _replace_all_surrogates(value.model_dump())
         return data, json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
 
 @cache
-def schema(model: type[BaseModel], *, output: bool = False, exact: bool = False) -> dict[str, Any]:
+def compact_schema(model: type[BaseModel], *, output: bool = False, exact: bool = False) -> dict[str, Any]:
     """The model's JSON schema, small: definitions in place, no titles, and (input) no `null` beside a type nor a pattern.
 
     `exact`: with both of these, so that just what it allows is taken. Made once, as it costs milliseconds: not to be changed."""
     full = model.model_json_schema(mode="serialization" if output else "validation")
     definitions = full.pop("$defs", {})
-    small = _small(full, definitions, output=output, exact=output or exact)
+    small = _compact_node(full, definitions, output=output, exact=output or exact)
     assert isinstance(small, dict)
     small.pop("description", None)
     return small
 
 
-def choices(schema: dict[str, Any], collections: Sequence[str]) -> dict[str, Any]:
+def with_collections(schema: dict[str, Any], collections: Sequence[str]) -> dict[str, Any]:
     """A schema of what is given, with the collections that are known wherever one is asked for."""
     properties = dict(schema["properties"])
     if collection := properties.get("collection"):
@@ -138,17 +138,17 @@ def choices(schema: dict[str, Any], collections: Sequence[str]) -> dict[str, Any
     return schema | {"properties": properties}
 
 
-def _small(node: Any, definitions: Mapping[str, Any], *, output: bool, exact: bool) -> Any:
+def _compact_node(node: Any, definitions: Mapping[str, Any], *, output: bool, exact: bool) -> Any:
     if isinstance(node, list):
-        return [_small(part, definitions, output=output, exact=exact) for part in node]
+        return [_compact_node(part, definitions, output=output, exact=exact) for part in node]
     if not isinstance(node, dict):
         return node
     if "$ref" in node:
-        return _small(definitions[node["$ref"].rpartition("/")[2]], definitions, output=output, exact=exact)
+        return _compact_node(definitions[node["$ref"].rpartition("/")[2]], definitions, output=output, exact=exact)
     kept = {
-        key: {name: _small(sub, definitions, output=output, exact=exact) for name, sub in value.items()}
+        key: {name: _compact_node(sub, definitions, output=output, exact=exact) for name, sub in value.items()}
         if key == "properties"
-        else _small(value, definitions, output=output, exact=exact)
+        else _compact_node(value, definitions, output=output, exact=exact)
         for key, value in node.items()
         if key != "title"
         and not (key == "default" and (value is None or output))
@@ -162,34 +162,34 @@ def _small(node: Any, definitions: Mapping[str, Any], *, output: bool, exact: bo
     return kept
 
 
-def _word(part: int | str) -> str:
+def _printable(part: int | str) -> str:
     text = str(part)
     text = text if text.isascii() and text.isprintable() else ascii(text)[1:-1]
     return text[:LONGEST_DETAIL]
 
 
-def _follows(error: Mapping[str, Any], errors: Sequence[Mapping[str, Any]]) -> bool:
+def _is_consequence(error: Mapping[str, Any], errors: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a list is called too short only because items of it are wrong, each of which is told."""
     loc = error["loc"]
     return error["type"] == "too_short" and any(other["loc"][: len(loc)] == loc != other["loc"] for other in errors)
 
 
-def _problem(error: Mapping[str, Any]) -> str:
+def _problem_text(error: Mapping[str, Any]) -> str:
     if known := PROBLEMS.get(error["type"]):
         return known.format(**error.get("ctx", {}))
     return str(error["msg"]).removeprefix("Value error, ")
 
 
-def plain(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """`text` with every lone surrogate as U+FFFD, so that it can be sent."""
     return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
-def _scrubbed(value: Any) -> Any:
+def _replace_all_surrogates(value: Any) -> Any:
     if isinstance(value, str):
-        return plain(value)
+        return replace_surrogates(value)
     if isinstance(value, Mapping):
-        return {_scrubbed(key): _scrubbed(part) for key, part in value.items()}
+        return {_replace_all_surrogates(key): _replace_all_surrogates(part) for key, part in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, bytes):
-        return [_scrubbed(part) for part in value]
+        return [_replace_all_surrogates(part) for part in value]
     return value

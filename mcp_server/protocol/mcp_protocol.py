@@ -36,13 +36,13 @@ from mcp.types import Tool as ListedTool
 from pydantic import AnyUrl, BaseModel
 
 from index.errors import InvalidArgument, MemexError, NotFound
-from mcp_server.http.request_log import identified
-from mcp_server.operations.caller import CALLER, allow
+from mcp_server.http.request_log import describe_error
+from mcp_server.operations.caller import CALLER, check_scope
 from mcp_server.operations.operation import Operation, OperationRunner
-from mcp_server.operations.wire_format import choices, payload, schema
+from mcp_server.operations.wire_format import compact_schema, encode_payload, with_collections
 from mcp_server.protocol import prompts, resources
-from mcp_server.protocol.completion import completed
-from mcp_server.protocol.progress import alive
+from mcp_server.protocol.completion import complete
+from mcp_server.protocol.progress import report_progress
 from mcp_server.protocol.subscriptions import Updates
 
 T = TypeVar("T")
@@ -72,9 +72,9 @@ KNOWLEDGE: Final = (
 )
 
 
-def failure(error: MemexError) -> CallToolResult:
+def error_result(error: MemexError) -> CallToolResult:
     """An expected failure, for the model (text) and for programs (`_meta`)."""
-    shown = json.loads(json.dumps(identified(error), default=str))
+    shown = json.loads(json.dumps(describe_error(error), default=str))
     text = json.dumps({"error": shown}, separators=(",", ":"))
     return CallToolResult(
         content=[TextContent(type="text", text=text)], is_error=True, _meta={"dev.memex/error": shown}
@@ -91,37 +91,37 @@ class VaultMCP(MCPServer[Any]):
             "memex",
             title="Memex",
             version=version,
-            instructions=INSTRUCTIONS + KNOWLEDGE * ("kb" in families(operations)),
+            instructions=INSTRUCTIONS + KNOWLEDGE * ("kb" in family_names(operations)),
             cache_hints=HINTS,
-            middleware=[_one_page],
+            middleware=[_refuse_cursor],
             subscriptions=False,  # the SDK would let anybody watch any URI; ours follow
         )
         self._runner = runner
-        self._families = families(operations)
+        self._families = family_names(operations)
         self._called: dict[str, Operation] = {}
         for operation in operations:
             self._called[operation.name] = self._called[operation.safe_name] = operation
-        known = runner.settings.kb.known
+        known = runner.settings.kb.all_collections
         self._tools = {
-            names: [(operation, _listed(operation, names, known)) for operation in operations]
+            names: [(operation, _describe_tool(operation, names, known)) for operation in operations]
             for names in ("safe", "dotted")
         }
         add = self._lowlevel_server.add_request_handler  # the one way to serve methods that MCPServer has no hook for
         add("completion/complete", CompleteRequestParams, self._complete)
-        add("subscriptions/listen", SubscriptionsListenRequestParams, _refusing(updates.listen))
-        add("resources/subscribe", SubscribeRequestParams, _refusing(updates.subscribe))
-        add("resources/unsubscribe", UnsubscribeRequestParams, _refusing(updates.unsubscribe))
+        add("subscriptions/listen", SubscriptionsListenRequestParams, _translate_errors(updates.listen))
+        add("resources/subscribe", SubscribeRequestParams, _translate_errors(updates.subscribe))
+        add("resources/unsubscribe", UnsubscribeRequestParams, _translate_errors(updates.unsubscribe))
 
     async def list_tools(self) -> list[ListedTool]:
         """The tools, less what the request's headers hide. Hiding protects nothing: the key's scopes do."""
-        caller, shown = CALLER.get(), self._shown()
+        caller, shown = CALLER.get(), self._listed_families()
         return [
             tool
             for operation, tool in self._tools[caller.names or self._runner.settings.mcp.tool_names]
             if operation.family in shown and not (caller.readonly and operation.scope != "read")
         ]
 
-    def _shown(self) -> frozenset[str]:
+    def _listed_families(self) -> frozenset[str]:
         """The families that are listed to the caller here."""
         asked, served = CALLER.get().toolsets, frozenset(self._families)
         return served & (asked if asked is not None else frozenset(self._runner.settings.mcp.toolsets) or served)
@@ -133,19 +133,21 @@ class VaultMCP(MCPServer[Any]):
         try:
             operation = self._called.get(name)
             if operation is None:
-                raise InvalidArgument(f"no tool {_short(name)}; tools/list names them all")
-            async with alive(context) as progress:
-                with self._runner.traced_by(_carried(context)):
-                    data, text = payload(await self._runner.call(operation, CALLER.get(), arguments, progress))
+                raise InvalidArgument(f"no tool {_shorten(name)}; tools/list names them all")
+            async with report_progress(context) as progress:
+                with self._runner.continue_trace(_trace_context(context)):
+                    data, text = encode_payload(await self._runner.call(operation, CALLER.get(), arguments, progress))
         except MemexError as error:
-            return failure(error)
+            return error_result(error)
         return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data)
 
     # Resources, prompts, completions
 
     async def list_resources(self) -> list[Resource]:
         """The latest notes; all of them would be too many."""
-        return await self._read("resources/list", partial(resources.recent, self._runner.agent_access, CALLER.get()))
+        return await self._run_read(
+            "resources/list", partial(resources.list_recent, self._runner.agent_access, CALLER.get())
+        )
 
     async def list_resource_templates(self) -> list[ResourceTemplate]:
         """The one template."""
@@ -158,11 +160,11 @@ class VaultMCP(MCPServer[Any]):
     ) -> Iterable[ReadResourceContents] | InputRequiredResult:
         """The text of a note."""
         work = partial(resources.read, self._runner.agent_access, CALLER.get(), str(uri))
-        return [await self._read("resources/read", work, uri=str(uri))]
+        return [await self._run_read("resources/read", work, uri=str(uri))]
 
     async def list_prompts(self) -> list[Prompt]:
         """The prompts."""
-        return prompts.listed(CALLER.get())
+        return prompts.list_prompts(CALLER.get())
 
     async def get_prompt(
         self,
@@ -171,29 +173,29 @@ class VaultMCP(MCPServer[Any]):
         context: Context[Any, Any] | None = None,  # noqa: ARG002 - the SDK's signature
     ) -> GetPromptResult | InputRequiredResult:
         """A prompt, with what it needs of the notes."""
-        caller, runner, shown = CALLER.get(), self._runner, self._shown()
+        caller, runner, shown = CALLER.get(), self._runner, self._listed_families()
 
-        def work() -> GetPromptResult:
-            kind = prompts.kind_of(name)
-            parsed = prompts.checked(kind, arguments or {})
-            return prompts.made(runner, caller, kind, parsed, shown)
+        def build() -> GetPromptResult:
+            kind = prompts.find_kind(name)
+            parsed = prompts.check_arguments(kind, arguments or {})
+            return prompts.build_prompt(runner, caller, kind, parsed, shown)
 
-        return await self._read("prompts/get", work)
+        return await self._run_read("prompts/get", build)
 
     async def _complete(self, _: ServerRequestContext[Any, Any], params: CompleteRequestParams) -> CompleteResult:
-        work = partial(completed, self._runner.agent_access, CALLER.get(), params)
-        return CompleteResult(completion=await self._read("completion/complete", work))
+        work = partial(complete, self._runner.agent_access, CALLER.get(), params)
+        return CompleteResult(completion=await self._run_read("completion/complete", work))
 
-    async def _read(self, method: str, work: Callable[[], T], **data: Any) -> T:
+    async def _run_read(self, method: str, work: Callable[[], T], **data: Any) -> T:
         """What `work` returns, off the event loop, for a key that may read."""
         try:
-            allow(CALLER.get(), "read")
-            return await self._runner.run(method, "read", READ_SECONDS, work)
+            check_scope(CALLER.get(), "read")
+            return await self._runner.run_in_thread(method, "read", READ_SECONDS, work)
         except MemexError as error:
-            raise refusal(error, **data) from None
+            raise protocol_error(error, **data) from None
 
 
-def refusal(error: MemexError, **data: Any) -> MCPError:
+def protocol_error(error: MemexError, **data: Any) -> MCPError:
     """An expected failure where the protocol has no result for one. What is missing is a wrong parameter to it."""
     code = INVALID_PARAMS if error.code in (InvalidArgument.code, NotFound.code) else SERVER_ERROR
     shown = json.loads(json.dumps(error.as_dict(), default=str))
@@ -201,31 +203,33 @@ def refusal(error: MemexError, **data: Any) -> MCPError:
     return MCPError(code=code, message=error.message, data=shown | data)
 
 
-def _refusing(handler: Callable[[ServerRequestContext[Any, Any], P], Awaitable[T]]) -> Callable[..., Awaitable[T]]:
-    async def refusing(ctx: ServerRequestContext[Any, Any], params: P) -> T:
+def _translate_errors(
+    handler: Callable[[ServerRequestContext[Any, Any], P], Awaitable[T]],
+) -> Callable[..., Awaitable[T]]:
+    async def handle(ctx: ServerRequestContext[Any, Any], params: P) -> T:
         try:
             return await handler(ctx, params)
         except MemexError as error:
-            raise refusal(error) from None
+            raise protocol_error(error) from None
 
-    return refusing
+    return handle
 
 
-async def _one_page(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+async def _refuse_cursor(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
     """Refuse a cursor: every list of ours is one page, so none was ever given out."""
     if ctx.method in LISTS and ctx.params and ctx.params.get("cursor") is not None:
-        raise refusal(InvalidArgument("unknown cursor: this list is one page; ask for it without a cursor"))
+        raise protocol_error(InvalidArgument("unknown cursor: this list is one page; ask for it without a cursor"))
     return await call_next(ctx)
 
 
-def _listed(operation: Operation, names: str, collections: Sequence[str]) -> ListedTool:
+def _describe_tool(operation: Operation, names: str, collections: Sequence[str]) -> ListedTool:
     reads = operation.scope == "read"
     return ListedTool(
         name=operation.name if names == "dotted" else operation.safe_name,
         title=operation.title,
         description=operation.description,
-        input_schema=choices(schema(operation.given), collections),
-        output_schema=schema(operation.returned, output=True),
+        input_schema=with_collections(compact_schema(operation.given), collections),
+        output_schema=compact_schema(operation.returned, output=True),
         annotations=ToolAnnotations(
             title=operation.title,
             read_only_hint=reads,
@@ -237,15 +241,15 @@ def _listed(operation: Operation, names: str, collections: Sequence[str]) -> Lis
     )
 
 
-def _carried(context: Context[Any, Any] | None) -> dict[str, Any]:
+def _trace_context(context: Context[Any, Any] | None) -> dict[str, Any]:
     """What an MCP message says of the trace it is a part of."""
     return dict(context.request_context.meta or {}) if context is not None else {}
 
 
-def _short(name: str) -> str:
+def _shorten(name: str) -> str:
     return ascii(name[:64])
 
 
-def families(operations: Iterable[Operation]) -> list[str]:
+def family_names(operations: Iterable[Operation]) -> list[str]:
     """The names of the families, in order."""
     return list(dict.fromkeys(operation.family for operation in operations))

@@ -16,15 +16,15 @@ BEAT_SECONDS: Final = 1.0
 
 
 @contextlib.asynccontextmanager
-async def alive(context: Context[Any, Any] | None) -> AsyncIterator[Callable[[int], None]]:
+async def report_progress(context: Context[Any, Any] | None) -> AsyncIterator[Callable[[int], None]]:
     """Report progress once a second while the block runs; what it yields may be told, from any thread, of passages embedded."""
     done = 0
 
-    def embedded(passages: int) -> None:
+    def count_passages(passages: int) -> None:
         nonlocal done
         done = passages
 
-    async def beat() -> None:
+    async def report_each_second() -> None:
         assert context is not None
         began = time.monotonic()
         while True:
@@ -33,15 +33,15 @@ async def alive(context: Context[Any, Any] | None) -> AsyncIterator[Callable[[in
             message = f"at work for {seconds:.0f} s" + (f"; {done} passages embedded" if done else "")
             await context.report_progress(seconds, message=message)
 
-    task = asyncio.create_task(beat()) if context is not None and _asked(context) else None
+    task = asyncio.create_task(report_each_second()) if context is not None and _wants_progress(context) else None
     try:
-        yield embedded
+        yield count_passages
     finally:
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
 
-def _asked(context: Context[Any, Any]) -> bool:
+def _wants_progress(context: Context[Any, Any]) -> bool:
     meta = context.request_context.meta
     return meta is not None and meta.get("progress_token") is not None

@@ -16,11 +16,11 @@ from pydantic import Field, ValidationError, field_validator
 
 from index.errors import InvalidArgument, NotFound
 from index.model import COLLECTION_TAG, Record
-from index.query import request, tag_key, tag_keys
-from mcp_server.answers.text_budget import shares
-from mcp_server.operations.caller import Caller, about, workspace_of
+from index.query import make_query, tag_key, tag_keys
+from mcp_server.answers.text_budget import share_budget
+from mcp_server.operations.caller import Caller, resolve_workspace, with_workspace
 from mcp_server.operations.operation import NAMED, OperationRunner
-from mcp_server.operations.wire_format import RequestModel, invalid, plain
+from mcp_server.operations.wire_format import RequestModel, invalid_argument, replace_surrogates
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY
 from syncd.notes.timestamps import iso
 from syncd.settings.settings import Settings
@@ -54,11 +54,11 @@ class _Asked(RequestModel):
 
     @field_validator("tags", "workspace")
     @classmethod
-    def _one_line(cls, value: str) -> str:
+    def _strip(cls, value: str) -> str:
         return value.strip()
 
     @property
-    def every_tag(self) -> list[str]:
+    def tag_list(self) -> list[str]:
         """The tags, one by one."""
         return [tag for part in self.tags.split(",") if (tag := part.strip().lstrip("#"))]
 
@@ -84,18 +84,18 @@ class Consolidate(_Asked):
 def recall(workspace: Workspace, arguments: Recall, settings: Settings, families: frozenset[str]) -> str:
     """A question, with the passages that a first search finds."""
     answer = workspace.search(
-        request(
+        make_query(
             arguments.question,
             limit=PASSAGES,
             mode=settings.search.mode,
             workspace=workspace.name,
-            tags=arguments.every_tag or None,
+            tags=arguments.tag_list or None,
             collections=workspace.collections,
         )
     )
-    sizes = shares([len(hit.chunk) for hit in answer.hits], settings.search.budget)
+    sizes = share_budget([len(hit.chunk) for hit in answer.hits], settings.search.budget)
     passages = [
-        _shown(hit.record) | {"heading": hit.heading, "passage": hit.chunk[:size]}
+        _note_facts(hit.record) | {"heading": hit.heading, "passage": hit.chunk[:size]}
         for hit, size in zip(answer.hits, sizes, strict=True)
     ]
     limits = f"\nThe search was not complete: {'; '.join(answer.degraded)}.\n" if answer.degraded else ""
@@ -110,15 +110,15 @@ If my notes don't say, say so. Keep what you know from elsewhere apart from what
 
 A first search found these passages, best first. {DATA}
 
-{_fenced(passages)}
+{_fence_json(passages)}
 {limits}
-{_steps(ways, families)}"""
+{_number_steps(ways, families)}"""
 
 
 def capture_session(workspace: Workspace, arguments: CaptureSession, _: Settings, families: frozenset[str]) -> str:
     """What is worth keeping of a session, and how to keep it."""
     focus = f" What matters most: {arguments.focus}" if arguments.focus else ""
-    tag_list = json.dumps(arguments.every_tag, ensure_ascii=False)
+    tag_list = json.dumps(arguments.tag_list, ensure_ascii=False)
     tags = f" Give each of them these tags too: {tag_list}." if arguments.tags else ""
     ways = f"""For each candidate, ask semantic_search first. If a note says it already, leave it. If a note is out of date, capture the new text and tell me which note it replaces; delete nothing without my word.
 For each candidate, ask kb_search first. If a document says it already, leave it. If a note is out of date, show me the new text, and put it in its place with kb_update_note once I agree.
@@ -132,14 +132,14 @@ Close with a list: what you kept (title and id, or node), and what you left out 
 Worth keeping: decisions, with the reasons and what was rejected; facts that took effort to find out; commands, settings and fixes that worked, with the error they cure; open questions and next steps.
 Not worth keeping: what the files or documents at hand say already, guesses, the course of the talk. Never keep passwords, keys, tokens or other people's private matters.
 
-{_steps(ways, families)}
+{_number_steps(ways, families)}
 
 The tags in use, the most used first. {DATA}
 
-{_fenced([{"tags": workspace.tags(TAGS_SHOWN)}])}"""
+{_fence_json([{"tags": workspace.tags(TAGS_SHOWN)}])}"""
 
 
-def _named(record: Record) -> list[str]:
+def _tags_and_collection(record: Record) -> list[str]:
     """The tags of a note, and the one that names its collection."""
     return [*record.tags, f"{COLLECTION_TAG}{record.collection}"]
 
@@ -147,19 +147,19 @@ def _named(record: Record) -> list[str]:
 def consolidate(workspace: Workspace, arguments: Consolidate, settings: Settings, families: frozenset[str]) -> str:
     """Notes that may want tidying, and how to do it without losing anything."""
     if arguments.topic:
-        query = request(
+        query = make_query(
             arguments.topic,
             limit=TIDIED,
             mode=settings.search.mode,
             workspace=workspace.name,
-            tags=arguments.every_tag or None,
+            tags=arguments.tag_list or None,
             collections=workspace.collections,
         )
         records: Sequence[Record] = [hit.record for hit in workspace.search(query).hits]
     else:
-        wanted = {tag_key(tag) for tag in arguments.every_tag}
+        wanted = {tag_key(tag) for tag in arguments.tag_list}
         latest = workspace.recent(LOOKED_AT if wanted else TIDIED)
-        records = [record for record in latest if wanted <= set(tag_keys(_named(record)))][:TIDIED]
+        records = [record for record in latest if wanted <= set(tag_keys(_tags_and_collection(record)))][:TIDIED]
     ways = """Look for: several notes that say the same; notes that contradict each other, or that a later one replaces; notes that belong together and want an overview; notes that can't be understood by themselves. Read a note whole with get_thought before you judge it, and use semantic_search for others like it.
 Look for: several notes that say the same; notes that contradict each other, or that a later one replaces; notes that can't be understood by themselves. Read one with kb_get before you judge it, and use kb_search for others like it.
 Then the nodes: get_consolidation_report names those whose summary is owed, relations that may be missing, orphans and clusters. These are candidates: read both sides with open_nodes before you judge one.
@@ -170,12 +170,12 @@ For each step on nodes: set_summary in a sentence or two that the observations b
 Close with what you changed, and what you left to me."""
     return f"""Help me tidy these notes. {DATA}
 
-{_fenced([_shown(record) | {"summary": record.summary} for record in records])}
+{_fence_json([_note_facts(record) | {"summary": record.summary} for record in records])}
 
-{_steps(ways, families)}"""
+{_number_steps(ways, families)}"""
 
 
-def _steps(ways: str, families: frozenset[str]) -> str:
+def _number_steps(ways: str, families: frozenset[str]) -> str:
     """The steps, one in a line, whose tools are listed, numbered. A step that names none is for all."""
     shown = families - {"kb"} if "thoughts" in families else families
     asked = [
@@ -228,7 +228,7 @@ KINDS: Final[Mapping[str, PromptKind]] = {
 }
 
 
-def listed(caller: Caller) -> list[Prompt]:
+def list_prompts(caller: Caller) -> list[Prompt]:
     """The prompts, less what the request's headers hide."""
     return [
         Prompt(name=kind.name, title=kind.title, description=kind.description, arguments=kind.arguments)
@@ -237,7 +237,7 @@ def listed(caller: Caller) -> list[Prompt]:
     ]
 
 
-def kind_of(name: str) -> PromptKind:
+def find_kind(name: str) -> PromptKind:
     """The prompt of that name. Raises InvalidArgument."""
     kind = KINDS.get(name)
     if kind is None:
@@ -245,49 +245,51 @@ def kind_of(name: str) -> PromptKind:
     return kind
 
 
-def checked(kind: PromptKind, arguments: Mapping[str, str]) -> _Asked:
+def check_arguments(kind: PromptKind, arguments: Mapping[str, str]) -> _Asked:
     """The arguments as `kind` takes them. Raises InvalidArgument."""
     try:
         return kind.given.model_validate(dict(arguments))
     except ValidationError as problem:
-        raise invalid(problem) from None
+        raise invalid_argument(problem) from None
 
 
-def made(
+def build_prompt(
     runner: OperationRunner, caller: Caller, kind: PromptKind, arguments: _Asked, families: frozenset[str]
 ) -> GetPromptResult:
     """The prompt as the host puts it before the model, for the families that it is shown. Raises NotFound as tools do."""
     agent_access = runner.agent_access
-    workspace = workspace_of(agent_access, about(caller, arguments.workspace))
+    workspace = resolve_workspace(agent_access, with_workspace(caller, arguments.workspace))
     text = kind.text(workspace, arguments, runner.settings, families if caller.workspace else families - NAMED)
-    if arguments.workspace and workspace.name != (current := _own(agent_access, caller)):
+    if arguments.workspace and workspace.name != (current := _default_workspace_name(agent_access, caller)):
         text += (
             f"\n\nThese notes are of the workspace {json.dumps(workspace.name, ensure_ascii=False)}. The tools work in "
             f"{json.dumps(current, ensure_ascii=False) if current else 'no workspace'} as this connection is set up "
             "(header X-Memory-Workspace): they neither find nor change these notes, so tell me where they would be "
             "needed."
         )
-    message = PromptMessage(role="user", content=TextContent(type="text", text=plain(text)))
+    message = PromptMessage(role="user", content=TextContent(type="text", text=replace_surrogates(text)))
     return GetPromptResult(description=kind.description, messages=[message])
 
 
-def _own(agent_access: AgentAccess, caller: Caller) -> str:
+def _default_workspace_name(agent_access: AgentAccess, caller: Caller) -> str:
     try:
-        return workspace_of(agent_access, caller).name
+        return resolve_workspace(agent_access, caller).name
     except NotFound:
         return ""
 
 
-def _shown(record: Record) -> dict[str, Any]:
+def _note_facts(record: Record) -> dict[str, Any]:
     return {"id": record.id, "title": record.title, "written": iso(record.created_at)[:10], "tags": list(record.tags)}
 
 
-def _fenced(objects: Iterable[Mapping[str, Any]]) -> str:
-    lines = [_line({name: value for name, value in entry.items() if value not in (None, "", [])}) for entry in objects]
+def _fence_json(objects: Iterable[Mapping[str, Any]]) -> str:
+    lines = [
+        _json_line({name: value for name, value in entry.items() if value not in (None, "", [])}) for entry in objects
+    ]
     return "\n".join(["```json", *(lines or ["[]"]), "```"])
 
 
-def _line(entry: Mapping[str, Any]) -> str:
+def _json_line(entry: Mapping[str, Any]) -> str:
     """`entry` in a line that stays one line, whatever takes it for text: other line ends than a line feed are escaped too."""
     text = json.dumps(entry, ensure_ascii=False, separators=(",", ":"))
     return _LINE_ENDS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

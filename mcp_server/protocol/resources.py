@@ -14,8 +14,8 @@ from mcp.types import Annotations, Resource, ResourceTemplate
 
 from index.errors import NotFound, ResourceExhausted
 from index.model import Record
-from mcp_server.operations.caller import Caller, visible, workspace_of
-from mcp_server.operations.wire_format import plain
+from mcp_server.operations.caller import Caller, resolve_workspace, visible_workspaces
+from mcp_server.operations.wire_format import replace_surrogates
 from syncd.notes.timestamps import iso
 
 if TYPE_CHECKING:
@@ -44,38 +44,38 @@ class ResourceNote(NamedTuple):
     record: Record
 
 
-def uri(workspace: str, address: str) -> str:
+def note_uri(workspace: str, address: str) -> str:
     """The URI of a note, in the one spelling that every client leaves as it is."""
     return f"{SCHEME}{quote(workspace, safe='')}/{quote(address)}"
 
 
-def spot(agent_access: AgentAccess, caller: Caller, named: str) -> ResourceNote:
+def find_note(agent_access: AgentAccess, caller: Caller, named: str) -> ResourceNote:
     """The note that `named` is the URI of. Raises NotFound."""
     scheme, rest = named[: len(SCHEME)], named[len(SCHEME) :]
     if scheme == SCHEME and len(named) <= LONGEST_URI:
         folder, _, address = rest.partition("/")
         name = unquote(folder)
-        if name in visible(agent_access, caller):
+        if name in visible_workspaces(agent_access, caller):
             workspace = agent_access.workspace(name)
             try:
-                return ResourceNote(workspace, workspace.at(unquote(address)))
+                return ResourceNote(workspace, workspace.document_at(unquote(address)))
             except NotFound:
                 pass
-    raise _unknown()
+    raise _not_found()
 
 
-def spots(agent_access: AgentAccess, caller: Caller, named: Iterable[str]) -> dict[str, ResourceNote]:
+def find_notes(agent_access: AgentAccess, caller: Caller, named: Iterable[str]) -> dict[str, ResourceNote]:
     """The note of each URI. Raises NotFound when one of them names none."""
-    return {note_uri: spot(agent_access, caller, note_uri) for note_uri in named}
+    return {address: find_note(agent_access, caller, address) for address in named}
 
 
 def read(agent_access: AgentAccess, caller: Caller, named: str) -> ReadResourceContents:
     """The text of a note. Raises NotFound, and ResourceExhausted for more than `LONGEST_TEXT`."""
-    workspace, record = spot(agent_access, caller, named)
+    workspace, record = find_note(agent_access, caller, named)
     try:
-        text = plain(workspace.content(record))
+        text = replace_surrogates(workspace.read_content(record))
     except NotFound:
-        raise _unknown() from None  # its file went a moment ago
+        raise _not_found() from None  # its file went a moment ago
     if len(text.encode()) > LONGEST_TEXT:
         raise ResourceExhausted(
             f"the note is larger than the {LONGEST_TEXT:,} bytes that can be read as a resource; get_thought reads it whole",
@@ -84,27 +84,29 @@ def read(agent_access: AgentAccess, caller: Caller, named: str) -> ReadResourceC
     return ReadResourceContents(content=text, mime_type=MARKDOWN, meta={"dev.memex/id": record.id})
 
 
-def recent(agent_access: AgentAccess, caller: Caller) -> list[Resource]:
+def list_recent(agent_access: AgentAccess, caller: Caller) -> list[Resource]:
     """The latest notes of the workspace that the tools work in: what a host offers to a person for attaching."""
     try:
-        workspace = workspace_of(agent_access, caller)
+        workspace = resolve_workspace(agent_access, caller)
     except NotFound:
         return []
     records = workspace.recent(LISTED)
     addresses = workspace.addresses(records)
-    return [_listed(workspace.name, addresses[record.id], record) for record in records if record.id in addresses]
+    return [
+        _describe_note(workspace.name, addresses[record.id], record) for record in records if record.id in addresses
+    ]
 
 
-def _listed(workspace: str, address: str, record: Record) -> Resource:
+def _describe_note(workspace: str, address: str, record: Record) -> Resource:
     return Resource(
-        uri=uri(workspace, address),
-        name=plain(address),
-        title=plain(record.title),
-        description=plain(record.summary) if record.summary else None,
+        uri=note_uri(workspace, address),
+        name=replace_surrogates(address),
+        title=replace_surrogates(record.title),
+        description=replace_surrogates(record.summary) if record.summary else None,
         mime_type=MARKDOWN,
         annotations=Annotations(last_modified=iso(record.updated_at or record.created_at)),
     )
 
 
-def _unknown() -> NotFound:
+def _not_found() -> NotFound:
     return NotFound("no such note, or the key may not see it; a search or the completion of the template finds notes")

@@ -26,9 +26,9 @@ from mcp.types import (
 
 from index.errors import ResourceExhausted
 from index.model import Record
-from mcp_server.operations.caller import CALLER, Caller, allow
+from mcp_server.operations.caller import CALLER, Caller, check_scope
 from mcp_server.operations.operation import OperationRunner
-from mcp_server.protocol.resources import spots
+from mcp_server.protocol.resources import find_notes
 
 STREAMS: Final = 16  # that one key may hold open: streams that listen, and sessions that watch notes
 WATCHED: Final = 100  # notes in each of them
@@ -48,7 +48,7 @@ class _Session:
 
 
 class Updates:
-    """One for all endpoints of a server. All but `changed` belongs to its event loop."""
+    """One for all endpoints of a server. All but `note_changes` belongs to its event loop."""
 
     def __init__(self, runner: OperationRunner) -> None:
         self._runner = runner
@@ -67,7 +67,7 @@ class Updates:
     async def running(self) -> AsyncIterator[None]:
         """Hear of changes, and tell of them, inside this block."""
         self._loop = asyncio.get_running_loop()
-        end = self._runner.agent_access.on_change(self.changed)
+        end = self._runner.agent_access.on_change(self.note_changes)
         try:
             yield
         finally:
@@ -78,11 +78,11 @@ class Updates:
         """End all streams in good order: each gets its result."""
         self._handler.close()
 
-    def changed(self, paths: Collection[str] | None) -> None:
+    def note_changes(self, paths: Collection[str] | None) -> None:
         """Captures at these paths changed; None = perhaps all. Called in any thread; returns at once."""
         watched = self._watched
         seen = list(watched) if paths is None else [path for path in paths if path in watched]
-        touched = [path for path in seen if self._differs(path) or paths is None]
+        touched = [path for path in seen if self._has_changed(path) or paths is None]
         if not touched or self._loop is None:
             return
         with self._noting:
@@ -91,9 +91,9 @@ class Updates:
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self._publish)
 
-    def _differs(self, path: str) -> bool:
+    def _has_changed(self, path: str) -> bool:
         """Whether a watched note says something else to agents than when this was last asked; its owner's keys don't count."""
-        now = self._runner.agent_access.seen_at(path)
+        now = self._runner.agent_access.record_at(path)
         with self._noting:
             differs = path not in self._seen or self._seen[path] != now
             self._seen[path] = now
@@ -104,9 +104,9 @@ class Updates:
             paths, self._due = sorted(self._due), frozenset()
         uris = [uri for path in paths for uri in self._watched.get(path, ())]
         if uris:
-            self._spawn(self._tell(uris))
+            self._spawn(self._publish_uris(uris))
 
-    async def _tell(self, uris: Iterable[str]) -> None:
+    async def _publish_uris(self, uris: Iterable[str]) -> None:
         for uri in uris:
             await self._bus.publish(ResourceUpdated(uri=uri))
 
@@ -122,18 +122,18 @@ class Updates:
         """Serve one stream until its client leaves."""
         caller = CALLER.get()
         uris = dict.fromkeys(params.notifications.resource_subscriptions or ())
-        with self._stream(caller), self._watching(await self._paths(caller, uris)):
+        with self._stream_slot(caller), self._watching(await self._find_paths(caller, uris)):
             return await self._handler(ctx, params)
 
     @contextlib.contextmanager
-    def _stream(self, caller: Caller) -> Iterator[None]:
-        release = self._hold(caller)
+    def _stream_slot(self, caller: Caller) -> Iterator[None]:
+        release = self._take_slot(caller)
         try:
             yield
         finally:
             release()
 
-    def _hold(self, caller: Caller) -> Callable[[], None]:
+    def _take_slot(self, caller: Caller) -> Callable[[], None]:
         key = caller.key.id
         if self._held[key] >= STREAMS:
             raise ResourceExhausted(f"this key holds {STREAMS} subscriptions already; close one first")
@@ -151,17 +151,19 @@ class Updates:
     async def subscribe(self, ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
         """Tell this session of changes of one more note."""
         caller = CALLER.get()
-        paths = await self._paths(caller, [params.uri])
+        paths = await self._find_paths(caller, [params.uri])
         connection = ctx.session._connection  # noqa: SLF001 - the SDK has no public way to the session behind a request
         session = self._sessions.get(connection)
         if session is None:
-            release = self._hold(caller)
+            release = self._take_slot(caller)
             session = self._sessions[connection] = _Session(connection)
-            connection.exit_stack.callback(self._ended, session, self._bus.subscribe(self._listener(session)), release)
+            connection.exit_stack.callback(
+                self._end_session, session, self._bus.subscribe(self._make_listener(session)), release
+            )
         if params.uri in session.paths:
             return EmptyResult()
         if len(session.paths) >= WATCHED:
-            raise _too_many()
+            raise _too_many_watched()
         session.paths |= paths
         self._watch(paths)
         return EmptyResult()
@@ -174,16 +176,16 @@ class Updates:
             session.waiting.pop(params.uri, None)
         return EmptyResult()
 
-    def _listener(self, session: _Session) -> Callable[[ServerEvent], None]:
-        def heard(event: ServerEvent) -> None:
+    def _make_listener(self, session: _Session) -> Callable[[ServerEvent], None]:
+        def queue_update(event: ServerEvent) -> None:
             if isinstance(event, ResourceUpdated) and event.uri in session.paths:
                 session.waiting[event.uri] = None
                 if session.task is None or session.task.done():
-                    session.task = self._spawn(_deliver(session))
+                    session.task = self._spawn(_deliver_updates(session))
 
-        return heard
+        return queue_update
 
-    def _ended(self, session: _Session, unhear: Callable[[], None], release: Callable[[], None]) -> None:
+    def _end_session(self, session: _Session, unhear: Callable[[], None], release: Callable[[], None]) -> None:
         unhear()
         release()
         del self._sessions[session.connection]
@@ -193,15 +195,17 @@ class Updates:
 
     # Which notes are watched
 
-    async def _paths(self, caller: Caller, uris: Collection[str]) -> dict[str, str]:
+    async def _find_paths(self, caller: Caller, uris: Collection[str]) -> dict[str, str]:
         """The path of the note that each URI names, if the caller may read them all."""
         if not uris:
             return {}
         if len(uris) > WATCHED:
-            raise _too_many()
-        allow(caller, "read")
+            raise _too_many_watched()
+        check_scope(caller, "read")
         agent_access = self._runner.agent_access
-        notes = await self._runner.run("subscribe", "read", SECONDS, lambda: spots(agent_access, caller, uris))
+        notes = await self._runner.run_in_thread(
+            "subscribe", "read", SECONDS, lambda: find_notes(agent_access, caller, uris)
+        )
         return {uri: note.record.path for uri, note in notes.items()}
 
     @contextlib.contextmanager
@@ -215,7 +219,7 @@ class Updates:
     def _watch(self, paths: Mapping[str, str]) -> None:
         for uri, path in paths.items():
             if path not in self._watched:
-                self._differs(path)  # from now on
+                self._has_changed(path)  # from now on
             self._watched.setdefault(path, Counter())[uri] += 1
 
     def _unwatch(self, paths: Mapping[str, str]) -> None:
@@ -230,12 +234,12 @@ class Updates:
                     self._seen.pop(path, None)
 
 
-async def _deliver(session: _Session) -> None:
+async def _deliver_updates(session: _Session) -> None:
     while session.waiting:
         uri = next(iter(session.waiting))
         del session.waiting[uri]
         await session.connection.send_resource_updated(uri)
 
 
-def _too_many() -> ResourceExhausted:
+def _too_many_watched() -> ResourceExhausted:
     return ResourceExhausted(f"at most {WATCHED} notes can be watched by one stream or session")

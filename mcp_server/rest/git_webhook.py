@@ -34,7 +34,7 @@ def body_limit() -> BodyLimit:
     return BodyLimit("POST", PATH, LARGEST)
 
 
-def refused(push_webhook: PushWebhook, headers: Mapping[bytes, bytes]) -> Refusal | None:
+def check_headers(push_webhook: PushWebhook, headers: Mapping[bytes, bytes]) -> Refusal | None:
     """Why a delivery is not even read."""
     if not push_webhook.is_on:
         return Refusal(404, NotFound.code, "no such route; GET /openapi.json lists them")
@@ -43,10 +43,10 @@ def refused(push_webhook: PushWebhook, headers: Mapping[bytes, bytes]) -> Refusa
     return None
 
 
-def route(push_webhook: PushWebhook, clock: Callable[[], int]) -> Route:
+def make_route(push_webhook: PushWebhook, clock: Callable[[], int]) -> Route:
     """The route."""
 
-    async def delivered(request: Request) -> Response:
+    async def receive_delivery(request: Request) -> Response:
         headers, body = request.headers, await request.body()
         signatures = [headers[name].encode("latin-1") for name in SIGNATURES if name in headers]
         if not await anyio.to_thread.run_sync(push_webhook.is_signed, body, signatures):
@@ -60,10 +60,10 @@ def route(push_webhook: PushWebhook, clock: Callable[[], int]) -> Route:
         fresh = await anyio.to_thread.run_sync(lambda: push_webhook.accept_delivery(delivery, now=clock()))
         return JSONResponse({"status": "looking"}, 202) if fresh else JSONResponse({"status": "known"})
 
-    return Route(PATH, delivered, methods=["POST"])
+    return Route(PATH, receive_delivery, methods=["POST"])
 
 
-def described() -> dict[str, object]:
+def describe_route() -> dict[str, object]:
     """The route in OpenAPI."""
     parameters = [
         {"name": name, "in": "header", "required": False, "schema": {"type": "string"}} for name in SIGNATURES

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from index.errors import CODES
 from mcp_server.operations.operation import Operation
-from mcp_server.operations.wire_format import choices, schema
+from mcp_server.operations.wire_format import compact_schema, with_collections
 from mcp_server.rest import git_webhook, upload_form
 
 WHY: Final[Mapping[int, str]] = {
@@ -77,13 +77,13 @@ class RouteDescription(NamedTuple):
     operation: Operation
 
 
-def description(
+def build_document(
     routes: Sequence[RouteDescription], public_url: str, *, collections: Sequence[str], version: str
 ) -> dict[str, Any]:
     """All of it."""
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _described(route, collections)
+        paths.setdefault(route.path, {})[route.method.lower()] = _describe_route(route, collections)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -93,55 +93,55 @@ def description(
         },
         "servers": [{"url": public_url or "/"}],
         "security": [{"key": []}],
-        "paths": paths | _own() | {git_webhook.PATH: git_webhook.described()},
+        "paths": paths | _describe_health_routes() | {git_webhook.PATH: git_webhook.describe_route()},
         "components": {
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
-            "schemas": {"Error": _error()},
+            "schemas": {"Error": _error_schema()},
             "responses": {
-                "Error": _refused("Why not"),
-                **{f"Error{code}": _refused(why, code) for code, why in WHY.items()},
+                "Error": _error_response("Why not"),
+                **{f"Error{code}": _error_response(why, code) for code, why in WHY.items()},
             },
         },
     }
 
 
-def _described(route: RouteDescription, collections: Sequence[str]) -> dict[str, Any]:
+def _describe_route(route: RouteDescription, collections: Sequence[str]) -> dict[str, Any]:
     operation, in_body = route.operation, route.place == "body"
-    arguments = choices(schema(operation.given, exact=True), collections)
+    arguments = with_collections(compact_schema(operation.given, exact=True), collections)
     in_path = [name for name in arguments["properties"] if f"{{{name}}}" in route.path]
     parameters: list[Mapping[str, Any]] = [
         WORKSPACE,
-        *(_in_path(name, arguments["properties"][name]) for name in in_path),
+        *(_path_parameter(name, arguments["properties"][name]) for name in in_path),
     ]
     if not in_body:
-        parameters += _in_query(arguments, in_path)
-    answer = {"application/json": {"schema": schema(operation.returned, output=True)}}
+        parameters += _query_parameters(arguments, in_path)
+    answer = {"application/json": {"schema": compact_schema(operation.returned, output=True)}}
     codes = (*ALWAYS, *((409,) if operation.scope == "write" else ()), *((415,) if in_body else ()))
     return {
         "operationId": operation.name,
         "summary": operation.title,
         "description": operation.description,
         "parameters": parameters,
-        **({"requestBody": _body(operation.name, arguments, in_path)} if in_body else {}),
-        "responses": {str(route.code): {"description": operation.title, "content": answer}, **_refusals(codes)},
+        **({"requestBody": _request_body(operation.name, arguments, in_path)} if in_body else {}),
+        "responses": {str(route.code): {"description": operation.title, "content": answer}, **_error_responses(codes)},
     }
 
 
-def _in_path(name: str, of: Mapping[str, Any]) -> dict[str, Any]:
+def _path_parameter(name: str, of: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": name, "in": "path", "required": True, "schema": of}
 
 
-def _in_query(arguments: Mapping[str, Any], in_path: Sequence[str]) -> list[dict[str, Any]]:
+def _query_parameters(arguments: Mapping[str, Any], in_path: Sequence[str]) -> list[dict[str, Any]]:
     """All arguments but those of the path, as parameters of a query."""
     required = arguments.get("required", ())
     return [
-        {"name": name, "in": "query", "required": name in required, "schema": _sent(of)}
+        {"name": name, "in": "query", "required": name in required, "schema": _without_null(of)}
         for name, of in arguments["properties"].items()
         if name not in in_path
     ]
 
 
-def _body(operation: str, arguments: Mapping[str, Any], in_path: Sequence[str]) -> dict[str, Any]:
+def _request_body(operation: str, arguments: Mapping[str, Any], in_path: Sequence[str]) -> dict[str, Any]:
     """All arguments but those of the path, as the JSON of a body; a note can also be sent as a form with a file."""
     rest = {name: of for name, of in arguments["properties"].items() if name not in in_path}
     required = [name for name in arguments.get("required", ()) if name not in in_path]
@@ -150,13 +150,13 @@ def _body(operation: str, arguments: Mapping[str, Any], in_path: Sequence[str]) 
         content["example"] = EXAMPLES[operation]
     kinds = {"application/json": content}
     if operation == "kb_addnote":
-        kinds[upload_form.KIND.decode()] = {"schema": _form(arguments)}
+        kinds[upload_form.KIND.decode()] = {"schema": _form_schema(arguments)}
     return {"required": True, "content": kinds}
 
 
-def _form(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _form_schema(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """A file, and what is said of it as of a note."""
-    fields = {name: _sent(of) for name, of in arguments["properties"].items() if name in upload_form.FIELDS}
+    fields = {name: _without_null(of) for name, of in arguments["properties"].items() if name in upload_form.FIELDS}
     file = {"type": "string", "contentMediaType": "application/octet-stream", "description": "With its filename"}
     return {
         "type": "object",
@@ -166,19 +166,19 @@ def _form(arguments: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _sent(of: Mapping[str, Any]) -> Any:
+def _without_null(of: Mapping[str, Any]) -> Any:
     """The schema of what is sent in a query, where null is no value."""
     choices = [choice for choice in of.get("anyOf", ()) if choice != {"type": "null"}]
     rest = {key: value for key, value in of.items() if key != "anyOf"}
     return {**choices[0], **rest} if len(choices) == 1 else dict(of)
 
 
-def _own() -> dict[str, Any]:
+def _describe_health_routes() -> dict[str, Any]:
     """The routes that tell how the daemon is."""
     paths: dict[str, Any] = {}
     for path, what in (("/healthz", "Whether the daemon is well"), ("/readyz", "What is indexed and what is pending")):
         answer = {"description": what, "content": {"application/json": {"schema": {"type": "object"}}}}
-        refusals = _refusals((400, 401, 405, 408, 413, 421, 431, 503))
+        refusals = _error_responses((400, 401, 405, 408, 413, 421, 431, 503))
         paths[path] = {
             "get": {
                 "operationId": path[1:],
@@ -192,17 +192,17 @@ def _own() -> dict[str, Any]:
         "get": {
             "operationId": "metrics",
             "summary": "The daemon in numbers, for Prometheus; takes the scope admin",
-            "responses": {"200": page, **_refusals(tuple(code for code in ALWAYS if code != 404))},
+            "responses": {"200": page, **_error_responses(tuple(code for code in ALWAYS if code != 404))},
         }
     }
     return paths
 
 
-def _refusals(codes: Sequence[int]) -> dict[str, Any]:
+def _error_responses(codes: Sequence[int]) -> dict[str, Any]:
     return {str(code): {"$ref": f"#/components/responses/Error{code}"} for code in sorted(codes)}
 
 
-def _refused(why: str, code: int = 0) -> dict[str, Any]:
+def _error_response(why: str, code: int = 0) -> dict[str, Any]:
     content: dict[str, Any] = {"schema": {"$ref": "#/components/schemas/Error"}}
     if code:
         example = {"code": CODE[code], "message": why, "retryable": code in (408, 429, 503), "details": {}}
@@ -214,7 +214,7 @@ def _refused(why: str, code: int = 0) -> dict[str, Any]:
     return response
 
 
-def _error() -> dict[str, Any]:
+def _error_schema() -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {

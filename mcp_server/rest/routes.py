@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute, Route
 from index.errors import InvalidArgument, MemexError, NotFound, Unavailable
 from mcp_server.http.metrics_page import CONTENT_TYPE
 from mcp_server.operations.operation import Operation, OperationRunner
-from mcp_server.operations.wire_format import body, payload, schema, status
+from mcp_server.operations.wire_format import compact_schema, encode_payload, error_body, http_status
 from mcp_server.rest import openapi, upload_form
 from mcp_server.rest.upload_form import Endpoint
 from mcp_server.tools import kb, thoughts
@@ -58,37 +58,41 @@ ROUTES: Final = (
 OPERATIONS: Final = {operation.name: operation for operation in (*thoughts.OPERATIONS, *kb.OPERATIONS, *kb.ROUTED)}
 
 
-def routes(runner: OperationRunner, *, version: str) -> list[BaseRoute]:
+def rest_routes(runner: OperationRunner, *, version: str) -> list[BaseRoute]:
     """All routes of REST."""
     settings = runner.settings
-    known = settings.kb.known
+    known = settings.kb.all_collections
     descriptions = [openapi.RouteDescription(*route, OPERATIONS[route.operation]) for route in ROUTES]
     description = json.dumps(
-        openapi.description(descriptions, settings.server.public_url, collections=known, version=version)
+        openapi.build_document(descriptions, settings.server.public_url, collections=known, version=version)
     ).encode()
 
     async def openapi_json(_: Request) -> Response:
-        return _json(description)
+        return _json_response(description)
 
     async def healthz(_: Request) -> Response:
         degraded = (await runner.status(None))["degraded"]
-        return _json(json.dumps({"status": "degraded" if degraded else "ok", "degraded": list(degraded)}).encode())
+        return _json_response(
+            json.dumps({"status": "degraded" if degraded else "ok", "degraded": list(degraded)}).encode()
+        )
 
     async def readyz(request: Request) -> Response:
         state = await runner.status(request.scope.get("memex.caller"))
-        return _json(json.dumps(state).encode(), 200 if state["ready"] else 503)
+        return _json_response(json.dumps(state).encode(), 200 if state["ready"] else 503)
 
     async def metrics(request: Request) -> Response:
-        page = await anyio.to_thread.run_sync(runner.page, request.scope["memex.caller"], abandon_on_cancel=True)
+        page = await anyio.to_thread.run_sync(
+            runner.metrics_page, request.scope["memex.caller"], abandon_on_cancel=True
+        )
         return Response(page, media_type=CONTENT_TYPE)
 
     paths: dict[str, dict[str, Endpoint]] = {}
     for route in ROUTES:
-        paths.setdefault(route.path, {})[route.method] = _endpoint(runner, OPERATIONS[route.operation], route)
+        paths.setdefault(route.path, {})[route.method] = _make_endpoint(runner, OPERATIONS[route.operation], route)
     jobs = paths[upload_form.PATH]
-    jobs["POST"] = upload_form.either(runner, jobs["POST"])
+    jobs["POST"] = upload_form.form_or_json(runner, jobs["POST"])
     return [
-        *(Route(path, _by_method(endpoints), methods=[*endpoints]) for path, endpoints in paths.items()),
+        *(Route(path, _dispatch_by_method(endpoints), methods=[*endpoints]) for path, endpoints in paths.items()),
         Route("/healthz", healthz, methods=["GET"]),
         Route("/readyz", readyz, methods=["GET"]),
         Route("/metrics", metrics, methods=["GET"]),
@@ -96,13 +100,13 @@ def routes(runner: OperationRunner, *, version: str) -> list[BaseRoute]:
     ]
 
 
-def methods(routes: Collection[BaseRoute], path: str) -> Collection[str]:
+def allowed_methods(routes: Collection[BaseRoute], path: str) -> Collection[str]:
     """The methods that may be asked of `path`; where nobody knows, any."""
     match = next((route for route in routes if isinstance(route, Route) and route.path_regex.match(path)), None)
     return ANY if match is None or not match.methods else match.methods
 
 
-def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
+def _dispatch_by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
     """One endpoint for all methods of a path, so that a wrong one is told of all."""
     if len(endpoints) == 1:
         return next(iter(endpoints.values()))
@@ -113,24 +117,24 @@ def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
     return endpoint
 
 
-def _endpoint(runner: OperationRunner, operation: Operation, route: RouteOperation) -> Endpoint:
-    lists = {name for name, of in schema(operation.given)["properties"].items() if of.get("type") == "array"}
+def _make_endpoint(runner: OperationRunner, operation: Operation, route: RouteOperation) -> Endpoint:
+    lists = {name for name, of in compact_schema(operation.given)["properties"].items() if of.get("type") == "array"}
 
     async def endpoint(request: Request) -> Response:
         arguments: Mapping[str, Any] | bytes
         if route.place == "query":
-            arguments = _queried(request, lists)
+            arguments = _query_arguments(request, lists)
         elif request.path_params:
-            arguments = _merged(await request.body(), request.path_params)
+            arguments = _merge_arguments(await request.body(), request.path_params)
         else:
             arguments = await request.body()
-        _, text = payload(await runner.call(operation, request.scope["memex.caller"], arguments))
-        return _json(text.encode(), route.code)
+        _, text = encode_payload(await runner.call(operation, request.scope["memex.caller"], arguments))
+        return _json_response(text.encode(), route.code)
 
     return endpoint
 
 
-def _queried(request: Request, lists: Collection[str]) -> dict[str, Any]:
+def _query_arguments(request: Request, lists: Collection[str]) -> dict[str, Any]:
     """The arguments in path and query; one that is a list may be given more than once."""
     arguments: dict[str, Any] = {}
     for name, value in (*request.path_params.items(), *request.query_params.multi_items()):
@@ -143,7 +147,7 @@ def _queried(request: Request, lists: Collection[str]) -> dict[str, Any]:
     return arguments
 
 
-def _merged(sent: bytes, named: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_arguments(sent: bytes, named: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments in a body and in the path; none may be in both."""
     try:
         arguments = from_json(sent, allow_inf_nan=False)
@@ -157,31 +161,33 @@ def _merged(sent: bytes, named: Mapping[str, Any]) -> dict[str, Any]:
     return {**arguments, **named}
 
 
-def _json(data: bytes, code: int = 200) -> Response:
+def _json_response(data: bytes, code: int = 200) -> Response:
     return Response(data, code, media_type="application/json")
 
 
-async def refused(_: Request, error: Exception) -> Response:
+async def answer_error(_: Request, error: Exception) -> Response:
     """An expected failure."""
     assert isinstance(error, MemexError)
-    response = _json(body(error), status(error))
+    response = _json_response(error_body(error), http_status(error))
     if "retry_after" in error.details:
         response.headers["retry-after"] = str(math.ceil(error.details["retry_after"]))
     return response
 
 
-async def unserved(request: Request, error: Exception) -> Response:
+async def answer_no_route(request: Request, error: Exception) -> Response:
     """No such route, or not with this method."""
     assert isinstance(error, HTTPException)
     if error.status_code == HTTPStatus.NOT_FOUND:
         shown: MemexError = NotFound("no such route; GET /openapi.json lists them")
     else:
         shown = InvalidArgument(f"{request.method} is not served here")
-    response = _json(body(shown), error.status_code)
+    response = _json_response(error_body(shown), error.status_code)
     response.headers.update(error.headers or {})
     return response
 
 
-async def crashed(_: Request, __: Exception) -> Response:
+async def answer_crash(_: Request, __: Exception) -> Response:
     """A bug: the log has the traceback, the caller learns only that it was ours."""
-    return _json(body(Unavailable("an unexpected error; the daemon's log has the details", retryable=False)), 500)
+    return _json_response(
+        error_body(Unavailable("an unexpected error; the daemon's log has the details", retryable=False)), 500
+    )

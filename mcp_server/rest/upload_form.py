@@ -22,11 +22,11 @@ from starlette.types import Receive, Scope, Send
 
 from index.errors import InvalidArgument, MemexError
 from mcp_server.http.body_limits import BodyLimit, TooSlow
-from mcp_server.http.refusals import drained
+from mcp_server.http.refusals import answer_and_drain
 from mcp_server.http.request_log import CLOSED
-from mcp_server.operations.caller import allow, workspace_of
+from mcp_server.operations.caller import check_scope, resolve_workspace
 from mcp_server.operations.operation import OperationRunner
-from mcp_server.operations.wire_format import body, status
+from mcp_server.operations.wire_format import error_body, http_status
 from syncd.jobs.queued_job import Job
 from syncd.uploads.upload_request import TITLE
 from syncd.uploads.upload_sessions import SingleUpload
@@ -50,31 +50,31 @@ def body_limit(max_file: int) -> BodyLimit:
     return BodyLimit("POST", PATH, max_file + FORM_BYTES, KIND)
 
 
-async def answered(runner: OperationRunner, request: Request) -> Response:
+async def answer_form(runner: OperationRunner, request: Request) -> Response:
     """Take the file of a form; the answer names its job."""
     try:
-        job = await taken(runner, request)
+        job = await receive_form(runner, request)
     except ClientDisconnect:
         return Response(status_code=CLOSED)  # nobody reads it; the log does
     except MemexError as error:
         if request.scope.get(READ):
             raise
-        code = 408 if isinstance(error, TooSlow) else status(error)
+        code = 408 if isinstance(error, TooSlow) else http_status(error)
         again = (
             {"retry-after": str(math.ceil(error.details["retry_after"]))} if "retry_after" in error.details else None
         )
-        return _Early(body(error), code, headers=again, media_type="application/json")
+        return _Early(error_body(error), code, headers=again, media_type="application/json")
     return Response(json.dumps({"job_id": job.id, "status": job.status}), 202, media_type="application/json")
 
 
-async def taken(runner: OperationRunner, request: Request) -> Job:
+async def receive_form(runner: OperationRunner, request: Request) -> Job:
     """The job of a form's file. Raises the errors of `index.errors`, and ClientDisconnect."""
     caller = request.scope["memex.caller"]
-    async with runner.telling(NAME, "write", caller):
-        allow(caller, "write")
+    async with runner.record_call(NAME, "write", caller):
+        check_scope(caller, "write")
         length = request.headers.get("content-length")
-        begin = partial(_begun, runner, caller, int(length) if length else None)
-        form = _Form(_boundary(request.headers["content-type"]))
+        begin = partial(_start_upload, runner, caller, int(length) if length else None)
+        form = _Form(_read_boundary(request.headers["content-type"]))
         # Not given up on when the caller leaves: what was begun is ended by the thread that began it.
         with await anyio.to_thread.run_sync(begin) as arrival:
             async for piece in request.stream():
@@ -82,37 +82,37 @@ async def taken(runner: OperationRunner, request: Request) -> Job:
                 if len(form.data) >= PIECE:
                     await anyio.to_thread.run_sync(arrival.write, form.drain())
             request.scope[READ] = True
-            arguments = form.said()
+            arguments = form.read_fields()
 
-            def queued() -> Job:
+            def write_and_queue() -> Job:
                 arrival.write(form.drain())
-                return arrival.queued(**arguments)
+                return arrival.queue(**arguments)
 
-            return await runner.run(NAME, "write", QUEUE_S, queued)
+            return await runner.run_in_thread(NAME, "write", QUEUE_S, write_and_queue)
 
 
-def _begun(runner: OperationRunner, caller: Any, length: int | None) -> SingleUpload:
-    workspace = workspace_of(runner.agent_access, caller)
+def _start_upload(runner: OperationRunner, caller: Any, length: int | None) -> SingleUpload:
+    workspace = resolve_workspace(runner.agent_access, caller)
     uploads = runner.agent_access.uploads
     return uploads.receive(
         caller.key.id, workspace.name, None if length is None else min(length, uploads.settings.max_file)
     )
 
 
-def either(runner: OperationRunner, notes: Endpoint) -> Endpoint:
+def form_or_json(runner: OperationRunner, notes: Endpoint) -> Endpoint:
     """The endpoint of the route: a form is taken here, all else by `notes`."""
     form = body_limit(runner.settings.kb.max_file)
 
     async def endpoint(request: Request) -> Response:
         kind = request.headers.get("content-type", "").encode("latin-1")
         if form.covers(request.method, request.url.path, kind):
-            return await answered(runner, request)
+            return await answer_form(runner, request)
         return await notes(request)
 
     return endpoint
 
 
-def described(collections: Sequence[str]) -> dict[str, Any]:
+def describe_form(collections: Sequence[str]) -> dict[str, Any]:
     """A form as OpenAPI describes it."""
     properties = {
         "file": {"type": "string", "format": "binary", "description": "Its bytes, with a filename; one file"},
@@ -130,7 +130,7 @@ class _Early(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as it is called
         headers = [*self.raw_headers, (b"connection", b"close")]  # what is still sent is not listened to
-        await drained(self.status_code, headers, bytes(self.body), receive, send)
+        await answer_and_drain(self.status_code, headers, bytes(self.body), receive, send)
 
 
 @dataclass(slots=True)
@@ -165,7 +165,7 @@ class _Form:
         self.data.clear()
         return taken
 
-    def said(self) -> dict[str, Any]:
+    def read_fields(self) -> dict[str, Any]:
         """What the form says, now that it has ended: `filename` and the fields. Raises InvalidArgument."""
         if not self._ended:
             raise InvalidArgument("the body ends before its last boundary")
@@ -173,7 +173,7 @@ class _Form:
             raise InvalidArgument('the form has no file: send it as the part named "file", with a filename')
         arguments: dict[str, Any] = {"filename": self.filename}
         for name, values in self.fields.items():
-            texts = [_text(bytes(value), name) for value in values]
+            texts = [_decode_field(bytes(value), name) for value in values]
             if name == "tags":
                 arguments[name] = [tag for text in texts for tag in text.split(",")]
             elif len(texts) > 1:
@@ -189,9 +189,9 @@ class _Form:
             "on_header_field": lambda data, start, end: self._add(self._header[0], data[start:end]),
             "on_header_value": lambda data, start, end: self._add(self._header[1], data[start:end]),
             "on_header_end": self._header_end,
-            "on_headers_finished": self._part_named,
+            "on_headers_finished": self._headers_finished,
             "on_part_data": self._part_data,
-            "on_end": self._end,
+            "on_end": self._finish,
         }
 
     def _part_begin(self) -> None:
@@ -207,9 +207,9 @@ class _Form:
         name, value = self._header
         self._headers[bytes(name).lower()] = value
 
-    def _part_named(self) -> None:
+    def _headers_finished(self) -> None:
         _, options = parse_options_header(bytes(self._headers.get(b"content-disposition", b"")))
-        name, filename = _text(options.get(b"name", b""), "name"), options.get(b"filename")
+        name, filename = _decode_field(options.get(b"name", b""), "name"), options.get(b"filename")
         encoding = bytes(self._headers.get(b"content-transfer-encoding", b"binary")).strip().lower()
         if encoding not in (b"binary", b"8bit", b"7bit"):
             raise InvalidArgument("a part is sent encoded; send the bytes of the file as they are")
@@ -218,7 +218,9 @@ class _Form:
                 raise InvalidArgument("the form has more than one file; send each with a request of its own")
             if filename is None:
                 raise InvalidArgument('the part "file" must name its file, as filename="report.pdf"')
-            self.filename = _text(filename, "filename").replace("%22", '"')  # the one thing that forms escape so
+            self.filename = _decode_field(filename, "filename").replace(
+                "%22", '"'
+            )  # the one thing that forms escape so
             self._into = self.data
             return
         if name not in FIELDS or filename is not None:
@@ -240,18 +242,18 @@ class _Form:
             raise InvalidArgument(f"the fields of the form have more than {FIELD_BYTES:,} bytes")
         into += data
 
-    def _end(self) -> None:
+    def _finish(self) -> None:
         self._ended = True
 
 
-def _boundary(content_type: str) -> bytes:
+def _read_boundary(content_type: str) -> bytes:
     boundary = parse_options_header(content_type)[1].get(b"boundary", b"")
     if not 1 <= len(boundary) <= 200:
         raise InvalidArgument("the header Content-Type names no boundary of the form's parts")
     return boundary
 
 
-def _text(raw: bytes, field: str) -> str:
+def _decode_field(raw: bytes, field: str) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:

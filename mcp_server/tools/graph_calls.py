@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from index.graph.vertex import Edge, Vertex
 from index.model import Observation, ObservationHit
-from mcp_server.answers.text_budget import shares
+from mcp_server.answers.text_budget import share_budget
 from mcp_server.tools import graph_answers as answer
 from mcp_server.tools import graph_schema as shape
 from syncd.graph.node_request import NewNode
@@ -52,15 +52,15 @@ def open_nodes(workspace: Workspace, arguments: shape.OpenNodes, _: Settings) ->
     return answer.OpenedNodes(
         entities=[
             answer.WholeNode(
-                **_tagged(node),
-                observations=_facts(facts),
+                **_node_fields(node),
+                observations=_fact_answers(facts),
                 created_at=iso(node.created_at),
                 updated_at=iso(node.changed_at),
                 version=node.version,
             )
             for node, facts in opened.nodes
         ],
-        relations=_relations(opened.edges),
+        relations=_relation_answers(opened.edges),
         not_found=opened.not_found,
     )
 
@@ -69,14 +69,16 @@ def get_nodes_by_type(workspace: Workspace, arguments: shape.NodesByType, _: Set
     """All nodes of a type."""
     nodes = workspace.nodes.by_type(arguments.entity_type)
     return answer.TaggedNodes(
-        results=[answer.Tagged(**_tagged(node), updated_at=iso(node.changed_at)) for node in nodes[: arguments.limit]],
+        results=[
+            answer.Tagged(**_node_fields(node), updated_at=iso(node.changed_at)) for node in nodes[: arguments.limit]
+        ],
         truncated=len(nodes) > arguments.limit,
     )
 
 
 def get_recently_modified(workspace: Workspace, arguments: shape.RecentlyModified, _: Settings) -> answer.ChangedNodes:
     """The latest first."""
-    return _changed(workspace.nodes.recent(arguments.days, arguments.limit + 1), arguments.limit)
+    return _changed_nodes(workspace.nodes.recent(arguments.days, arguments.limit + 1), arguments.limit)
 
 
 def set_summary(workspace: Workspace, arguments: shape.SetSummary, _: Settings) -> answer.SummarySet:
@@ -95,10 +97,12 @@ def set_tags(workspace: Workspace, arguments: shape.SetTags, _: Settings) -> ans
 
 def add_observations(workspace: Workspace, arguments: shape.AddObservations, _: Settings) -> answer.Additions:
     """Facts for several nodes."""
-    outcomes = workspace.nodes.add([(addition.entity_name, addition.contents) for addition in arguments.observations])
+    outcomes = workspace.nodes.add_observations(
+        [(addition.entity_name, addition.contents) for addition in arguments.observations]
+    )
     return answer.Additions(
         results=[
-            answer.Added(entity_name=name, added=_facts(added or ()), not_found=added is None)
+            answer.Added(entity_name=name, added=_fact_answers(added or ()), not_found=added is None)
             for name, added in outcomes
         ]
     )
@@ -106,7 +110,7 @@ def add_observations(workspace: Workspace, arguments: shape.AddObservations, _: 
 
 def replace_observation(workspace: Workspace, arguments: shape.ReplaceObservation, _: Settings) -> answer.Replaced:
     """One fact."""
-    name, old, new = workspace.nodes.replace(
+    name, old, new = workspace.nodes.replace_observation(
         arguments.entity_name, arguments.ordinal, arguments.new_content, arguments.version
     )
     return answer.Replaced(entity_name=name, ordinal=arguments.ordinal, old_content=old, new_content=new)
@@ -114,7 +118,9 @@ def replace_observation(workspace: Workspace, arguments: shape.ReplaceObservatio
 
 def delete_observations(workspace: Workspace, arguments: shape.DeleteObservations, _: Settings) -> answer.Deletions:
     """Facts of several nodes."""
-    outcomes = workspace.nodes.remove([(deletion.entity_name, deletion.ordinals) for deletion in arguments.deletions])
+    outcomes = workspace.nodes.remove_observations(
+        [(deletion.entity_name, deletion.ordinals) for deletion in arguments.deletions]
+    )
     return answer.Deletions(
         results=[
             answer.Dropped(entity_name=name, deleted_ordinals=gone, not_found_ordinals=missing)
@@ -127,8 +133,8 @@ def query_observations(
     workspace: Workspace, arguments: shape.QueryObservations, settings: Settings
 ) -> answer.FoundFacts:
     """Facts of one node, cut where all together are long."""
-    outcome = workspace.nodes.query(arguments.entity_name, arguments.query, arguments.mode, arguments.limit)
-    sizes = shares([len(hit.content) for hit in outcome.hits], settings.search.budget)
+    outcome = workspace.nodes.search_node(arguments.entity_name, arguments.query, arguments.mode, arguments.limit)
+    sizes = share_budget([len(hit.content) for hit in outcome.hits], settings.search.budget)
     return answer.FoundFacts(
         results=[
             answer.FoundFact(
@@ -146,35 +152,41 @@ def query_observations(
 
 def create_relations(workspace: Workspace, arguments: shape.Relations, _: Settings) -> answer.CreatedRelations:
     """Relations, each once."""
-    outcome = workspace.nodes.relate(_asked(arguments))
+    outcome = workspace.nodes.add_relations(_edges_of(arguments))
     return answer.CreatedRelations(
-        created=_relations(outcome.created), already_existed=_relations(outcome.existed), not_found=outcome.not_found
+        created=_relation_answers(outcome.created),
+        already_existed=_relation_answers(outcome.existed),
+        not_found=outcome.not_found,
     )
 
 
 def delete_relations(workspace: Workspace, arguments: shape.Relations, _: Settings) -> answer.DeletedRelations:
     """Relations, counted."""
-    deleted, missing = workspace.nodes.unrelate(_asked(arguments))
+    deleted, missing = workspace.nodes.remove_relations(_edges_of(arguments))
     return answer.DeletedRelations(deleted=deleted, not_found=missing)
 
 
 def update_relation_type(workspace: Workspace, arguments: shape.UpdateRelationType, _: Settings) -> answer.Retyped:
     """One relation."""
-    now = workspace.nodes.retype(arguments.from_entity, arguments.to_entity, arguments.old_type, arguments.new_type)
+    now = workspace.nodes.retype_relation(
+        arguments.from_entity, arguments.to_entity, arguments.old_type, arguments.new_type
+    )
     return answer.Retyped(from_entity=now.source, to_entity=now.target, old_type=arguments.old_type, new_type=now.type)
 
 
 def get_relations_between(workspace: Workspace, arguments: shape.Pair, _: Settings) -> answer.RelationList:
     """Both directions."""
-    return answer.RelationList(results=_relations(workspace.nodes.between(arguments.entity_a, arguments.entity_b)))
+    return answer.RelationList(
+        results=_relation_answers(workspace.nodes.relations_between(arguments.entity_a, arguments.entity_b))
+    )
 
 
 def get_neighborhood(workspace: Workspace, arguments: shape.Neighborhood, _: Settings) -> answer.Surroundings:
     """A subgraph."""
     neighbourhood = workspace.nodes.neighbourhood(arguments.name, arguments.depth, arguments.limit)
     return answer.Surroundings(
-        nodes=[answer.Neighbor(**_tagged(node)) for node in neighbourhood.vertices],
-        relations=_relations(neighbourhood.edges),
+        nodes=[answer.Neighbor(**_node_fields(node)) for node in neighbourhood.vertices],
+        relations=_relation_answers(neighbourhood.edges),
         truncated=neighbourhood.truncated,
     )
 
@@ -182,21 +194,21 @@ def get_neighborhood(workspace: Workspace, arguments: shape.Neighborhood, _: Set
 def get_path(workspace: Workspace, arguments: shape.Ends, _: Settings) -> answer.Route:
     """The shortest path."""
     nodes = workspace.nodes
-    way = nodes.path(arguments.from_entity, arguments.to_entity)
+    way = nodes.shortest_path(arguments.from_entity, arguments.to_entity)
     names = [] if way is None else [nodes.get(arguments.from_entity).name]
     for edge in way or ():
         names.append(edge.source if edge.target == names[-1] else edge.target)
-    return answer.Route(found=way is not None, path=names, relations=_relations(way or ()))
+    return answer.Route(found=way is not None, path=names, relations=_relation_answers(way or ()))
 
 
 def get_orphans(workspace: Workspace, arguments: shape.Listing, _: Settings) -> answer.ChangedNodes:
     """Nodes without relations."""
-    return _changed(workspace.nodes.orphans(), arguments.limit)
+    return _changed_nodes(workspace.nodes.orphans(), arguments.limit)
 
 
 def get_relation_gaps(workspace: Workspace, arguments: shape.Listing, _: Settings) -> answer.RelationGaps:
     """Names in the observations of others."""
-    gaps = workspace.nodes.gaps(arguments.limit + 1)
+    gaps = workspace.nodes.unlinked_names(arguments.limit + 1)
     return answer.RelationGaps(
         results=[
             answer.RelationGap(node=gap.node, referenced_name=gap.referenced, reference_count=gap.count)
@@ -217,7 +229,7 @@ def find_similar_nodes(workspace: Workspace, arguments: shape.SimilarNodes, _: S
                 node_a_type=node.entity_type,
                 node_b_type=other.entity_type,
             )
-            for node, other, score in workspace.nodes.similar(arguments.limit, arguments.min_score)
+            for node, other, score in workspace.nodes.similar_pairs(arguments.limit, arguments.min_score)
         ]
     )
 
@@ -228,7 +240,7 @@ def search_nodes(workspace: Workspace, arguments: shape.SearchNodes, _: Settings
     outcome = nodes.search(arguments.query, arguments.limit, arguments.mode)
     graph = nodes.graph
     return answer.FoundNodes(
-        results=[_hit(node, hit) for hit in outcome.hits if (node := graph.at(hit.path))],
+        results=[_found_node(node, hit) for hit in outcome.hits if (node := graph.vertex_at(hit.path))],
         mode=outcome.mode,
         degraded=list(outcome.degraded),
     )
@@ -275,15 +287,15 @@ def get_consolidation_report(workspace: Workspace, _: shape.Nothing, __: Setting
 
 def get_pending_consolidation(workspace: Workspace, _: shape.Nothing, __: Settings) -> answer.PendingNodes:
     """What wants a summary."""
-    pending = workspace.nodes.pending()
+    pending = workspace.nodes.unsummarized()
     return answer.PendingNodes(
         results=[
             answer.PendingNode(
                 name=node.name,
                 entity_type=node.entity_type,
                 observation_count=node.observations,
-                last_observation_at=_time(node.observed_at),
-                summary_updated_at=_time(node.summary_updated_at),
+                last_observation_at=_iso_or_none(node.observed_at),
+                summary_updated_at=_iso_or_none(node.summary_updated_at),
             )
             for node in pending[: shape.MOST]
         ],
@@ -303,23 +315,23 @@ def get_stats(workspace: Workspace, _: shape.Nothing, __: Settings) -> answer.St
     )
 
 
-def _asked(arguments: shape.Relations) -> list[Edge]:
+def _edges_of(arguments: shape.Relations) -> list[Edge]:
     return [Edge(relation.from_entity, relation.to_entity, relation.relation_type) for relation in arguments.relations]
 
 
-def _relations(edges: Sequence[Edge]) -> list[answer.Relation]:
+def _relation_answers(edges: Sequence[Edge]) -> list[answer.Relation]:
     return [answer.Relation(source=edge.source, to=edge.target, relation_type=edge.type) for edge in edges]
 
 
-def _facts(facts: Sequence[Observation]) -> list[answer.KeptFact]:
+def _fact_answers(facts: Sequence[Observation]) -> list[answer.KeptFact]:
     return [answer.KeptFact(ordinal=fact.ordinal, content=fact.content) for fact in facts]
 
 
-def _tagged(node: Vertex) -> dict[str, Any]:
+def _node_fields(node: Vertex) -> dict[str, Any]:
     return {"name": node.name, "entity_type": node.entity_type, "summary": node.summary, "tags": list(node.tags)}
 
 
-def _changed(nodes: Sequence[Vertex], limit: int) -> answer.ChangedNodes:
+def _changed_nodes(nodes: Sequence[Vertex], limit: int) -> answer.ChangedNodes:
     return answer.ChangedNodes(
         results=[
             answer.Changed(
@@ -331,11 +343,11 @@ def _changed(nodes: Sequence[Vertex], limit: int) -> answer.ChangedNodes:
     )
 
 
-def _hit(node: Vertex, hit: ObservationHit) -> answer.FoundNode:
+def _found_node(node: Vertex, hit: ObservationHit) -> answer.FoundNode:
     """A hit of about `HIT` bytes: the summary gets a quarter of them at most, the observation what is left."""
-    summary = node.summary and _cut(node.summary, HIT // 4)
-    taken = sum(_bytes(part) for part in (node.name, node.entity_type, summary or ""))
-    text = _cut(hit.content, HIT - KEYS - taken)
+    summary = node.summary and _cut_to_bytes(node.summary, HIT // 4)
+    taken = sum(_json_size(part) for part in (node.name, node.entity_type, summary or ""))
+    text = _cut_to_bytes(hit.content, HIT - KEYS - taken)
     return answer.FoundNode(
         name=node.name,
         entity_type=node.entity_type,
@@ -348,15 +360,15 @@ def _hit(node: Vertex, hit: ObservationHit) -> answer.FoundNode:
     )
 
 
-def _cut(text: str, room: int) -> str:
+def _cut_to_bytes(text: str, room: int) -> str:
     """The beginning of `text` that takes about `room` bytes as JSON."""
-    whole = _bytes(text)
+    whole = _json_size(text)
     return text if whole <= room else text[: max(20, len(text) * room // whole)]
 
 
-def _bytes(text: str) -> int:
+def _json_size(text: str) -> int:
     return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "replace"))
 
 
-def _time(at: int | None) -> str | None:
+def _iso_or_none(at: int | None) -> str | None:
     return None if at is None else iso(at)

@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from mcp_server.operations.wire_format import RequestModel
-from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _number, _parsed
+from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _parse_json_text, _refuse_boolean
 
 ITEMS: Final = 100  # nodes, relations or additions in one call
 FACTS: Final = 200  # observations of one node in one call
@@ -17,24 +17,24 @@ LONGEST_NAME: Final = 256  # characters
 MOST: Final = 1_000  # nodes that a list has at most, unless it is told otherwise
 
 
-def _bounded(name: str) -> str:
+def _check_length(name: str) -> str:
     if len(name) > LONGEST_NAME:
         raise ValueError(f"a name has at most {LONGEST_NAME} characters")
     return name
 
 
-Name = Annotated[str, AfterValidator(_bounded)]  # bounded without words: it stands in the schemas some 30 times
+Name = Annotated[str, AfterValidator(_check_length)]  # bounded without words: it stands in the schemas some 30 times
 Kind = Annotated[str, Field(max_length=100)]  # of a node or a relation
 Fact = Annotated[str, Field(max_length=10_000)]
 Summary = Annotated[str, Field(max_length=2_000)]
 Tag = Annotated[str, Field(max_length=100)]
-Whole = Annotated[int, BeforeValidator(_number)]
-Ordinal = Annotated[int, Field(ge=1), BeforeValidator(_number)]
+Whole = Annotated[int, BeforeValidator(_refuse_boolean)]
+Ordinal = Annotated[int, Field(ge=1), BeforeValidator(_refuse_boolean)]
 Mode = Literal["embedding", "text"]
 Version = Annotated[int | None, Field(ge=1, description="From open_nodes: CONFLICT if it has changed since")]
 
-Names = Annotated[tuple[Name, ...], Field(min_length=1, max_length=ITEMS), BeforeValidator(_parsed)]
-Tags = Annotated[tuple[Tag, ...], Field(max_length=50), BeforeValidator(_parsed)]
+Names = Annotated[tuple[Name, ...], Field(min_length=1, max_length=ITEMS), BeforeValidator(_parse_json_text)]
+Tags = Annotated[tuple[Tag, ...], Field(max_length=50), BeforeValidator(_parse_json_text)]
 
 
 class NewEntity(RequestModel):
@@ -50,7 +50,7 @@ class NewEntity(RequestModel):
 class CreateEntities(RequestModel):
     """What `create_entities` takes."""
 
-    entities: Annotated[tuple[NewEntity, ...], Field(min_length=1, max_length=ITEMS), BeforeValidator(_parsed)]
+    entities: Annotated[tuple[NewEntity, ...], Field(min_length=1, max_length=ITEMS), BeforeValidator(_parse_json_text)]
 
 
 class DeleteEntities(RequestModel):
@@ -105,7 +105,9 @@ class Addition(RequestModel):
 class AddObservations(RequestModel):
     """What `add_observations` takes."""
 
-    observations: Annotated[tuple[Addition, ...], Field(min_length=1, max_length=ITEMS), BeforeValidator(_parsed)]
+    observations: Annotated[
+        tuple[Addition, ...], Field(min_length=1, max_length=ITEMS), BeforeValidator(_parse_json_text)
+    ]
 
 
 class ReplaceObservation(RequestModel):
@@ -127,7 +129,7 @@ class Deletion(RequestModel):
 class DeleteObservations(RequestModel):
     """What `delete_observations` takes."""
 
-    deletions: Annotated[tuple[Deletion, ...], Field(min_length=1, max_length=ITEMS), BeforeValidator(_parsed)]
+    deletions: Annotated[tuple[Deletion, ...], Field(min_length=1, max_length=ITEMS), BeforeValidator(_parse_json_text)]
 
 
 class QueryObservations(RequestModel):
@@ -150,7 +152,9 @@ class GivenRelation(RequestModel):
 class Relations(RequestModel):
     """What `create_relations` and `delete_relations` take."""
 
-    relations: Annotated[tuple[GivenRelation, ...], Field(min_length=1, max_length=ITEMS), BeforeValidator(_parsed)]
+    relations: Annotated[
+        tuple[GivenRelation, ...], Field(min_length=1, max_length=ITEMS), BeforeValidator(_parse_json_text)
+    ]
 
 
 class UpdateRelationType(RequestModel):

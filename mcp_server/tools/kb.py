@@ -112,7 +112,7 @@ OPERATIONS: Final = (
         scope="read",
         given=shape.GetDocument,
         returned=shape.WholeDocument,
-        run=call.get,
+        run=call.get_document,
         seconds=30,
     ),
     Operation(
@@ -134,7 +134,7 @@ OPERATIONS: Final = (
         scope="read",
         given=shape.Jobs,
         returned=shape.JobList,
-        run=call.jobs,
+        run=call.list_jobs,
         seconds=30,
     ),
 )
@@ -148,7 +148,7 @@ ROUTED: Final = (  # REST alone
         scope="read",
         given=shape.ListDocuments,
         returned=shape.DocumentList,
-        run=call.documents,
+        run=call.list_documents,
         seconds=30,
     ),
     Operation(
@@ -162,7 +162,7 @@ ROUTED: Final = (  # REST alone
         scope="read",
         given=shape.OneDocument,
         returned=shape.WholeDocument,
-        run=call.get,
+        run=call.get_document,
         seconds=30,
     ),
     Operation(
@@ -173,7 +173,7 @@ ROUTED: Final = (  # REST alone
         scope="read",
         given=shape.ListJobs,
         returned=shape.JobList,
-        run=call.jobs,
+        run=call.list_jobs,
         seconds=30,
     ),
     Operation(
@@ -184,7 +184,7 @@ ROUTED: Final = (  # REST alone
         scope="read",
         given=shape.OneJob,
         returned=shape.Job,
-        run=call.job,
+        run=call.get_job,
         seconds=30,
     ),
     Operation(

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from index.errors import InvalidArgument, NotFound
 from index.model import Hit, Record
-from index.query import request
-from mcp_server.answers.best_snippet import MARK, snippet
-from mcp_server.answers.line_ranges import TextLines, outlined, part, section
-from mcp_server.answers.text_budget import shares, tokens
+from index.query import make_query
+from mcp_server.answers.best_snippet import MARK, cut_snippet
+from mcp_server.answers.line_ranges import TextLines, find_section, list_headings, select_lines
+from mcp_server.answers.text_budget import estimate_tokens, share_budget
 from mcp_server.operations.caller import CALLER
-from mcp_server.operations.wire_format import replaced
+from mcp_server.operations.wire_format import replacement_fields
 from mcp_server.tools import kb_schema as shape
-from syncd.documents.collection_membership import names_one
-from syncd.notes.markdown_outline import outline
+from syncd.documents.collection_membership import is_collection_tag
+from syncd.notes.markdown_outline import parse_outline
 from syncd.notes.secret_patterns import DEFECT
 from syncd.notes.timestamps import iso
 from syncd.settings.settings import Settings
-from syncd.uploads.upload_request import decoded
+from syncd.uploads.upload_request import decode_chunk
 
 if TYPE_CHECKING:
     from syncd.jobs.queued_job import Job
@@ -38,10 +38,10 @@ URL: Final = str.maketrans("-_", "+/")  # the alphabet of base64 for addresses
 def search(workspace: Workspace, arguments: shape.Search, settings: Settings) -> shape.Found:
     """The best passage of each document, cut so that the answer stays within its tokens."""
     asked = arguments.tags or []
-    some = [tag for tag in asked if arguments.tags_match == "any" and not names_one(tag)]
+    some = [tag for tag in asked if arguments.tags_match == "any" and not is_collection_tag(tag)]
     every = [tag for tag in asked if tag not in some]  # one that names a collection is no choice
     answer = workspace.search(
-        request(
+        make_query(
             arguments.query,
             limit=arguments.top_n,
             mode=arguments.mode or settings.search.mode,
@@ -53,19 +53,19 @@ def search(workspace: Workspace, arguments: shape.Search, settings: Settings) ->
             collections=workspace.collections,
         )
     )
-    where = _addresses(workspace, [hit.record for hit in answer.hits])
-    bare = [_passage(workspace, hit, where[hit.record.id], "") for hit in answer.hits if hit.record.id in where]
+    where = _existing_addresses(workspace, [hit.record for hit in answer.hits])
+    bare = [_passage_answer(workspace, hit, where[hit.record.id], "") for hit in answer.hits if hit.record.id in where]
     texts = [hit.chunk for hit in answer.hits if hit.record.id in where]
-    spare = HIT * len(bare) - sum(tokens(passage.model_dump_json()) for passage in bare)
-    costs = [tokens(json.dumps(text, ensure_ascii=False)) for text in texts]
+    spare = HIT * len(bare) - sum(estimate_tokens(passage.model_dump_json()) for passage in bare)
+    costs = [estimate_tokens(json.dumps(text, ensure_ascii=False)) for text in texts]
     results = [
-        passage.model_copy(update={"snippet": snippet(text, arguments.query, _size(text, cost, share))})
-        for passage, text, cost, share in zip(bare, texts, costs, shares(costs, spare), strict=True)
+        passage.model_copy(update={"snippet": cut_snippet(text, arguments.query, _size_for_tokens(text, cost, share))})
+        for passage, text, cost, share in zip(bare, texts, costs, share_budget(costs, spare), strict=True)
     ]
     return shape.Found(results=results, mode=answer.mode, degraded=list(answer.degraded))
 
 
-def _size(text: str, cost: int, share: int) -> int:
+def _size_for_tokens(text: str, cost: int, share: int) -> int:
     """The characters of `text` that cost `share` tokens."""
     return len(text) * max(share, LEAST) // max(cost, 1)
 
@@ -73,7 +73,11 @@ def _size(text: str, cost: int, share: int) -> int:
 def add_note(workspace: Workspace, arguments: shape.AddNote, _: Settings) -> shape.Queued:
     """Queue a note."""
     job = workspace.add_note(
-        arguments.text, key=_key(), title=arguments.title, tags=arguments.tags or (), collection=arguments.collection
+        arguments.text,
+        key=_caller_key_id(),
+        title=arguments.title,
+        tags=arguments.tags or (),
+        collection=arguments.collection,
     )
     return shape.Queued(job_id=job.id, status=job.status)
 
@@ -81,7 +85,7 @@ def add_note(workspace: Workspace, arguments: shape.AddNote, _: Settings) -> sha
 def upload_start(workspace: Workspace, arguments: shape.StartUpload, _: Settings) -> shape.Upload:
     """Begin an upload."""
     upload = workspace.uploads.start(
-        _key(),
+        _caller_key_id(),
         workspace.name,
         filename=arguments.filename,
         total_size=arguments.total_size,
@@ -95,8 +99,12 @@ def upload_start(workspace: Workspace, arguments: shape.StartUpload, _: Settings
 
 def upload_chunk(workspace: Workspace, arguments: shape.UploadChunk, _: Settings) -> shape.Received:
     """Take a chunk; the same one may come again."""
-    upload = workspace.uploads.chunk(
-        _key(), workspace.name, arguments.upload_id, arguments.chunk_index, decoded(_standard(arguments.data))
+    upload = workspace.uploads.put_chunk(
+        _caller_key_id(),
+        workspace.name,
+        arguments.upload_id,
+        arguments.chunk_index,
+        decode_chunk(_standard_base64(arguments.data)),
     )
     return shape.Received(
         upload_id=arguments.upload_id,
@@ -108,7 +116,7 @@ def upload_chunk(workspace: Workspace, arguments: shape.UploadChunk, _: Settings
 
 def upload_finish(workspace: Workspace, arguments: shape.FinishUpload, _: Settings) -> shape.Queued:
     """Queue the file that was uploaded."""
-    job = workspace.uploads.finish(_key(), workspace.name, arguments.upload_id)
+    job = workspace.uploads.finish(_caller_key_id(), workspace.name, arguments.upload_id)
     return shape.Queued(job_id=job.id, status=job.status)
 
 
@@ -122,36 +130,38 @@ def update_note(workspace: Workspace, arguments: shape.UpdateNote, _: Settings) 
         collection=arguments.collection,
         version=arguments.version,
     )
-    return _changed(workspace, record, changed=changed)
+    return _changed_document(workspace, record, changed=changed)
 
 
 def set_tags(workspace: Workspace, arguments: shape.SetTags, _: Settings) -> shape.ChangedDocument:
     """Other tags on the same document."""
     before = workspace.get(arguments.id).record
     record = workspace.set_tags(arguments.id, arguments.tags, version=arguments.version)
-    return _changed(workspace, record, changed=record.version != before.version)
+    return _changed_document(workspace, record, changed=record.version != before.version)
 
 
-def get(workspace: Workspace, arguments: shape.GetDocument | shape.OneDocument, _: Settings) -> shape.WholeDocument:
+def get_document(
+    workspace: Workspace, arguments: shape.GetDocument | shape.OneDocument, _: Settings
+) -> shape.WholeDocument:
     """A document, or the part of it that was asked for and fits."""
     path = arguments.source_path if isinstance(arguments, shape.GetDocument) else None
-    record = workspace.record(arguments.id) if arguments.id is not None else workspace.at(path or "")
-    content = workspace.content(record)
-    text = TextLines.of(content)
+    record = workspace.record(arguments.id) if arguments.id is not None else workspace.document_at(path or "")
+    content = workspace.read_content(record)
+    text = TextLines.from_text(content)
     first, last = 1, max(1, len(text.lines))
     headings = None
     if arguments.heading is not None:
-        headings = outline(content).headings
-        first, last = section(text, headings, arguments.heading)
+        headings = parse_outline(content).headings
+        first, last = find_section(text, headings, arguments.heading)
     start = max(first, arguments.start_line)
     end = max(last, start) if arguments.end_line is None else min(last, arguments.end_line)
-    lines = part(text, start, end if end >= first else start, arguments.max_tokens)
+    lines = select_lines(text, start, end if end >= first else start, arguments.max_tokens)
     cut = lines.next is not None or lines.end < lines.total
     if cut and lines.start == first:  # whoever goes on has seen it
-        headings = outline(content).headings if headings is None else headings
-    shown = outlined(text, headings) if cut and headings and lines.start == first else []
+        headings = parse_outline(content).headings if headings is None else headings
+    shown = list_headings(text, headings) if cut and headings and lines.start == first else []
     return shape.WholeDocument(
-        **_document(workspace, record, workspace.addresses([record]).get(record.id, "")),
+        **_document_fields(workspace, record, workspace.addresses([record]).get(record.id, "")),
         namespace=record.namespace,
         source=record.source,
         summary=record.summary,
@@ -166,7 +176,7 @@ def get(workspace: Workspace, arguments: shape.GetDocument | shape.OneDocument, 
     )
 
 
-def documents(workspace: Workspace, arguments: shape.ListDocuments, _: Settings) -> shape.DocumentList:
+def list_documents(workspace: Workspace, arguments: shape.ListDocuments, _: Settings) -> shape.DocumentList:
     """A batch of the documents, those changed last first."""
     records, cursor = workspace.documents(
         limit=arguments.limit,
@@ -175,9 +185,11 @@ def documents(workspace: Workspace, arguments: shape.ListDocuments, _: Settings)
         collection=arguments.collection,
         tags=arguments.tags or (),
     )
-    where = _addresses(workspace, records)
+    where = _existing_addresses(workspace, records)
     entries = [
-        shape.Document(**_document(workspace, record, where[record.id])) for record in records if record.id in where
+        shape.Document(**_document_fields(workspace, record, where[record.id]))
+        for record in records
+        if record.id in where
     ]
     return shape.DocumentList(documents=entries, next_cursor=cursor)
 
@@ -203,58 +215,61 @@ def status(workspace: Workspace, _arguments: shape.Nothing, _: Settings) -> shap
     )
 
 
-def jobs(workspace: Workspace, arguments: shape.Jobs | shape.ListJobs, _: Settings) -> shape.JobList:
+def list_jobs(workspace: Workspace, arguments: shape.Jobs | shape.ListJobs, _: Settings) -> shape.JobList:
     """The key's own jobs, or one of them."""
     if isinstance(arguments, shape.Jobs) and arguments.job_id is not None:
-        matches = [workspace.job(_key(), arguments.job_id)]
+        matches = [workspace.job(_caller_key_id(), arguments.job_id)]
         return shape.JobList(
-            jobs=[_job(job) for job in matches if arguments.status in (None, job.status)], next_cursor=None
+            jobs=[_job_answer(job) for job in matches if arguments.status in (None, job.status)], next_cursor=None
         )
     if arguments.cursor is not None:
         try:
-            workspace.job(_key(), arguments.cursor)
+            workspace.job(_caller_key_id(), arguments.cursor)
         except NotFound:
             raise InvalidArgument("cursor must be the next_cursor of the page before", field="cursor") from None
-    matches = workspace.jobs(_key(), status=arguments.status, limit=arguments.limit + 1, before=arguments.cursor)
+    matches = workspace.jobs(
+        _caller_key_id(), status=arguments.status, limit=arguments.limit + 1, before=arguments.cursor
+    )
     page = matches[: arguments.limit]
     return shape.JobList(
-        jobs=[_job(job) for job in page], next_cursor=page[-1].id if len(matches) > len(page) else None
+        jobs=[_job_answer(job) for job in page], next_cursor=page[-1].id if len(matches) > len(page) else None
     )
 
 
-def job(workspace: Workspace, arguments: shape.OneJob, _: Settings) -> shape.Job:
+def get_job(workspace: Workspace, arguments: shape.OneJob, _: Settings) -> shape.Job:
     """One of the key's own jobs."""
-    return _job(workspace.job(_key(), arguments.id))
+    return _job_answer(workspace.job(_caller_key_id(), arguments.id))
 
 
-def _standard(data: str) -> str:
+def _standard_base64(data: str) -> str:
     """Base64 as it was given, in the usual alphabet and with what belongs at its end."""
     plain = "".join(data.split()).translate(URL)
     return plain if "=" in plain else plain + "=" * (-len(plain) % 4)
 
 
-def _addresses(workspace: Workspace, records: Sequence[Record]) -> dict[str, str]:
+def _existing_addresses(workspace: Workspace, records: Sequence[Record]) -> dict[str, str]:
     """The address of each document whose file has not gone since the index was asked."""
-    return workspace.addresses([record for record in records if workspace.there(record)])
+    return workspace.addresses([record for record in records if workspace.file_exists(record)])
 
 
-def _key() -> str:
+def _caller_key_id() -> str:
     """Whose jobs and uploads these are."""
     return CALLER.get().key.id
 
 
-def _passage(workspace: Workspace, hit: Hit, path: str, text: str) -> shape.Passage:
+def _passage_answer(workspace: Workspace, hit: Hit, path: str, text: str) -> shape.Passage:
     record = hit.record
     return shape.Passage(
-        **_document(workspace, record, path) | {"title": _cut(record.title), "tags": list(record.tags[:TAGS])},
+        **_document_fields(workspace, record, path)
+        | {"title": _cut_name(record.title), "tags": list(record.tags[:TAGS])},
         chunk_id=f"{record.id}#{hit.ord}",
-        heading=_cut(hit.heading),
+        heading=_cut_name(hit.heading),
         score=round(hit.score, 4),
         snippet=text,
     )
 
 
-def _document(workspace: Workspace, record: Record, path: str) -> dict[str, Any]:
+def _document_fields(workspace: Workspace, record: Record, path: str) -> dict[str, Any]:
     return {
         "document_id": record.id,
         "title": record.title,
@@ -264,20 +279,20 @@ def _document(workspace: Workspace, record: Record, path: str) -> dict[str, Any]
         "tags": list(record.tags),
         "created_at": iso(record.created_at),
         "updated_at": None if record.updated_at is None else iso(record.updated_at),
-        **replaced(workspace, record),
+        **replacement_fields(workspace, record),
     }
 
 
-def _changed(workspace: Workspace, record: Record, *, changed: bool) -> shape.ChangedDocument:
+def _changed_document(workspace: Workspace, record: Record, *, changed: bool) -> shape.ChangedDocument:
     return shape.ChangedDocument(
-        **_document(workspace, record, workspace.addresses([record]).get(record.id, "")),
+        **_document_fields(workspace, record, workspace.addresses([record]).get(record.id, "")),
         changed=changed,
         version=record.version,
         warnings=[str(defect) for defect in record.defects if defect.name == DEFECT],
     )
 
 
-def _job(job: Job) -> shape.Job:
+def _job_answer(job: Job) -> shape.Job:
     error = job.error
     return shape.Job(
         job_id=job.id,
@@ -294,5 +309,5 @@ def _job(job: Job) -> shape.Job:
     )
 
 
-def _cut(name: str) -> str:
+def _cut_name(name: str) -> str:
     return name if len(name) <= NAME else f"{name[: NAME - 1]}{MARK}"

@@ -10,17 +10,17 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from index.model import Mode
 from mcp_server.operations.wire_format import AnswerModel, Replaceable, RequestModel
-from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _number, _parsed
+from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _parse_json_text, _refuse_boolean
 
 LONGEST_PART: Final = 50_000  # tokens of a document in one answer
 PART: Final = 2_000
 
-_Whole = BeforeValidator(_number)
+_Whole = BeforeValidator(_refuse_boolean)
 _LINE: Final = "[^\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]*"  # as `incoming` has it
 _SEEN: Final = "[^\\s\0-\x20\x7f-\xa0\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
 Said = Field(pattern=r"[^\s\x00-\x20\x7f-\xa0]")  # something to see is in it
 Tag = Annotated[str, Field(min_length=1, max_length=200, pattern=r"[^\s\x00-\x20\x7f-\xa0#,/-]")]
-Tags = Annotated[list[Tag], BeforeValidator(_parsed), Field(max_length=32)]
+Tags = Annotated[list[Tag], BeforeValidator(_parse_json_text), Field(max_length=32)]
 Collection = Annotated[str, Field(min_length=1, max_length=200)]  # wire_format.choices adds those that are known
 DocType = Literal["note", "file", "entity"]
 Status = Literal["queued", "running", "done", "failed"]
@@ -114,7 +114,7 @@ class GetDocument(Range):
     source_path: str | None = Field(None, min_length=1, max_length=1_000)
 
     @model_validator(mode="after")
-    def _one(self) -> GetDocument:
+    def _check_one_given(self) -> GetDocument:
         if (self.id is None) == (self.source_path is None):
             raise ValueError("give either id or source_path")
         return self

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from index.memos.relations import MemoTie
 from index.model import Record
-from mcp_server.answers.text_budget import excerpt, shares
+from mcp_server.answers.text_budget import cut_excerpt, share_budget
 from mcp_server.operations.operation import Operation
-from mcp_server.operations.wire_format import replaced
+from mcp_server.operations.wire_format import replacement_fields
 from mcp_server.tools import memory_schema as shape
-from mcp_server.tools.thoughts import contents
+from mcp_server.tools.thoughts import read_contents
 from syncd.notes.secret_patterns import DEFECT
 from syncd.notes.timestamps import iso
 from syncd.settings.settings import Settings
@@ -35,7 +35,7 @@ def save(workspace: Workspace, arguments: shape.SaveMemo, _: Settings) -> shape.
         version=arguments.version,
     )
     warnings = [str(defect) for defect in saved.record.defects if defect.name == DEFECT]
-    return shape.SavedMemo(**_memo(workspace, saved.record), created=saved.created, warnings=warnings)
+    return shape.SavedMemo(**_memo_fields(workspace, saved.record), created=saved.created, warnings=warnings)
 
 
 def search(workspace: Workspace, arguments: shape.SearchMemos, _: Settings) -> shape.FoundMemos:
@@ -50,15 +50,15 @@ def search(workspace: Workspace, arguments: shape.SearchMemos, _: Settings) -> s
         metric=arguments.distance_metric,
         exclude_pivot=arguments.exclude_pivot,
     )
-    texts, unread = contents(workspace, [item.record for item in matches.items])
+    texts, unread = read_contents(workspace, [item.record for item in matches.items])
     items = [(item, texts[item.record.id]) for item in matches.items if item.record.id in texts]
-    sizes = shares([len(text) for _, text in items], LONGEST)
+    sizes = share_budget([len(text) for _, text in items], LONGEST)
     problems = [f"vault: {unread} of the memos found can't be read just now, and are left out"] if unread else []
     return shape.FoundMemos(
         items=[
             shape.FoundMemo(
-                **_memo(workspace, item.record),
-                content=excerpt(text, "", size),
+                **_memo_fields(workspace, item.record),
+                content=cut_excerpt(text, "", size),
                 content_truncated=size < len(text),
                 score=item.score,
             )
@@ -76,7 +76,7 @@ def delete(workspace: Workspace, arguments: shape.DeleteMemo, _: Settings) -> sh
     return shape.DeletedMemo(memo_id=gone.id, namespace=gone.namespace, deleted=True, relations_deleted=relations)
 
 
-def relation_save(workspace: Workspace, arguments: shape.SaveRelation, _: Settings) -> shape.Relation:
+def save_relation(workspace: Workspace, arguments: shape.SaveRelation, _: Settings) -> shape.Relation:
     """Make or change a relation."""
     tie = workspace.memo_graph.save(
         arguments.source,
@@ -86,16 +86,16 @@ def relation_save(workspace: Workspace, arguments: shape.SaveRelation, _: Settin
         weight=arguments.weight,
         reason=arguments.reason,
     )
-    return shape.Relation(**_relation(tie))
+    return shape.Relation(**_relation_fields(tie))
 
 
-def relation_delete(workspace: Workspace, arguments: shape.DeleteRelation, _: Settings) -> shape.DeletedRelation:
+def delete_relation(workspace: Workspace, arguments: shape.DeleteRelation, _: Settings) -> shape.DeletedRelation:
     """Remove a relation."""
     tie = workspace.memo_graph.delete(arguments.source, arguments.target, arguments.tag, namespace=arguments.namespace)
-    return shape.DeletedRelation(deleted=True, relation=shape.Relation(**_relation(tie)))
+    return shape.DeletedRelation(deleted=True, relation=shape.Relation(**_relation_fields(tie)))
 
 
-def relation_list(workspace: Workspace, arguments: shape.ListRelations, _: Settings) -> shape.RelationList:
+def list_relations(workspace: Workspace, arguments: shape.ListRelations, _: Settings) -> shape.RelationList:
     """Relations of a namespace."""
     relations = workspace.memo_graph.list(
         namespace=arguments.namespace,
@@ -105,15 +105,15 @@ def relation_list(workspace: Workspace, arguments: shape.ListRelations, _: Setti
         limit=arguments.limit,
     )
     return shape.RelationList(
-        edges=[shape.Relation(**_relation(tie)) for tie in relations.ties],
-        nodes=[shape.Memo(**_memo(workspace, memo)) for memo in relations.memos],
+        edges=[shape.Relation(**_relation_fields(tie)) for tie in relations.ties],
+        nodes=[shape.Memo(**_memo_fields(workspace, memo)) for memo in relations.memos],
         truncated=relations.truncated,
     )
 
 
-def relation_graph(workspace: Workspace, arguments: shape.WalkRelations, _: Settings) -> shape.RelationGraph:
+def get_relation_graph(workspace: Workspace, arguments: shape.WalkRelations, _: Settings) -> shape.RelationGraph:
     """Relations around a memo."""
-    graph = workspace.memo_graph.graph(
+    graph = workspace.memo_graph.walk(
         arguments.start,
         namespace=arguments.namespace,
         way=arguments.direction,
@@ -124,7 +124,7 @@ def relation_graph(workspace: Workspace, arguments: shape.WalkRelations, _: Sett
     return shape.RelationGraph(
         edges=[
             shape.Edge(
-                **_relation(step.tie),
+                **_relation_fields(step.tie),
                 depth=step.depth,
                 direction=step.direction,
                 path=list(step.path),
@@ -132,12 +132,12 @@ def relation_graph(workspace: Workspace, arguments: shape.WalkRelations, _: Sett
             )
             for step in graph.steps
         ],
-        nodes=[shape.Memo(**_memo(workspace, memo)) for memo in graph.memos],
+        nodes=[shape.Memo(**_memo_fields(workspace, memo)) for memo in graph.memos],
         truncated=graph.truncated,
     )
 
 
-def _memo(workspace: Workspace, record: Record) -> dict[str, Any]:
+def _memo_fields(workspace: Workspace, record: Record) -> dict[str, Any]:
     return {
         "memo_id": record.id,
         "namespace": record.namespace,
@@ -147,11 +147,11 @@ def _memo(workspace: Workspace, record: Record) -> dict[str, Any]:
         "created_at": iso(record.created_at),
         "updated_at": iso(record.created_at if record.updated_at is None else record.updated_at),
         "version": record.version,
-        **replaced(workspace, record),
+        **replacement_fields(workspace, record),
     }
 
 
-def _relation(tie: MemoTie) -> dict[str, Any]:
+def _relation_fields(tie: MemoTie) -> dict[str, Any]:
     return {
         "namespace": tie.source.namespace,
         "source": tie.source.id,
@@ -215,7 +215,7 @@ OPERATIONS: Final = (
         scope="write",
         given=shape.SaveRelation,
         returned=shape.Relation,
-        run=relation_save,
+        run=save_relation,
         seconds=60,
     ),
     Operation(
@@ -226,7 +226,7 @@ OPERATIONS: Final = (
         scope="write",
         given=shape.DeleteRelation,
         returned=shape.DeletedRelation,
-        run=relation_delete,
+        run=delete_relation,
         seconds=60,
         destructive=True,
     ),
@@ -238,7 +238,7 @@ OPERATIONS: Final = (
         scope="read",
         given=shape.ListRelations,
         returned=shape.RelationList,
-        run=relation_list,
+        run=list_relations,
         seconds=30,
     ),
     Operation(
@@ -249,7 +249,7 @@ OPERATIONS: Final = (
         scope="read",
         given=shape.WalkRelations,
         returned=shape.RelationGraph,
-        run=relation_graph,
+        run=get_relation_graph,
         seconds=30,
     ),
 )

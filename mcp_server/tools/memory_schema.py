@@ -9,28 +9,28 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue
 
 from mcp_server.operations.wire_format import AnswerModel, Replaceable, RequestModel
-from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _number, _parsed, _sized
+from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _check_metadata_size, _parse_json_text, _refuse_boolean
 from syncd.memos.memo_graph import DEEPEST, LISTED, WALKED, Way
 from syncd.memos.memos import MOST, Metric
 
 
-def _short(most: int) -> AfterValidator:
+def _limit_length(most: int) -> AfterValidator:
     """A bound without words: it stands in the schemas many times."""
 
-    def bounded(text: str) -> str:
+    def check_length(text: str) -> str:
         if not 1 <= len(text) <= most:
             raise ValueError(f"must have 1 to {most} characters")
         return text
 
-    return AfterValidator(bounded)
+    return AfterValidator(check_length)
 
 
-Namespace = Annotated[str, _short(200)]
-MemoId = Annotated[str, _short(64)]
+Namespace = Annotated[str, _limit_length(200)]
+MemoId = Annotated[str, _limit_length(64)]
 Tag = Annotated[str, Field(min_length=1, max_length=64)]
-Whole = Annotated[int, BeforeValidator(_number)]
-Number = Annotated[float, BeforeValidator(_number)]
-Metadata = Annotated[dict[str, JsonValue], AfterValidator(_sized), BeforeValidator(_parsed)]
+Whole = Annotated[int, BeforeValidator(_refuse_boolean)]
+Number = Annotated[float, BeforeValidator(_refuse_boolean)]
+Metadata = Annotated[dict[str, JsonValue], AfterValidator(_check_metadata_size), BeforeValidator(_parse_json_text)]
 DEFAULT: Final = "default"
 
 

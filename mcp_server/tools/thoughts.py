@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from index.errors import NotFound, Unavailable
 from index.model import Hit, Record
-from index.query import request
-from mcp_server.answers.text_budget import excerpt, shares
+from index.query import make_query
+from mcp_server.answers.text_budget import cut_excerpt, share_budget
 from mcp_server.operations.operation import Operation
-from mcp_server.operations.wire_format import replaced
+from mcp_server.operations.wire_format import replacement_fields
 from mcp_server.tools.thoughts_schema import (
     Captured,
     CaptureThought,
@@ -60,7 +60,7 @@ def capture_thought(workspace: Workspace, arguments: CaptureThought, _: Settings
 def semantic_search(workspace: Workspace, arguments: SemanticSearch, settings: Settings) -> Found:
     """Search, and cut what is long around its passage."""
     answer = workspace.search(
-        request(
+        make_query(
             arguments.query,
             limit=arguments.top_k,
             mode=arguments.mode or settings.search.mode,
@@ -74,10 +74,10 @@ def semantic_search(workspace: Workspace, arguments: SemanticSearch, settings: S
             collections=workspace.collections,
         )
     )
-    texts, unread = contents(workspace, [hit.record for hit in answer.hits])
+    texts, unread = read_contents(workspace, [hit.record for hit in answer.hits])
     hits = [(hit, texts[hit.record.id]) for hit in answer.hits if hit.record.id in texts]
-    sizes = _sizes([text for _, text in hits], arguments.detail, settings)
-    results = [_found(workspace, hit, text, size) for (hit, text), size in zip(hits, sizes, strict=True)]
+    sizes = _text_sizes([text for _, text in hits], arguments.detail, settings)
+    results = [_found_thought(workspace, hit, text, size) for (hit, text), size in zip(hits, sizes, strict=True)]
     problems = [f"vault: {unread} of the notes found can't be read just now, and are left out"] if unread else []
     return Found(results=results, mode=answer.mode, degraded=[*answer.degraded, *problems])
 
@@ -87,18 +87,18 @@ def get_thought(workspace: Workspace, arguments: OneThought, _: Settings) -> Who
     kept = workspace.get(arguments.id)
     made, changed = workspace.writers(kept.record)
     return WholeThought(
-        **_thought(workspace, kept.record),
+        **_thought_fields(workspace, kept.record),
         id=kept.record.id,
         content=kept.content,
         content_hash=kept.record.content_hash,
         version=kept.record.version,
         chunks=[Passage(ordinal=at, content=text) for at, text in enumerate(kept.chunks)],
-        created_by=_wrote(made),
-        updated_by=_wrote(changed),
+        created_by=_writer_answer(made),
+        updated_by=_writer_answer(changed),
     )
 
 
-def _wrote(writer: Writer | None) -> Wrote | None:
+def _writer_answer(writer: Writer | None) -> Wrote | None:
     return (
         None if writer is None else Wrote(by=writer.by, key=writer.key or None, tool=writer.tool or None, at=writer.at)
     )
@@ -112,13 +112,13 @@ def delete_thought(workspace: Workspace, arguments: OneThought, _: Settings) -> 
 
 def list_recent(workspace: Workspace, arguments: ListRecent, settings: Settings) -> Recent:
     """A batch of the notes, the latest first."""
-    batch, more = _batch(workspace, arguments.limit, arguments.before)
-    texts, _ = contents(workspace, batch)
+    batch, more = _read_batch(workspace, arguments.limit, arguments.before)
+    texts, _ = read_contents(workspace, batch)
     notes = [(record, texts[record.id]) for record in batch if record.id in texts]
-    sizes = _sizes([text for _, text in notes], arguments.detail, settings)
+    sizes = _text_sizes([text for _, text in notes], arguments.detail, settings)
     results = [
         RecentThought(
-            **_thought(workspace, record),
+            **_thought_fields(workspace, record),
             id=record.id,
             content=text[:size],
             content_truncated=size < len(text),
@@ -129,7 +129,7 @@ def list_recent(workspace: Workspace, arguments: ListRecent, settings: Settings)
     return Recent(results=results, next_before=batch[-1].created_at if more else None)
 
 
-def _batch(workspace: Workspace, limit: int, before: int | None) -> tuple[Sequence[Record], bool]:
+def _read_batch(workspace: Workspace, limit: int, before: int | None) -> tuple[Sequence[Record], bool]:
     """`limit` records, and whether there are more.
 
     The cursor is a time and the next batch is strictly older, so notes of one millisecond are never split between two
@@ -150,7 +150,7 @@ def _batch(workspace: Workspace, limit: int, before: int | None) -> tuple[Sequen
         ask *= 2
 
 
-def contents(workspace: Workspace, records: Sequence[Record]) -> tuple[dict[str, str], int]:
+def read_contents(workspace: Workspace, records: Sequence[Record]) -> tuple[dict[str, str], int]:
     """The text of each note by its id, without those whose file has gone since the index was asked, or can't be read.
 
     How many can't be read is told; when none can, that is an error and no empty answer."""
@@ -158,7 +158,7 @@ def contents(workspace: Workspace, records: Sequence[Record]) -> tuple[dict[str,
     failures: list[Unavailable] = []
     for record in records:
         try:
-            texts[record.id] = workspace.content(record)
+            texts[record.id] = workspace.read_content(record)
         except NotFound:
             continue
         except Unavailable as error:
@@ -168,24 +168,24 @@ def contents(workspace: Workspace, records: Sequence[Record]) -> tuple[dict[str,
     return texts, len(failures)
 
 
-def _sizes(texts: Sequence[str], detail: Detail, settings: Settings) -> list[int]:
+def _text_sizes(texts: Sequence[str], detail: Detail, settings: Settings) -> list[int]:
     lengths = [len(text) for text in texts]
-    return lengths if detail == "full" else shares(lengths, settings.search.budget)
+    return lengths if detail == "full" else share_budget(lengths, settings.search.budget)
 
 
-def _found(workspace: Workspace, hit: Hit, text: str, size: int) -> FoundThought:
+def _found_thought(workspace: Workspace, hit: Hit, text: str, size: int) -> FoundThought:
     return FoundThought(
         document_id=hit.record.id,
         chunk_content=hit.chunk,
-        document_content=excerpt(text, hit.chunk, size),
+        document_content=cut_excerpt(text, hit.chunk, size),
         document_truncated=size < len(text),
         score=round(hit.score, 6),
         heading=hit.heading,
-        **_thought(workspace, hit.record),
+        **_thought_fields(workspace, hit.record),
     )
 
 
-def _thought(workspace: Workspace, record: Record) -> dict[str, Any]:
+def _thought_fields(workspace: Workspace, record: Record) -> dict[str, Any]:
     return {
         "title": record.title,
         "source": record.source,
@@ -196,7 +196,7 @@ def _thought(workspace: Workspace, record: Record) -> dict[str, Any]:
         "namespace": record.namespace,
         "created_at": record.created_at,
         "updated_at": record.updated_at,
-        **replaced(workspace, record),
+        **replacement_fields(workspace, record),
     }
 
 

@@ -19,7 +19,7 @@ Metadata = TypeVar("Metadata", bound="dict[str, JsonValue] | None")
 LAST_TIME: Final = 8_640_000_000_000_000  # the last millisecond that a date can name
 
 
-def _parsed(value: Any) -> Any:
+def _parse_json_text(value: Any) -> Any:
     """Some hosts send a list or an object as a string of JSON."""
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         try:
@@ -29,13 +29,13 @@ def _parsed(value: Any) -> Any:
     return value
 
 
-def _number(value: Any) -> Any:
+def _refuse_boolean(value: Any) -> Any:
     if isinstance(value, bool):
         raise ValueError("Input should be a valid integer")  # noqa: TRY004 - pydantic takes it for a field's problem
     return value
 
 
-def _sized(value: Metadata, *, way_out: str = "") -> Metadata:
+def _check_metadata_size(value: Metadata, *, way_out: str = "") -> Metadata:
     """Metadata that fits into a note; `way_out` says what to do with larger."""
     try:
         size = len(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
@@ -46,7 +46,7 @@ def _sized(value: Metadata, *, way_out: str = "") -> Metadata:
     return value
 
 
-Time = Annotated[int, Field(ge=-LAST_TIME, le=LAST_TIME), BeforeValidator(_number)]
+Time = Annotated[int, Field(ge=-LAST_TIME, le=LAST_TIME), BeforeValidator(_refuse_boolean)]
 Collection = Annotated[str, Field(min_length=1, max_length=200)]  # wire_format.choices adds those that are known
 Detail = Literal["concise", "full"]
 
@@ -56,25 +56,27 @@ class CaptureThought(RequestModel):
 
     content: str = Field(min_length=1, description="The note, in Markdown; kept byte for byte")
     source: str | None = Field(None, max_length=500, description="Where it comes from, e.g. claude-code, voice-memo")
-    metadata: Annotated[dict[str, JsonValue] | None, BeforeValidator(_parsed)] = Field(
+    metadata: Annotated[dict[str, JsonValue] | None, BeforeValidator(_parse_json_text)] = Field(
         None, description='Own properties, e.g. {"project": "alpha"}; `title` and `tags` become the note\'s'
     )
     namespace: str = Field("default", min_length=1, max_length=200, description="Sub-folder of the workspace")
 
     @field_validator("metadata")
     @classmethod
-    def _bounded(cls, value: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
-        return _sized(value, way_out="; put long text into content")
+    def _check_metadata(cls, value: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
+        return _check_metadata_size(value, way_out="; put long text into content")
 
 
 class SemanticSearch(RequestModel):
     """What `semantic_search` takes."""
 
     query: str = Field(min_length=1, max_length=LONGEST_QUERY, description="What to find; a sentence or key words")
-    top_k: Annotated[int, BeforeValidator(_number)] = Field(10, ge=1, le=50, description="Most documents to return")
-    tags: Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]] | None, BeforeValidator(_parsed)] = Field(
-        None, max_length=20, description="Only notes with all of these; `a` also matches `a/b`"
+    top_k: Annotated[int, BeforeValidator(_refuse_boolean)] = Field(
+        10, ge=1, le=50, description="Most documents to return"
     )
+    tags: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=200)]] | None, BeforeValidator(_parse_json_text)
+    ] = Field(None, max_length=20, description="Only notes with all of these; `a` also matches `a/b`")
     mode: Mode | None = Field(
         None, description="hybrid (default): meaning and words; vector: meaning; text: exact words, names, codes"
     )
@@ -95,7 +97,9 @@ class OneThought(RequestModel):
 class ListRecent(RequestModel):
     """What `list_recent` takes."""
 
-    limit: Annotated[int, BeforeValidator(_number)] = Field(20, ge=1, le=200, description="Most notes to return")
+    limit: Annotated[int, BeforeValidator(_refuse_boolean)] = Field(
+        20, ge=1, le=200, description="Most notes to return"
+    )
     before: Time | None = Field(
         None, description="Only notes created before this, epoch ms: the last answer's next_before"
     )

@@ -19,7 +19,7 @@ from index.scope.prepared_document import Prepared
 from syncd.captures.writer import UNWRITTEN, hide_file_name, hold_commits
 from syncd.documents.owner_marks import MarkedByOwner
 from syncd.documents.parser import parse
-from syncd.history.audit_log import taken_back
+from syncd.history.audit_log import take_back
 from syncd.history.change_journal import sha256
 from syncd.notes.front_matter import decode, encode
 from syncd.vault.vault import FileDigest, Vault
@@ -191,15 +191,15 @@ def _write_change(vault: Vault, change: NewFile | ChangedFile | DeletedFile, und
     match change:
         case NewFile(path, raw):
             stat = vault.create(path, raw)
-            undo.callback(taken_back, partial(vault.remove, path, digest=sha256(raw)))
+            undo.callback(take_back, partial(vault.remove, path, digest=sha256(raw)))
             return stat
         case ChangedFile(path, before, raw):
             stat = vault.replace(path, raw, digest=sha256(before))
-            undo.callback(taken_back, partial(vault.replace, path, before, digest=sha256(raw)))
+            undo.callback(take_back, partial(vault.replace, path, before, digest=sha256(raw)))
             return stat
         case DeletedFile(path, before):
             vault.remove(path, digest=sha256(before))
-            undo.callback(taken_back, partial(vault.create, path, before, again=True))
+            undo.callback(take_back, partial(vault.create, path, before, again=True))
             return None
 
 

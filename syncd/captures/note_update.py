@@ -15,11 +15,11 @@ from index.scope.index import Index
 from syncd.captures.batch_writer import UNDATED, Change, NoteDrafts, write_batch
 from syncd.captures.writer import lock_workspace, require_row
 from syncd.documents import entity_edits
-from syncd.documents.capture_note import checked
-from syncd.documents.collection_membership import filed, names_one, retagged, texts
-from syncd.documents.owner_marks import EDITED, too_large
-from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, properties, rewritten, split
-from syncd.notes.tag_names import checked_tags
+from syncd.documents.capture_note import check_content
+from syncd.documents.collection_membership import choose_collection, is_collection_tag, tag_changes, tag_texts
+from syncd.documents.owner_marks import EDITED, properties_too_large
+from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, read_properties, replace_body, split
+from syncd.notes.tag_names import check_tags
 from syncd.notes.timestamps import iso
 from syncd.sync.hand_edits import visible_digest
 from syncd.sync.note_adoption import UNADOPTED
@@ -57,15 +57,15 @@ def update_note(
     Raises InvalidArgument for what is no note, and Conflict, with the version, when it has another than was named, or
     when a person has just edited it."""
     if update.text is not None:
-        checked(update.text)
+        check_content(update.text)
     title_property = _title_property(update.title)
-    chosen, plain = filed(update.collection, update.tags or (), inbox.collections)
-    wanted = None if update.tags is None else checked_tags(plain)
+    chosen, plain = choose_collection(update.collection, update.tags or (), inbox.collections)
+    wanted = None if update.tags is None else check_tags(plain)
 
     def changes(front: str, _: Document) -> dict[str, PropertyValue]:
         if wanted is None and chosen is None:
             return title_property
-        return title_property | retagged(front, _read_tags(front) if wanted is None else wanted, chosen)
+        return title_property | tag_changes(front, _read_tags(front) if wanted is None else wanted, chosen)
 
     def decide(_: Index) -> tuple[list[Change], tuple[str, bool]]:
         record = find()
@@ -76,7 +76,7 @@ def update_note(
 
     with lock_workspace(inbox, workspace):
         path, changed = write_batch(inbox, decide, progress)
-        return require_row(inbox.captures.index.at(path)), changed
+        return require_row(inbox.captures.index.record_at(path)), changed
 
 
 def _title_property(title: str | None) -> dict[str, PropertyValue]:
@@ -89,8 +89,8 @@ def _title_property(title: str | None) -> dict[str, PropertyValue]:
 
 def _read_tags(front: str) -> list[str]:
     """The tags among these properties, those that name a collection aside."""
-    values = {key.casefold(): value for key, value in properties(front).items()}
-    return [tag for tag in texts(values.get("tags")) if not names_one(tag)]
+    values = {key.casefold(): value for key, value in read_properties(front).items()}
+    return [tag for tag in tag_texts(values.get("tags")) if not is_collection_tag(tag)]
 
 
 # For whoever changes notes
@@ -98,8 +98,8 @@ def _read_tags(front: str) -> list[str]:
 
 def set_tags(workspace: str, inbox: Inbox, id: str, tags: Sequence[str], version: int | None) -> Record:
     """Put these in place of the tags of a document; one like `collection:x` puts it into that collection."""
-    collection, plain = filed(None, tags, inbox.collections)
-    wanted = checked_tags(plain)
+    collection, plain = choose_collection(None, tags, inbox.collections)
+    wanted = check_tags(plain)
 
     def decide(index: Index) -> tuple[list[Change], str]:
         record = index.record(id, workspace)
@@ -111,9 +111,9 @@ def set_tags(workspace: str, inbox: Inbox, id: str, tags: Sequence[str], version
         refuse_unread_edit(inbox, document, record, whole=version is not None)
         now = inbox.now()
         try:
-            changes = retagged(split(text)[0], wanted, collection)
+            changes = tag_changes(split(text)[0], wanted, collection)
             if changes and document.node:
-                drafts.set_text(record.path, entity_edits.describe(text, changes, now=now))
+                drafts.set_text(record.path, entity_edits.set_properties(text, changes, now=now))
             elif changes:
                 drafts.set_text(
                     record.path, edit(text, {"updated_at": iso(now), "version": document.version + 1, **changes})
@@ -123,7 +123,7 @@ def set_tags(workspace: str, inbox: Inbox, id: str, tags: Sequence[str], version
         return drafts.changes(), record.path
 
     with lock_workspace(inbox, workspace):
-        return require_row(inbox.captures.index.at(write_batch(inbox, decide)))
+        return require_row(inbox.captures.index.record_at(write_batch(inbox, decide)))
 
 
 def plan_changes(
@@ -144,15 +144,15 @@ def plan_changes(
         content = split(text)[1]
     try:
         changes = dict(wanted(split(text)[0], document))
-        written = rewritten(edit(text, changes), content)
+        written = replace_body(edit(text, changes), content)
         if written == text:
             return []
         refuse_unread_edit(inbox, document, record, whole=version is not None, content=content)
-        changes |= inbox.enricher.summary_after(document, parse_note(inbox, written, record))
+        changes |= inbox.enricher.refresh_summary(document, parse_note(inbox, written, record))
         stamps: dict[str, PropertyValue] = {"updated_at": iso(inbox.now()), "version": document.version + 1}
         if inbox.parse_note(encode(text), record.path, mtime_ms=UNDATED).created_at == UNDATED:
             stamps["created_at"] = iso(record.created_at)  # else it would be that of every change
-        drafts.set_text(record.path, rewritten(edit(text, {**changes, **stamps}), content))
+        drafts.set_text(record.path, replace_body(edit(text, {**changes, **stamps}), content))
     except FrontmatterError as error:
         raise property_error(error) from error
     return drafts.changes()
@@ -201,5 +201,5 @@ def refuse_unread_edit(
 def property_error(error: FrontmatterError) -> Conflict | ResourceExhausted | InvalidArgument:
     """Why properties could not be written, for whoever wanted it."""
     if error.defect == "frontmatter-too-large":
-        return too_large()
+        return properties_too_large()
     return InvalidArgument(f"the note's properties can't be written so: {error}")

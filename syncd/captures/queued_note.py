@@ -16,11 +16,11 @@ from index.names import fold
 from index.scope.index import Index
 from syncd.captures.batch_writer import Change, NoteDrafts, write_batch
 from syncd.captures.writer import create_note, hide_file_name, lock_workspace, require_row
-from syncd.documents.capture_note import checked, checked_source, composed, properties_of, title_of
-from syncd.documents.collection_membership import filed, texts
+from syncd.documents.capture_note import check_content, check_source, compose_note, properties_of, title_of
+from syncd.documents.collection_membership import choose_collection, tag_texts
 from syncd.jobs.queued_job import Job
 from syncd.jobs.worker import RunningJob
-from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, properties, split
+from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, read_properties, split
 from syncd.notes.tag_names import tag_of
 from syncd.notes.timestamps import iso
 from syncd.vault.location import namespace_path
@@ -42,10 +42,10 @@ def prepare_request(
     """What the queue keeps of a note until its turn comes, and what it is about. Refuses now what could not be made then.
 
     `known`: the collections that there are."""
-    checked(text)
-    named, plain = filed(collection, tags, known)
+    check_content(text)
+    named, plain = choose_collection(collection, tags, known)
     namespace_path(namespace)
-    checked_source(source)
+    check_source(source)
     request: dict[str, Any] = {
         "text": text,
         "title": (title or "").strip() or None,
@@ -54,7 +54,7 @@ def prepare_request(
         "namespace": namespace,
         "source": source,
     }
-    composed(_properties(request, id="0", created_at=0), text)
+    compose_note(_properties(request, id="0", created_at=0), text)
     return request, request["title"] or title_of(text)
 
 
@@ -100,7 +100,7 @@ def _properties(request: Mapping[str, Any], *, id: str, created_at: int) -> dict
 def _find_same(inbox: Inbox, job: Job, digest: str) -> Record | None:
     """The note that holds this text already, as its file says now."""
     namespace, collection = job.given["namespace"], job.given["collection"]
-    record = inbox.captures.index.captured(job.workspace, digest, collection, notes_of=namespace)
+    record = inbox.captures.index.find_capture(job.workspace, digest, collection, notes_of=namespace)
     if record is None:
         return None
     try:
@@ -134,5 +134,5 @@ def _changed_error() -> Conflict:
 
 def _read_tags(text: str) -> list[str]:
     """The tags that the properties of a note name."""
-    values = properties(split(text)[0])
-    return texts(next((value for key, value in values.items() if key.casefold() == "tags"), None))
+    values = read_properties(split(text)[0])
+    return tag_texts(next((value for key, value in values.items() if key.casefold() == "tags"), None))

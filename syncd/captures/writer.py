@@ -19,13 +19,13 @@ from index.scope.index import Index
 from index.scope.prepared_document import Prepared
 from index.text.summary_and_tags import Enrichment
 from index.tracing import span
-from syncd.documents.capture_note import composed, title_of
+from syncd.documents.capture_note import compose_note, title_of
 from syncd.documents.file_names import free_name
-from syncd.enrichment.enricher import EnrichmentResult, filled, lacking
-from syncd.history.audit_log import taken_back
+from syncd.enrichment.enricher import EnrichmentResult, fill_missing, missing_properties
+from syncd.history.audit_log import take_back
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.notes.front_matter import FrontmatterError, encode
-from syncd.notes.secret_patterns import redacted
+from syncd.notes.secret_patterns import redact
 
 if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
@@ -48,7 +48,7 @@ def hold_commits(captures: ScopeIndex) -> Iterator[Index]:
     """The index in use, with every other commit held back."""
     while True:
         index = captures.index
-        with index.still():
+        with index.hold_commits():
             if index is captures.index:  # else it was switched for another build while we waited
                 yield index
                 return
@@ -65,7 +65,7 @@ def lock_workspace(inbox: Inbox, workspace: str) -> Iterator[None]:
 def check_workspace_indexed(inbox: Inbox, workspace: str) -> None:
     """Raises Unavailable while the index does not know all notes of a workspace: what it lacks would be made twice."""
     index = inbox.captures.index
-    if index.listed:
+    if index.is_complete:
         return
     manifest = index.manifest
     if not all(path in manifest for path in inbox.vault.list_notes(f"{inbox.folder}/{workspace}").files):
@@ -78,7 +78,7 @@ def undo_on_failure(undo: Callable[[], object]) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        taken_back(undo)
+        take_back(undo)
         raise
 
 
@@ -112,7 +112,7 @@ def create_note(
     """Make a note of `content` in `folder`, under a name that no note of the vault has; `properties(title=…)` gives its properties.
 
     `instead` is asked last of all, while every other commit is held back; what it has is returned, and no note is made."""
-    stem_of = redacted(title or title_of(content))  # names of files go where a note's text does not
+    stem_of = redact(title or title_of(content))  # names of files go where a note's text does not
     wanted = free_name(stem_of, now, lambda _: False)
     avoid: set[str] = set()
     finding: Callable[[], EnrichmentResult] | None = None
@@ -126,7 +126,7 @@ def create_note(
     for _ in range(ROUNDS):
         name = free_name(stem_of, now, lambda folded: folded in avoid or inbox.taken(folded))
         # A file that had to be named otherwise says its title: the number would tell of a note that is not its reader's.
-        raw = encode(composed(properties(title=title or (wanted if name != wanted else None)), content))
+        raw = encode(compose_note(properties(title=title or (wanted if name != wanted else None)), content))
         document = inbox.parse_note(raw, f"{folder}/{name}.md", mtime_ms=now)
         finding = finding or inbox.enricher.begin(document)
         outcome = try_create(
@@ -159,7 +159,7 @@ def try_create(
     with span("enrich"):
         result = finding()
     with suppress(FrontmatterError):
-        raw, document = filled(raw, document, result.enrichment, read=inbox.parse_note) or (raw, document)
+        raw, document = fill_missing(raw, document, result.enrichment, read=inbox.parse_note) or (raw, document)
     ready = replace(ready, document=document)  # no passage shows summary or tags
     with hold_commits(inbox.captures) as current:
         if (other := instead()) is not None:
@@ -175,9 +175,9 @@ def try_create(
             return MissedAttempt.TAKEN  # a file that is not indexed, or not yet, has the name
         with undo_on_failure(partial(inbox.vault.remove, document.path, digest=document.digest)), span("commit"):
             index.commit([replace(ready, stat=stat)])
-        record = require_row(index.at(document.path))
+        record = require_row(index.record_at(document.path))
     if result.owed:
-        inbox.enricher.owe(record.id, now)
+        inbox.enricher.add_retry(record.id, now)
     return record
 
 
@@ -191,12 +191,12 @@ def enrich_note(
         before = inbox.parse_note(raw, path, mtime_ms=stat.mtime_ns // 1_000_000)
         if before.workspace != workspace or not before.writable or before.type == "entity":
             return None  # a node's summary and tags are set by name
-        if not lacking(before, enrichment, replace=replacing):
+        if not missing_properties(before, enrichment, replace=replacing):
             return None
         if 0 <= now - stat.mtime_ns // 1_000_000 < inbox.quiet_s * 1000:
             raise Conflict("it was changed a moment ago, perhaps by somebody who still writes")
         try:
-            made = filled(raw, before, enrichment, read=inbox.parse_note, replace=replacing)
+            made = fill_missing(raw, before, enrichment, read=inbox.parse_note, replace=replacing)
         except FrontmatterError as error:
             raise Conflict(f"its properties can't be changed: {error}") from error
         assert made is not None, "it lacks something"
@@ -204,4 +204,4 @@ def enrich_note(
         stat = inbox.vault.replace(path, changed, digest=before.digest)
         with undo_on_failure(lambda: inbox.vault.replace(path, raw, digest=after.digest)):
             index.commit(index.prepare([(after, stat)]))
-        return require_row(index.at(path))
+        return require_row(index.record_at(path))

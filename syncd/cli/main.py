@@ -61,7 +61,7 @@ INTERRUPTED, PIPE_CLOSED, BUG = 130, 141, 1
 SILENT = {"ORT_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1"}
 
 
-def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
         click.echo(f"memex {installed()}")
         ctx.exit()
@@ -69,7 +69,7 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
 )
 def memex() -> None:
     """Keep an Obsidian vault searchable, and let AI agents capture into it and search it over MCP.
@@ -93,7 +93,7 @@ for command in (
         perspectives.perspective,
         keys_and_config.key,
     ),
-    *(nodes.node, nodes.relation, graph.graph, memory_json.bring, memory_json.export),
+    *(nodes.node, nodes.relation, graph.graph, memory_json.import_, memory_json.export),
     *(history.history, history.undo, promotion.promote, promotion.unpromote, consolidation.consolidate),
     git.commit,
     *(review.review, review.unarchive),
@@ -109,10 +109,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run `memex` and exit with its code."""
     os.environ.update(SILENT)
     words = list(sys.argv[1:] if arguments is None else arguments)
-    sys.exit(code(words))
+    sys.exit(run_command(words))
 
 
-def code(words: Sequence[str]) -> int:
+def run_command(words: Sequence[str]) -> int:
     """The exit code of one command line; errors have been told on stderr."""
     serving = next((word for word in words if word in memex.commands), "") in SERVING
     try:
@@ -129,20 +129,20 @@ def code(words: Sequence[str]) -> int:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - so that the flush at exit has nothing to complain of
         return PIPE_CLOSED
     except Exception as error:  # noqa: BLE001 - the top of the program: a person gets a sentence, and the trace on request
-        return _failed(error, serving=serving, as_json="--json" in words)
+        return _report_error(error, serving=serving, as_json="--json" in words)
     return done if isinstance(done, int) else 0
 
 
-def _failed(error: Exception, *, serving: bool, as_json: bool) -> int:
-    failure = _expected(error)
+def _report_error(error: Exception, *, serving: bool, as_json: bool) -> int:
+    failure = _as_memex_error(error)
     if failure is None:
-        return _bug(error, serving=serving)
+        return _report_bug(error, serving=serving)
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         click.echo(error.format_message(), err=True)
     else:
-        text = f"memex: {failure.code}: {result_text.plain(failure.message)}"
+        text = f"memex: {failure.code}: {result_text.sanitize(failure.message)}"
         shown = json.dumps({"error": failure.as_dict()}, default=str) if as_json else text
-        if log.talking():
+        if log.is_structured():
             logging.getLogger("memex").error("%s", failure.message, extra={"fields": {"code": failure.code}})
         else:
             click.echo(shown.encode("utf-8", "backslashreplace"), err=True)
@@ -153,7 +153,7 @@ def _failed(error: Exception, *, serving: bool, as_json: bool) -> int:
     return DATA if isinstance(failure, Unavailable) and not failure.retryable else SERVE_EXIT[failure.code]
 
 
-def _expected(error: Exception) -> MemexError | None:
+def _as_memex_error(error: Exception) -> MemexError | None:
     match error:
         case MemexError():
             return error
@@ -169,8 +169,8 @@ def _expected(error: Exception) -> MemexError | None:
             return None
 
 
-def _bug(error: Exception, *, serving: bool) -> int:
-    if serving and log.talking():
+def _report_bug(error: Exception, *, serving: bool) -> int:
+    if serving and log.is_structured():
         logging.getLogger("memex").error("an unexpected error ended the daemon", exc_info=error)
     elif serving or os.environ.get("MEMEX_DEBUG"):
         traceback.print_exc()

@@ -19,7 +19,7 @@ from syncd.commits.own_changes import trace_steps
 from syncd.history.audit_log import AuditLog
 from syncd.history.digest_chain import Entry
 from syncd.notes import secret_patterns
-from syncd.notes.front_matter import FrontmatterError, decode, properties, split, unmerged
+from syncd.notes.front_matter import FrontmatterError, decode, has_merge_conflict, read_properties, split
 from syncd.vault.path_rules import objection
 
 FRESH_MS: Final = 60_000  # an entry so young may still be about to be carried out
@@ -91,11 +91,11 @@ def _separate_edited(
     for path, digest in now.items():
         if path in selection.kept or digest in heads[path]:
             continue
-        steps = trace_steps(audit.trail(path), digest, heads[path])
+        steps = trace_steps(audit.entries_backwards(path), digest, heads[path])
         if steps or path in approved:
             selection.ours[path] = steps or []
             continue
-        last = audit.last(path)
+        last = audit.last_entry(path)
         if last is not None and last.at > young:
             selection.unsettled.append(path)
         selection.edited.append(path)
@@ -148,17 +148,17 @@ def _reason_to_withhold(path: str, raw: Content, *, public: bool) -> str:
     if raw is None:
         return ""
     text = "" if isinstance(raw, Path) or b"\0" in raw[:8000] else raw.decode("utf-8", "replace")
-    if not public and (rules := secret_patterns.found(text)):
+    if not public and (rules := secret_patterns.find_secrets(text)):
         return f"{SECRET} ({rules[0]})"
-    if not public and (rules := secret_patterns.found(path)):
+    if not public and (rules := secret_patterns.find_secrets(path)):
         return f"{SECRET} ({rules[0]}, in its name)"
-    return MARKERS if unmerged(text) else ""
+    return MARKERS if has_merge_conflict(text) else ""
 
 
 def _stored_file_digest(raw: Content) -> str:
     """The digest of the file whose text a note holds; "" = it is none."""
     if isinstance(raw, bytes):
         with suppress(FrontmatterError):
-            digest = properties(split(decode(raw))[0]).get("file_sha256")
+            digest = read_properties(split(decode(raw))[0]).get("file_sha256")
             return digest if isinstance(digest, str) else ""
     return ""

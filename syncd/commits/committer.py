@@ -25,7 +25,7 @@ from syncd.commits.own_changes import CommitBatch, batch_message, group_by_autho
 from syncd.git import head_moves
 from syncd.git.repository import GitPosition, Repository
 from syncd.history.audit_log import AuditLog
-from syncd.history.change_journal import RECENT_MS, owed, sha256
+from syncd.history.change_journal import RECENT_MS, sha256, uncommitted_paths
 from syncd.settings.automation import GitSettings
 from syncd.state import named_values
 from syncd.state.ledger import Ledger
@@ -233,8 +233,8 @@ class Committer:
     def _is_quiet(self) -> bool:
         """Whether nothing was written for the quiet time, or it has gone on for too long."""
         quiet_ms, now = self._settings.quiet_s * 1000, time.time_ns() // 1_000_000
-        times = [entry.at for entry in self._audit.found(1)] + [
-            entry.at for entry in self._audit.found(1, after=self._seen)
+        times = [entry.at for entry in self._audit.find(1)] + [
+            entry.at for entry in self._audit.find(1, after=self._seen)
         ]
         return not times or now - times[0] >= quiet_ms or now - times[-1] >= LATE * quiet_ms or times[0] > now
 
@@ -247,11 +247,11 @@ class Committer:
         """Add what a stash has taken or given back since the last look, of what Memex wrote."""
         now = GitPosition(stash=self._repo.position().stash)
         paths = head_moves.changed_paths(self._repo, self._stash or now, now) or ()
-        self._waiting |= {path for path in paths if self._audit.last(path) is not None}
+        self._waiting |= {path for path in paths if self._audit.last_entry(path) is not None}
         self._stash = now
 
     def _list_written(self, seen: int) -> set[str]:
-        return self._audit.written(self._seen, seen)
+        return self._audit.changed_paths(self._seen, seen)
 
     def _commit_round(self, paths: Sequence[str], builder: CommitBuilder) -> list[MadeCommit]:
         """Commit what is ours of these, each author's apart; what a promotion has changed is left to its own commit."""
@@ -285,7 +285,7 @@ class Committer:
         return [MadeCommit(name, _subject(message), tuple(batch.steps))] if name else []
 
     def _list_promoted(self) -> set[str]:
-        return owed(self._ledger, time.time_ns() // 1_000_000 - RECENT_MS)
+        return uncommitted_paths(self._ledger, time.time_ns() // 1_000_000 - RECENT_MS)
 
     def _record_outcome(self, selection: CommitSelection, asked: Iterable[str]) -> None:
         """Take note of what became of the paths that were asked for."""

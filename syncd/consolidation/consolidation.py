@@ -17,14 +17,14 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound
 from index.graph.vertex import Vertex
 from syncd.consolidation.analysis.findings import Findings
-from syncd.consolidation.finding_proposals import ShownProposal, offers, sheet, whole
-from syncd.consolidation.note_merge import added
+from syncd.consolidation.finding_proposals import ShownProposal, is_complete, make_proposals, make_report
+from syncd.consolidation.note_merge import missing_blocks
 from syncd.consolidation.proposal_execution import KINDS
-from syncd.consolidation.report_note import ReportEntry, WorkspaceReport, board, report
+from syncd.consolidation.report_note import ReportEntry, WorkspaceReport, compose_report, draw_clusters
 from syncd.git.repository import Repository
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from syncd.history.change_journal import sha256
-from syncd.notes.checkboxes import ProposalOutcome, answers, boxes, settled
+from syncd.notes.checkboxes import ProposalOutcome, find_checkboxes, read_answers, write_outcomes
 from syncd.notes.front_matter import decode, encode
 from syncd.promotion.proposal_store import Proposals
 from syncd.promotion.vault_snapshot import VaultSnapshot
@@ -79,33 +79,33 @@ class Consolidation:
         With `dry` or a `workspace`, nothing is written, and the answer has the report as text. With `again`, proposals count
         as new that no report asks any more."""
         dry = dry or workspace is not None
-        with self._lock, authored(AUTHOR):
-            carried = {} if dry else self.tick(stopping)
+        with self._lock, acting_as(AUTHOR):
+            carried = {} if dry else self.carry_out_ticked(stopping)
             names = [workspace] if workspace else list(self._workspaces())
-            all_findings = self._scanned(names, progress)
-            offered = [list(offers(findings, *self._asked(findings))) for findings in all_findings]
+            all_findings = self._scan_workspaces(names, progress)
+            offered = [list(make_proposals(findings, *self._lookups(findings))) for findings in all_findings]
             every = [offer.proposal for group in offered for offer in group]
-            keys = self._proposals.waiting(every) if dry else self._proposals.offer(every)
+            keys = self._proposals.waiting_keys(every) if dry else self._proposals.offer(every)
             if not dry:
-                self._withdraw(all_findings, keys)
+                self._withdraw_outdated(all_findings, keys)
             reports = [
-                self._sheet(findings, group, set(keys)) for findings, group in zip(all_findings, offered, strict=True)
+                self._report(findings, group, set(keys)) for findings, group in zip(all_findings, offered, strict=True)
             ]
             answer: dict[str, Any] = {
-                "workspaces": [_counted(findings) for findings in all_findings],
+                "workspaces": [_summarize_findings(findings) for findings in all_findings],
                 "proposals": len(keys),
-                "new": len(set(keys) - self._standing() if again and not dry else self._proposals.unplaced(keys)),
+                "new": len(set(keys) - self._open_keys() if again and not dry else self._proposals.list_unplaced(keys)),
                 "report": None,
                 "carried": [{"done": outcome.done, "said": outcome.said} for outcome in carried.values()],
             }
             if dry:
-                return answer | {"text": report(_day(), reports, waiting=self._waiting())}
+                return answer | {"text": compose_report(_today(), reports, waiting=self._waiting())}
             if answer["new"]:
-                answer["report"] = self._written(reports, keys)
-            self._remember(self._facts() | {"at": time.time_ns() // 1_000_000})
+                answer["report"] = self._write_report(reports, keys)
+            self._write_facts(self._read_facts() | {"at": time.time_ns() // 1_000_000})
             return answer
 
-    def _scanned(self, names: Sequence[str], progress: Progress) -> list[Findings[Any]]:
+    def _scan_workspaces(self, names: Sequence[str], progress: Progress) -> list[Findings[Any]]:
         findings: list[Findings[Any]] = []
         for number, name in enumerate(names):
             progress(number, len(names), name)
@@ -113,52 +113,52 @@ class Consolidation:
         progress(len(names), len(names), "reporting")
         return findings
 
-    def tick(self, stopping: threading.Event | None = None) -> dict[str, ProposalOutcome]:
+    def carry_out_ticked(self, stopping: threading.Event | None = None) -> dict[str, ProposalOutcome]:
         """Read the boxes of reports that have changed, and carry out what is ticked; what became of it."""
-        with self._lock, authored(AUTHOR):
+        with self._lock, acting_as(AUTHOR):
             if self._repo.busy_reason() or not self._snapshot.vault.is_present():
                 return {}
-            changed = self._changed(self._snapshot.settings.sync.adopt_s)
+            changed = self._read_changed(self._snapshot.settings.sync.adopt_s)
             texts = [decode(raw) for raw, _ in changed.values()]
-            self._proposals.answered(answers(texts))
-            self._unticked({box.key for text in texts for box in boxes(text) if box.mark == " "})
-            done = self._proposals.carry(stopping)
+            self._proposals.record_answers(read_answers(texts))
+            self._reopen_unticked({box.key for text in texts for box in find_checkboxes(text) if box.mark == " "})
+            done = self._proposals.carry_out(stopping)
             if done:
                 self._seen.clear()  # a proposal may stand in several, and links in all may have been rewritten
-                changed = self._changed(quiet_s=0)
+                changed = self._read_changed(quiet_s=0)
                 self._seen.clear()  # the boxes of those that were not quiet are still to be read
             if changed:
-                self._settle(changed)
+                self._write_outcomes(changed)
             return done
 
-    def _unticked(self, keys: set[str]) -> None:
+    def _reopen_unticked(self, keys: set[str]) -> None:
         """What waits to be carried out and of which a box is empty by now was taken back, if no other box says otherwise."""
-        if accepted := keys & self._proposals.accepted():
+        if accepted := keys & self._proposals.accepted_keys():
             vault, texts = self._snapshot.vault, []
             for path in vault.list_notes(self.folder).files:
                 with suppress(NotFound):
                     texts.append(decode(vault.read(path)[0]))
-            self._proposals.reopened(accepted - answers(texts).keys())
+            self._proposals.reopen(accepted - read_answers(texts).keys())
 
     def facts(self) -> dict[str, Any]:
         """What its owner is told."""
-        known, counts = self._facts(), self._proposals.counts()
+        known, counts = self._read_facts(), self._proposals.counts()
         return {
             "at": known.get("at"),
             "waiting": counts["open"],
             "accepted": counts["accepted"],
-            "report": self._there(known.get("report", "")),
+            "report": self._path_if_present(known.get("report", "")),
             "problem": self._proposals.problem,
         }
 
-    def _there(self, path: str) -> str:
+    def _path_if_present(self, path: str) -> str:
         with suppress(MemexError):  # the vault is away, so nobody can tell
             return path if path and self._snapshot.vault.stat(path) else ""
         return path
 
     # Boxes
 
-    def _changed(self, quiet_s: float) -> dict[str, tuple[bytes, object]]:
+    def _read_changed(self, quiet_s: float) -> dict[str, tuple[bytes, object]]:
         """The reports that are not as they were when they were last read, and have been quiet so long; with their bytes."""
         vault = self._snapshot.vault
         changed: dict[str, tuple[bytes, object]] = {}
@@ -173,19 +173,19 @@ class Consolidation:
                 self._seen[path] = changed[path][1]
         return changed
 
-    def _standing(self) -> set[str]:
+    def _open_keys(self) -> set[str]:
         """The proposals that a report asks just now."""
         keys: set[str] = set()
         for path in self._snapshot.vault.list_notes(self.folder).files:
             with suppress(MemexError):  # gone, or being written
-                keys |= {box.key for box in boxes(decode(self._snapshot.vault.read(path)[0]))}
+                keys |= {box.key for box in find_checkboxes(decode(self._snapshot.vault.read(path)[0]))}
         return keys
 
-    def _settle(self, reports: Mapping[str, tuple[bytes, object]]) -> None:
+    def _write_outcomes(self, reports: Mapping[str, tuple[bytes, object]]) -> None:
         """Write into the reports what became of their proposals."""
         outcomes = self._proposals.outcomes()
         for path, (raw, _) in reports.items():
-            text = settled(decode(raw), outcomes, _day())
+            text = write_outcomes(decode(raw), outcomes, _today())
             if (after := encode(text)) != raw:
                 try:
                     self._snapshot.vault.replace(path, after, digest=sha256(raw))
@@ -195,7 +195,7 @@ class Consolidation:
 
     # The report
 
-    def _asked(self, findings: Findings[Any]) -> tuple[Callable[[str], Vertex | None], Callable[[str], str | None]]:
+    def _lookups(self, findings: Findings[Any]) -> tuple[Callable[[str], Vertex | None], Callable[[str], str | None]]:
         index, name = self._snapshot.captures.index, findings.workspace
 
         def path(id: str) -> str | None:
@@ -204,38 +204,40 @@ class Consolidation:
 
         return lambda node: self._vertex(name, node), path
 
-    def _withdraw(self, all_findings: Sequence[Findings[Any]], keys: Iterable[str]) -> None:
+    def _withdraw_outdated(self, all_findings: Sequence[Findings[Any]], keys: Iterable[str]) -> None:
         """What was looked for and is not there any more need not be answered."""
-        looked = {(findings.workspace, kind) for findings in all_findings for kind in KINDS if whole(findings, kind)}
-        open_ = self._proposals.open()
+        looked = {
+            (findings.workspace, kind) for findings in all_findings for kind in KINDS if is_complete(findings, kind)
+        }
+        open_ = self._proposals.list_open()
         kept = {key for key, (kind, about) in open_.items() if (about.get("workspace"), kind) not in looked}
         self._proposals.withdraw(KINDS, kept | set(keys))
 
-    def _sheet(self, findings: Findings[Any], offered: Sequence[ShownProposal], keys: set[str]) -> WorkspaceReport:
-        shown = [self._whole(offer.entry) for offer in offered if offer.proposal.key in keys]
-        return sheet(findings, shown, *self._asked(findings))
+    def _report(self, findings: Findings[Any], offered: Sequence[ShownProposal], keys: set[str]) -> WorkspaceReport:
+        shown = [self._with_added_text(offer.entry) for offer in offered if offer.proposal.key in keys]
+        return make_report(findings, shown, *self._lookups(findings))
 
-    def _whole(self, entry: ReportEntry) -> ReportEntry:
+    def _with_added_text(self, entry: ReportEntry) -> ReportEntry:
         """The entry with the text that a note would be given."""
         if entry.kind != "merge-duplicates":
             return entry
         with suppress(MemexError):
             kept, other = (decode(self._snapshot.vault.read(path)[0]) for path in entry.paths)
-            return replace(entry, adds=added(kept, other))
+            return replace(entry, adds=missing_blocks(kept, other))
         return entry
 
-    def _written(self, reports: Sequence[WorkspaceReport], keys: Sequence[str]) -> str:
+    def _write_report(self, reports: Sequence[WorkspaceReport], keys: Sequence[str]) -> str:
         """Write the report, in place of that of the day if nobody has touched it; its path."""
-        vault, day, drawn = self._snapshot.vault, _day(), board(reports)
-        known: dict[str, list[str]] = self._facts().get("files", {})
+        vault, day, drawn = self._snapshot.vault, _today(), draw_clusters(reports)
+        known: dict[str, list[str]] = self._read_facts().get("files", {})
         for number in range(1, 1_000):
             more = f" {number}" if number > 1 else ""
             path, canvas = f"{self.folder}/{day} Consolidation{more}.md", f"{self.folder}/{day} Clusters{more}.canvas"
-            held = {file: self._held(file) for file in (path, canvas)}
+            held = {file: self._read_if_present(file) for file in (path, canvas)}
             if all(raw is None or sha256(raw) in known.get(file, ()) for file, raw in held.items()):
                 break
         table = f"{self._snapshot.inbox}/{TABLE}"
-        text = report(
+        text = compose_report(
             day,
             reports,
             canvas=canvas if drawn else "",
@@ -245,20 +247,20 @@ class Consolidation:
         wanted = {canvas: drawn.encode("utf-8", "replace") if drawn else None, path: text.encode("utf-8", "replace")}
         # Before they are written: whoever finds them after a crash knows whose they are.
         files = {file: [sha256(raw) for raw in (held[file], new) if raw is not None] for file, new in wanted.items()}
-        self._remember(self._facts() | {"files": files, "report": path})
+        self._write_facts(self._read_facts() | {"files": files, "report": path})
         for file, raw in wanted.items():
-            self._put(file, held[file], raw)
-        self._proposals.placed(keys, path)
+            self._write_file(file, held[file], raw)
+        self._proposals.mark_placed(keys, path)
         self._snapshot.sync.hint([path])
         return path
 
-    def _held(self, path: str) -> bytes | None:
+    def _read_if_present(self, path: str) -> bytes | None:
         try:
             return self._snapshot.vault.read(path)[0]
         except NotFound:
             return None
 
-    def _put(self, path: str, before: bytes | None, after: bytes | None) -> None:
+    def _write_file(self, path: str, before: bytes | None, after: bytes | None) -> None:
         if before == after:
             return
         if before is None and after is not None:
@@ -270,14 +272,14 @@ class Consolidation:
 
     # What is remembered
 
-    def _facts(self) -> dict[str, Any]:
+    def _read_facts(self) -> dict[str, Any]:
         return dict(json.loads(named_values.read(self._ledger, FACT) or "{}"))
 
-    def _remember(self, facts: Mapping[str, Any]) -> None:
+    def _write_facts(self, facts: Mapping[str, Any]) -> None:
         named_values.write(self._ledger, {FACT: json.dumps(facts)})
 
 
-def _counted(findings: Findings[Any]) -> dict[str, Any]:
+def _summarize_findings(findings: Findings[Any]) -> dict[str, Any]:
     graph = {key: findings.graph.of[key] for key in ("stale_summaries", "orphaned_nodes")}
     return {
         "workspace": findings.workspace,
@@ -288,5 +290,5 @@ def _counted(findings: Findings[Any]) -> dict[str, Any]:
     }
 
 
-def _day() -> str:
+def _today() -> str:
     return time.strftime("%Y-%m-%d")

@@ -40,7 +40,7 @@ class ShownProposal:
     entry: ReportEntry
 
 
-def offers(
+def make_proposals(
     findings: Findings[Any], vertex: Callable[[str], Vertex | None], path: Callable[[str], str | None]
 ) -> Iterator[ShownProposal]:
     """All that can be proposed, in the order in which it is shown. `vertex` by name, `path` of a document by id."""
@@ -49,14 +49,14 @@ def offers(
         if wanted is None or all(id in findings.named and findings.named[id].type in wanted for id in finding.ids):
             paths = {id: where for id in finding.ids if (where := path(id))}
             if len(paths) == len(finding.ids):
-                yield _offer(finding, paths)
+                yield _propose_finding(finding, paths)
     for stale in findings.graph.stale:
         node = vertex(stale.name)
         if node is not None and stale.draft:
-            yield _summary(findings.workspace, node, stale.draft)
+            yield _propose_summary(findings.workspace, node, stale.draft)
 
 
-def sheet(
+def make_report(
     findings: Findings[Any],
     shown: Sequence[ReportEntry],
     vertex: Callable[[str], Vertex | None],
@@ -73,26 +73,26 @@ def sheet(
         entries=tuple(shown),
         clusters=tuple((label, paths) for label, paths in (*clusters, *nodes) if paths),
         orphans=tuple(orphan.path for orphan in findings.graph.orphans),
-        more={kind: left for kind in LISTS if (left := _left(findings, kind)) > 0},
+        more={kind: left for kind in LISTS if (left := _count_unshown(findings, kind)) > 0},
         degraded=findings.degraded,
     )
 
 
-def whole(findings: Findings[Any], kind: str) -> bool:
+def is_complete(findings: Findings[Any], kind: str) -> bool:
     """Whether all that there is of a kind was found, so that what was not is no longer so."""
     if findings.degraded:
         return False
     if kind == "summary":
         return findings.graph.of["stale_summaries"] <= len(findings.graph.stale)
-    return _left(findings, kind) <= 0
+    return _count_unshown(findings, kind) <= 0
 
 
-def _left(findings: Findings[Any], kind: str) -> int:
+def _count_unshown(findings: Findings[Any], kind: str) -> int:
     """How many there are that are not shown yet."""
     return sum(findings.of.get(name, 0) - len(getattr(findings, name)) for name in LISTS[kind])
 
 
-def _offer(finding: Finding, paths: Mapping[str, str]) -> ShownProposal:
+def _propose_finding(finding: Finding, paths: Mapping[str, str]) -> ShownProposal:
     would = finding.would or ((RELATED,) if finding.kind == "relate" else ())
     hashes = finding.hashes if finding.kind in OBJECTS else ()
     about = {"workspace": finding.workspace, "ids": list(finding.ids), "would": list(would), "hashes": list(hashes)}
@@ -104,7 +104,7 @@ def _offer(finding: Finding, paths: Mapping[str, str]) -> ShownProposal:
     )
 
 
-def _summary(workspace: str, node: Vertex, draft: str) -> ShownProposal:
+def _propose_summary(workspace: str, node: Vertex, draft: str) -> ShownProposal:
     about = {"workspace": workspace, "ids": [node.id], "would": [draft], "hashes": [], "changed_at": node.changed_at}
     subject = (workspace, node.id, hashlib.sha256(draft.encode("utf-8", "surrogatepass")).hexdigest())
     proposal = Proposal("summary", subject, about)

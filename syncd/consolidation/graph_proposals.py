@@ -26,8 +26,8 @@ def graph_kinds(snapshot: VaultSnapshot, nodes: Callable[[str], Nodes]) -> tuple
 def relate(snapshot: VaultSnapshot, nodes: Callable[[str], Nodes], proposed: Proposed) -> str:
     """Relate two nodes."""
     graph = nodes(proposed["workspace"])
-    source, target = (_node(snapshot, graph, proposed["workspace"], id) for id in proposed["ids"])
-    graph.relate([Edge(source, target, proposed["would"][0])])
+    source, target = (_node_name(snapshot, graph, proposed["workspace"], id) for id in proposed["ids"])
+    graph.add_relations([Edge(source, target, proposed["would"][0])])
     return f"{source} {proposed['would'][0]} {target}"
 
 
@@ -35,7 +35,7 @@ def summarize(snapshot: VaultSnapshot, nodes: Callable[[str], Nodes], proposed: 
     """Write the summary of a node, unless the node has changed since it was drafted."""
     graph = nodes(proposed["workspace"])
     (id,), (text,) = proposed["ids"], proposed["would"]
-    vertex = graph.get(_node(snapshot, graph, proposed["workspace"], id))
+    vertex = graph.get(_node_name(snapshot, graph, proposed["workspace"], id))
     if vertex.summary != text:
         if vertex.changed_at != proposed["changed_at"]:
             raise Conflict("the node has changed since")
@@ -43,9 +43,9 @@ def summarize(snapshot: VaultSnapshot, nodes: Callable[[str], Nodes], proposed: 
     return "the summary is there"
 
 
-def _node(snapshot: VaultSnapshot, nodes: Nodes, workspace: str, id: str) -> str:
+def _node_name(snapshot: VaultSnapshot, nodes: Nodes, workspace: str, id: str) -> str:
     record = snapshot.captures.index.record(id, workspace)
-    vertex = nodes.graph.at(record.path) if record else None
+    vertex = nodes.graph.vertex_at(record.path) if record else None
     if vertex is None:
         raise NotFound("a node that it is about is gone")
     return vertex.name

@@ -10,26 +10,38 @@ from typing import Any
 
 from index.model import Document
 from index.names import fold
-from syncd.documents.collection_membership import names_one, texts
-from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, properties, reserved, rewritten, split
-from syncd.notes.list_properties import revised
-from syncd.notes.markdown_outline import open_ended, outline
+from syncd.documents.collection_membership import is_collection_tag, tag_texts
+from syncd.notes.front_matter import (
+    FrontmatterError,
+    PropertyValue,
+    edit,
+    is_reserved,
+    read_properties,
+    replace_body,
+    split,
+)
+from syncd.notes.list_properties import edit_items
+from syncd.notes.markdown_outline import is_open_ended, parse_outline
 from syncd.notes.timestamps import iso
 
 _EXACT = frozenset({"code", "math", "html", "rule"})  # kinds of blocks in which a sign is as much as a word
 _WORD = re.compile(r"\w+")
 
 
-def added(kept: str, other: str) -> str:
+def missing_blocks(kept: str, other: str) -> str:
     """The blocks of `other`'s body that `kept`'s body does not hold; of prose its words count, of code every sign."""
-    mine = outline(split(kept)[1])
-    signs, words = _said(True, mine.text), f" {_said(False, mine.text)} "
-    theirs = outline(split(other)[1])
+    mine = parse_outline(split(kept)[1])
+    signs, words = _comparable_text(True, mine.text), f" {_comparable_text(False, mine.text)} "
+    theirs = parse_outline(split(other)[1])
     new: list[str] = []
     heading = ""
     for block in theirs.blocks:
         text = theirs.text[block.start : block.end]
-        there = _said(True, text) in signs if block.kind in _EXACT else f" {_said(False, text)} " in words
+        there = (
+            _comparable_text(True, text) in signs
+            if block.kind in _EXACT
+            else f" {_comparable_text(False, text)} " in words
+        )
         if block.kind == "heading":
             heading = "" if there else text  # it comes along with what is new below it
         elif not there:
@@ -38,26 +50,27 @@ def added(kept: str, other: str) -> str:
     return "\n\n".join(new)
 
 
-def merged(kept: str, other: str, documents: tuple[Document, Document]) -> str:
+def merge_text(kept: str, other: str, documents: tuple[Document, Document]) -> str:
     """The text of the kept note; `documents` are both notes. Raises FrontmatterError when its properties can't be changed."""
     before, body = kept, split(kept)[1]
     mine, theirs = (
-        {key.casefold(): (key, value) for key, value in properties(split(text)[0]).items()} for text in (kept, other)
+        {key.casefold(): (key, value) for key, value in read_properties(split(text)[0]).items()}
+        for text in (kept, other)
     )
     changes: dict[str, PropertyValue] = {
         key: value
         for name, (key, value) in theirs.items()
-        if not reserved(key) and name not in mine and value is not None
+        if not is_reserved(key) and name not in mine and value is not None
     }
     for name in ("summary", "title", "source"):
         if name in theirs and mine.get(name, ("", None))[1] is None:
             changes[name] = theirs[name][1]
     for name in ("tags", "relations"):
-        if lacking := _lacking(name, mine.get(name, ("", None))[1], theirs.get(name, ("", None))[1]):
-            kept = _with(kept, name, lacking)
-    text = added(kept, other)
+        if lacking := _missing_items(name, mine.get(name, ("", None))[1], theirs.get(name, ("", None))[1]):
+            kept = _append_items(kept, name, lacking)
+    text = missing_blocks(kept, other)
     if text:
-        if open_ended(body):
+        if is_open_ended(body):
             raise FrontmatterError("its text ends in code or a comment that is not closed")
         newline = "\r\n" if "\r\n" in body else "\n"
         body = body.rstrip("\r\n") + newline * 2 + text.replace("\r\n", "\n").replace("\n", newline) + newline
@@ -69,30 +82,30 @@ def merged(kept: str, other: str, documents: tuple[Document, Document]) -> str:
     last = max(document.created_at if document.updated_at is None else document.updated_at for document in documents)
     if a.updated_at is None or a.updated_at < last:
         stamps["updated_at"] = iso(last)
-    return rewritten(edit(kept, stamps), body)
+    return replace_body(edit(kept, stamps), body)
 
 
-def superseded(text: str, link: str) -> str:
+def mark_superseded(text: str, link: str) -> str:
     """`text` that says which note takes its place. Raises FrontmatterError."""
     return edit(text, {"superseded_by": f"[[{link}]]"})
 
 
-def _said(exact: bool, text: str) -> str:
+def _comparable_text(exact: bool, text: str) -> str:
     """A text as it is compared: with every sign, or by its words alone."""
     return " ".join(fold(text).split() if exact else _WORD.findall(fold(text)))
 
 
-def _lacking(name: str, mine: Any, theirs: Any) -> list[Any]:
+def _missing_items(name: str, mine: Any, theirs: Any) -> list[Any]:
     """The items of a list property that only the other note has."""
     if name == "tags":
-        known = {fold(tag) for tag in texts(mine)}
-        return [tag for tag in texts(theirs) if fold(tag) not in known and not names_one(tag)]
+        known = {fold(tag) for tag in tag_texts(mine)}
+        return [tag for tag in tag_texts(theirs) if fold(tag) not in known and not is_collection_tag(tag)]
     held = mine if isinstance(mine, list) else []
     return [item for item in theirs if item not in held] if isinstance(theirs, list) else []
 
 
-def _with(text: str, name: str, more: list[Any]) -> str:
-    value = next((v for key, v in properties(split(text)[0]).items() if key.casefold() == name), None)
+def _append_items(text: str, name: str, more: list[Any]) -> str:
+    value = next((v for key, v in read_properties(split(text)[0]).items() if key.casefold() == name), None)
     if value is None or isinstance(value, list):
-        return revised(text, name, {}, more)
-    return edit(text, {name: [*texts(value), *more]})
+        return edit_items(text, name, {}, more)
+    return edit(text, {name: [*tag_texts(value), *more]})

@@ -11,16 +11,24 @@ from typing import Final
 from index.errors import Conflict
 from index.model import Filter, Record
 from index.names import fold
-from syncd.consolidation.note_merge import merged, superseded
-from syncd.consolidation.proposal_plans import FileKind, Plan, Proposed, ReadCapture, captures, edited, read
-from syncd.consolidation.tag_rename import retagged
-from syncd.documents.owner_marks import marks
-from syncd.history.change_journal import FileChange, written
+from syncd.consolidation.note_merge import mark_superseded, merge_text
+from syncd.consolidation.proposal_plans import (
+    FileKind,
+    Plan,
+    Proposed,
+    ReadCapture,
+    edit_capture,
+    read_capture,
+    read_proposed,
+)
+from syncd.consolidation.tag_rename import rename_tag
+from syncd.documents.owner_marks import read_marks
+from syncd.history.change_journal import FileChange, note_step
 from syncd.links.link_resolution import Paths
 from syncd.notes.front_matter import FrontmatterError, decode, encode
-from syncd.promotion.link_updates import relinking
+from syncd.promotion.link_updates import plan_link_updates
 from syncd.promotion.vault_snapshot import VaultSnapshot
-from syncd.review.archive_rules import away
+from syncd.review.archive_rules import archive_path
 
 PAGE: Final = 500  # documents looked up at a time
 
@@ -33,13 +41,13 @@ def note_kinds(snapshot: VaultSnapshot) -> tuple[FileKind, ...]:
 
 def supersede(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:
     """Write into the older capture which one takes its place."""
-    newer, older = captures(snapshot, proposed)
-    link = _link(snapshot, newer.path, older.path)
-    if marks(decode(older.raw)).superseded_by not in (None, f"[[{link}]]"):
+    newer, older = read_proposed(snapshot, proposed)
+    link = _shortest_link(snapshot, newer.path, older.path)
+    if read_marks(decode(older.raw)).superseded_by not in (None, f"[[{link}]]"):
         raise Conflict(f"{older.name} says already what takes its place")
-    after = edited(older, superseded, decode(older.raw), link)
+    after = edit_capture(older, mark_superseded, decode(older.raw), link)
     return Plan(
-        [written(older.path, older.raw, after)] if after != older.raw else [],
+        [note_step(older.path, older.raw, after)] if after != older.raw else [],
         f"{older.name} says that {newer.name} takes its place",
         f"Mark {older.name} as superseded",
         proposed["ids"],
@@ -48,18 +56,18 @@ def supersede(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:
 
 def merge(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:
     """Write into the first capture what only the second says, and archive the second."""
-    kept, copy = captures(snapshot, proposed)
-    text = edited(kept, merged, decode(kept.raw), decode(copy.raw), (kept.document, copy.document))
-    aside = edited(copy, superseded, decode(copy.raw), _link(snapshot, kept.path, copy.path))
-    steps, place = _archived(snapshot, copy, {kept.path: text, copy.path: aside}, {kept.path: kept.raw})
+    kept, copy = read_proposed(snapshot, proposed)
+    text = edit_capture(kept, merge_text, decode(kept.raw), decode(copy.raw), (kept.document, copy.document))
+    aside = edit_capture(copy, mark_superseded, decode(copy.raw), _shortest_link(snapshot, kept.path, copy.path))
+    steps, place = _plan_archiving(snapshot, copy, {kept.path: text, copy.path: aside}, {kept.path: kept.raw})
     message = f"{kept.name} stays, the other is at {place}"
     return Plan(steps, message, f"Merge {copy.name} into {kept.name}", proposed["ids"])
 
 
 def archive(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:
     """Put a capture into the archive."""
-    (capture,) = captures(snapshot, proposed)
-    steps, place = _archived(snapshot, capture, {}, {})
+    (capture,) = read_proposed(snapshot, proposed)
+    steps, place = _plan_archiving(snapshot, capture, {}, {})
     return Plan(steps, f"it is at {place}", f"Archive {capture.name}", proposed["ids"])
 
 
@@ -67,54 +75,54 @@ def replace_tag(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:
     """Write one tag in place of another in all captures of a workspace."""
     into, tag = proposed["would"][:2]
     steps, left = [], 0
-    for record in _tagged(snapshot, proposed["workspace"], tag):
-        capture = read(snapshot, record)
+    for record in _list_tagged(snapshot, proposed["workspace"], tag):
+        capture = read_capture(snapshot, record)
         try:
-            after = encode(retagged(decode(capture.raw), capture.document, tag, into))
+            after = encode(rename_tag(decode(capture.raw), capture.document, tag, into))
         except FrontmatterError:
             left += 1
             continue
         if after != capture.raw:
-            steps.append(written(record.path, capture.raw, after))
+            steps.append(note_step(record.path, capture.raw, after))
     if not steps:
         raise Conflict(
             "no capture has the tag any more, outside of headings" if not left else "no capture could be changed"
         )
-    rest = f"; {_many(left)} left, whose properties can't be changed by line" if left else ""
-    return Plan(steps, f"{_many(len(steps))} changed{rest}", f"Write the tag {into} in place of {tag}")
+    rest = f"; {_count_captures(left)} left, whose properties can't be changed by line" if left else ""
+    return Plan(steps, f"{_count_captures(len(steps))} changed{rest}", f"Write the tag {into} in place of {tag}")
 
 
-def _archived(
+def _plan_archiving(
     snapshot: VaultSnapshot, capture: ReadCapture, texts: Mapping[str, bytes], before: Mapping[str, bytes]
 ) -> tuple[list[FileChange], str]:
     """The steps that put a capture into the archive, with links to it, and where that is. `texts`: what notes are to say."""
     if capture.record.type != "note":
         raise Conflict(f"{capture.name} is no note by now")
-    if marks(decode(capture.raw)).promote:
+    if read_marks(decode(capture.raw)).promote:
         raise Conflict(f"{capture.name} is to be promoted")
-    stem = away(capture.path, snapshot.inbox)[: -len(".md")]
+    stem = archive_path(capture.path, snapshot.inbox)[: -len(".md")]
     target, number = f"{stem}.md", 1
     while snapshot.vault.exists(target):
         number += 1
         target = f"{stem} {number}.md"
-    relinked = relinking(snapshot.vault, {capture.path: target}, texts=texts, inbox=snapshot.inbox)
+    relinked = plan_link_updates(snapshot.vault, {capture.path: target}, texts=texts, inbox=snapshot.inbox)
     after = dict(texts) | {path: new for path, (_, new) in relinked.changes.items()}
     was = {path: old for path, (old, _) in relinked.changes.items()} | dict(before)
-    steps = [written(target, None, after.pop(capture.path, capture.raw))]
-    steps += [written(path, was[path], new) for path, new in sorted(after.items()) if was[path] != new]
-    return [*steps, written(capture.path, capture.raw, None)], target
+    steps = [note_step(target, None, after.pop(capture.path, capture.raw))]
+    steps += [note_step(path, was[path], new) for path, new in sorted(after.items()) if was[path] != new]
+    return [*steps, note_step(capture.path, capture.raw, None)], target
 
 
-def _tagged(snapshot: VaultSnapshot, workspace: str, tag: str) -> list[Record]:
+def _list_tagged(snapshot: VaultSnapshot, workspace: str, tag: str) -> list[Record]:
     index, records, cursor = snapshot.captures.index, list[Record](), None
     while True:
-        page, cursor = index.latest(Filter(workspace=workspace, tags=(tag,)), PAGE, cursor)
+        page, cursor = index.list_recent(Filter(workspace=workspace, tags=(tag,)), PAGE, cursor)
         records += page
         if cursor is None:
             return sorted(records, key=lambda record: record.path)
 
 
-def _link(snapshot: VaultSnapshot, path: str, source: str) -> str:
+def _shortest_link(snapshot: VaultSnapshot, path: str, source: str) -> str:
     """The shortest link that leads from one note to another."""
     stem = path.rpartition("/")[2].removesuffix(".md")
     paths = [other for scope_index in (snapshot.captures, snapshot.notes) for other in scope_index.index.manifest]
@@ -122,5 +130,5 @@ def _link(snapshot: VaultSnapshot, path: str, source: str) -> str:
     return stem if near.resolve(stem, source) == path else path.removesuffix(".md")
 
 
-def _many(count: int) -> str:
+def _count_captures(count: int) -> str:
     return f"{count:,} capture{'' if count == 1 else 's'}"

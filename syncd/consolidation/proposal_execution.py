@@ -19,7 +19,7 @@ from syncd.commits.commit_message import format_message
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.consolidation.proposal_plans import FileKind, GraphKind, Proposed
 from syncd.git.repository import Repository
-from syncd.history.audit_log import AuditLog, Author, authored
+from syncd.history.audit_log import AuditLog, Author, acting_as
 from syncd.history.change_journal import RECENT_MS, ChangeJournal, Entry, FileChange, MovePlan, sha256
 from syncd.promotion.promotions import AGAIN_S, NO_HISTORY, NOTHING
 from syncd.promotion.proposal_store import Proposals
@@ -60,49 +60,49 @@ class ProposalExecution:
         """Have proposals of these kinds carried out here."""
         for kind in self._kinds:
             if isinstance(kind, FileKind):
-                proposals.on(kind.name, partial(self._carried, kind))
+                proposals.register(kind.name, partial(self._carry_out_plan, kind))
             else:
-                proposals.on(kind.name, partial(self._graph, kind))
+                proposals.register(kind.name, partial(self._carry_out_in_graph, kind))
 
-    def tend(self, *, at_once: bool = False) -> list[MadeCommit]:
+    def finish_pending(self, *, at_once: bool = False) -> list[MadeCommit]:
         """Finish what was begun, and commit what could not be committed yet, or has to wait a little; the commits."""
         made: list[MadeCommit] = []
         if not self._owed or (time.monotonic() < self._not_before and not at_once):
             return made
         with self._lock:
             self._owed, self._not_before = False, float("-inf")
-            for entry in self._journal.begun():
-                with authored(Author("daemon", "consolidation", request=entry.document_id)):
-                    self._tended(entry)
+            for entry in self._journal.unfinished():
+                with acting_as(Author("daemon", "consolidation", request=entry.document_id)):
+                    self._finish(entry)
             for entry in self._journal.uncommitted(_now() - RECENT_MS):
                 if self._not_before > time.monotonic():  # Git does not allow it
                     break
                 made += self._commit(entry, self._journal.steps(entry.seq))
         return made
 
-    def due(self) -> Iterator[DueCommit]:
+    def due_commits(self) -> Iterator[DueCommit]:
         """The commits that Git did not allow yet."""
         for entry in self._journal.uncommitted(_now() - RECENT_MS):
             with suppress(MemexError):  # nobody can tell
-                yield self._due(entry, self._journal.steps(entry.seq))
+                yield self._make_commit(entry, self._journal.steps(entry.seq))
 
-    def _tended(self, entry: Entry) -> None:
+    def _finish(self, entry: Entry) -> None:
         try:
             if busy := self._repo.busy_reason():
                 raise Unavailable(f"Git is at work on the files ({busy})")
-            self._resumed(entry)
+            self._resume(entry)
         except (Conflict, NotFound) as error:
             log.warning("a proposal that was broken off is not carried out: %s", error.message)
         except MemexError as error:
             log.warning("a proposal that was broken off can't be ended yet: %s", error.message)
-            self._later()
+            self._retry_later()
 
-    def _later(self) -> None:
+    def _retry_later(self) -> None:
         self._owed, self._not_before = True, time.monotonic() + AGAIN_S
 
     def facts(self) -> dict[str, Any]:
         """What is left of proposals that somebody came in between."""
-        recent = self._journal.latest(200)
+        recent = self._journal.latest_entries(200)
         torn = [json.loads(entry.about) for entry in recent if entry.state == "torn"]
         return {
             "torn": [{"path": "", "what": about["subject"], "left": about.get("left", [])} for about in torn],
@@ -110,26 +110,26 @@ class ProposalExecution:
             "uncommitted": sum(entry.state == "done" and not entry.commit_id for entry in recent),
         }
 
-    def _graph(self, kind: GraphKind, proposed: Proposed) -> str:
+    def _carry_out_in_graph(self, kind: GraphKind, proposed: Proposed) -> str:
         """Have the graph do it, which changes its notes by itself; what it wrote is one commit."""
         key = proposed["key"]
-        with self._lock, authored(Author("daemon", "consolidation", request=key)):
-            for entry in self._journal.of(key):
+        with self._lock, acting_as(Author("daemon", "consolidation", request=key)):
+            for entry in self._journal.entries_of(key):
                 if entry.state == "done":
                     return str(json.loads(entry.about)["said"])
             before = self._audit.head.seq
             answer = kind.work(proposed)
-            if steps := self._written(key, before):
+            if steps := self._logged_changes(key, before):
                 about = {"said": answer, "subject": kind.subject.format(answer), "ids": list(proposed["ids"])}
                 self._owed = True  # until it is in a commit
                 entry = self._journal.begin(MovePlan(kind.name, key, "", "", steps, about), by=self._owner(), at=_now())
-                self._ended(entry, steps)
+                self._end(entry, steps)
             return answer
 
-    def _written(self, key: str, after: int) -> list[FileChange]:
+    def _logged_changes(self, key: str, after: int) -> list[FileChange]:
         """The steps that were taken for a proposal since then, as the audit log has them."""
         was: dict[str, str] = {}
-        for entry in self._audit.found(MOST, after=after):
+        for entry in self._audit.find(MOST, after=after):
             if entry.request == key and entry.path:
                 was.setdefault(entry.path, entry.before)
         steps = []
@@ -140,15 +140,15 @@ class ProposalExecution:
                     steps.append(FileChange(path, before, sha256(raw), None, raw))
         return steps
 
-    def _carried(self, kind: FileKind, proposed: Proposed) -> str:
+    def _carry_out_plan(self, kind: FileKind, proposed: Proposed) -> str:
         """Go the way that the kind plans, or the rest of it."""
         key = proposed["key"]
-        with self._lock, authored(Author("daemon", "consolidation", request=key)):
+        with self._lock, acting_as(Author("daemon", "consolidation", request=key)):
             if busy := self._repo.busy_reason():
                 raise Unavailable(f"Git is at work on the files ({busy}); it is done once that has ended")
-            for entry in self._journal.of(key):
+            for entry in self._journal.entries_of(key):
                 if entry.state == "begun":
-                    self._resumed(entry)
+                    self._resume(entry)
                 if entry.state in ("begun", "done"):
                     return str(json.loads(entry.about)["said"])
             plan = kind.plan(proposed)
@@ -157,53 +157,53 @@ class ProposalExecution:
             self._owed = True  # until it has ended well
             entry = self._journal.begin(move_plan, by=self._owner(), at=_now())
             try:
-                self._journal.forward(plan.steps)
+                self._journal.roll_forward(plan.steps)
             except BaseException:
-                self._taken_back(entry, plan.steps)
+                self._take_back(entry, plan.steps)
                 raise
-            self._ended(entry, plan.steps)
+            self._end(entry, plan.steps)
             return plan.said
 
-    def _resumed(self, entry: Entry) -> None:
+    def _resume(self, entry: Entry) -> None:
         """End what a crash broke off: forward, unless somebody has changed one of the files."""
         steps = self._journal.steps(entry.seq)
-        if entry.kind not in BY_GRAPH and self._journal.strange(steps):
-            left = self._taken_back(entry, steps)
+        if entry.kind not in BY_GRAPH and self._journal.find_conflicts(steps):
+            left = self._take_back(entry, steps)
             but = f", but for what somebody else has written into {', '.join(left)}" if left else ""
             raise Conflict(f"the notes were changed while it was being done, so it was taken back{but}")
         if entry.kind not in BY_GRAPH:  # which was done before it was noted
-            self._journal.forward(steps)
-        self._ended(entry, steps)
+            self._journal.roll_forward(steps)
+        self._end(entry, steps)
 
-    def _taken_back(self, entry: Entry, steps: Sequence[FileChange]) -> list[str]:
-        left = self._journal.back(steps)
+    def _take_back(self, entry: Entry, steps: Sequence[FileChange]) -> list[str]:
+        left = self._journal.roll_back(steps)
         about = json.dumps(json.loads(entry.about) | {"left": left})
-        self._journal.note(entry.seq, "torn" if left else "undone", about=about)
+        self._journal.set_state(entry.seq, "torn" if left else "undone", about=about)
         self._indexed([step.path for step in steps])
         return left
 
-    def _ended(self, entry: Entry, steps: Sequence[FileChange]) -> None:
-        self._journal.note(entry.seq, "done")
+    def _end(self, entry: Entry, steps: Sequence[FileChange]) -> None:
+        self._journal.set_state(entry.seq, "done")
         self._indexed([step.path for step in steps])
         self._commit(entry, steps)
 
     def _commit(self, entry: Entry, steps: Sequence[FileChange]) -> list[MadeCommit]:
         """Commit it as far as it is still so; the commit."""
         try:
-            due = self._due(entry, steps)
+            due = self._make_commit(entry, steps)
         except MemexError:  # nobody can tell
-            self._later()
+            self._retry_later()
             return []
         made = None
         with suppress(MemexError):
             made = self._commits.commit(due.changes, due.message, approved=due.approved)
         if made is None and self._commits.is_on and self._repo.local_state() not in NO_HISTORY:
-            self._later()
+            self._retry_later()
             return []
-        self._journal.note(entry.seq, "done", commit_id=made or NOTHING)
+        self._journal.set_state(entry.seq, "done", commit_id=made or NOTHING)
         return [MadeCommit(made, due.message.partition("\n")[0], tuple(due.changes))] if made else []
 
-    def _due(self, entry: Entry, steps: Sequence[FileChange]) -> DueCommit:
+    def _make_commit(self, entry: Entry, steps: Sequence[FileChange]) -> DueCommit:
         """The commit of what still is as it was done. Raises Unavailable when nobody can tell."""
         about = json.loads(entry.about)
         trailers = [
@@ -212,7 +212,11 @@ class ProposalExecution:
             ("Memex-Tool", "consolidation"),
         ]
         reports = f"{self._snapshot.inbox}/{REPORTS}/"  # a person's, who is about to tick more: no commit of one stands in their way
-        done = [step for step in steps if not step.path.startswith(reports) and self._journal.found(step) == step.now]
+        done = [
+            step
+            for step in steps
+            if not step.path.startswith(reports) and self._journal.current_digest(step) == step.now
+        ]
         text = format_message(about["subject"], [step.path for step in done if step.now], trailers)
         moved = [step.path for step in done if not step.was or not step.now]  # as they are; else edits stay out
         return DueCommit({step.path: step.after for step in done}, text, moved)

@@ -63,27 +63,27 @@ class ReadCapture:
         return self.path.rpartition("/")[2].removesuffix(".md")
 
 
-def read(snapshot: VaultSnapshot, record: Record) -> ReadCapture:
+def read_capture(snapshot: VaultSnapshot, record: Record) -> ReadCapture:
     """The capture of a record."""
     raw, stat = snapshot.vault.read(record.path)
-    return ReadCapture(record, raw, snapshot.parsed(raw, record.path, stat))
+    return ReadCapture(record, raw, snapshot.parse(raw, record.path, stat))
 
 
-def captures(snapshot: VaultSnapshot, proposed: Proposed) -> list[ReadCapture]:
+def read_proposed(snapshot: VaultSnapshot, proposed: Proposed) -> list[ReadCapture]:
     """The captures that a proposal is about, as they were when it was made. Raises Conflict and NotFound."""
     known = []
     for id, content in zip(proposed["ids"], proposed["hashes"], strict=True):
         record = snapshot.captures.index.record(id, proposed["workspace"])
         if record is None:
             raise NotFound("a note that it is about is gone")
-        capture = read(snapshot, record)
+        capture = read_capture(snapshot, record)
         if capture.document.content_hash != content:
             raise Conflict(f"{capture.name} has changed since")
         known.append(capture)
     return known
 
 
-def edited(capture: ReadCapture, edit: Callable[..., str], *values: Any) -> bytes:
+def edit_capture(capture: ReadCapture, edit: Callable[..., str], *values: Any) -> bytes:
     """The bytes of a capture as `edit` makes them of `values`. Raises Conflict when its properties can't be changed."""
     try:
         return encode(edit(*values))

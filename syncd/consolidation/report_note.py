@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from index.graph.vertex import Edge
-from syncd.graph.diagrams import Board, Card, Picture, boards, mermaid
-from syncd.notes.checkboxes import item
-from syncd.notes.quoted_text import fenced, link, shown
+from syncd.graph.diagrams import Board, Card, Picture, draw_boards, draw_mermaid
+from syncd.notes.checkboxes import format_checkbox
+from syncd.notes.quoted_text import link_to, quote_block, quote_inline
 
 DRAWN: Final = 40  # proposals in the overview, so fewer than a hundred notes
 LISTED: Final = 20  # notes without relations, and notes of a cluster, that are named
@@ -77,98 +77,104 @@ _ARROWS: Final[Mapping[str, str]] = {
 }
 
 
-def report(day: str, reports: Sequence[WorkspaceReport], *, canvas: str = "", table: str = "", waiting: int = 0) -> str:
+def compose_report(
+    day: str, reports: Sequence[WorkspaceReport], *, canvas: str = "", table: str = "", waiting: int = 0
+) -> str:
     """The note. `canvas` and `table` are the paths of the canvas of clusters and of the table of waiting captures, if there are."""
     entries = [entry for report in reports for entry in report.entries]
-    lines = [f"# Consolidation {day}", "", *_head(entries, waiting, table)]
-    lines += _warned(reports)
-    lines += _overview(entries)
+    lines = [f"# Consolidation {day}", "", *_head_lines(entries, waiting, table)]
+    lines += _warning_lines(reports)
+    lines += _overview_lines(entries)
     several = len(reports) > 1
     for kind in [*_KINDS, *sorted({entry.kind for entry in entries} - _KINDS.keys())]:
-        lines += _section(kind, [entry for entry in entries if entry.kind == kind], reports, several=several)
-    lines += _clusters(reports, canvas, several=several)
-    lines += _orphans(reports, several=several)
+        lines += _section_lines(kind, [entry for entry in entries if entry.kind == kind], reports, several=several)
+    lines += _cluster_lines(reports, canvas, several=several)
+    lines += _orphan_lines(reports, several=several)
     return "\n".join(lines) + "\n"
 
 
-def board(reports: Sequence[WorkspaceReport]) -> str | None:
+def draw_clusters(reports: Sequence[WorkspaceReport]) -> str | None:
     """The canvas of clusters; None without a cluster."""
     clusters = [
         Board(f"{report.workspace}: {label}" if len(reports) > 1 else label, paths[:CARDS])
         for report in reports
         for label, paths in report.clusters[:CLUSTERS]
     ]
-    return boards(clusters) if clusters else None
+    return draw_boards(clusters) if clusters else None
 
 
-def _head(entries: Sequence[ReportEntry], waiting: int, table: str) -> Iterator[str]:
+def _head_lines(entries: Sequence[ReportEntry], waiting: int, table: str) -> Iterator[str]:
     count = len(entries)
-    yield f"> [!summary] {_many(count, 'proposal')} {'waits' if count == 1 else 'wait'} for your answer"
+    yield f"> [!summary] {_count(count, 'proposal')} {'waits' if count == 1 else 'wait'} for your answer"
     yield "> Tick a box, and it is done a moment later; put a `-` into it, and you are not asked again. What you leave"
     yield "> alone stays as it is. Everything that is done is a commit, so Git can take it back."
     if waiting:
-        where = f": {link(table)}" if table else ""
-        yield f"> {_many(waiting, 'capture')} {'waits' if waiting == 1 else 'wait'} to be promoted or dismissed{where}"
+        where = f": {link_to(table)}" if table else ""
+        yield f"> {_count(waiting, 'capture')} {'waits' if waiting == 1 else 'wait'} to be promoted or dismissed{where}"
     yield ""
 
 
-def _warned(reports: Iterable[WorkspaceReport]) -> Iterator[str]:
-    warnings = [f"{shown(report.workspace)}: {shown(reason, 300)}" for report in reports for reason in report.degraded]
+def _warning_lines(reports: Iterable[WorkspaceReport]) -> Iterator[str]:
+    warnings = [
+        f"{quote_inline(report.workspace)}: {quote_inline(reason, 300)}"
+        for report in reports
+        for reason in report.degraded
+    ]
     if warnings:
         yield "> [!warning] Not all could be looked at"
         yield from (f"> - {warning}" for warning in warnings)
         yield ""
 
 
-def _overview(entries: Sequence[ReportEntry]) -> list[str]:
+def _overview_lines(entries: Sequence[ReportEntry]) -> list[str]:
     """The proposals about two notes, drawn."""
     pairs = [entry for entry in entries if entry.kind in _ARROWS and len(entry.paths) == 2][:DRAWN]
     if not pairs:
         return []
     paths = list(dict.fromkeys(path for entry in pairs for path in entry.paths))
-    names = _names(paths)
+    names = _card_names(paths)
     arrows = []
     for entry in pairs:
         ends = entry.paths if entry.kind != "merge-duplicates" else entry.paths[::-1]
         arrows.append(Edge(names[ends[0]], names[ends[1]], _ARROWS[entry.kind]))
-    drawn = mermaid(Picture("Overview", tuple(Card(names[path], "", path) for path in paths), tuple(arrows)))
+    drawn = draw_mermaid(Picture("Overview", tuple(Card(names[path], "", path) for path in paths), tuple(arrows)))
     return ["## Overview", "", *drawn.splitlines(), ""]
 
 
-def _names(paths: Sequence[str]) -> dict[str, str]:
+def _card_names(paths: Sequence[str]) -> dict[str, str]:
     """What each note is called in the drawing: its name, or its path where two have that name."""
     stems = {path: path.removesuffix(".md").rpartition("/")[2] for path in paths}
     named = list(stems.values())
     return {path: stem if named.count(stem) == 1 else path for path, stem in stems.items()}
 
 
-def _section(
+def _section_lines(
     kind: str, entries: Sequence[ReportEntry], reports: Sequence[WorkspaceReport], *, several: bool
 ) -> Iterator[str]:
     more = sum((report.more or {}).get(kind, 0) for report in reports)
     if not entries and not more:
         return
-    heading, does = _KINDS.get(kind, (shown(kind.replace("-", " ").capitalize()), ""))
+    heading, does = _KINDS.get(kind, (quote_inline(kind.replace("-", " ").capitalize()), ""))
     yield from (f"## {heading}", "")
     if does:
         yield from ("> [!info]- What a tick does", f"> {does}", "")
     for entry in entries:
-        where = f"{shown(entry.workspace)}: " if several else ""
-        yield item(where + _says(entry), entry.key)
-        yield f"\t- {shown(entry.reason, 300)}"
-        yield from (f"\t- {link(path)}: “{shown(text, 240)}”" for path, text in entry.quotes)
+        where = f"{quote_inline(entry.workspace)}: " if several else ""
+        yield format_checkbox(where + _describe_entry(entry), entry.key)
+        yield f"\t- {quote_inline(entry.reason, 300)}"
+        yield from (f"\t- {link_to(path)}: “{quote_inline(text, 240)}”" for path, text in entry.quotes)
         if entry.adds:
             yield "\t- It would be given:"
-            yield from (f"\t\t{line}".rstrip() for line in fenced(entry.adds))
+            yield from (f"\t\t{line}".rstrip() for line in quote_block(entry.adds))
     if more:
         yield from ("", f"… and {more:,} more, once these are answered.")
     yield ""
 
 
-def _says(entry: ReportEntry) -> str:
+def _describe_entry(entry: ReportEntry) -> str:
     """What a tick would do, in a sentence."""
-    links = [link(path) for path in entry.paths]
-    texts = [shown(text, 400) for text in entry.would]
+    links = [link_to(path) for path in entry.paths]
+    texts = [quote_inline(text, 400) for text in entry.would]
     match entry.kind, links, texts:
         case "supersede", [newer, older], _:
             says = f"Mark {older} as superseded by {newer}"
@@ -184,40 +190,40 @@ def _says(entry: ReportEntry) -> str:
         case "archive", [capture], _:
             says = f"Put {capture} into the archive"
         case _:
-            says = " and ".join([shown(entry.kind.replace("-", " ").capitalize()), *links])
+            says = " and ".join([quote_inline(entry.kind.replace("-", " ").capitalize()), *links])
     return says
 
 
-def _clusters(reports: Sequence[WorkspaceReport], canvas: str, *, several: bool) -> Iterator[str]:
+def _cluster_lines(reports: Sequence[WorkspaceReport], canvas: str, *, several: bool) -> Iterator[str]:
     clusters = [(report, *cluster) for report in reports for cluster in report.clusters[:CLUSTERS]]
     if not clusters:
         return
     yield from ("## Clusters", "")
     if canvas:
-        yield from (f"Drawn on {link(canvas)}.", "")
+        yield from (f"Drawn on {link_to(canvas)}.", "")
     for report, label, paths in clusters:
-        where = f"{shown(report.workspace)}: " if several else ""
-        yield f"> [!example]- {where}{shown(label)} ({len(paths):,})"
-        yield f"> {_linked(paths)}"
+        where = f"{quote_inline(report.workspace)}: " if several else ""
+        yield f"> [!example]- {where}{quote_inline(label)} ({len(paths):,})"
+        yield f"> {_link_list(paths)}"
         yield ""
 
 
-def _orphans(reports: Sequence[WorkspaceReport], *, several: bool) -> Iterator[str]:
+def _orphan_lines(reports: Sequence[WorkspaceReport], *, several: bool) -> Iterator[str]:
     affected = [report for report in reports if report.orphans]
     if not affected:
         return
     yield from ("## Nodes without a relation", "")
     for report in affected:
-        where = f" in {shown(report.workspace)}" if several else ""
-        yield f"> [!note]- {_many(len(report.orphans), 'node')}{where}"
-        yield f"> {_linked(report.orphans)}"
+        where = f" in {quote_inline(report.workspace)}" if several else ""
+        yield f"> [!note]- {_count(len(report.orphans), 'node')}{where}"
+        yield f"> {_link_list(report.orphans)}"
         yield ""
 
 
-def _linked(paths: Sequence[str]) -> str:
+def _link_list(paths: Sequence[str]) -> str:
     left = f" · … and {len(paths) - LISTED:,} more" if len(paths) > LISTED else ""
-    return " · ".join(link(path) for path in paths[:LISTED]) + left
+    return " · ".join(link_to(path) for path in paths[:LISTED]) + left
 
 
-def _many(count: int, noun: str) -> str:
+def _count(count: int, noun: str) -> str:
     return f"{count:,} {noun if count == 1 else noun + 's'}"

@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from index.model import Document
 from index.names import fold
-from syncd.documents.collection_membership import texts
-from syncd.notes.front_matter import FrontmatterError, edit, rewritten, split, stated
+from syncd.documents.collection_membership import tag_texts
+from syncd.notes.front_matter import FrontmatterError, edit, readable_properties, replace_body, split
 from syncd.notes.inline_syntax import is_tag
-from syncd.notes.list_properties import revised
-from syncd.notes.markdown_outline import outline
-from syncd.notes.property_reader import fences, scan
+from syncd.notes.list_properties import edit_items
+from syncd.notes.markdown_outline import parse_outline
+from syncd.notes.property_reader import find_fences, scan
 
 _WORD: Final = re.compile(r"(?<![^\s,\[\"'])(#?)([^\s,\[\]\"'#]+)(?![^\s,\]\"'])")
 _LINE_END: Final = re.compile(r"\r\n|\n|\r")
@@ -26,94 +26,97 @@ _LINE_END: Final = re.compile(r"\r\n|\n|\r")
 _PIECES: Final = re.compile(r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^']|'')*+'|(?<!\S)#[^\r\n]*+|[^\"'#]++|[\"'#]")
 
 
-def retagged(text: str, document: Document, old: str, new: str) -> str:
+def rename_tag(text: str, document: Document, old: str, new: str) -> str:
     """`text` with the tag `new` (and what is nested below it) in place of `old`. Raises FrontmatterError."""
 
-    def renamed(tag: str) -> str:
+    def rename(tag: str) -> str:
         head, rest = tag[: len(old)], tag[len(old) :]
         return new + rest if fold(head) == fold(old) and (not rest or rest[0] == "/") else tag
 
     if not is_tag(new):
         raise FrontmatterError(f"{new!r} is no tag")
-    done = _in_property(text, renamed)
+    done = _rename_in_property(text, rename)
     if document.type == "note":  # the text of a node is its facts', and that of a file its author's
-        done = rewritten(done, _in_text(split(done)[1], renamed))
+        done = replace_body(done, _rename_in_text(split(done)[1], rename))
     if done == text:
         return text
     return edit(done, {"version": document.version + 1})
 
 
-def _in_text(body: str, renamed: Callable[[str], str]) -> str:
-    structure = outline(body)
+def _rename_in_text(body: str, rename: Callable[[str], str]) -> str:
+    structure = parse_outline(body)
     headings = {heading.line for heading in structure.headings}
     ends = [end.end() for end in _LINE_END.finditer(body)]
     done: list[str] = []
     at = 0
     for place, tag in sorted(zip(structure.tag_places, structure.tags, strict=True)):
         line = bisect_right(ends, place)
-        if place < at or line in headings or (new_tag := renamed(tag)) == tag:
+        if place < at or line in headings or (new_tag := rename(tag)) == tag:
             continue
         done += [body[at : place + 1], new_tag]
         at = place + 1 + len(tag)
     return "".join([*done, body[at:]])
 
 
-def _in_property(text: str, renamed: Callable[[str], str]) -> str:
-    start, end, _ = fences(text)
+def _rename_in_property(text: str, rename: Callable[[str], str]) -> str:
+    start, end, _ = find_fences(text)
     properties = scan(text[start:end]) if start else None
     key = next((name for name in (properties.keys or {} if properties else {}) if name.casefold() == "tags"), None)
     if properties is None or key is None:
         return text
     value = properties.values[key]
-    wanted = _renamed(value, renamed)
+    wanted = _rename_value(value, rename)
     if wanted == value:
         return text
     keys = properties.keys or {}
     first = text.index(":", start + keys[key].end) + 1
     behind = min((entry.start for entry in keys.values() if entry.start > keys[key].start), default=end - start)
-    written = text[:first] + _words(text[first : start + behind], renamed) + text[start + behind :]
-    if stated(written) != {**properties.values, key: wanted}:
+    written = text[:first] + _rename_in_lines(text[first : start + behind], rename) + text[start + behind :]
+    if readable_properties(written) != {**properties.values, key: wanted}:
         written = edit(text, {key: wanted})
-    return _once(written, key, wanted)
+    return _remove_duplicates(written, key, wanted)
 
 
-def _renamed(value: Any, renamed: Callable[[str], str]) -> Any:
+def _rename_value(value: Any, rename: Callable[[str], str]) -> Any:
     """The value of the property with its tags renamed, in the form that it has."""
     if isinstance(value, list):
-        return [_renamed(item, renamed) if isinstance(item, str) and len(texts(item)) == 1 else item for item in value]
-    return _word_by_word(value, renamed) if isinstance(value, str) else value
+        return [
+            _rename_value(item, rename) if isinstance(item, str) and len(tag_texts(item)) == 1 else item
+            for item in value
+        ]
+    return _rename_words(value, rename) if isinstance(value, str) else value
 
 
-def _word_by_word(text: str, renamed: Callable[[str], str]) -> str:
-    return _WORD.sub(lambda match: match[1] + renamed(match[2]), text)
+def _rename_words(text: str, rename: Callable[[str], str]) -> str:
+    return _WORD.sub(lambda match: match[1] + rename(match[2]), text)
 
 
-def _words(span: str, renamed: Callable[[str], str]) -> str:
+def _rename_in_lines(span: str, rename: Callable[[str], str]) -> str:
     """The lines of the property with its tags renamed; comments stay."""
-    return _PIECES.sub(lambda piece: piece[0] if piece[0][0] == "#" else _word_by_word(piece[0], renamed), span)
+    return _PIECES.sub(lambda piece: piece[0] if piece[0][0] == "#" else _rename_words(piece[0], rename), span)
 
 
-def _once(text: str, key: str, values: Any) -> str:
+def _remove_duplicates(text: str, key: str, values: Any) -> str:
     """`text` without the tags of the list that are there already."""
     if not isinstance(values, list):
         return text
     seen: set[str] = set()
-    twice = [at for at, item in enumerate(values) if isinstance(item, str) and _again(item, seen)]
+    twice = [at for at, item in enumerate(values) if isinstance(item, str) and _is_repeated(item, seen)]
     if not twice:
         return text
     kept = [item for at, item in enumerate(values) if at not in twice]
-    written = revised(text, key, dict.fromkeys(twice)) if _listed(text, key) else edit(text, {key: kept})
-    return written if stated(written).get(key) == kept else edit(text, {key: kept})
+    written = edit_items(text, key, dict.fromkeys(twice)) if _has_line_items(text, key) else edit(text, {key: kept})
+    return written if readable_properties(written).get(key) == kept else edit(text, {key: kept})
 
 
-def _again(tag: str, seen: set[str]) -> bool:
+def _is_repeated(tag: str, seen: set[str]) -> bool:
     name = fold(tag.strip().removeprefix("#"))
     there = name in seen
     seen.add(name)
     return there
 
 
-def _listed(text: str, key: str) -> bool:
+def _has_line_items(text: str, key: str) -> bool:
     """Whether the property has a line for each item."""
-    start, end, _ = fences(text)
+    start, end, _ = find_fences(text)
     return (scan(text[start:end]).keys or {})[key].value is None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import index.text.similarity_sketch as sketches
-from index.encoders.word_frequency import places
+from index.encoders.word_frequency import word_ranks
 from index.model import Noted
 from index.names import stem
 from index.search import vector_similarity
@@ -18,7 +18,7 @@ from index.search.vector_similarity import Neighbours
 from index.text.similarity_sketch import Sketch
 from syncd.consolidation.analysis import capture_attention
 from syncd.consolidation.analysis.findings import Finding, Findings, key_of
-from syncd.consolidation.analysis.topic_groups import groups
+from syncd.consolidation.analysis.topic_groups import find_groups
 from syncd.graph import attention_report, similar_nodes
 from syncd.history.audit_log import Events
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from index.scope.index import Index
 
 MOST: Final = {"unused": 10}  # by list: no more of captures for the archive, the least certain of all
-EMPTY: Final = sketches.sketch("")
+EMPTY: Final = sketches.make_sketch("")
 
 
-def found(
+def scan_workspace(
     index: Index,
     workspace: str,
     graph: attention_report.Report[Events],
@@ -42,11 +42,11 @@ def found(
     """What needs attention in `workspace`. `linked`: the names of notes, as `stem` has them, to which a note links.
 
     Whatever `go_on` raises ends it."""
-    captured = _captured(index, workspace, go_on)
-    compared = _compared(captured, go_on)
+    captured = _read_captures(index, workspace, go_on)
+    compared = _compare_captures(captured, go_on)
     go_on()
-    clusters, clustered = groups(
-        captured.captures, captured.part, captured.neighbours, captured.texts, places(), limit=limit
+    clusters, clustered = find_groups(
+        captured.captures, captured.part, captured.neighbours, captured.texts, word_ranks(), limit=limit
     )
     scan = _Scan(captured, compared, graph, linked, now)
     lists = {name: findings(scan) for name, findings in FINDINGS.items()}
@@ -61,7 +61,7 @@ def found(
         graph=graph,
         named={document.id: document for document in captured.documents if document.id in shown},
         of={name: len(findings) for name, findings in lists.items()} | {"clusters": clustered},
-        degraded=(*_partly(captured.captures, captured.part.numbers, compared.left_out), *graph.degraded),
+        degraded=(*_incomplete_reasons(captured.captures, captured.part.numbers, compared.left_out), *graph.degraded),
     )
 
 
@@ -94,38 +94,40 @@ class _Scan:
     now: int
 
 
-def _captured(index: Index, workspace: str, go_on: capture_attention.GoOn) -> _Captured:
-    documents = index.documents(workspace)
+def _read_captures(index: Index, workspace: str, go_on: capture_attention.GoOn) -> _Captured:
+    documents = index.list_documents(workspace)
     captures = [document for document in documents if document.type != "entity"]
     number = {capture.key: n for n, capture in enumerate(captures)}
-    keys, matrix = index.directions(workspace)
+    keys, matrix = index.document_vectors(workspace)
     kept = [row for row, key in enumerate(keys) if key in number]
-    part = similar_nodes.part([number[keys[row]] for row in kept], matrix if len(kept) == len(keys) else matrix[kept])
+    part = similar_nodes.make_group(
+        [number[keys[row]] for row in kept], matrix if len(kept) == len(keys) else matrix[kept]
+    )
     go_on()
     neighbours = vector_similarity.nearest(
-        part.matrix, vector_similarity.MUTUAL, min(part.near, capture_attention.NEAR)
+        part.matrix, vector_similarity.MUTUAL, min(part.threshold, capture_attention.NEAR)
     )
     return _Captured(index, workspace, documents, captures, number, part, neighbours)
 
 
-def _compared(captured: _Captured, go_on: capture_attention.GoOn) -> capture_attention.Compared:
+def _compare_captures(captured: _Captured, go_on: capture_attention.GoOn) -> capture_attention.Compared:
     """What the sentences of captures that are worth comparing say of each other."""
     drawn: list[Sketch] = [EMPTY] * len(captured.captures)
     for batch in captured.index.texts(captured.workspace):
         go_on()
         for key, text in batch.items():
             if key in captured.number:
-                drawn[captured.number[key]] = sketches.sketch(text)
+                drawn[captured.number[key]] = sketches.make_sketch(text)
     go_on()
-    pairs = capture_attention.likely(drawn, captured.part.numbers, captured.neighbours, go_on)
-    common = sketches.common(drawn)
+    pairs = capture_attention.choose_pairs(drawn, captured.part.numbers, captured.neighbours, go_on)
+    common = sketches.find_frequent(drawn)
     del drawn  # of a large inbox they are many, and no longer needed
-    return capture_attention.compared(
-        captured.workspace, captured.captures, pairs, captured.texts, places(), common=common, go_on=go_on
+    return capture_attention.compare_pairs(
+        captured.workspace, captured.captures, pairs, captured.texts, word_ranks(), common=common, go_on=go_on
     )
 
 
-def _relations(scan: _Scan) -> tuple[Finding, ...]:
+def _find_relations(scan: _Scan) -> tuple[Finding, ...]:
     """The relation candidates of the graph, as proposals."""
     workspace = scan.captured.workspace
     known = {vertex.name: vertex for vertex in scan.captured.index.graph(workspace).vertices()}
@@ -138,27 +140,27 @@ def _relations(scan: _Scan) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def _unused(scan: _Scan) -> tuple[Finding, ...]:
+def _find_unused(scan: _Scan) -> tuple[Finding, ...]:
     captures = scan.captured.captures
     linked = {capture.id for capture in captures if stem(capture.path) in scan.linked}
-    return capture_attention.unused(scan.captured.workspace, captures, linked=linked, now=scan.now)
+    return capture_attention.find_unused(scan.captured.workspace, captures, linked=linked, now=scan.now)
 
 
-def _synonyms(scan: _Scan) -> tuple[Finding, ...]:
-    return capture_attention.vocabulary(scan.captured.workspace, scan.captured.documents, places())
+def _find_synonyms(scan: _Scan) -> tuple[Finding, ...]:
+    return capture_attention.find_tag_synonyms(scan.captured.workspace, scan.captured.documents, word_ranks())
 
 
 FINDINGS: Final[Mapping[str, Callable[[_Scan], tuple[Finding, ...]]]] = {
     "duplicates": lambda scan: scan.compared.duplicates,
     "near": lambda scan: scan.compared.near,
     "supersedes": lambda scan: scan.compared.supersedes,
-    "relations": _relations,
-    "unused": _unused,
-    "synonyms": _synonyms,
+    "relations": _find_relations,
+    "unused": _find_unused,
+    "synonyms": _find_synonyms,
 }
 
 
-def _partly(captures: Sequence[Noted], rows: Collection[int], left_out: int) -> list[str]:
+def _incomplete_reasons(captures: Sequence[Noted], rows: Collection[int], left_out: int) -> list[str]:
     """What kept it from being whole."""
     reasons = []
     if lacking := len(captures) - len(rows):

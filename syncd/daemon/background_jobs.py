@@ -15,7 +15,7 @@ from syncd.daemon.open_parts import OpenParts
 from syncd.daemon.vault_services import VaultServices
 from syncd.enrichment.backfill import Backfill
 from syncd.files.inbox_file_scanner import EVERY_S, InboxFileScanner
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from syncd.history.audited_vault import AuditedVault
 from syncd.jobs.queued_job import Kind
 from syncd.jobs.run_history import RunHistory
@@ -24,7 +24,7 @@ from syncd.jobs.worker import Handler, RunningJob, Worker
 from syncd.remote.branch_sync import TICK_S
 from syncd.state.folder import remove_unfinished
 from syncd.sync.deep_check import DAY_S
-from syncd.uploads.chunk_files import spare
+from syncd.uploads.chunk_files import has_space
 from syncd.uploads.upload_sessions import Uploads
 from syncd.workspaces.agent_access import AgentAccess
 
@@ -40,7 +40,7 @@ LEAST_FREE = 16 << 20  # bytes of the vault's disk without which no note is trie
 LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
 
 
-def background_jobs(
+def build_scheduler(
     opened: OpenParts, services: VaultServices, *, uploads: Uploads, dropped: InboxFileScanner, backfill: Backfill
 ) -> Scheduler:
     """The jobs of this vault, not started.
@@ -51,55 +51,55 @@ def background_jobs(
     planned = Scheduler(RunHistory(opened.ledger))
     planned.every("listing", settings.sync.listing_s, opened.sync.list_now)
     planned.every("root", 10.0, partial(_check_root, opened))
-    planned.every("maintenance", 30.0, partial(_maintain, opened))
+    planned.every("maintenance", 30.0, partial(_maintain_indexes, opened))
     due_s = opened.check.due_in(time.time_ns() // 1_000_000)
     planned.every("deep check", DAY_S, partial(opened.check.run, planned.stopping), after=due_s)
-    planned.every("leftovers", DAY_S, partial(_collect, opened))
-    planned.every("ended jobs", HOUR_S, partial(_forget, opened))
-    planned.every("dropped files", EVERY_S, dropped.look)
+    planned.every("leftovers", DAY_S, partial(_remove_leftovers, opened))
+    planned.every("ended jobs", HOUR_S, partial(_prune_ended_jobs, opened))
+    planned.every("dropped files", EVERY_S, dropped.queue_quiet_files)
     planned.every("commits", COMMITS_S, services.commits.tick)
-    planned.every("uploads", MINUTE_S, uploads.collect)
-    planned.every("promotion", MARKS_S, partial(_promote, opened.vault, services))
-    planned.every("ticks", TICKS_S, partial(services.consolidation.tick, planned.stopping))
+    planned.every("uploads", MINUTE_S, uploads.remove_stale)
+    planned.every("promotion", MARKS_S, partial(_promote_marked, opened.vault, services))
+    planned.every("ticks", TICKS_S, partial(services.consolidation.carry_out_ticked, planned.stopping))
     if when := settings.consolidate.cron:
         planned.cron("consolidation", when, partial(services.consolidation.run, planned.stopping))
     planned.every("drags", MARKS_S, services.manual_moves.run)
     planned.every("what was", HOUR_S, opened.overwritten.prune)
     planned.every(
-        "archive", MINUTE_S, authored(Author("daemon", "archive"))(partial(services.archive.run, planned.stopping))
+        "archive", MINUTE_S, acting_as(Author("daemon", "archive"))(partial(services.archive.run, planned.stopping))
     )
     planned.every(
-        "review", MINUTE_S, authored(Author("daemon", "review"))(partial(services.review.run, planned.stopping))
+        "review", MINUTE_S, acting_as(Author("daemon", "review"))(partial(services.review.run, planned.stopping))
     )
-    planned.every("enrichment", MINUTE_S, authored(Author("daemon", "enrichment"))(backfill.pay))
+    planned.every("enrichment", MINUTE_S, acting_as(Author("daemon", "enrichment"))(backfill.retry_failed))
     planned.every(REMOTE, TICK_S, services.remote.tick, soon=True)
     return planned
 
 
-def worker(opened: OpenParts, agent_access: AgentAccess, inbox: Inbox, files: Handler) -> Worker:
+def build_worker(opened: OpenParts, agent_access: AgentAccess, inbox: Inbox, files: Handler) -> Worker:
     """What carries out the queue, not started. `files` makes documents of files."""
 
-    def hindered(kind: Kind) -> str:
+    def find_hindrance(kind: Kind) -> str:
         if not opened.vault.is_present():
             return "the vault is missing"
         with suppress(OSError):  # of a vault that went away just now
-            if not spare(opened.vault.root, 0, free=opened.settings.kb.free if kind == "file" else LEAST_FREE):
+            if not has_space(opened.vault.root, 0, free=opened.settings.kb.free if kind == "file" else LEAST_FREE):
                 return "the vault's disk is almost full"
-        return "" if inbox.captures.index.comparable else opened.embedder.problem or "the encoder is not ready yet"
+        return "" if inbox.captures.index.can_embed else opened.embedder.problem or "the encoder is not ready yet"
 
-    def note(running_job: RunningJob) -> str:
+    def make_note(running_job: RunningJob) -> str:
         agent_access.workspace(running_job.job.workspace)  # which may have been deleted meanwhile
         return queued_note.create_document(inbox, running_job)
 
-    carried = Worker(opened.queue, hindered)
-    carried.on("note", note)
-    carried.on("file", files, threads=CONVERTERS)
+    carried = Worker(opened.queue, find_hindrance)
+    carried.register("note", make_note)
+    carried.register("file", files, threads=CONVERTERS)
     return carried
 
 
-def _promote(vault: AuditedVault, services: VaultServices) -> None:
+def _promote_marked(vault: AuditedVault, services: VaultServices) -> None:
     if vault.is_present():
-        services.proposal_execution.tend()
+        services.proposal_execution.finish_pending()
         services.marked_captures.run()
 
 
@@ -108,21 +108,21 @@ def _check_root(opened: OpenParts) -> None:
         opened.sync.request_listing()
 
 
-def _forget(opened: OpenParts) -> None:
+def _prune_ended_jobs(opened: OpenParts) -> None:
     opened.queue.prune(time.time_ns() // 1_000_000 - int(opened.settings.kb.keep_days * DAY_S * 1000))
 
 
-def _collect(opened: OpenParts) -> None:
+def _remove_leftovers(opened: OpenParts) -> None:
     opened.queue.sweep(older_s=LEFT_S)
     gone = opened.vault.remove_leftovers(older_s=LEFT_S) + remove_unfinished(opened.settings.state, older_s=LEFT_S)
-    gone += opened.builds.clear(older_s=DAY_S)
+    gone += opened.builds.drop_unused(older_s=DAY_S)
     if gone:
         log.info("leftovers removed: %d", len(gone))
 
 
-def _maintain(opened: OpenParts) -> None:
+def _maintain_indexes(opened: OpenParts) -> None:
     opened.audit.retry()
-    opened.unlogged_changes.look()
-    opened.builds.tidy()
+    opened.unlogged_changes.log_hand_edits()
+    opened.builds.drop_retired()
     for scope_index in opened.builds.scopes.values():
         scope_index.index.maintain()

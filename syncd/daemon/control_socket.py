@@ -49,7 +49,7 @@ class DaemonSilent(Unavailable):
 
 
 @contextlib.contextmanager
-def address(path: Path) -> Iterator[str]:
+def short_address(path: Path) -> Iterator[str]:
     """What to bind or connect to for `path`: the path, or a short way there when it is too long for a socket."""
     if len(os.fsencode(path)) <= LONGEST:
         yield str(path)
@@ -86,7 +86,7 @@ class ControlServer:
         fresh.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            with address(fresh) as where:
+            with short_address(fresh) as where:
                 listener.bind(where)
             fresh.chmod(0o600)  # before it listens, so nobody came in earlier
             listener.listen(CLIENTS)
@@ -97,7 +97,7 @@ class ControlServer:
             raise Unavailable(f"the control socket {self._path} can't be made: {error.strerror}") from error
         listener.setblocking(False)
         self._listener = listener
-        self._thread = threading.Thread(target=self._accept, args=(listener,), name="control", daemon=True)
+        self._thread = threading.Thread(target=self._accept_clients, args=(listener,), name="control", daemon=True)
         self._thread.start()
 
     def stop(self, grace: float = 5.0) -> None:
@@ -121,16 +121,16 @@ class ControlServer:
             self._listener.close()
         self._wake[0].close()
 
-    def _accept(self, listener: socket.socket) -> None:
+    def _accept_clients(self, listener: socket.socket) -> None:
         waiting = selectors.DefaultSelector()
         waiting.register(listener, selectors.EVENT_READ)
         waiting.register(self._wake[0], selectors.EVENT_READ)
         with waiting:
             while not self._stopping.is_set():
                 waiting.select()
-                self._welcome(listener)
+                self._accept_client(listener)
 
-    def _welcome(self, listener: socket.socket) -> None:
+    def _accept_client(self, listener: socket.socket) -> None:
         try:
             client, _ = listener.accept()
         except BlockingIOError:  # woken, or it left already
@@ -139,7 +139,7 @@ class ControlServer:
             self._stopping.wait(0.1)
             return
         client.setblocking(True)
-        thread = threading.Thread(target=self._serve, args=(client,), name="control-client", daemon=True)
+        thread = threading.Thread(target=self._serve_client, args=(client,), name="control-client", daemon=True)
         with self._changed:
             full = len(self._clients) >= CLIENTS
             if not full:
@@ -152,16 +152,16 @@ class ControlServer:
         else:
             thread.start()
 
-    def _serve(self, client: socket.socket) -> None:
+    def _serve_client(self, client: socket.socket) -> None:
         me = threading.current_thread()
         try:
             with client:
-                if ours(client):
+                if is_own_user(client):
                     reader = _Lines(client)
-                    while not self._stopping.is_set() and (line := reader.next(READ_S)) is not None:
+                    while not self._stopping.is_set() and (line := reader.read_line(READ_S)) is not None:
                         with self._changed:
                             self._busy.add(me)
-                        self._answer(client, line)
+                        self._answer_request(client, line)
                         with self._changed:
                             self._busy.discard(me)
                             self._changed.notify_all()
@@ -176,11 +176,11 @@ class ControlServer:
                 self._clients.pop(me, None)
                 self._changed.notify_all()
 
-    def _answer(self, client: socket.socket, line: bytes) -> None:
+    def _answer_request(self, client: socket.socket, line: bytes) -> None:
         client.settimeout(SEND_S)
         gone = False
 
-        def progress(event: dict[str, Any]) -> None:
+        def send_progress(event: dict[str, Any]) -> None:
             nonlocal gone
             if not gone:  # work goes on for a client that left
                 try:
@@ -189,9 +189,9 @@ class ControlServer:
                     gone = True
 
         try:
-            operation, arguments = self._request(line)
+            operation, arguments = self._parse_request(line)
             _send(client, {"taken": True})
-            answer = {"result": operation(arguments, progress)}
+            answer = {"result": operation(arguments, send_progress)}
         except MemexError as error:
             answer = {"error": error.as_dict()}
         except OSError as error:
@@ -203,7 +203,7 @@ class ControlServer:
             answer = {"error": Unavailable(text, retryable=False).as_dict()}
         _send(client, answer)
 
-    def _request(self, line: bytes) -> tuple[Operation, dict[str, Any]]:
+    def _parse_request(self, line: bytes) -> tuple[Operation, dict[str, Any]]:
         try:
             request = json.loads(line)
             name, arguments = request["op"], request.get("args", {})
@@ -227,24 +227,24 @@ def call(
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
         client.settimeout(TAKEN_S)
         try:
-            with address(state / NAME) as where:
+            with short_address(state / NAME) as where:
                 client.connect(where)
         except OSError:
             raise NoDaemon(f"no daemon runs for {state}: start it with `memex serve`") from None
-        if not ours(client):
+        if not is_own_user(client):
             raise NoDaemon(f"the socket in {state} belongs to another user")
         try:
             _send(client, {"op": operation, "args": dict(arguments)})
-            return _outcome(_Lines(client), on_progress, timeout)
+            return _read_outcome(_Lines(client), on_progress, timeout)
         except TimeoutError:
             raise DaemonSilent("the daemon does not answer; `memex status` may tell why, or restart it") from None
         except OSError:
             raise Unavailable("the daemon hung up: it was stopped, or it crashed; its log says more") from None
 
 
-def _outcome(reader: _Lines, on_progress: Progress | None, timeout: float | None) -> Any:
+def _read_outcome(reader: _Lines, on_progress: Progress | None, timeout: float | None) -> Any:
     wait: float | None = TAKEN_S if timeout is None else min(TAKEN_S, timeout)
-    while (line := reader.next(wait)) is not None:
+    while (line := reader.read_line(wait)) is not None:
         message = json.loads(line)
         if "result" in message:
             return message["result"]
@@ -256,7 +256,7 @@ def _outcome(reader: _Lines, on_progress: Progress | None, timeout: float | None
     raise ConnectionResetError
 
 
-def ours(peer: socket.socket) -> bool:
+def is_own_user(peer: socket.socket) -> bool:
     """Whether the other end runs as this user, or as root; where that can't be asked, the socket's mode decides."""
     if not hasattr(socket, "SO_PEERCRED"):
         return True
@@ -271,7 +271,7 @@ class _Lines:
         self._peer = peer
         self._rest = bytearray()
 
-    def next(self, seconds: float | None) -> bytes | None:
+    def read_line(self, seconds: float | None) -> bytes | None:
         """The next line; None at the end. Raises TimeoutError, or ResourceExhausted for a line that has no end."""
         until = None if seconds is None else time.monotonic() + seconds
         searched = 0

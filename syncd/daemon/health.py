@@ -15,17 +15,17 @@ from index.errors import Conflict, MemexError, Unavailable
 from index.model import Document, Record, Scope
 from syncd.daemon.open_parts import OpenParts
 from syncd.daemon.vault_services import VaultServices
-from syncd.daemon.vault_warnings import SimilarNames, oddities, tally
+from syncd.daemon.vault_warnings import SimilarNames, graph_totals, name_warnings
 from syncd.documents.parser import parse
 from syncd.enrichment.backfill import Backfill
 from syncd.files.inbox_file_scanner import MISSING, InboxFileScanner
 from syncd.git import hooks
 from syncd.git.head_follower import HeadFollower
-from syncd.indexes.coverage import coverage
+from syncd.indexes.coverage import compute_coverage
 from syncd.indexes.index_builds import SCOPES
 from syncd.jobs.scheduler import Scheduler
 from syncd.jobs.worker import Worker
-from syncd.notes.secret_patterns import flagged, redacted
+from syncd.notes.secret_patterns import list_flagged, redact
 from syncd.sync.hand_edits import visible_digest
 from syncd.vault.location import locate
 from syncd.version import installed
@@ -70,10 +70,10 @@ class Health:
             ("jobs", lambda: jobs().facts()),
             ("queue", worker.facts),
         )
-        self._facts = self._every_fact(opened, services, backfill, dropped)
-        self._degraded = self._every_sentence(opened, services, head_follower, jobs)
+        self._facts = self._list_facts(opened, services, backfill, dropped)
+        self._degraded = self._list_sentences(opened, services, head_follower, jobs)
 
-    def _every_fact(
+    def _list_facts(
         self, opened: OpenParts, services: VaultServices, backfill: Backfill, dropped: InboxFileScanner
     ) -> Facts:
         """What the owner may want to know, in the order in which status states it."""
@@ -91,25 +91,25 @@ class Health:
             ("review", services.review.summary),
             ("consolidation", services.consolidation_facts),
             ("promotion", services.promotion_facts),
-            ("names", lambda: oddities(opened.builds.indexes.values(), self._defects.twins)),
+            ("names", lambda: name_warnings(opened.builds.indexes.values(), self._defects.twins)),
             ("deep_check", opened.check.facts),
-            ("graph", lambda: tally(captures.index.graph(name) for name in self._workspaces())),
+            ("graph", lambda: graph_totals(captures.index.graph(name) for name in self._workspaces())),
             ("removals_held", lambda: opened.sync.held_removals),
             ("keys", lambda: opened.keys.facts(_now())),
             ("audit", opened.audit.facts),
-            ("flagged", lambda: flagged(captures.index.defects())),
+            ("flagged", lambda: list_flagged(captures.index.defects())),
             ("pid", os.getpid),
             ("since", lambda: opened.since),
             ("version", installed),
         )
 
-    def _every_sentence(
+    def _list_sentences(
         self, opened: OpenParts, services: VaultServices, head_follower: HeadFollower, jobs: Callable[[], Scheduler]
     ) -> tuple[Sentences, ...]:
         """What may not work besides the index, in the order in which it is stated."""
         reranker, push_webhook = opened.reranker, self._agent_access.push_webhook
         return (
-            self._without_workspace,
+            self._workspace_sentences,
             lambda: [reranker.degraded if reranker else "", opened.enricher.degraded],
             self._watch_sentences,
             lambda: [head_follower.unwell, push_webhook.problem, opened.ledger.problem, opened.audit.problem],
@@ -123,13 +123,13 @@ class Health:
         """The state in numbers: of the whole vault for the owner (None); else of captures, with these workspaces' defects."""
         scopes: tuple[Scope, ...] = SCOPES if workspaces is None else ("captures",)
         return {
-            "ready": self._sync.ready.is_set() or (self._hearing() is None and self._builds.listed),
+            "ready": self._sync.ready.is_set() or (self._hearing() is None and self._builds.is_complete),
             # Not all for others: who asks often would learn when a person writes.
-            "pending": len(self._sync.pending_paths if workspaces is None else self._pending.seen_by_agents()),
+            "pending": len(self._sync.pending_paths if workspaces is None else self._pending.visible_to_agents()),
             # Not for others: it also grows with what is written for the owner alone.
             **({"generation": self._builds.generation} if workspaces is None else {}),
             **self._builds.facts(scopes),
-            "defects": [{"path": path, "defect": defect} for path, defect in self._defects.of(workspaces)],
+            "defects": [{"path": path, "defect": defect} for path, defect in self._defects.find(workspaces)],
             "degraded": self.degraded(scopes),
         }
 
@@ -140,9 +140,9 @@ class Health:
     def coverage(self) -> dict[str, Any]:
         """How much of what lies on the disk now is indexed, by scope, and why the rest is not."""
         known = self._builds.paths()
-        by_scope = coverage(self._vault.list_notes(), known, self._sync.failures, inbox=self._inbox)
+        by_scope = compute_coverage(self._vault.list_notes(), known, self._sync.failures, inbox=self._inbox)
         for scope, index in self._builds.indexes.items():
-            by_scope[scope]["words_only"] = index.wordbound
+            by_scope[scope]["words_only"] = index.words_only_count
         return by_scope
 
     def background(self) -> dict[str, Any]:
@@ -154,7 +154,7 @@ class Health:
         of_index = self._builds.degraded(scopes)
         return of_index + [sentence for sentences in self._degraded for sentence in sentences() if sentence]
 
-    def doing(self) -> str:
+    def activity(self) -> str:
         """What the daemon does just now, in a few words for a service manager's page."""
         if doing := self._sync.activity:
             return doing
@@ -167,7 +167,7 @@ class Health:
         except Unavailable:  # the vault is missing; its owner must still be able to ask what is wrong
             return []
 
-    def _without_workspace(self) -> list[str]:
+    def _workspace_sentences(self) -> list[str]:
         with suppress(Unavailable):  # the vault is missing, and the pipeline says so
             return [] if self._agent_access.workspaces() else [HOMELESS]
         return []
@@ -189,20 +189,20 @@ class PendingNotes:
 
     def __init__(self, opened: OpenParts) -> None:
         self._sync, self._vault, self._captures = opened.sync, opened.vault, opened.captures
-        self._inbox, self._collections = opened.settings.vault.inbox, opened.settings.kb.known
+        self._inbox, self._collections = opened.settings.vault.inbox, opened.settings.kb.all_collections
 
-    def seen_by_agents(self) -> set[str]:
+    def visible_to_agents(self) -> set[str]:
         """The paths of those captures; of very many each counts."""
         # The inbox is looked for first, as the whole vault may wait.
         inbox_paths = (path for path in self._sync.pending_paths if path.startswith(f"{self._inbox}/"))
         waiting = {path for path in inbox_paths if locate(path, self._inbox).scope == "captures"}
-        return {path for path in waiting if self._shows(path)} if len(waiting) <= COMPARED else waiting
+        return {path for path in waiting if self._is_visible(path)} if len(waiting) <= COMPARED else waiting
 
-    def _shows(self, path: str) -> bool:
+    def _is_visible(self, path: str) -> bool:
         """Whether agents could tell a capture as it is on the disk now from what is indexed of it."""
         index = self._captures.index
         with suppress(MemexError):
-            entry, stat, record = index.manifest.get(path), self._vault.stat(path), index.at(path)
+            entry, stat, record = index.manifest.get(path), self._vault.stat(path), index.record_at(path)
             if entry is None or stat is None or record is None:
                 return entry is not None or stat is not None
             if entry.stat == stat:
@@ -210,7 +210,7 @@ class PendingNotes:
             raw, stat = self._vault.read(path)
             mtime_ms = stat.mtime_ns // 1_000_000
             document = parse(raw, path, mtime_ms=mtime_ms, inbox=self._inbox, collections=self._collections)
-            return bool(_visible(document) != _visible(record))
+            return bool(_visible_fields(document) != _visible_fields(record))
         return True
 
 
@@ -225,11 +225,11 @@ class NoteDefects:
             lambda: [path for paths in builds.paths().values() for path in paths], lambda: builds.generation
         )
 
-    def of(self, workspaces: Collection[str] | None) -> list[tuple[str, str]]:
+    def find(self, workspaces: Collection[str] | None) -> list[tuple[str, str]]:
         """Each note with a defect of it, sorted; of the whole vault (None), or of the captures of these workspaces."""
         if workspaces is None:
             defects = self._builds.defects()
-            return sorted({*defects, *self._sync.failures.items(), *self.twins.defects(), *self._fileless(None)})
+            return sorted({*defects, *self._sync.failures.items(), *self.twins.defects(), *self._missing_files(None)})
         captures, inbox = self._captures.index, self._inbox
         defects = [defect for name in workspaces for defect in captures.defects(name)]
         unread = [
@@ -237,20 +237,20 @@ class NoteDefects:
         ]
         return sorted(
             {
-                (self._entitled(path), why)
-                for path, why in (*defects, *unread, *self._fileless(workspaces))
+                (self._public_path(path), why)
+                for path, why in (*defects, *unread, *self._missing_files(workspaces))
                 if locate(path, inbox).scope == "captures"
             }
         )
 
-    def _fileless(self, workspaces: Collection[str] | None) -> list[tuple[str, str]]:
+    def _missing_files(self, workspaces: Collection[str] | None) -> list[tuple[str, str]]:
         """The notes of files that are gone."""
-        return [(note, MISSING) for note, _ in self._dropped.missing(workspaces)]
+        return [(note, MISSING) for note, _ in self._dropped.find_missing(workspaces)]
 
-    def _entitled(self, path: str) -> str:
+    def _public_path(self, path: str) -> str:
         """The path of a capture as an agent may know it: the number in a name would tell of a note outside the inbox."""
-        record = self._captures.index.at(path)
-        return path if record is None else f"{path.rpartition('/')[0]}/{redacted(record.title)}.md"
+        record = self._captures.index.record_at(path)
+        return path if record is None else f"{path.rpartition('/')[0]}/{redact(record.title)}.md"
 
 
 def _git_facts(opened: OpenParts, services: VaultServices) -> dict[str, Any]:
@@ -271,7 +271,7 @@ def _now() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _visible(note: Document | Record) -> tuple[object, ...]:
+def _visible_fields(note: Document | Record) -> tuple[object, ...]:
     """What agents are told of a capture, as a value to compare."""
     return (
         visible_digest(note),

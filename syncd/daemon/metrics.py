@@ -18,7 +18,7 @@ ENCODER: Final = ("loading", "ready", "broken")
 WATCH: Final = ("ok", "degraded", "poll", "off")
 
 
-def samples(health: Health, sync: Sync, embedder: Embedder, commits: Committer) -> list[Sample]:
+def collect_samples(health: Health, sync: Sync, embedder: Embedder, commits: Committer) -> list[Sample]:
     """The numbers, each under its name."""
     state = health.status(None)
     numbers = [
@@ -34,21 +34,26 @@ def samples(health: Health, sync: Sync, embedder: Embedder, commits: Committer) 
         for what in ("documents", "chunks")
         for scope in ("captures", "vault")
     ]
-    numbers += _commits(commits)
-    numbers += _encoder(embedder)
-    numbers += _passes(sync)
+    numbers += _commit_samples(commits)
+    numbers += _encoder_samples(embedder)
+    numbers += _sync_samples(sync)
     background, now = health.background(), time.time_ns() // 1_000_000
-    return [*numbers, *_jobs(background["jobs"]), *_queue(background["queue"], now), *_watch(background["watch"])]
+    return [
+        *numbers,
+        *_job_samples(background["jobs"]),
+        *_queue_samples(background["queue"], now),
+        *_watch_samples(background["watch"]),
+    ]
 
 
-def _commits(commits: Committer) -> Iterator[Sample]:
+def _commit_samples(commits: Committer) -> Iterator[Sample]:
     facts = commits.facts()
     yield Sample("memex_commits", "Commits made of what Memex wrote.", commits.made, "counter")
     yield Sample("memex_commit_waiting_files", "Files that wait to be committed.", facts["waiting"])
     yield Sample("memex_commit_kept_files", "Files of ours that are kept out of Git's history.", len(facts["kept"]))
 
 
-def _encoder(embedder: Embedder) -> Iterator[Sample]:
+def _encoder_samples(embedder: Embedder) -> Iterator[Sample]:
     for state in ENCODER:
         yield Sample(
             "memex_encoder", "Which state the encoder is in.", embedder.state == state, labels={"state": state}
@@ -56,13 +61,13 @@ def _encoder(embedder: Embedder) -> Iterator[Sample]:
     yield Sample("memex_encoder_queue_texts", "Texts that the encoder was given and has not finished.", embedder.queued)
 
 
-def _passes(sync: Sync) -> Iterator[Sample]:
+def _sync_samples(sync: Sync) -> Iterator[Sample]:
     means = "Passes over changed notes, by how they went."
     for outcome, count in sync.passes.items():
         yield Sample("memex_sync_passes", means, count, "counter", {"outcome": outcome})
 
 
-def _jobs(jobs: Mapping[str, Mapping[str, Any]]) -> Iterator[Sample]:
+def _job_samples(jobs: Mapping[str, Mapping[str, Any]]) -> Iterator[Sample]:
     for name, job in jobs.items():
         labels = {"job": name}
         yield Sample("memex_job_runs", "Runs of a job.", job["runs"], "counter", labels)
@@ -82,7 +87,7 @@ def _jobs(jobs: Mapping[str, Mapping[str, Any]]) -> Iterator[Sample]:
             yield Sample("memex_job_next_run_timestamp_seconds", "When it runs next.", due, labels=labels)
 
 
-def _queue(queue: Mapping[str, Any], now: int) -> Iterator[Sample]:
+def _queue_samples(queue: Mapping[str, Any], now: int) -> Iterator[Sample]:
     for status, count in queue["jobs"].items():
         yield Sample("memex_queue_jobs", "Jobs of the queue.", count, labels={"status": status})
     since = queue["due_since"]
@@ -93,7 +98,7 @@ def _queue(queue: Mapping[str, Any], now: int) -> Iterator[Sample]:
         yield Sample("memex_queue_tries", means, count, "counter", {"outcome": outcome})
 
 
-def _watch(watch: str | Mapping[str, Any]) -> Iterator[Sample]:
+def _watch_samples(watch: str | Mapping[str, Any]) -> Iterator[Sample]:
     state = watch if isinstance(watch, str) else str(watch["state"])
     state = state if state in WATCH else "degraded"
     for name in WATCH:

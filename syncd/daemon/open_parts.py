@@ -15,7 +15,7 @@ from index.scope.reader import Looks
 from index.search.reranker import Reranker
 from syncd.captures.inbox import Inbox
 from syncd.enrichment.enricher import Enricher
-from syncd.files.file_import import wanted
+from syncd.files.file_import import file_filter
 from syncd.git.repository import Repository
 from syncd.graph.perspectives import Perspectives
 from syncd.history.audit_log import AuditLog
@@ -81,24 +81,24 @@ def open_parts(settings: Settings, stack: ExitStack, *, embedder: Embedder | Non
     ledger = stack.enter_context(closing(Ledger.open(state / LEDGER)))
     audit = stack.enter_context(closing(AuditLog(ledger, state)))
     overwritten = OverwrittenBytes(state, days=settings.git.past_days, most=settings.git.past_mb << 20)
-    vault = stack.enter_context(closing(_vault(settings, audit, overwritten)))
+    vault = stack.enter_context(closing(_open_vault(settings, audit, overwritten)))
     vault.remove_leftovers()
-    keys = ApiKeys(ledger, static=_static_keys())
+    keys = ApiKeys(ledger, static=_environment_keys())
     stack.callback(keys.flush)
-    embedder = stack.enter_context(closing(embedder or _embedder(settings)))
+    embedder = stack.enter_context(closing(embedder or _start_embedder(settings)))
     repo = stack.enter_context(closing(Repository(settings.vault.path)))
     perspectives = Perspectives(ledger)
     builds = stack.enter_context(
-        closing(IndexBuilds(state / "index", embedder, _shelf_settings(settings, perspectives.of)))
+        closing(IndexBuilds(state / "index", embedder, _index_build_settings(settings, perspectives.of)))
     )
     captures = builds.scopes["captures"]
     edits = HandEdits(ledger, audit, repo, vault)
-    sync = _sync(settings, vault, builds, repo, edits)
-    unlogged_changes = _unlogged_changes(settings, audit, vault, captures, stack)
+    sync = _build_sync(settings, vault, builds, repo, edits)
+    unlogged_changes = _build_unlogged_changes(settings, audit, vault, captures, stack)
     enricher = Enricher(settings.enrich, captures=captures, embedder=embedder, ledger=ledger)
     stack.callback(enricher.close)
-    reranker = _reranker(settings, stack)
-    queue = _queue(settings, ledger, audit)
+    reranker = _build_reranker(settings, stack)
+    queue = _open_queue(settings, ledger, audit)
     check = DeepCheck(vault, builds, sync.hint, state / "deep_check.json")
     return OpenParts(
         settings, since, lock, ledger, audit, overwritten, vault, keys, embedder, repo, perspectives, builds, sync,
@@ -106,7 +106,7 @@ def open_parts(settings: Settings, stack: ExitStack, *, embedder: Embedder | Non
     )  # fmt: skip
 
 
-def agents_inbox(opened: OpenParts, degraded: Callable[[], list[str]]) -> Inbox:
+def build_inbox(opened: OpenParts, degraded: Callable[[], list[str]]) -> Inbox:
     """The inbox as the workspaces of agents reach it. `degraded` says what does not work as it should just now."""
     settings = opened.settings
     return Inbox(
@@ -122,7 +122,7 @@ def agents_inbox(opened: OpenParts, degraded: Callable[[], list[str]]) -> Inbox:
         quiet_s=settings.sync.adopt_s,
         edited=opened.sync.edits.is_pending,
         uploads=Uploads(settings.state, opened.queue, settings.kb, vault=settings.vault.path, now=_now),
-        collections=settings.kb.known,
+        collections=settings.kb.all_collections,
         reranker=opened.reranker,
     )
 
@@ -131,7 +131,7 @@ def _now() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _vault(settings: Settings, audit: AuditLog, overwritten: OverwrittenBytes) -> AuditedVault:
+def _open_vault(settings: Settings, audit: AuditLog, overwritten: OverwrittenBytes) -> AuditedVault:
     return AuditedVault(
         settings.vault.path,
         audit,
@@ -139,11 +139,11 @@ def _vault(settings: Settings, audit: AuditLog, overwritten: OverwrittenBytes) -
         overwritten=overwritten,
         ignore=settings.vault.ignore,
         max_bytes=settings.vault.max_bytes,
-        wanted=wanted(settings),
+        wanted=file_filter(settings),
     )
 
 
-def _sync(settings: Settings, vault: Vault, builds: IndexBuilds, repo: Repository, edits: HandEdits) -> Sync:
+def _build_sync(settings: Settings, vault: Vault, builds: IndexBuilds, repo: Repository, edits: HandEdits) -> Sync:
     return Sync(
         vault,
         builds,
@@ -152,51 +152,51 @@ def _sync(settings: Settings, vault: Vault, builds: IndexBuilds, repo: Repositor
         settings.sync,
         inbox=settings.vault.inbox,
         state=settings.state,
-        collections=settings.kb.known,
+        collections=settings.kb.all_collections,
     )
 
 
-def _unlogged_changes(
+def _build_unlogged_changes(
     settings: Settings, audit: AuditLog, vault: AuditedVault, captures: ScopeIndex, stack: ExitStack
 ) -> UnloggedChanges:
     """The part that logs what others did to captures, until the vault is closed."""
     unlogged_changes = UnloggedChanges(audit, vault, captures, inbox=settings.vault.inbox)
-    stack.callback(unlogged_changes.look)
-    audit.look = unlogged_changes.look
-    unlogged_changes.settle()
+    stack.callback(unlogged_changes.log_hand_edits)
+    audit.look = unlogged_changes.log_hand_edits
+    unlogged_changes.log_unfinished()
     return unlogged_changes
 
 
-def _queue(settings: Settings, ledger: Ledger, audit: AuditLog) -> Queue:
+def _open_queue(settings: Settings, ledger: Ledger, audit: AuditLog) -> Queue:
     """The queue, in which nothing is under way any more."""
     queue = Queue(ledger, settings.state, settings.kb)
     try:
-        queue.recover(audit.made)
+        queue.recover(audit.has_created)
     except Unavailable as error:  # the ledger's, whose disk is full, say: the next start finds out
         log.warning("what was under way when the daemon ended is left as it is: %s", error.message)
     return queue
 
 
-def _shelf_settings(settings: Settings, perspectives: Looks) -> IndexBuildSettings:
+def _index_build_settings(settings: Settings, perspectives: Looks) -> IndexBuildSettings:
     index = settings.index
     return IndexBuildSettings(index.uri, index.storage_options, index.chunk_tokens, index.chunk_overlap, perspectives)
 
 
-def _embedder(settings: Settings) -> Embedder:
+def _start_embedder(settings: Settings) -> Embedder:
     root = settings.state / "index"
-    inputs = IndexBuilds.made(root)
+    inputs = IndexBuilds.read_inputs(root)
     embedder = Embedder(
         settings.embed,
         cache=settings.state / "models",
         prefer=inputs.identity if inputs else None,
         made_with=inputs.encoder if inputs else None,
-        begun=IndexBuilds.begun(root),
+        begun=IndexBuilds.read_identities(root),
     )
     embedder.start()
     return embedder
 
 
-def _reranker(settings: Settings, stack: ExitStack) -> Reranker | None:
+def _build_reranker(settings: Settings, stack: ExitStack) -> Reranker | None:
     search = settings.search
     if not search.reranker:
         return None
@@ -205,7 +205,7 @@ def _reranker(settings: Settings, stack: ExitStack) -> Reranker | None:
     return reranker
 
 
-def _static_keys() -> dict[str, str]:
+def _environment_keys() -> dict[str, str]:
     """Keys that the environment gives, by surface."""
     named = {"mcp": os.environ.get("KB_MCP_API_KEY"), "rest": os.environ.get("KB_API_KEY")}
     return {surface: secret for surface, secret in named.items() if secret}

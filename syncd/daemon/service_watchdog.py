@@ -54,22 +54,22 @@ class ServiceWatchdog:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin: until `serving` is said, the manager is asked for patience."""
+        """Begin: until `mark_serving` is called, the manager is asked for patience."""
         if self._manager is not None:
-            self._thread = threading.Thread(target=self._work, name="pulse", daemon=True)
+            self._thread = threading.Thread(target=self._run, name="pulse", daemon=True)
             self._thread.start()
 
-    def serving(self, vitals: VitalSigns) -> None:
+    def mark_serving(self, vitals: VitalSigns) -> None:
         """Requests are answered; from here on `vitals` are felt."""
         self._vitals = vitals
         self._changed.set()
 
-    def stopping(self) -> None:
+    def mark_stopping(self) -> None:
         """The daemon finishes what it has in hand."""
         self._ended = True
         self._changed.set()
         if self._manager is not None:
-            self._manager.tell(STOPPING=1, STATUS="stopping: finishing what is under way")
+            self._manager.send(STOPPING=1, STATUS="stopping: finishing what is under way")
 
     def stop(self) -> None:
         """Tell nothing more."""
@@ -79,7 +79,7 @@ class ServiceWatchdog:
             self._thread.join(LAG_S + 1)
             self._thread = None
 
-    def _work(self) -> None:
+    def _run(self) -> None:
         assert self._manager is not None
         while not self._ended:
             self._changed.clear()
@@ -87,9 +87,9 @@ class ServiceWatchdog:
                 self._beat(self._manager, self._vitals)
             except Exception:  # top of the thread: a state that can't be told must not end a daemon that works
                 log.exception("the service manager could not be told how the daemon is")
-            self._changed.wait(self._pause(self._manager, self._vitals))
+            self._changed.wait(self._beat_interval(self._manager, self._vitals))
 
-    def _pause(self, manager: Supervisor, vitals: VitalSigns | None) -> float:
+    def _beat_interval(self, manager: Supervisor, vitals: VitalSigns | None) -> float:
         if vitals is None or not self._ready:
             return OPENING_BEAT_S if vitals is None else 1.0
         beat = BUSY_BEAT_S if vitals.busy() else IDLE_BEAT_S
@@ -99,26 +99,26 @@ class ServiceWatchdog:
         if vitals is None or not (self._ready or vitals.readable()):
             if time.monotonic() - self._begun < OPENING_S:
                 status = "opening the index" if vitals is None else "waiting for the vault: its folder can't be read"
-                manager.tell(EXTEND_TIMEOUT_USEC=int(3 * OPENING_BEAT_S * 1e6), STATUS=status)
+                manager.send(EXTEND_TIMEOUT_USEC=int(3 * OPENING_BEAT_S * 1e6), STATUS=status)
             return
-        unwell = stuck(vitals)
+        unwell = find_stuck_part(vitals)
         if self._ended:
             return
         if unwell and unwell != self._unwell:
             log.error("%s; the service manager gets no sign of life", unwell)
         self._unwell = unwell
         if self._ready and not unwell and manager.watchdog_s:
-            manager.tell(WATCHDOG=1)  # before anything that may fail
+            manager.send(WATCHDOG=1)  # before anything that may fail
         doing = f"stuck: {unwell}" if unwell else vitals.doing()
         if not self._ready:
             self._ready = True
-            manager.tell(READY=1, STATUS=doing)
+            manager.send(READY=1, STATUS=doing)
         elif doing != self._told:
-            manager.tell(STATUS=doing)
+            manager.send(STATUS=doing)
         self._told = doing
 
 
-def stuck(vitals: VitalSigns, *, lag_s: float = LAG_S, moves_s: float = MOVES_S) -> str:
+def find_stuck_part(vitals: VitalSigns, *, lag_s: float = LAG_S, moves_s: float = MOVES_S) -> str:
     """What does not work any more and won't by itself, or ""."""
     answered = threading.Event()
     try:
@@ -142,7 +142,7 @@ class Supervisor:
     watchdog_s: float
 
     @classmethod
-    def of(cls, environ: Mapping[str, str], pid: int) -> Supervisor | None:
+    def from_environment(cls, environ: Mapping[str, str], pid: int) -> Supervisor | None:
         """The manager that started this process with a socket to answer to; None when none did."""
         address = environ.get("NOTIFY_SOCKET", "")
         if not address.startswith(("/", "@")):
@@ -150,7 +150,7 @@ class Supervisor:
         wanted, whose = environ.get("WATCHDOG_USEC", ""), environ.get("WATCHDOG_PID", str(pid))
         return cls(address, int(wanted) / 1e6 if wanted.isdecimal() and whose == str(pid) else 0.0)
 
-    def tell(self, **fields: str | int) -> bool:
+    def send(self, **fields: str | int) -> bool:
         """Send these fields; whether they were taken."""
         text = "\n".join(f"{name}={' '.join(str(value).split())}" for name, value in fields.items())
         address = "\0" + self.address[1:] if self.address.startswith("@") else self.address

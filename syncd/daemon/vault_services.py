@@ -64,14 +64,14 @@ class VaultServices:
     archive: Archive  # captures that were set aside
     manual_moves: ManualMoves  # the job that finishes what people have dragged
 
-    def settle(self) -> list[MadeCommit]:
+    def make_due_commits(self) -> list[MadeCommit]:
         """Make the commits that Git did not allow when they were due; which those are."""
-        return self.promotions.tend(at_once=True) + self.proposal_execution.tend(at_once=True)
+        return self.promotions.finish_pending(at_once=True) + self.proposal_execution.finish_pending(at_once=True)
 
-    def due(self) -> Iterator[DueCommit]:
+    def due_commits(self) -> Iterator[DueCommit]:
         """Those commits, before they are made."""
-        yield from self.promotions.due()
-        yield from self.proposal_execution.due()
+        yield from self.promotions.due_commits()
+        yield from self.proposal_execution.due_commits()
 
     def consolidation_facts(self) -> dict[str, Any]:
         """How what consolidation proposes stands."""
@@ -93,16 +93,16 @@ class VaultServices:
         return {"exchange": self.remote.facts(), "commits": self.commits.facts()}
 
 
-def vault_services(
+def build_services(
     opened: OpenParts, agent_access: AgentAccess, head_follower: HeadFollower, stopping: Callable[[], threading.Event]
 ) -> VaultServices:
     """Build the services for the open parts. `stopping` returns the event that ends the current jobs."""
     captures, vault, repo, ledger = opened.captures, opened.vault, opened.repo, opened.ledger
     snapshot = VaultSnapshot(vault, opened.sync, captures, opened.notes, opened.settings)
     journal = ChangeJournal(ledger, vault, (*PROMOTIONS, *WAYS))
-    history, undo = history_services(opened, agent_access, journal)
-    commits = _commits(opened)
-    promotions, proposal_execution = promotion_services(opened, agent_access, snapshot, journal, commits)
+    history, undo = build_history(opened, agent_access, journal)
+    commits = _build_committer(opened)
+    promotions, proposal_execution = build_promotion(opened, agent_access, snapshot, journal, commits)
     proposals = Proposals(ledger, lambda: time.time_ns() // 1_000_000)
     waiting = WaitingCaptures(captures, vault)
     merging = DestinationConflicts(snapshot, promotions, proposals)
@@ -111,7 +111,7 @@ def vault_services(
     united = ChangeJournal(ledger, vault, ("merge-duplicates",))
     return VaultServices(
         commits=commits,
-        remote=_remote(opened, head_follower, promotions, proposal_execution, commits),
+        remote=_build_remote_sync(opened, head_follower, promotions, proposal_execution, commits),
         history=history,
         undo=undo,
         proposals=proposals,
@@ -121,13 +121,13 @@ def vault_services(
         proposal_execution=proposal_execution,
         manual_moves=ManualMoves(snapshot, promotions, MovedNotes(snapshot, ledger, opened.audit), repo),
         marked_captures=MarkedCaptures(snapshot, promotions, waiting, merging, repo=repo, stopping=stopping),
-        consolidation=consolidation_services(opened, agent_access, snapshot, proposals, review, stopping=stopping),
+        consolidation=build_consolidation(opened, agent_access, snapshot, proposals, review, stopping=stopping),
         review=review,
         archive=Archive(snapshot, promotions, waiting, opened.audit, repo, united=united),
     )
 
 
-def history_services(opened: OpenParts, agent_access: AgentAccess, journal: ChangeJournal) -> tuple[NoteHistory, Undo]:
+def build_history(opened: OpenParts, agent_access: AgentAccess, journal: ChangeJournal) -> tuple[NoteHistory, Undo]:
     """What tells a note's history, and what takes back what agents wrote."""
     history = NoteHistory(
         opened.audit,
@@ -148,7 +148,7 @@ def history_services(opened: OpenParts, agent_access: AgentAccess, journal: Chan
     return history, undo
 
 
-def promotion_services(
+def build_promotion(
     opened: OpenParts, agent_access: AgentAccess, snapshot: VaultSnapshot, journal: ChangeJournal, commits: Committer
 ) -> tuple[Promotions, ProposalExecution]:
     """What moves captures into the vault proper, and what carries out what consolidation proposed."""
@@ -167,7 +167,7 @@ def promotion_services(
     return promotions, proposal_execution
 
 
-def consolidation_services(
+def build_consolidation(
     opened: OpenParts,
     agent_access: AgentAccess,
     snapshot: VaultSnapshot,
@@ -180,29 +180,31 @@ def consolidation_services(
     inbox = opened.settings.vault.inbox
     folders = [f"{inbox}/{name}" for name in (REPORTS, ARCHIVE)]
 
-    def go_on() -> None:
+    def check_not_stopping() -> None:
         if stopping().is_set():
             raise Unavailable("consolidation was broken off, as the daemon stops; it begins anew the next time")
 
-    def look(workspace: str, *, limit: int = LIMIT) -> Findings[Events]:
+    def scan_workspace(workspace: str, *, limit: int = LIMIT) -> Findings[Events]:
         index, graph = opened.captures.index, agent_access.workspace(workspace).nodes.report()
-        linked = index.linked(folders) | opened.notes.index.linked(folders)
+        linked = index.linked_names(folders) | opened.notes.index.linked_names(folders)
         now = time.time_ns() // 1_000_000
-        return workspace_scan.found(index, workspace, graph, linked=linked, now=now, go_on=go_on, limit=limit)
+        return workspace_scan.scan_workspace(
+            index, workspace, graph, linked=linked, now=now, go_on=check_not_stopping, limit=limit
+        )
 
     return Consolidation(
         snapshot,
         opened.ledger,
         proposals,
         opened.repo,
-        look=look,
+        look=scan_workspace,
         workspaces=agent_access.workspaces,
         vertex=lambda name, node: agent_access.workspace(name).nodes.graph.get(node),
         waiting=lambda: review.summary()["waiting"],
     )
 
 
-def _commits(opened: OpenParts) -> Committer:
+def _build_committer(opened: OpenParts) -> Committer:
     settings = opened.settings
     return Committer(
         opened.repo,
@@ -215,7 +217,7 @@ def _commits(opened: OpenParts) -> Committer:
     )
 
 
-def _remote(
+def _build_remote_sync(
     opened: OpenParts,
     head_follower: HeadFollower,
     promotions: Promotions,
@@ -226,7 +228,10 @@ def _remote(
     settings = opened.settings
 
     def flush() -> int:
-        return len(promotions.tend(at_once=True) + proposal_execution.tend(at_once=True)) + commits.flush()
+        return (
+            len(promotions.finish_pending(at_once=True) + proposal_execution.finish_pending(at_once=True))
+            + commits.flush()
+        )
 
     return RemoteSync(
         opened.repo,

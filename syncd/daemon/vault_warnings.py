@@ -25,7 +25,7 @@ class SimilarNames:
         generation = self._generation()
         if self._found[0] != generation:
             notes = set(self._paths())
-            self._found = generation, find_collisions(notes | _folders(notes))
+            self._found = generation, find_collisions(notes | _parent_folders(notes))
         return self._found[1]
 
     def defects(self) -> list[tuple[str, str]]:
@@ -38,7 +38,7 @@ class SimilarNames:
         ]
 
 
-def oddities(indexes: Iterable[Index], twins: SimilarNames) -> dict[str, Any]:
+def name_warnings(indexes: Iterable[Index], twins: SimilarNames) -> dict[str, Any]:
     """The names of the whole vault, for its owner."""
     defects = [defect for index in indexes for defect in index.defects()]
     return {
@@ -48,22 +48,23 @@ def oddities(indexes: Iterable[Index], twins: SimilarNames) -> dict[str, Any]:
     }
 
 
-def tally(graphs: Iterable[Graph]) -> dict[str, Any]:
+def graph_totals(graphs: Iterable[Graph]) -> dict[str, Any]:
     """The graphs of all workspaces in numbers, and what in them wants a person's eye."""
     totals: dict[str, Any] = {"nodes": 0, "observations": 0, "relations": 0, "twins": [], "dangling": []}
     for graph in graphs:
         vertices = graph.vertices()
         totals["nodes"] += len(vertices)
         totals["observations"] += sum(vertex.observations for vertex in vertices)
-        totals["relations"] += graph.relations
-        totals["twins"] += graph.twins()
+        totals["relations"] += graph.relation_count
+        totals["twins"] += graph.notes_sharing_names()
         totals["dangling"] += [
-            {"path": path, "relation_type": stated.type, "target": stated.target} for path, stated in graph.dangling()
+            {"path": path, "relation_type": stated.type, "target": stated.target}
+            for path, stated in graph.dangling_statements()
         ]
     return totals
 
 
-def _folders(paths: Iterable[str]) -> set[str]:
+def _parent_folders(paths: Iterable[str]) -> set[str]:
     folders: set[str] = set()
     for path in paths:
         folder = path.rpartition("/")[0]

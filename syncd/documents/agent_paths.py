@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from itertools import accumulate
 
 from index.model import Record, given_name
-from syncd.documents.entity_lines import Page, read
-from syncd.documents.file_names import node_file
+from syncd.documents.entity_lines import Page, parse_page
+from syncd.documents.file_names import node_name
 from syncd.vault.path_rules import file_name
 
 _NUMBERED = re.compile(r"(.*) \d+(\.\w{1,10})?", re.DOTALL)
@@ -21,14 +21,16 @@ _ENDING = re.compile(r"(.+)(\.\w{1,10})", re.DOTALL)
 _ADDED = re.compile(r"\d+|\([0-9a-f-]{8,36}\)")
 
 
-def bare(path: str) -> str:
+def bare_path(path: str) -> str:
     """What all paths and addresses have in common that may mean one note: no ending, no numbers, no parts of ids."""
-    whole = _bare(path[:-3])
+    whole = _strip_additions(path[:-3])
     named = _ENDING.fullmatch(whole)
-    return _bare(named[1]) + named[2] if named else whole  # the number of a stored file stands before its ending
+    return (
+        _strip_additions(named[1]) + named[2] if named else whole
+    )  # the number of a stored file stands before its ending
 
 
-def _bare(whole: str) -> str:
+def _strip_additions(whole: str) -> str:
     while True:
         head, blank, last = whole.rpartition(" ")
         if not blank or not _ADDED.fullmatch(last):
@@ -36,7 +38,7 @@ def _bare(whole: str) -> str:
         whole = head
 
 
-def base(address: str) -> str:
+def base_of(address: str) -> str:
     """What an address has in common with all that may be mistaken for it: neither ending nor parts of ids."""
     whole = address[:-3]
     while True:
@@ -46,37 +48,37 @@ def base(address: str) -> str:
         whole = head
 
 
-def stems(base: str) -> tuple[str, ...]:
+def possible_stems(base: str) -> tuple[str, ...]:
     """How the files begin that may have an address of this `base`, numbers left out."""
     stem, dot, ending = base.rpartition(".")
     return (base, stem) if dot and "/" not in ending else (base,)
 
 
-def addresses(records: Iterable[Record], root: str) -> dict[str, Record]:
+def assign_addresses(records: Iterable[Record], root: str) -> dict[str, Record]:
     """The notes by address; `records` must hold all of the workspace of one `base`. `root` is its folder, with "/".
 
     Of several notes with one title in one folder the oldest has the plain address, the others add a part of their id."""
     by_address: dict[str, Record] = {}
     for record in sorted(records, key=lambda record: (record.created_at, record.id)):
-        plain = unnumbered(record.path.removeprefix(root), called(record), record.type)
+        plain = strip_number(record.path.removeprefix(root), name_of(record), record.type)
         names = (plain, *(f"{plain[:-3]} ({part}){plain[-3:]}" for part in (record.id[:8], record.id)))
         by_address[next((name for name in names if name not in by_address), plain)] = record
     return by_address
 
 
-def called(record: Record) -> str:
+def name_of(record: Record) -> str:
     """What a note's file was named for: its title, or the name that its stored file was given with."""
     return given_name(record.title, record.metadata) if record.type == "file" else record.title
 
 
-def unnumbered(path: str, title: str, type: str) -> str:
+def strip_number(path: str, title: str, type: str) -> str:
     """The path of a note without the number that it got because another has the name; it was named for `title`."""
     folder, slash, name = path.rpartition("/")
-    titled = node_file(title) if type == "entity" else file_name(title)
-    return f"{folder}{slash}{_unnumbered(name[:-3], titled)}{path[-3:]}"
+    titled = node_name(title) if type == "entity" else file_name(title)
+    return f"{folder}{slash}{_strip_number(name[:-3], titled)}{path[-3:]}"
 
 
-def numbers(page: Page) -> list[tuple[int, int]]:
+def find_numbers(page: Page) -> list[tuple[int, int]]:
     """Where in the body of a node's note its relations tell such numbers of other nodes: start and end."""
     starts = [0, *accumulate(map(len, page.lines))]
     ranges = []
@@ -84,7 +86,7 @@ def numbers(page: Page) -> list[tuple[int, int]]:
         for target in field.targets:
             link = page.lines[at][target.start + 2 : target.end - 2]
             stem, bar, shown = link.partition("|")
-            plain = _unnumbered(stem, node_file(shown)) if bar else stem
+            plain = _strip_number(stem, node_name(shown)) if bar else stem
             # `[[Ada 2|Ada]]` is `[[Ada]]` then, as it would be had the file its name.
             cut = (0, len(stem) + 1) if bar and plain == shown else (len(plain), len(stem))
             begin = starts[at] + target.start + 2
@@ -92,16 +94,16 @@ def numbers(page: Page) -> list[tuple[int, int]]:
     return ranges
 
 
-def told(body: str) -> str:
+def strip_link_numbers(body: str) -> str:
     """The body of a node's note as agents read it: links to other nodes without such numbers."""
     parts, at = [], 0
-    for start, end in numbers(read(body)):
+    for start, end in find_numbers(parse_page(body)):
         parts.append(body[at:start])
         at = end
     return "".join([*parts, body[at:]])
 
 
-def _unnumbered(stem: str, titled: str) -> str:
+def _strip_number(stem: str, titled: str) -> str:
     """A file's name without the number that it got because another note has the name `titled`."""
     numbered = _NUMBERED.fullmatch(stem)
     return titled if titled and numbered and numbered[1] + (numbered[2] or "") == titled else stem

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from index.errors import InvalidArgument, ResourceExhausted
-from syncd.notes.front_matter import OWNED, FrontmatterError, comparable_key, compose, properties, split
+from syncd.notes.front_matter import OWNED, FrontmatterError, comparable_key, compose, read_properties, split
 from syncd.notes.tag_names import tag_of
 from syncd.notes.timestamps import iso
 from syncd.vault.path_rules import file_name
@@ -51,7 +51,7 @@ def properties_of(
     return values | dict(metadata)
 
 
-def metadata_of(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], str | None, tuple[str, ...]]:
+def split_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], str | None, tuple[str, ...]]:
     """The `metadata` without the two fields that may come in it: the rest, the title, the tags.
 
     Raises InvalidArgument for a key that Memex owns, in whatever spelling Obsidian would take for it."""
@@ -78,7 +78,7 @@ def metadata_of(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], str | None
     return rest, title, tuple(dict.fromkeys(tag_of(tag) for tag in tags or () if tag_of(tag)))
 
 
-def checked(content: str) -> bytes:
+def check_content(content: str) -> bytes:
     """The bytes of a capture. Raises InvalidArgument or ResourceExhausted for what can't be one."""
     if not content:
         raise InvalidArgument("content is empty")
@@ -93,18 +93,18 @@ def checked(content: str) -> bytes:
     return body
 
 
-def checked_source(source: str | None) -> None:
+def check_source(source: str | None) -> None:
     """Raises InvalidArgument for what can't say where a capture came from."""
     if source is not None and (len(source) > MAX_SOURCE or any(ord(c) < 32 for c in source)):
         raise InvalidArgument(f"source must be one line of at most {MAX_SOURCE} characters")
 
 
-def composed(values: dict[str, Any], content: str) -> str:
+def compose_note(values: dict[str, Any], content: str) -> str:
     """The note's text. What is written must read back as what was given, or it is refused."""
     try:
         text = compose(values, content)
         front, body = split(text)
-        if body == content and properties(front) == values:
+        if body == content and read_properties(front) == values:
             return text
     except (FrontmatterError, ValueError, TypeError, RecursionError) as error:
         raise InvalidArgument(f"metadata can't be written as properties: {error}") from error

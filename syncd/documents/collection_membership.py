@@ -1,7 +1,7 @@
 """Decide a document's collection membership: which one collection it is in, and how its note says so.
 
 A property `collection` names the collection, and so does each tag `collection:x`. Laws, tested: whatever a note
-names, it is in exactly one of the known collections; `written` leaves one name, and every other line and tag as it
+names, it is in exactly one of the known collections; `set_collection` leaves one name, and every other line and tag as it
 was."""
 
 from __future__ import annotations
@@ -15,25 +15,27 @@ from typing import Any
 from index.model import COLLECTION_TAG, COLLECTIONS, SEVERAL_COLLECTIONS, Document, Record
 from index.names import fold
 from index.query import collection_of
-from syncd.notes.front_matter import FrontmatterError, PropertyValue, decode, edit, properties, split, verify
-from syncd.notes.list_properties import revised
-from syncd.notes.property_reader import as_text, fences, scan
+from syncd.notes.front_matter import FrontmatterError, PropertyValue, decode, edit, read_properties, split, verify
+from syncd.notes.list_properties import edit_items
+from syncd.notes.property_reader import as_text, find_fences, scan
 from syncd.notes.tag_names import tag_of
 
 _BETWEEN = re.compile(r"([,\s]+)")
 
 
-def filed(collection: str | None, tags: Sequence[str], known: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
+def choose_collection(
+    collection: str | None, tags: Sequence[str], known: Sequence[str]
+) -> tuple[str | None, tuple[str, ...]]:
     """The collection that a caller means, None when none is named, and the tags that name none.
 
     What is given as `collection` counts before tags, and of these the last. Raises InvalidArgument for an unknown one."""
     plain = {tag: tag_of(tag) for tag in tags}
-    named = [plain[tag][len(COLLECTION_TAG) :].strip("-") for tag in tags if names_one(plain[tag])]
+    named = [plain[tag][len(COLLECTION_TAG) :].strip("-") for tag in tags if is_collection_tag(plain[tag])]
     meant = [collection_of(name, known) for name in (*named, *([] if collection is None else [collection]))]
-    return meant[-1] if meant else None, tuple(tag for tag in tags if not names_one(plain[tag]))
+    return meant[-1] if meant else None, tuple(tag for tag in tags if not is_collection_tag(plain[tag]))
 
 
-def names_one(tag: str) -> bool:
+def is_collection_tag(tag: str) -> bool:
     """Whether a tag is the name of a collection."""
     return tag.casefold().startswith(COLLECTION_TAG)
 
@@ -49,17 +51,17 @@ class CollectionName:
     tag: bool
 
 
-def texts(value: Any) -> list[str]:
+def tag_texts(value: Any) -> list[str]:
     """The tags that a property's value holds, without "#": of a list, or of a text with commas or blanks between them."""
     parts = _BETWEEN.split(value)[::2] if isinstance(value, str) else value if isinstance(value, list) else [value]
     raw_tags = (text for part in parts if (text := as_text(part)) is not None)
     return [tag for text in raw_tags if (tag := text.strip().removeprefix("#"))]
 
 
-def naming(values: Mapping[str, Any], tags: Sequence[str]) -> list[CollectionName]:
+def find_names(values: Mapping[str, Any], tags: Sequence[str]) -> list[CollectionName]:
     """The collections that properties name, as they are written, in the order of the text; `tags` are all of the note's."""
-    by_tag = [CollectionName(tag[len(COLLECTION_TAG) :], tag=True) for tag in tags if names_one(tag)]
-    value = values.get(_spelled("collection", values))
+    by_tag = [CollectionName(tag[len(COLLECTION_TAG) :], tag=True) for tag in tags if is_collection_tag(tag)]
+    value = values.get(_spelling_of("collection", values))
     parts = value if isinstance(value, list) else [value]
     by_property = [CollectionName(text, tag=False) for part in parts if (text := as_text(part)) is not None]
     keys = [key.casefold() for key in values]
@@ -67,7 +69,7 @@ def naming(values: Mapping[str, Any], tags: Sequence[str]) -> list[CollectionNam
     return [*by_property, *by_tag] if before else [*by_tag, *by_property]
 
 
-def among(named: Iterable[CollectionName], known: Sequence[str]) -> list[CollectionName]:
+def select_known(named: Iterable[CollectionName], known: Sequence[str]) -> list[CollectionName]:
     """Those of these that name a `known` collection, by the name that it has."""
     folded = (replace(mention, name=fold(mention.name.strip())) for mention in named)
     return [mention for mention in folded if mention.name in known]
@@ -76,14 +78,17 @@ def among(named: Iterable[CollectionName], known: Sequence[str]) -> list[Collect
 # What a note is to say
 
 
-def retagged(front: str, tags: Sequence[str], collection: str | None) -> dict[str, PropertyValue]:
+def tag_changes(front: str, tags: Sequence[str], collection: str | None) -> dict[str, PropertyValue]:
     """The properties to change so that a note has these tags; nothing that names its collection changes without `collection`.
 
     Raises FrontmatterError."""
-    values = properties(front)
-    held = texts(values.get(_spelled("tags", values)))
-    plain_tags, names = [tag for tag in held if not names_one(tag)], [tag for tag in held if names_one(tag)]
-    stated = [fold(mention.name.strip()) for mention in naming(values, held)] or [COLLECTIONS[0]]
+    values = read_properties(front)
+    held = tag_texts(values.get(_spelling_of("tags", values)))
+    plain_tags, names = (
+        [tag for tag in held if not is_collection_tag(tag)],
+        [tag for tag in held if is_collection_tag(tag)],
+    )
+    stated = [fold(mention.name.strip()) for mention in find_names(values, held)] or [COLLECTIONS[0]]
     changes: dict[str, PropertyValue] = {}
     if plain_tags != list(tags) or (names and collection is not None):
         changes["tags"] = [*tags, *(names if collection is None else ())] or None
@@ -92,33 +97,33 @@ def retagged(front: str, tags: Sequence[str], collection: str | None) -> dict[st
     return changes
 
 
-def written(text: str, collection: str, known: Sequence[str]) -> str:
+def set_collection(text: str, collection: str, known: Sequence[str]) -> str:
     """A note that says which of the known collections it is in by its property alone. Raises FrontmatterError."""
-    values = properties(split(text)[0])
-    key = _spelled("tags", values)
+    values = read_properties(split(text)[0])
+    key = _spelling_of("tags", values)
     tags = values.get(key)
 
-    def gone(tag: str) -> bool:
-        return bool(among(naming({}, texts([tag])), known))
+    def names_known(tag: str) -> bool:
+        return bool(select_known(find_names({}, tag_texts([tag])), known))
 
     if isinstance(tags, list):
-        left = [at for at, tag in enumerate(tags) if isinstance(tag, str) and gone(tag)]
-        text = _without(text, key, left) if left else text
+        left = [at for at, tag in enumerate(tags) if isinstance(tag, str) and names_known(tag)]
+        text = _remove_items(text, key, left) if left else text
     elif isinstance(tags, str):
         parts = _BETWEEN.split(tags)
         kept = "".join(
-            word + after for word, after in zip_longest(parts[::2], parts[1::2], fillvalue="") if not gone(word)
+            word + after for word, after in zip_longest(parts[::2], parts[1::2], fillvalue="") if not names_known(word)
         )
         text = edit(text, {key: kept.rstrip(", \t\r\n") or None}) if kept != tags else text
-    name = values.get(_spelled("collection", values))
+    name = values.get(_spelling_of("collection", values))
     return (
         text if isinstance(name, str) and fold(name.strip()) == collection else edit(text, {"collection": collection})
     )
 
 
-def _without(text: str, key: str, places: Sequence[int]) -> str:
+def _remove_items(text: str, key: str, places: Sequence[int]) -> str:
     """`text` without these items of a list; one that is written as `[a, b]` stays so."""
-    start, end, cut = fences(text)
+    start, end, cut = find_fences(text)
     scanned = scan(text[start:end])
     span = (scanned.keys or {})[key].value
     if span and not scanned.repeated and not scanned.flow and len(places) < len(scanned.values[key]):
@@ -133,10 +138,10 @@ def _without(text: str, key: str, places: Sequence[int]) -> str:
             pass
         else:
             return made
-    return revised(text, key, dict.fromkeys(places))
+    return edit_items(text, key, dict.fromkeys(places))
 
 
-def _spelled(name: str, values: Mapping[str, Any]) -> str:
+def _spelling_of(name: str, values: Mapping[str, Any]) -> str:
     """`name` as these properties have it: letter case does not count, but an exact one comes first."""
     return name if name in values else next((key for key in values if key.casefold() == name), name)
 
@@ -144,7 +149,7 @@ def _spelled(name: str, values: Mapping[str, Any]) -> str:
 # Which of several counts
 
 
-def contested(document: Document | Record) -> bool:
+def has_several(document: Document | Record) -> bool:
     """Whether a document names several collections."""
     return any(defect.name == SEVERAL_COLLECTIONS for defect in document.defects)
 
@@ -157,12 +162,12 @@ class NamedCollections:
     chosen: str
 
     @classmethod
-    def alone(cls, collection: str) -> NamedCollections:
+    def only(cls, collection: str) -> NamedCollections:
         """A note that named only this one, or none."""
         return cls(frozenset({CollectionName(collection, tag=True), CollectionName(collection, tag=False)}), collection)
 
 
-def latest(mentions: Sequence[CollectionName], before: NamedCollections | None) -> NamedCollections:
+def choose_latest(mentions: Sequence[CollectionName], before: NamedCollections | None) -> NamedCollections:
     """Which of the collections that a note names was set last: by what it did not say before; else that of before, else the last."""
     names = [mention.name for mention in mentions]
     kept = [before.chosen] if before and before.chosen in names else []
@@ -177,23 +182,23 @@ class Filing:
         self._known = known
         self._named: dict[str, NamedCollections] = {}
 
-    def look(self, document: Document, raw: bytes, record: Callable[[], Record | None]) -> None:
+    def remember(self, document: Document, raw: bytes, record: Callable[[], Record | None]) -> None:
         """Remember what a note names; `record` is what has been known of it until now."""
-        if not contested(document) or not document.writable:
+        if not has_several(document) or not document.writable:
             self._named.pop(document.path, None)
             return
         before = record()
         if before is None:
             known = None
-        elif contested(before):
+        elif has_several(before):
             known = self._named.get(before.path)
         else:
-            known = NamedCollections.alone(before.collection)
-        values = properties(split(decode(raw))[0])
-        mentions = among(naming(values, texts(values.get(_spelled("tags", values)))), self._known)
-        self._named[document.path] = latest(mentions, known)
+            known = NamedCollections.only(before.collection)
+        values = read_properties(split(decode(raw))[0])
+        mentions = select_known(find_names(values, tag_texts(values.get(_spelling_of("tags", values)))), self._known)
+        self._named[document.path] = choose_latest(mentions, known)
 
-    def settled(self, path: str, text: str) -> str:
+    def settle(self, path: str, text: str) -> str:
         """The note at `path`, naming one collection: the one that was set last. Raises FrontmatterError."""
         named = self._named.get(path)
-        return written(text, named.chosen, self._known) if named else text
+        return set_collection(text, named.chosen, self._known) if named else text

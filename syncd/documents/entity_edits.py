@@ -13,7 +13,17 @@ from typing import Final
 
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.model import Observation, Statement
-from syncd.documents.entity_lines import LARGEST, Item, alone, indentation, inside, read, stated, underline, written
+from syncd.documents.entity_lines import (
+    LARGEST,
+    Item,
+    format_ids_line,
+    format_observation,
+    indentation,
+    is_underline,
+    item_indentation,
+    parse_page,
+    state_ordinal,
+)
 from syncd.documents.entity_node import (
     ONE_LINE,
     NodeProperties,
@@ -22,32 +32,32 @@ from syncd.documents.entity_node import (
     checked_kind,
     checked_name,
     checked_type,
-    link,
-    node,
-    statements,
+    find_statements,
+    format_link,
+    read_node,
 )
-from syncd.notes.front_matter import PropertyValue, edit, properties, split
+from syncd.notes.front_matter import PropertyValue, edit, read_properties, split
 from syncd.notes.front_matter import compose as composed
-from syncd.notes.inline_fields import fields, listed, prefix, retyped, without
+from syncd.notes.inline_fields import change_type, find_fields, is_list_item, line_prefix, remove_targets
 from syncd.notes.timestamps import iso
 
 __all__ = [
-    "add",
+    "add_observations",
+    "add_relation",
+    "add_relations",
     "checked_content",
     "checked_kind",
     "checked_name",
     "checked_type",
     "compose",
-    "describe",
-    "link",
-    "node",
-    "relate",
-    "relate_all",
-    "remove",
-    "replace",
-    "retype",
-    "settle",
-    "unrelate",
+    "format_link",
+    "read_node",
+    "remove_observations",
+    "remove_relations",
+    "replace_observation",
+    "retype_relations",
+    "set_properties",
+    "state_ordinals",
 ]
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -67,9 +77,12 @@ def compose(
     The ordinals rise, one for each observation; () = from 1 on."""
     numbers = ordinals or range(1, len(observations) + 1)
     facts = [Observation(at, checked_content(text)) for at, text in zip(numbers, observations, strict=True)]
-    lines = ["## Observations", *(line for fact in facts for line in written("-", fact.content, fact.ordinal))]
+    lines = [
+        "## Observations",
+        *(line for fact in facts for line in format_observation("-", fact.content, fact.ordinal)),
+    ]
     if relations:
-        lines += ["", "## Relations", *(_relation(type, to)[0] for type, to in relations)]
+        lines += ["", "## Relations", *(_relation_line(type, to)[0] for type, to in relations)]
     front = {key: value for key, value in values.items() if value is not None or key not in UNKNOWN}
     if facts:
         front["last_ordinal"] = max(
@@ -77,24 +90,28 @@ def compose(
         )
         front |= {"observed_at": values["created_at"]} if "created_at" in values and "observed_at" not in values else {}
     text = composed(front, "".join(f"{line}\n" for line in lines))
-    _check(text, tuple(facts), dict.fromkeys(_relation(type, to)[1] for type, to in relations))
+    _check(text, tuple(facts), dict.fromkeys(_relation_line(type, to)[1] for type, to in relations))
     return text
 
 
-def add(text: str, contents: Sequence[str], *, now: int) -> tuple[str, list[Observation]]:
+def add_observations(text: str, contents: Sequence[str], *, now: int) -> tuple[str, list[Observation]]:
     """`text` with observations added behind those that are there; and these, with their ordinals."""
     draft = _Draft(text)
     first = draft.found.highest + 1
     new = [Observation(at, checked_content(content)) for at, content in enumerate(contents, first)]
     if not new:
         return text, []
-    lines = [line for observation in new for line in written(draft.lead(), observation.content, observation.ordinal)]
-    draft.under("observations", lines)
+    lines = [
+        line
+        for observation in new
+        for line in format_observation(draft.observation_lead(), observation.content, observation.ordinal)
+    ]
+    draft.append_to_section("observations", lines)
     draft.found.highest += len(new)
-    return draft.done(now, {"observed_at": iso(now)}, says=(*draft.found.observations, *new)), new
+    return draft.finish(now, {"observed_at": iso(now)}, says=(*draft.found.observations, *new)), new
 
 
-def replace(text: str, ordinal: int, content: str, *, now: int) -> tuple[str, str]:
+def replace_observation(text: str, ordinal: int, content: str, *, now: int) -> tuple[str, str]:
     """`text` with another observation under the same ordinal, in the same place; and the old one."""
     draft = _Draft(text)
     content = checked_content(content)
@@ -103,104 +120,106 @@ def replace(text: str, ordinal: int, content: str, *, now: int) -> tuple[str, st
         raise NotFound(f"no observation {ordinal} in this node: open it to see those there are", ordinal=ordinal)
     if item.content == content:
         return text, content
-    draft.splice(item.first, item.behind, written(item.lead, content, ordinal, item.anchor))
+    draft.splice(item.first, item.behind, format_observation(item.lead, content, ordinal, item.anchor))
     draft.found.given.pop(ordinal, None)
     says = tuple(
         Observation(observation.ordinal, content if observation.ordinal == ordinal else observation.content)
         for observation in draft.found.observations
     )
-    return draft.done(now, {"observed_at": iso(now)}, says=says), item.content
+    return draft.finish(now, {"observed_at": iso(now)}, says=says), item.content
 
 
-def remove(text: str, ordinals: Collection[int], *, now: int) -> tuple[str, list[int]]:
+def remove_observations(text: str, ordinals: Collection[int], *, now: int) -> tuple[str, list[int]]:
     """`text` without these observations; and those ordinals that were there."""
     draft = _Draft(text)
     gone = {ordinal: None for ordinal in ordinals if ordinal in draft.found.items}
     if not gone:
         return text, []
-    draft = draft.lifted([draft.found.items[ordinal] for ordinal in gone])
+    draft = draft.unindent_behind([draft.found.items[ordinal] for ordinal in gone])
     for ordinal in gone:
         draft.splice(draft.found.items[ordinal].first, draft.found.items[ordinal].behind, [])
         draft.found.given.pop(ordinal, None)
     says = tuple(observation for observation in draft.found.observations if observation.ordinal not in gone)
-    return draft.done(now, {}, says=says), list(gone)
+    return draft.finish(now, {}, says=says), list(gone)
 
 
-def relate(text: str, type: str, link: str, *, now: int) -> str:
+def add_relation(text: str, type: str, link: str, *, now: int) -> str:
     """`text` with a relation of that type to `[[link]]`; as it is when it says so already."""
-    return relate_all(text, [(type, link)], now=now)
+    return add_relations(text, [(type, link)], now=now)
 
 
-def relate_all(text: str, relations: Sequence[tuple[str, str]], *, now: int) -> str:
+def add_relations(text: str, relations: Sequence[tuple[str, str]], *, now: int) -> str:
     """The same with several relations, each a type and a `link`, as one change."""
     draft = _Draft(text)
-    before = statements(draft.found.page)
-    lines = {statement: line for line, statement in (_relation(type, to) for type, to in relations)}
+    before = find_statements(draft.found.page)
+    lines = {statement: line for line, statement in (_relation_line(type, to) for type, to in relations)}
     new = [statement for statement in lines if statement not in before]
     if not new:
         return text
-    draft.under("relations", [lines[statement] for statement in new])
-    return draft.done(now, {}, states=(*before, *new))
+    draft.append_to_section("relations", [lines[statement] for statement in new])
+    return draft.finish(now, {}, states=(*before, *new))
 
 
-def unrelate(text: str, gone: Callable[[Statement], bool], *, now: int) -> tuple[str, int]:
+def remove_relations(text: str, gone: Callable[[Statement], bool], *, now: int) -> tuple[str, int]:
     """`text` without the relations that are `gone`; and how many these were."""
     draft = _Draft(text)
-    before = statements(draft.found.page)
+    before = find_statements(draft.found.page)
     kept = [statement for statement in before if not gone(statement)]
     if len(kept) == len(before):
         return text, 0
     for at in dict.fromkeys(at for at, _ in draft.found.page.fields):
         line = draft.line(at)
-        left = without(line, gone, keep=draft.above(at))
+        left = remove_targets(line, gone, keep=draft.has_nested(at))
         if left != line:
             draft.splice(at, at + 1, [] if left is None else [left])
-    return draft.done(now, {}, states=kept), len(before) - len(kept)
+    return draft.finish(now, {}, states=kept), len(before) - len(kept)
 
 
-def retype(text: str, which: Callable[[Statement], bool], new: str, *, now: int) -> str:
+def retype_relations(text: str, which: Callable[[Statement], bool], new: str, *, now: int) -> str:
     """`text` with `new` as the type of the relations that are among `which`."""
     draft = _Draft(text)
     type = checked_type(new)
-    before = statements(draft.found.page)
+    before = find_statements(draft.found.page)
     states = dict.fromkeys(Statement(type, statement.target) if which(statement) else statement for statement in before)
     if tuple(states) == before:
         return text
     for at in dict.fromkeys(at for at, _ in draft.found.page.fields):
         line = draft.line(at)
-        left = retyped(line, which, type)
+        left = change_type(line, which, type)
         moved = [
-            f"{prefix(line)}- {type}:: {left[target.start : target.end]}"
-            for field in fields(left)
+            f"{line_prefix(line)}- {type}:: {left[target.start : target.end]}"
+            for field in find_fields(left)
             for target in field.targets
             if which(target.says) and target.says.type != type
         ]
         if moved:
-            rest = without(left, lambda statement: which(statement) and statement.type != type, keep=True) or ""
-            draft.splice(at, at + 1, [*moved, rest] if listed(line) else [rest, *moved])  # what is below stays with it
+            rest = remove_targets(left, lambda statement: which(statement) and statement.type != type, keep=True) or ""
+            draft.splice(
+                at, at + 1, [*moved, rest] if is_list_item(line) else [rest, *moved]
+            )  # what is below stays with it
         elif left != line:
             draft.splice(at, at + 1, [left])
-    return draft.done(now, {}, states=states)
+    return draft.finish(now, {}, states=states)
 
 
-def describe(text: str, changes: Mapping[str, PropertyValue], *, now: int) -> str:
+def set_properties(text: str, changes: Mapping[str, PropertyValue], *, now: int) -> str:
     """`text` with properties of the node changed (None removes one); a summary that changes tells when."""
     stamp = {"summary_updated_at": iso(now) if changes["summary"] else None} if "summary" in changes else {}
-    return _Draft(text).done(now, {**changes, **stamp})
+    return _Draft(text).finish(now, {**changes, **stamp})
 
 
-def settle(text: str, *, now: int) -> str:
+def state_ordinals(text: str, *, now: int) -> str:
     """`text` with the ordinals that its observations have but do not state; as it is when there are none."""
     draft = _Draft(text)
     if not draft.found.unsettled:
         return text
-    return draft.done(now, {}, version=False)
+    return draft.finish(now, {}, version=False)
 
 
-def _relation(type: str, link: str) -> tuple[str, Statement]:
+def _relation_line(type: str, link: str) -> tuple[str, Statement]:
     """The line of a relation, and what it states."""
     line = f"- {checked_type(type)}:: [[{link}]]"
-    targets = [target for field in fields(line) for target in field.targets] if ONE_LINE.fullmatch(link) else []
+    targets = [target for field in find_fields(line) for target in field.targets] if ONE_LINE.fullmatch(link) else []
     if [(target.end, target.says.target) for target in targets] != [(len(line), link.partition("|")[0].strip())]:
         raise InvalidArgument(f"{link[:100]!r} can't be linked to: rename its file, without any of # ^ [ ] |")
     return line, targets[0].says
@@ -212,9 +231,9 @@ class _Draft:
     def __init__(self, text: str) -> None:
         self.text = text
         self.front, body = split(text)
-        self.own = NodeProperties(properties(self.front), [])
+        self.own = NodeProperties(read_properties(self.front), [])
         self.stated = self.own.last_ordinal()
-        self.found = NumberedObservations(read(body), self.stated)
+        self.found = NumberedObservations(parse_page(body), self.stated)
         self.lines = self.found.page.lines
         self.splices: list[tuple[int, int, list[str]]] = []
         self.unseen = self.found.unsettled
@@ -222,23 +241,23 @@ class _Draft:
     def line(self, at: int) -> str:
         return self.lines[at].rstrip("\r\n")
 
-    def above(self, at: int) -> bool:
+    def has_nested(self, at: int) -> bool:
         """Whether something stands under a line, indented."""
         below = self.line(at + 1) if at + 1 < len(self.lines) else ""
-        return below.strip() != "" and len(prefix(below)) > len(prefix(self.line(at)))
+        return below.strip() != "" and len(line_prefix(below)) > len(line_prefix(self.line(at)))
 
     def splice(self, first: int, behind: int, lines: list[str]) -> None:
         """Put `lines` in place of `lines[first:behind]`; those without a line end get one."""
         self.splices.append((first, behind, lines))
 
-    def lead(self) -> str:
+    def observation_lead(self) -> str:
         """The indentation and list mark of a further observation: those of the last one, if its list is not numbered."""
         section = self.found.page.sections.get("observations")
         leads = [item.lead for item in self.found.page.items if section and item.behind <= section.behind]
         last = leads[-1] if leads else "-"
         return last if last[-1] not in ".)" else last.rstrip("0123456789.)") + "-"
 
-    def under(self, name: str, lines: list[str]) -> None:
+    def append_to_section(self, name: str, lines: list[str]) -> None:
         """Put `lines` at the end of the list in the section `name`, which is made if there is none."""
         page = self.found.page
         section = page.sections.get(name)
@@ -248,7 +267,7 @@ class _Draft:
             while name == "relations" and at < section.behind and self.lines[at].strip() and self.lines[at][0] in " \t":
                 at += 1  # what is indented belongs to the relation above
             if name == "observations":
-                at = self._clear(at, section.behind)
+                at = self._next_clear_line(at, section.behind)
             prose = at == section.inner and at < len(self.lines) and self.lines[at].strip()
             self.splice(at, at, [*lines, ""] if prose else lines)
             return
@@ -258,9 +277,9 @@ class _Draft:
         above = [""] if at and self.lines[at - 1].strip() else []
         self.splice(at, at, [*above, f"{'#' * level} {name.title()}", *lines, *([""] if other else [])])
 
-    def _clear(self, at: int, behind: int) -> int:
+    def _next_clear_line(self, at: int, behind: int) -> int:
         """The next place from which on nothing would sink into an item that is put there."""
-        deep = inside(self.lead())
+        deep = item_indentation(self.observation_lead())
         for n in range(at, behind):
             if self.lines[n].strip():
                 if indentation(self.lines[n]) < deep:
@@ -268,7 +287,7 @@ class _Draft:
                 at = n + 1
         return at
 
-    def lifted(self, gone: Collection[Item]) -> _Draft:
+    def unindent_behind(self, gone: Collection[Item]) -> _Draft:
         """The same note, which says the same, less the indentation by which lines would sink into another item.
 
         These are the lines behind the items that go, and that item is the one before them."""
@@ -277,7 +296,7 @@ class _Draft:
         for item in self.found.page.items:
             if item.first in behind:
                 continue
-            deep = inside(lines[item.first])
+            deep = item_indentation(lines[item.first])
             at, shift, apart = item.behind, 0, False
             while at < len(lines):
                 if at in behind:
@@ -292,7 +311,7 @@ class _Draft:
                 at += 1
         return self if lines == self.lines else _Draft(self.front + "".join(lines))
 
-    def done(
+    def finish(
         self,
         now: int,
         changes: Mapping[str, PropertyValue],
@@ -304,10 +323,10 @@ class _Draft:
         """The text after the change. Raises Conflict when it would not say what it should."""
         numbered = self.found
         says = numbered.observations if says is None else says
-        states = statements(numbered.page) if states is None else states
+        states = find_statements(numbered.page) if states is None else states
         if numbered.highest > LARGEST:
             raise Conflict(f"the note has no ordinals left: its ids or its `last_ordinal` are near {LARGEST:,}")
-        self.splices[:0] = [self._stating(item, ordinal) for ordinal, item in numbered.given.items()]
+        self.splices[:0] = [self._ordinal_splice(item, ordinal) for ordinal, item in numbered.given.items()]
         changes = {"updated_at": iso(now), **changes}
         if version:
             changes["version"] = self._version() + 1
@@ -315,21 +334,21 @@ class _Draft:
             changes["last_ordinal"] = numbered.highest
         if self.unseen:
             changes["observed_at"] = iso(now)
-        text = self._spliced(split(edit(self.text, changes))[0])
+        text = self._apply_splices(split(edit(self.text, changes))[0])
         _check(text, says, states)
         return text
 
-    def _stating(self, item: Item, ordinal: int) -> tuple[int, int, list[str]]:
+    def _ordinal_splice(self, item: Item, ordinal: int) -> tuple[int, int, list[str]]:
         """The splice that makes an item state its ordinal."""
         if item.place is None:
-            return item.behind, item.behind, alone(item.lead, item.content, ordinal)
-        return item.place, item.place + 1, [stated(self.lines[item.place], item, ordinal)]
+            return item.behind, item.behind, format_ids_line(item.lead, item.content, ordinal)
+        return item.place, item.place + 1, [state_ordinal(self.lines[item.place], item, ordinal)]
 
     def _version(self) -> int:
         version = self.own.values.get("version")
         return version if isinstance(version, int) and not isinstance(version, bool) and 1 <= version < 2**53 else 1
 
-    def _spliced(self, front: str) -> str:
+    def _apply_splices(self, front: str) -> str:
         """The text with the new lines. They end as the note's first line does; the last ends as it did."""
         ends = _LINE_END.search(self.text)
         newline = ends[0] if ends else "\n"
@@ -338,7 +357,7 @@ class _Draft:
         for first, behind, new in sorted(self.splices, key=lambda splice: splice[:2]):
             out += self.lines[at:first]
             # Where nothing is put before a line of dashes, that would make a heading of what stands above.
-            lines = new or ([""] if behind < len(self.lines) and underline(self.lines[behind]) else [])
+            lines = new or ([""] if behind < len(self.lines) and is_underline(self.lines[behind]) else [])
             if lines and out and out[-1][-1] not in "\r\n":
                 out[-1] += newline
             out += [line if line[-1:] in ("\r", "\n") else line + newline for line in lines]
@@ -353,8 +372,8 @@ class _Draft:
 
 def _check(text: str, says: Sequence[Observation], states: Collection[Statement]) -> None:
     """Refuse to return what would be read as something else."""
-    numbered = NumberedObservations(read(split(text)[1]), 0)
-    if numbered.given or numbered.observations != tuple(says) or set(statements(numbered.page)) != set(states):
+    numbered = NumberedObservations(parse_page(split(text)[1]), 0)
+    if numbered.given or numbered.observations != tuple(says) or set(find_statements(numbered.page)) != set(states):
         raise Conflict(
             "the note can't be changed here: a code block or comment in it is not closed, or its lists are not plain ones"
         )

@@ -1,7 +1,7 @@
 """Read the lines of an entity's note: which observations and relations they state, and where.
 
 Laws, tested: one pass, in time linear in the text. An item ends before the first line that is not indented, whatever
-its own lines look like, so no observation reaches into the text behind it; the output of `written` is read back as
+its own lines look like, so no observation reaches into the text behind it; the output of `format_observation` is read back as
 it was given."""
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from syncd.notes.block_ids import BLOCK, BlockId, apart, confusing, find, without
-from syncd.notes.inline_fields import InlineField, fields
+from syncd.notes.block_ids import BLOCK, BlockId, ends_like_block_id, find_block_ids, needs_blank_line, remove_block_ids
+from syncd.notes.inline_fields import InlineField, find_fields
 from syncd.notes.inline_syntax import COMMENT
 
 LARGEST = 10**12 - 1  # ordinal
@@ -60,40 +60,44 @@ class Page:
     sections: dict[str, Section] = field(default_factory=dict)  # the first one of each name, folded
 
 
-def read(body: str) -> Page:
+def parse_page(body: str) -> Page:
     """The page of a body. Never raises."""
     reader = _Reader(Page(_LINES.findall(body)))
     reader.run()
     return reader.page
 
 
-def ids(page: Page) -> list[tuple[int, int]]:
+def find_ids(page: Page) -> list[tuple[int, int]]:
     """Where in the body the block ids of observations stand, the blank before each included: start and end."""
     starts = [0, *accumulate(map(len, page.lines))]
     block_ids = (id for item in page.items for id in (item.mark, item.anchor) if id)
     return [(starts[id.line] + id.start - 1, starts[id.line] + id.end) for id in block_ids]
 
 
-def underline(line: str) -> bool:
+def is_underline(line: str) -> bool:
     """Whether `line` makes a heading of the text above it."""
     return _UNDERLINE.match(line) is not None
 
 
-def written(lead: str, content: str, ordinal: int, anchor: BlockId | None = None) -> list[str]:
+def format_observation(lead: str, content: str, ordinal: int, anchor: BlockId | None = None) -> list[str]:
     """The lines (without line ends) of an observation under the list mark `lead`; `content` has LF, and no white space around it."""
     first, *others = content.split("\n")
-    if not others and not confusing(first):
-        return [f"{lead} {first} {_ids(ordinal, anchor)}"]
+    if not others and not ends_like_block_id(first):
+        return [f"{lead} {first} {_format_ids(ordinal, anchor)}"]
     margin = " " * (len(lead) + 1)
-    return [f"{lead} {first}", *(line and margin + line for line in others), *alone(lead, content, ordinal, anchor)]
+    return [
+        f"{lead} {first}",
+        *(line and margin + line for line in others),
+        *format_ids_line(lead, content, ordinal, anchor),
+    ]
 
 
-def stated(line: str, item: Item, ordinal: int) -> str:
+def state_ordinal(line: str, item: Item, ordinal: int) -> str:
     """`line`, in which `item` states its ordinal or should, with this `ordinal`; the line end stays."""
     if item.mark:
         return f"{line[: item.mark.start]}^o{ordinal}{line[item.mark.end :]}"
     if item.anchor:
-        return f"{line[: item.anchor.start]}{_ids(ordinal, item.anchor)}{line[item.anchor.end :]}"
+        return f"{line[: item.anchor.start]}{_format_ids(ordinal, item.anchor)}{line[item.anchor.end :]}"
     text = line.rstrip("\r\n")
     end = line[len(text) :]
     if text.rstrip(" \t") == item.lead:  # a further blank would move the column in which the item's text begins
@@ -101,12 +105,15 @@ def stated(line: str, item: Item, ordinal: int) -> str:
     return f"{text} ^o{ordinal}{end}"
 
 
-def alone(lead: str, content: str, ordinal: int, anchor: BlockId | None = None) -> list[str]:
+def format_ids_line(lead: str, content: str, ordinal: int, anchor: BlockId | None = None) -> list[str]:
     """The ids on a line of their own, as they end an item."""
-    return [*([""] if apart(content.split("\n")) else []), f"{' ' * (len(lead) + 1)}{_ids(ordinal, anchor)}"]
+    return [
+        *([""] if needs_blank_line(content.split("\n")) else []),
+        f"{' ' * (len(lead) + 1)}{_format_ids(ordinal, anchor)}",
+    ]
 
 
-def _ids(ordinal: int, anchor: BlockId | None) -> str:
+def _format_ids(ordinal: int, anchor: BlockId | None) -> str:
     return f"^o{ordinal} {anchor.text}" if anchor else f"^o{ordinal}"
 
 
@@ -137,38 +144,38 @@ class _Reader:
         while at < len(lines):
             text = lines[at].rstrip("\r\n")
             bare = text.strip(" \t")
-            at = self._line(at, text, bare) if bare else at + 1
+            at = self._read_line(at, text, bare) if bare else at + 1
             self.fresh = self.fresh if bare else True
-        self._close(1, len(lines))
+        self._close_sections(1, len(lines))
 
-    def _line(self, at: int, text: str, bare: str) -> int:
+    def _read_line(self, at: int, text: str, bare: str) -> int:
         """Take in a line that is not blank; where to go on."""
         indent = indentation(text)
         quoted = bare.startswith(">")
         if indent < self.column:
             self.column = 0
-        if self._covered(bare, indent, quoted):
+        if self._is_hidden(bare, indent, quoted):
             self.fresh = True
             return at + 1
         top = indent <= 3 and not self.column and not quoted
         fresh, self.fresh = self.fresh, False
-        if top and (heading := _heading(self.page.lines, at, text, fresh)):
+        if top and (heading := _match_heading(self.page.lines, at, text, fresh)):
             level, name, inner = heading
-            self._heading(level, name, at, inner)
+            self._begin_section(level, name, at, inner)
             self.fresh = True
             return inner
         match = _ITEM.match(text) if top else None
-        if match and self.section and (item := _item(self.page.lines, at, text, match)):
+        if match and self.section and (item := _match_item(self.page.lines, at, text, match)):
             self.page.items.append(item)
             return item.behind
         if match and not _RULE.match(text):
             self.column = indent + 2
         self.code = indent > 3 and not self.column and (fresh or self.code)
-        if not self.code and not self._hides(bare, quoted=quoted) and not self.section:
-            self.page.fields += [(at, inline_field) for inline_field in fields(text)]
+        if not self.code and not self._begins_hidden(bare, quoted=quoted) and not self.section:
+            self.page.fields += [(at, inline_field) for inline_field in find_fields(text)]
         return at + 1
 
-    def _covered(self, bare: str, indent: int, quoted: bool) -> bool:
+    def _is_hidden(self, bare: str, indent: int, quoted: bool) -> bool:
         hidden = self.hidden
         if hidden and (indent < hidden.column or (hidden.quoted and not quoted)):
             hidden = self.hidden = None
@@ -176,7 +183,7 @@ class _Reader:
             self.hidden = None
         return hidden is not None
 
-    def _hides(self, bare: str, *, quoted: bool) -> bool:
+    def _begins_hidden(self, bare: str, *, quoted: bool) -> bool:
         """Whether code or a comment begins here, that goes on in the next line."""
         bare = _LEADS.sub("", bare, count=1)
         closing = None
@@ -190,10 +197,10 @@ class _Reader:
             self.hidden = _Hidden(closing, self.column, quoted)
         return closing is not None
 
-    def _heading(self, level: int, name: str, first: int, inner: int) -> None:
+    def _begin_section(self, level: int, name: str, first: int, inner: int) -> None:
         named = name if name in ("observations", "relations") else ""
         ends = 1 if named == "relations" else level  # relations are no part of the observations, whatever their level
-        self._close(ends, first)
+        self._close_sections(ends, first)
         self.column = 0
         if self.section >= ends:
             self.section = 0
@@ -203,7 +210,7 @@ class _Reader:
             self.section = level
         self.open.setdefault(named, Section(level, first, inner, len(self.page.lines)))
 
-    def _close(self, level: int, behind: int) -> None:
+    def _close_sections(self, level: int, behind: int) -> None:
         """End the sections that a heading of this level ends, or the end of the page."""
         for name, section in list(self.open.items()):
             if level <= section.level:
@@ -217,12 +224,12 @@ def indentation(text: str) -> int:
     return len(lead.expandtabs(4))
 
 
-def inside(lead: str) -> int:
+def item_indentation(lead: str) -> int:
     """The least indentation of what belongs to an item."""
     return indentation(lead) + 2
 
 
-def _heading(lines: list[str], at: int, text: str, fresh: bool) -> tuple[int, str, int] | None:
+def _match_heading(lines: list[str], at: int, text: str, fresh: bool) -> tuple[int, str, int] | None:
     """The level and folded text of the heading that begins in line `at`, and the line behind it."""
     if mark := _HEADING.match(text):
         name = text[mark.end() :].strip(" \t")
@@ -235,12 +242,12 @@ def _heading(lines: list[str], at: int, text: str, fresh: bool) -> tuple[int, st
     return (1 if line[1][0] == "=" else 2, text.strip().casefold(), at + 2) if line else None
 
 
-def _item(lines: list[str], first: int, text: str, match: re.Match[str]) -> Item | None:
+def _match_item(lines: list[str], first: int, text: str, match: re.Match[str]) -> Item | None:
     """The item that begins in line `first`; None for a rule across the page, which begins like one."""
     lead, blanks = match.groups()
     width = len((lead + blanks).expandtabs(4)) - len(lead)
     column = len(lead) + (width if match.end() < len(text) and 1 <= width <= 4 else 1)
-    deep = inside(lead)
+    deep = item_indentation(lead)
     behind = at = first + 1
     inner = [text[match.end() :]]
     while at < len(lines):
@@ -250,15 +257,15 @@ def _item(lines: list[str], first: int, text: str, match: re.Match[str]) -> Item
             continue
         if indentation(line) < deep:
             break
-        inner += [_dedented(lines[n].rstrip("\r\n"), column) for n in range(behind, at)]
+        inner += [_dedent(lines[n].rstrip("\r\n"), column) for n in range(behind, at)]
         behind = at
     if behind == first + 1 and _RULE.match(text):
         return None
-    paragraph = _paragraph(inner)
-    mark, anchor = find(inner, paragraph)
-    content = without(inner, [id for id in (mark, anchor) if id])
+    paragraph = _paragraph_length(inner)
+    mark, anchor = find_block_ids(inner, paragraph)
+    content = remove_block_ids(inner, [id for id in (mark, anchor) if id])
 
-    def placed(id: BlockId) -> BlockId:
+    def locate(id: BlockId) -> BlockId:
         before = len(lines[first + id.line].rstrip("\r\n")) - len(inner[id.line])
         return BlockId(first + id.line, before + id.start, before + id.end, id.text)
 
@@ -268,13 +275,13 @@ def _item(lines: list[str], first: int, text: str, match: re.Match[str]) -> Item
         behind,
         lead,
         content,
-        placed(mark) if mark else None,
-        placed(anchor) if anchor else None,
+        locate(mark) if mark else None,
+        locate(anchor) if anchor else None,
         None if place is None else first + place,
     )
 
 
-def _paragraph(inner: Sequence[str]) -> int:
+def _paragraph_length(inner: Sequence[str]) -> int:
     """How many lines of an item are its own first paragraph; 0 when it begins with something else and goes on."""
     if len(inner) > 1 and BLOCK.match(inner[0]):
         return 0
@@ -284,7 +291,7 @@ def _paragraph(inner: Sequence[str]) -> int:
     return behind
 
 
-def _dedented(text: str, column: int) -> str:
+def _dedent(text: str, column: int) -> str:
     """`text` without its indentation up to `column`."""
     at = width = 0
     while at < len(text) and width < column and text[at] in " \t":

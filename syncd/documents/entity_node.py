@@ -13,7 +13,7 @@ from typing import Any
 
 from index.errors import InvalidArgument
 from index.model import Defect, Node, Observation, Statement
-from syncd.documents.entity_lines import LARGEST, Item, Page, read
+from syncd.documents.entity_lines import LARGEST, Item, Page, parse_page
 from syncd.notes.inline_fields import LONGEST, UNTYPED
 from syncd.notes.property_reader import as_text, as_time
 
@@ -30,7 +30,7 @@ _UNLINKED = re.compile(r"[\[\]|\s]+")
 
 def checked_name(name: str) -> str:
     """`name` as a node can have it: in normal form, without white space around it. Raises InvalidArgument."""
-    return unicodedata.normalize("NFC", _line(name, "name", MAX_NAME))
+    return unicodedata.normalize("NFC", _check_line(name, "name", MAX_NAME))
 
 
 def checked_content(text: str) -> str:
@@ -49,7 +49,7 @@ def checked_content(text: str) -> str:
 
 def checked_type(text: str) -> str:
     """`text` as the type of a relation: in normal form, without white space around it. Raises InvalidArgument."""
-    type = unicodedata.normalize("NFC", _line(text, "relation type", LONGEST))
+    type = unicodedata.normalize("NFC", _check_line(text, "relation type", LONGEST))
     if UNTYPED.search(type):
         raise InvalidArgument(
             f"relation type {type!r} can't be written in a note: use no [ ] ` :: %% or <!--, and no : at the end"
@@ -59,28 +59,28 @@ def checked_type(text: str) -> str:
 
 def checked_kind(text: str) -> str:
     """`text` as a node's entity type: in normal form, without white space around it. Raises InvalidArgument."""
-    return unicodedata.normalize("NFC", _line(text, "entity_type", MAX_KIND))
+    return unicodedata.normalize("NFC", _check_line(text, "entity_type", MAX_KIND))
 
 
-def _line(text: str, what: str, most: int) -> str:
+def _check_line(text: str, what: str, most: int) -> str:
     line = text.strip() if isinstance(text, str) else ""
     if not 0 < len(line) <= most or not ONE_LINE.fullmatch(line):
         raise InvalidArgument(f"{what} must be one line of 1 to {most} characters", given=line[:100])
     return line
 
 
-def link(stem: str, name: str) -> str:
+def format_link(stem: str, name: str) -> str:
     """The text between `[[` and `]]` that leads to the node `name` in the file `stem`.md."""
     shown = _UNLINKED.sub(" ", name).strip()
     return stem if stem == name or not shown else f"{stem}|{shown}"
 
 
-def node(front_values: Mapping[str, Any], body: str, path: str) -> tuple[Node, list[Defect]]:
+def read_node(front_values: Mapping[str, Any], body: str, path: str) -> tuple[Node, list[Defect]]:
     """The node that a note says it is, and what its owner may want to mend."""
-    return node_of(front_values, read(body), path)
+    return node_of_page(front_values, parse_page(body), path)
 
 
-def node_of(front_values: Mapping[str, Any], page: Page, path: str) -> tuple[Node, list[Defect]]:
+def node_of_page(front_values: Mapping[str, Any], page: Page, path: str) -> tuple[Node, list[Defect]]:
     """The same of a body that has been read."""
     defects: list[Defect] = []
     properties = NodeProperties(front_values, defects)
@@ -99,7 +99,7 @@ def node_of(front_values: Mapping[str, Any], page: Page, path: str) -> tuple[Nod
         name=properties.name(path),
         entity_type=(properties.text("entity_type") or "").strip(),
         observations=numbered.observations,
-        relations=statements(numbered.page),
+        relations=find_statements(numbered.page),
         last_ordinal=numbered.highest,
         unsettled=numbered.unsettled,
         summary_updated_at=properties.time("summary_updated_at"),
@@ -176,6 +176,6 @@ class NumberedObservations:
         return tuple(Observation(ordinal, self.items[ordinal].content) for ordinal in sorted(self.items))
 
 
-def statements(page: Page) -> tuple[Statement, ...]:
+def find_statements(page: Page) -> tuple[Statement, ...]:
     """The relations that a page states, without repeats."""
     return tuple(dict.fromkeys(target.says for _, field in page.fields for target in field.targets))

@@ -13,8 +13,8 @@ from typing import Final
 
 from index.names import fold
 from syncd.documents.file_types import MARKDOWN, SUFFIXES
-from syncd.notes.inline_syntax import wikilinks
-from syncd.notes.secret_patterns import redacted
+from syncd.notes.inline_syntax import find_wikilinks
+from syncd.notes.secret_patterns import redact
 from syncd.notes.timestamps import iso
 from syncd.vault.location import ENTITIES, FILES, INBOX, locate
 from syncd.vault.path_rules import file_name
@@ -47,7 +47,7 @@ def last_name(path: str) -> str:
     return " ".join(_UNSAID.sub(" ", name).split())[:TITLE_LENGTH]
 
 
-def ending(name: str, known: Collection[str]) -> str:
+def known_ending(name: str, known: Collection[str]) -> str:
     """The ending of a file's name as it is written, if it is a known one; else ""."""
     head, dot, last = name.rpartition(".")
     return f".{last}" if head.strip(". ") and dot and f".{last.casefold()}" in known else ""
@@ -56,29 +56,29 @@ def ending(name: str, known: Collection[str]) -> str:
 def stored_name(raw_name: str, media_type: str, known: Collection[str]) -> str:
     """The name under which a file is stored; `known` are the endings (".pdf") that need no other behind them."""
     name = last_name(raw_name)
-    end = ending(name, known)
+    end = known_ending(name, known)
     stem = name.removesuffix(end) if end else name
     if not end or end.casefold() in _NOTES:
         stem, end = name, ENDINGS.get(media_type, ".txt")
-    return (_safe(stem, "") or "File") + end
+    return (_safe_name(stem, "") or "File") + end
 
 
 def note_name(raw_name: str) -> str:
     """The base name, without ".md", of an uploaded note."""
     name = last_name(raw_name)
-    end = ending(name, _NOTES)
-    return _safe(name.removesuffix(end) if end else name, r"(?i)(?:\.md)+\Z") or "Note"
+    end = known_ending(name, _NOTES)
+    return _safe_name(name.removesuffix(end) if end else name, r"(?i)(?:\.md)+\Z") or "Note"
 
 
-def _safe(name: str, unfit: str) -> str:
+def _safe_name(name: str, unfit: str) -> str:
     """A base name that everything can hold, without a secret, what sync programs add, and what is `unfit` at its end."""
-    stem = redacted(file_name(name))  # names of files go where a note's text does not
+    stem = redact(file_name(name))  # names of files go where a note's text does not
     while stem != (plain := CONFLICT_COPY.sub("", re.sub(unfit, "", file_name(stem)))):
         stem = plain
     return stem
 
 
-def numbered(name: str, end: str) -> Iterator[str]:
+def numbered_names(name: str, end: str) -> Iterator[str]:
     """`name`, which has this ending (or none: ""), and what it is called when that is taken: "report 2.pdf"."""
     yield name
     stem = name.removesuffix(end) if end else name
@@ -86,7 +86,7 @@ def numbered(name: str, end: str) -> Iterator[str]:
         yield f"{stem} {number}{end}"
 
 
-def home(path: str, inbox: str = INBOX) -> str:
+def note_folder(path: str, inbox: str = INBOX) -> str:
     """The folder for the note of a file that a person put at `path`, which lies in a workspace: the nearest `Files`."""
     top = inbox.count("/") + 2  # the inbox, and the workspace
     folders = path.split("/")[:-1]
@@ -97,20 +97,20 @@ def home(path: str, inbox: str = INBOX) -> str:
     return "/".join((*folders, FILES))
 
 
-def linked(path: str) -> str | None:
+def link_to(path: str) -> str | None:
     """The link to a file from the vault's root; None when its path holds what no link can."""
     link = f"[[{path}]]"
-    links = list(wikilinks(link))
+    links = list(find_wikilinks(link))
     whole = len(links) == 1 and (links[0].target, links[0].subpath, links[0].display) == (path, "", None)
     return link if whole else None
 
 
-def droppable(path: str, size: int, *, known: Collection[str], most: int, inbox: str = INBOX) -> str | None:
+def why_not_imported(path: str, size: int, *, known: Collection[str], most: int, inbox: str = INBOX) -> str | None:
     """Why the file at `path`, which is no note, becomes no document, as the rest of a sentence.
 
     "" = it does, once it is quiet; None = nobody expects it to: it is of no known kind, or lies in no workspace."""
     folder, _, name = path.rpartition("/")
-    if not ending(name, known) or name.startswith(_LOCK) or locate(path, inbox).scope != "captures":
+    if not known_ending(name, known) or name.startswith(_LOCK) or locate(path, inbox).scope != "captures":
         return None
     if any(part.endswith(_UNFINISHED) for part in folder.split("/")):
         return None
@@ -118,14 +118,14 @@ def droppable(path: str, size: int, *, known: Collection[str], most: int, inbox:
         return "is a version that a sync program set aside: keep what you need of it, and delete it"
     if size > most:
         return f"is too large: {size:,} bytes, and the limit (kb.max_file) is {most:,}"
-    if linked(path) is None:
+    if link_to(path) is None:
         return "has a character in its path that no link can hold (# ^ | [ ]): rename it"
     return ""
 
 
-def node_file(name: str) -> str:
+def node_name(name: str) -> str:
     """The base name that the file of a node would have, if it is free: no secret, and nothing that means more at its end."""
-    stem = redacted(file_name(name))
+    stem = redact(file_name(name))
     while stem != (plain := CONFLICT_COPY.sub("", _ENDING.sub("", file_name(stem)))):
         stem = plain
     return stem or NAMELESS

@@ -9,7 +9,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any, Final
 
-from syncd.documents.file_names import linked
+from syncd.documents.file_names import link_to
 from syncd.notes.front_matter import (
     OWNED,
     FrontmatterError,
@@ -18,10 +18,10 @@ from syncd.notes.front_matter import (
     decode,
     edit,
     encode,
-    properties,
-    rewritten,
+    read_properties,
+    readable_properties,
+    replace_body,
     split,
-    stated,
 )
 
 # What Memex writes of the file beside the properties of any note.
@@ -51,11 +51,11 @@ class FileFacts:
     warnings: tuple[str, ...] = ()  # what else of it could not be read, in sentences
 
 
-def about(facts: FileFacts, path: str | None, name: str | None = None) -> dict[str, PropertyValue]:
+def file_properties(facts: FileFacts, path: str | None, name: str | None = None) -> dict[str, PropertyValue]:
     """The properties that say it; `path` is where the file lies, None when the note is all that is kept of it.
 
     `name` is what it would be called if that name were free; None: it is called that."""
-    values: dict[str, PropertyValue] = {"file": linked(path)} if path else {}
+    values: dict[str, PropertyValue] = {"file": link_to(path)} if path else {}
     if name:
         values["file_name"] = name
     values |= {"file_type": facts.media_type, "file_size": facts.size}
@@ -77,19 +77,19 @@ def sha256(text: str) -> str:
     return hashlib.sha256(encode(text)).hexdigest()
 
 
-def clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """`text` as a note can hold it: no half characters, no NUL, lines that end as those of notes do."""
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", "\ufffd")
     return whole.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
 
 
-def taken_in(text: str) -> tuple[dict[str, Any], str | None, tuple[str, ...], str]:
+def split_uploaded_note(text: str) -> tuple[dict[str, Any], str | None, tuple[str, ...], str]:
     """An uploaded note: the properties that it may bring along, its title, its tags, and its body.
 
     Properties that Memex owns, or writes of files, are left out; those that can't be read stay text."""
     front, body = split(text)
     try:
-        values = properties(front)
+        values = read_properties(front)
     except FrontmatterError:
         return {}, None, (), text
     named = {comparable_key(key): value for key, value in values.items()}
@@ -105,20 +105,20 @@ def taken_in(text: str) -> tuple[dict[str, Any], str | None, tuple[str, ...], st
 
 def digest_of(raw: bytes) -> str | None:
     """The digest that the note of a file says of it."""
-    digest = stated(decode(raw)).get("file_sha256")
+    digest = readable_properties(decode(raw)).get("file_sha256")
     return digest if isinstance(digest, str) else None
 
 
-def untouched(raw: bytes) -> bool:
+def is_untouched(raw: bytes) -> bool:
     """Whether the note's text is what was read from the file, as nobody has changed it."""
     text = decode(raw)
-    return stated(text).get("text_sha256") == sha256(split(text)[1])
+    return readable_properties(text).get("text_sha256") == sha256(split(text)[1])
 
 
-def revised(raw: bytes, facts: FileFacts, path: str, *, updated_at: str, version: int) -> str:
+def revise(raw: bytes, facts: FileFacts, path: str, *, updated_at: str, version: int) -> str:
     """The note after its file has changed. Raises FrontmatterError when its properties can't be changed by line."""
     text = decode(raw)
-    changes = dict.fromkeys(ABOUT) | about(facts, path) | {"updated_at": updated_at, "version": version}
+    changes = dict.fromkeys(ABOUT) | file_properties(facts, path) | {"updated_at": updated_at, "version": version}
     for kept in ("file", "file_name"):
         del changes[kept]
-    return rewritten(edit(text, changes), facts.text)
+    return replace_body(edit(text, changes), facts.text)

@@ -57,7 +57,7 @@ def suffix(name: str) -> str:
     return f".{ending.lower()}" if dot and stem else ""
 
 
-def kind_of(name: str, head: bytes) -> str:
+def media_type_of(name: str, head: bytes) -> str:
     """The media type of the file `name` that begins with `head` (its first `HEAD` bytes, or all of it).
 
     Raises InvalidArgument, with the reason, for what is not read."""
@@ -67,13 +67,13 @@ def kind_of(name: str, head: bytes) -> str:
     if (at := head.find(b"%PDF-", 0, 1024 + 5)) >= 0 and (at == 0 or named in (PDF, None)):
         return PDF
     if head.startswith(_ZIPPED):
-        return _package(named, head)
+        return _office_type(named, head)
     if head.startswith(_OLE):
-        raise InvalidArgument(_compound(head))
+        raise InvalidArgument(_explain_ole(head))
     if (what := next((what for start, what in _FOREIGN if head.startswith(start)), None)) and named not in TEXTUAL:
-        raise InvalidArgument(f"the file is {what}, which is not read; {_taken()}")
-    if stray(head) and not head.startswith(_UNICODE) and not wide(head):
-        raise InvalidArgument(f"the file holds bytes that are no text{_whatever(named)}; {_taken()}")
+        raise InvalidArgument(f"the file is {what}, which is not read; {_supported_types()}")
+    if has_stray_nulls(head) and not head.startswith(_UNICODE) and not guess_utf16(head):
+        raise InvalidArgument(f"the file holds bytes that are no text{_name_claim(named)}; {_supported_types()}")
     if named in TEXTUAL:
         return HTML if named == TEXT and _HTML.match(head) else named
     if named is not None:
@@ -82,10 +82,10 @@ def kind_of(name: str, head: bytes) -> str:
         return HTML
     if not suffix(name):
         return TEXT
-    raise InvalidArgument(f"files of this type are not read; {_taken()}")
+    raise InvalidArgument(f"files of this type are not read; {_supported_types()}")
 
 
-def _package(named: str | None, head: bytes) -> str:
+def _office_type(named: str | None, head: bytes) -> str:
     """What a ZIP archive is: its parts' names say so, or else the file's own name, which the reader then checks."""
     if b"mimetypeapplication/" in head[:80]:
         raise InvalidArgument(
@@ -96,21 +96,21 @@ def _package(named: str | None, head: bytes) -> str:
         return named or ""
     if len(held) == 1:
         return held[0]
-    raise InvalidArgument(f"the file is a ZIP archive, which is not read{_whatever(named)}; {_taken()}")
+    raise InvalidArgument(f"the file is a ZIP archive, which is not read{_name_claim(named)}; {_supported_types()}")
 
 
-def _compound(head: bytes) -> str:
+def _explain_ole(head: bytes) -> str:
     if _SEALED in head:
         return "the file is protected by a password; save it without one"
     return "the file is of an old Office format (or protected by a password); save it as .docx, .pptx or .xlsx without a password"
 
 
-def stray(head: bytes) -> bool:
+def has_stray_nulls(head: bytes) -> bool:
     """Whether `head` holds more noughts than a text may by mistake."""
     return head.count(0) > 4 + len(head) // 1_000
 
 
-def wide(head: bytes) -> str | None:
+def guess_utf16(head: bytes) -> str | None:
     """The kind of UTF-16 that text without a mark seems to be in: of each two Latin letters' bytes the high one is nought."""
     even, odd = head[0::2].count(0), head[1::2].count(0)
     if max(even, odd) > len(head) // 5 and min(even, odd) <= len(head) // 200:
@@ -118,9 +118,9 @@ def wide(head: bytes) -> str | None:
     return None
 
 
-def _whatever(named: str | None) -> str:
+def _name_claim(named: str | None) -> str:
     return f", although its name says {NAMED[named]}" if named else ""
 
 
-def _taken() -> str:
+def _supported_types() -> str:
     return f"what is read: {', '.join(NAMED.values())}"

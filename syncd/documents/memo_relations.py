@@ -14,8 +14,8 @@ from index.document_ids import ID
 from index.errors import InvalidArgument
 from index.model import Defect, MemoRelation
 from syncd.notes.front_matter import PropertyValue, read, split
-from syncd.notes.inline_syntax import wikilinks
-from syncd.notes.list_properties import revised
+from syncd.notes.inline_syntax import find_wikilinks
+from syncd.notes.list_properties import edit_items
 from syncd.notes.property_reader import as_time
 from syncd.notes.timestamps import iso
 
@@ -25,7 +25,7 @@ REASON: Final = 1_000
 DEFECT: Final = "bad-relation"
 
 
-def relations(value: Any) -> tuple[tuple[MemoRelation, ...], list[Defect]]:
+def read_relations(value: Any) -> tuple[tuple[MemoRelation, ...], list[Defect]]:
     """What the property says, and what is wrong with it."""
     if value is None:
         return (), []
@@ -34,7 +34,7 @@ def relations(value: Any) -> tuple[tuple[MemoRelation, ...], list[Defect]]:
     by_key: dict[tuple[str, str], MemoRelation] = {}
     defects = []
     for number, entry in enumerate(value, 1):
-        parsed = _entry(entry)
+        parsed = _parse_entry(entry)
         if isinstance(parsed, str):
             defects.append(Defect(DEFECT, f"entry {number} of `relations` counts for nothing: {parsed}"))
         elif by_key.setdefault((parsed.target or f"[[{parsed.link}]]", parsed.tag), parsed) is not parsed:
@@ -42,22 +42,22 @@ def relations(value: Any) -> tuple[tuple[MemoRelation, ...], list[Defect]]:
     return tuple(by_key.values()), defects
 
 
-def saved(text: str, relation: MemoRelation, same: Callable[[MemoRelation], bool]) -> str:
+def save_relation(text: str, relation: MemoRelation, same: Callable[[MemoRelation], bool]) -> str:
     """The note with this relation, in the place of the first that is the `same`. Raises FrontmatterError."""
-    entries = _entries(text)
+    entries = _read_entries(text)
     at = next((at for at, entry in entries.items() if same(entry)), None)
-    written = _written(relation)
+    written = _entry_properties(relation)
     if at is None:
-        return revised(text, PROPERTY, {}, [{key: part for key, part in written.items() if part is not None}])
+        return edit_items(text, PROPERTY, {}, [{key: part for key, part in written.items() if part is not None}])
     if entries[at].link == relation.link:
         del written["target"]  # it may say more than where it leads
-    return revised(text, PROPERTY, {at: written})
+    return edit_items(text, PROPERTY, {at: written})
 
 
-def dropped(text: str, gone: Callable[[MemoRelation], bool]) -> str:
+def drop_relations(text: str, gone: Callable[[MemoRelation], bool]) -> str:
     """The note without the relations that are `gone`. Raises FrontmatterError."""
-    leaving = {at: None for at, relation in _entries(text).items() if gone(relation)}
-    return revised(text, PROPERTY, leaving) if leaving else text
+    leaving = {at: None for at, relation in _read_entries(text).items() if gone(relation)}
+    return edit_items(text, PROPERTY, leaving) if leaving else text
 
 
 def checked_tag(tag: str) -> str:
@@ -68,20 +68,20 @@ def checked_tag(tag: str) -> str:
     return plain
 
 
-def rounded(weight: float) -> float:
+def round_weight(weight: float) -> float:
     """`weight` with two decimals."""
     return float(Decimal(str(weight)).quantize(Decimal("0.01"), ROUND_HALF_UP))
 
 
-def _entries(text: str) -> dict[int, MemoRelation]:
+def _read_entries(text: str) -> dict[int, MemoRelation]:
     """The entries that can be read, by their place; repeats too."""
     values = read(split(text)[0]).values
     value = next((value for key, value in values.items() if key.casefold() == PROPERTY), None)
     entries = enumerate(value) if isinstance(value, list) else ()
-    return {at: relation for at, entry in entries if isinstance(relation := _entry(entry), MemoRelation)}
+    return {at: relation for at, entry in entries if isinstance(relation := _parse_entry(entry), MemoRelation)}
 
 
-def _written(relation: MemoRelation) -> dict[str, PropertyValue]:
+def _entry_properties(relation: MemoRelation) -> dict[str, PropertyValue]:
     times = {"created_at": relation.created_at, "updated_at": relation.updated_at}
     return {
         "target": f"[[{relation.link}]]",
@@ -94,38 +94,38 @@ def _written(relation: MemoRelation) -> dict[str, PropertyValue]:
     }
 
 
-def _entry(entry: Any) -> MemoRelation | str:
+def _parse_entry(entry: Any) -> MemoRelation | str:
     """A relation, or why it is none."""
     if not isinstance(entry, Mapping):
         return "it has no `target` and no `tag`"
     try:
         return MemoRelation(
-            *_target(entry),
-            _tag(entry),
-            _weight(entry.get("weight")),
-            _reason(entry.get("reason")),
-            _version(entry.get("version")),
-            _time(entry, "created_at"),
-            _time(entry, "updated_at"),
+            *_parse_target(entry),
+            _parse_tag(entry),
+            _parse_weight(entry.get("weight")),
+            _parse_reason(entry.get("reason")),
+            _parse_version(entry.get("version")),
+            _parse_time(entry, "created_at"),
+            _parse_time(entry, "updated_at"),
         )
     except ValueError as error:
         return str(error)
 
 
-def _target(entry: Mapping[str, Any]) -> tuple[str | None, str]:
+def _parse_target(entry: Mapping[str, Any]) -> tuple[str | None, str]:
     id, target = entry.get("id"), entry.get("target")
     if isinstance(id, int) and not isinstance(id, bool):
         id = str(id)
     if id is not None and not (isinstance(id, str) and ID.match(id)):
         raise ValueError("its `id` is none")
-    links = list(wikilinks(target)) if isinstance(target, str) else []
+    links = list(find_wikilinks(target)) if isinstance(target, str) else []
     link = links[0].target if links else target.strip() if isinstance(target, str) else ""
     if not id and not link:
         raise ValueError("it names no target: `target` is a link to the other note, or `id` its id")
     return id, link
 
 
-def _tag(entry: Mapping[str, Any]) -> str:
+def _parse_tag(entry: Mapping[str, Any]) -> str:
     tag = entry.get("tag")
     try:
         return checked_tag(tag if isinstance(tag, str) else "" if tag is None else str(tag))
@@ -133,21 +133,21 @@ def _tag(entry: Mapping[str, Any]) -> str:
         raise ValueError(f"its {error.message}") from error
 
 
-def _weight(weight: Any) -> float:
+def _parse_weight(weight: Any) -> float:
     if weight is None:
         return 1.0
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= 1:
         raise ValueError("its weight must be a number from 0 to 1")
-    return rounded(weight)
+    return round_weight(weight)
 
 
-def _reason(reason: Any) -> str | None:
+def _parse_reason(reason: Any) -> str | None:
     if reason is None or isinstance(reason, str):
         return reason or None
     raise ValueError("its reason must be text")
 
 
-def _version(version: Any) -> int:
+def _parse_version(version: Any) -> int:
     if version is None:
         return 1
     if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version < 2**53:
@@ -155,7 +155,7 @@ def _version(version: Any) -> int:
     return version
 
 
-def _time(entry: Mapping[str, Any], name: str) -> int | None:
+def _parse_time(entry: Mapping[str, Any], name: str) -> int | None:
     if entry.get(name) is None:
         return None
     time = as_time(entry[name])

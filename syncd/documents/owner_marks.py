@@ -12,8 +12,16 @@ from typing import Any, Final
 
 from index.errors import Conflict, InvalidArgument, ResourceExhausted
 from index.names import fold
-from syncd.notes.front_matter import FrontmatterError, comparable_key, read, split, unclosed
-from syncd.notes.property_reader import LARGEST_OWN, MOST_OWN, PERSONS, as_text, as_time, fences, filled
+from syncd.notes.front_matter import FrontmatterError, comparable_key, is_unclosed, read, split
+from syncd.notes.property_reader import (
+    LARGEST_OWN,
+    MOST_OWN,
+    PERSONS,
+    as_text,
+    as_time,
+    exceeds_agent_limits,
+    find_fences,
+)
 
 EDITED: Final = "a person has just edited the note; read it again in a moment"
 _NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})  # what a key says that is there, and left open
@@ -37,22 +45,22 @@ class OwnerMarks:
     unclear: tuple[str, ...] = ()  # of `promote` and `promote_to`: what says something, but none of its kind
 
     @property
-    def meant(self) -> bool:
+    def may_be_promotion(self) -> bool:
         """Whether it is to be promoted, or somebody may have meant so."""
         return self.promote or "promote" in self.unclear
 
 
-def marks(text: str) -> OwnerMarks:
+def read_marks(text: str) -> OwnerMarks:
     """The marks of a note with this text."""
     front = split(text)[0]
     lower = front.casefold()
-    if not any(word in lower for word in _WORDS) or unclosed(text):
+    if not any(word in lower for word in _WORDS) or is_unclosed(text):
         return OwnerMarks()
     try:
         properties = read(front)
     except FrontmatterError:
         return OwnerMarks()
-    owner_marks = of(properties.values)
+    owner_marks = marks_of(properties.values)
     if not properties.repeated:
         return owner_marks
     wished = (
@@ -61,34 +69,34 @@ def marks(text: str) -> OwnerMarks:
     return OwnerMarks(unclear=("promote",) if wished else ())
 
 
-def of(values: Mapping[str, Any]) -> OwnerMarks:
+def marks_of(values: Mapping[str, Any]) -> OwnerMarks:
     """The marks among these properties. Obsidian takes keys that differ by letter case for one, so both can't count."""
     named: dict[str, list[Any]] = {}
     for key, value in values.items():
         named.setdefault(key.casefold(), []).append(value)
 
-    def one(name: str) -> Any:
+    def value_of(name: str) -> Any:
         return named[name][0] if len(named.get(name, ())) == 1 else None
 
-    def words(name: str) -> str | None:
-        return (as_text(one(name)) or "").strip() or None
+    def text_of(name: str) -> str | None:
+        return (as_text(value_of(name)) or "").strip() or None
 
-    review = words("review")
+    review = text_of("review")
     return OwnerMarks(
-        promote=one("promote") is True,
-        promote_to=words("promote_to"),
+        promote=value_of("promote") is True,
+        promote_to=text_of("promote_to"),
         review=fold(review) if review else None,
-        expires=as_time(one("expires")),
-        promote_problem=words("promote_problem"),
-        promoted_at=as_time(one("promoted_at")),
-        suggested_folder=words("suggested_folder"),
-        superseded_by=words("superseded_by"),
+        expires=as_time(value_of("expires")),
+        promote_problem=text_of("promote_problem"),
+        promoted_at=as_time(value_of("promoted_at")),
+        suggested_folder=text_of("suggested_folder"),
+        superseded_by=text_of("superseded_by"),
         twice=tuple(name for name, entries in named.items() if len(entries) > 1 and name in {*PERSONS, "expires"}),
-        unclear=tuple(_unclear(named)),
+        unclear=tuple(_find_unclear(named)),
     )
 
 
-def _unclear(named: Mapping[str, list[Any]]) -> Iterator[str]:
+def _find_unclear(named: Mapping[str, list[Any]]) -> Iterator[str]:
     ticks = named.get("promote", ())
     if len(ticks) > 1 or any(value not in _NOTHING and not isinstance(value, bool) for value in ticks):
         yield "promote"
@@ -96,7 +104,7 @@ def _unclear(named: Mapping[str, list[Any]]) -> Iterator[str]:
         yield "promote_to"
 
 
-def persons(front: str) -> dict[str, list[Any]]:
+def read_owner_keys(front: str) -> dict[str, list[Any]]:
     """The person's keys of a front matter, in every spelling that some program may take for one. Raises FrontmatterError."""
     by_name: dict[str, list[Any]] = {}
     for key, value in read(front).values.items():
@@ -112,29 +120,29 @@ class MarkedByOwner(Conflict):
     """A person has marked the note: it is theirs, and is about to move."""
 
 
-def overreach(
+def find_overreach(
     was: str | None, now: str | None, *, node: bool
 ) -> MarkedByOwner | InvalidArgument | ResourceExhausted | None:
     """What an agent is told that would have a note say `now` what it did not (`was`); None = it may. None as text: no note.
 
     A `node` is never promoted, so that somebody has ticked it keeps nobody from writing to it."""
-    if was is not None and not node and marks(was).promote:
+    if was is not None and not node and read_marks(was).promote:
         return MarkedByOwner(EDITED, retryable=True)
     if now is None:
         return None
     try:
-        before, after = (_persons(text) for text in (was, now))
+        before, after = (_owner_keys_of(text) for text in (was, now))
     except FrontmatterError as error:
         if error.defect == "frontmatter-too-large":
-            return too_large()
+            return properties_too_large()
         return MarkedByOwner(EDITED, retryable=True)  # nobody can tell what it says of the person's keys
     changed = [key for key in {**before, **after} if before.get(key) != after.get(key)]
     if changed:
         return InvalidArgument(f"the property {changed[0]!r} is the owner's alone, and no agent sets it")
-    return too_large() if _filled(now) and not _filled(was) else None
+    return properties_too_large() if _is_full(now) and not _is_full(was) else None
 
 
-def too_large() -> ResourceExhausted:
+def properties_too_large() -> ResourceExhausted:
     """What an agent is told that gives a note more properties than there is room for, whatever its owner's keys take of it."""
     return ResourceExhausted(
         f"the note's properties would be too many or too large: {LARGEST_OWN:,} bytes and {MOST_OWN:,} parts have room",
@@ -142,15 +150,15 @@ def too_large() -> ResourceExhausted:
     )
 
 
-def _filled(text: str | None) -> bool:
-    start, end, _ = fences(text or "")
+def _is_full(text: str | None) -> bool:
+    start, end, _ = find_fences(text or "")
     try:
-        return filled((text or "")[start:end]) if end - start > LEAST_FILLED else False
+        return exceeds_agent_limits((text or "")[start:end]) if end - start > LEAST_FILLED else False
     except FrontmatterError:
         return False  # that is told elsewhere
 
 
-def _persons(text: str | None) -> dict[str, list[Any]]:
+def _owner_keys_of(text: str | None) -> dict[str, list[Any]]:
     front = split(text or "")[0]
     lower = fold(unicodedata.normalize("NFKC", front))
-    return persons(front) if any(word in lower for word in _WORDS) or "\\" in front else {}
+    return read_owner_keys(front) if any(word in lower for word in _WORDS) or "\\" in front else {}

@@ -15,18 +15,18 @@ from typing import Any
 
 from index.document_ids import ID
 from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, Defect, Document, Link, MemoRelation, Node
-from syncd.documents.agent_paths import numbers, told
-from syncd.documents.collection_membership import among, names_one, naming, texts
-from syncd.documents.entity_lines import Page, ids
-from syncd.documents.entity_lines import read as page_of
-from syncd.documents.entity_node import OWN, node_of
+from syncd.documents.agent_paths import find_numbers, strip_link_numbers
+from syncd.documents.collection_membership import find_names, is_collection_tag, select_known, tag_texts
+from syncd.documents.entity_lines import Page, find_ids
+from syncd.documents.entity_lines import parse_page as page_of
+from syncd.documents.entity_node import OWN, node_of_page
 from syncd.documents.file_names import CONFLICT_COPY
-from syncd.documents.memo_relations import relations
-from syncd.notes.front_matter import FrontmatterError, decode, read, reserved, split, unclosed, unmerged
-from syncd.notes.inline_syntax import is_tag, wikilinks
-from syncd.notes.markdown_outline import outline
-from syncd.notes.property_reader import Properties, as_text, as_time, for_the_person
-from syncd.notes.secret_patterns import defects as secrets_in
+from syncd.documents.memo_relations import read_relations
+from syncd.notes.front_matter import FrontmatterError, decode, has_merge_conflict, is_reserved, is_unclosed, read, split
+from syncd.notes.inline_syntax import find_wikilinks, is_tag
+from syncd.notes.markdown_outline import parse_outline
+from syncd.notes.property_reader import Properties, as_text, as_time, is_for_person
+from syncd.notes.secret_patterns import secret_defects
 from syncd.vault.location import INBOX, NoteLocation, locate
 
 TYPES = frozenset({"note", "file", "entity"})
@@ -68,12 +68,12 @@ def parse(
 
     `collections` are those that a capture can be in."""
     defects: list[Defect] = []
-    note = _read(raw, path, defects)
+    note = _read_note(raw, path, defects)
     owned = _Owned(note.values, locate(path, inbox), defects)
     kind = _classify(note, owned, inbox, collections)
-    _look_for_conflicts(note.front, note.body, defects)
+    _find_merge_conflict(note.front, note.body, defects)
     if owned.where.scope == "captures":  # a person knows what they keep in their own notes; an agent's go on to others
-        defects += secrets_in(note.front + note.body)
+        defects += secret_defects(note.front + note.body)
     return _assemble(note, owned, kind, mtime_ms)
 
 
@@ -86,15 +86,15 @@ def metadata_of(
     taken: set[str] = {"file"} if stored else set()
     if node is not None:
         taken |= OWN | ({"aliases"} if aliases == (node.name,) else set())
-    return {key: value for key, value in values.items() if not reserved(key) and key.casefold() not in taken}
+    return {key: value for key, value in values.items() if not is_reserved(key) and key.casefold() not in taken}
 
 
-def _read(raw: bytes, path: str, defects: list[Defect]) -> _Reading:
-    defects += _of_the_bytes(raw, path)
+def _read_note(raw: bytes, path: str, defects: list[Defect]) -> _Reading:
+    defects += _byte_defects(raw, path)
     front, body, readable = _split(raw, defects)
-    properties = _properties(front, defects)
+    properties = _read_properties(front, defects)
     whole = readable and properties is not None and not properties.repeated
-    writable = whole and not unclosed(front + body)
+    writable = whole and not is_unclosed(front + body)
     values = properties.values if properties else {}
     return _Reading(path, hashlib.sha256(raw).hexdigest(), front, body, values, writable)
 
@@ -107,10 +107,10 @@ def _classify(note: _Reading, owned: _Owned, inbox: str, collections: Sequence[s
     kind = named if named in TYPES else owned.where.type
     aside = any(defect.name == "conflict-copy" for defect in owned.defects)  # a node's copy is not another node
     page = page_of(note.body) if kind == "entity" and captured and not aside else None
-    node, node_defects = node_of(owned.values, page, note.path) if page else (None, [])
-    stated, relation_defects = relations(owned.get("relations")) if captured and not node else ((), [])
+    node, node_defects = node_of_page(owned.values, page, note.path) if page else (None, [])
+    stated, relation_defects = read_relations(owned.get("relations")) if captured and not node else ((), [])
     owned.defects += [*node_defects, *relation_defects]
-    node = replace(node, tags=_distinct(tags)) if node else None
+    node = replace(node, tags=_remove_repeats(tags)) if node else None
     stored = kind == "file" and captured
     file = owned.file(note.path, inbox) if stored else None
     return _Class(kind, collection, tags, created_at, page, node, stated, stored, file)
@@ -118,7 +118,7 @@ def _classify(note: _Reading, owned: _Owned, inbox: str, collections: Sequence[s
 
 def _assemble(note: _Reading, owned: _Owned, kind: _Class, mtime_ms: int) -> Document:
     page, body = kind.page, note.body
-    outlined = outline(body, (*ids(page), *numbers(page)) if page else ())
+    outlined = parse_outline(body, (*find_ids(page), *find_numbers(page)) if page else ())
     claimed_id, aliases, updated_at, version = owned.id(), owned.aliases(), owned.time("updated_at"), owned.version()
     return Document(
         path=note.path,
@@ -131,9 +131,9 @@ def _assemble(note: _Reading, owned: _Owned, kind: _Class, mtime_ms: int) -> Doc
         content=body,
         text=outlined.text,
         digest=note.digest,
-        content_hash=hashlib.sha256((told(body) if page else body).encode()).hexdigest(),
+        content_hash=hashlib.sha256((strip_link_numbers(body) if page else body).encode()).hexdigest(),
         collection=kind.collection,
-        tags=_distinct(
+        tags=_remove_repeats(
             [*kind.tags, *(() if kind.file else outlined.tags)]
         ),  # a file's author knew no tags of this vault
         aliases=aliases,
@@ -144,7 +144,7 @@ def _assemble(note: _Reading, owned: _Owned, kind: _Class, mtime_ms: int) -> Doc
         updated_at=updated_at,
         version=version,
         headings=tuple(outlined.headings),
-        links=(*_property_links(owned.known()), *outlined.links),
+        links=(*_property_links(owned.own_values()), *outlined.links),
         callouts=tuple(outlined.callouts),
         tasks=tuple(outlined.tasks),
         blocks=tuple(outlined.blocks),
@@ -157,7 +157,7 @@ def _assemble(note: _Reading, owned: _Owned, kind: _Class, mtime_ms: int) -> Doc
     )
 
 
-def _of_the_bytes(raw: bytes, path: str) -> list[Defect]:
+def _byte_defects(raw: bytes, path: str) -> list[Defect]:
     defects = []
     if CONFLICT_COPY.search(path.rpartition("/")[2]):
         defects.append(Defect("conflict-copy", "a sync program set this version aside; keep what you need, delete it"))
@@ -176,7 +176,7 @@ def _split(raw: bytes, defects: list[Defect]) -> tuple[str, str, bool]:
     if not readable:
         defects.append(Defect("not-utf8", "the file is not valid UTF-8; what could be read is searched"))
         body = body.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    if unclosed(text):
+    if is_unclosed(text):
         defects.append(Defect("unclosed-frontmatter", "the properties have no closing `---`: they count as text"))
     elif front.removeprefix("\ufeff"):
         opening = front.removeprefix("\ufeff")[3:]
@@ -189,7 +189,7 @@ def _split(raw: bytes, defects: list[Defect]) -> tuple[str, str, bool]:
     return front, body, readable
 
 
-def _properties(front: str, defects: list[Defect]) -> Properties | None:
+def _read_properties(front: str, defects: list[Defect]) -> Properties | None:
     """What the properties say; None when they can't be read."""
     try:
         properties = read(front)
@@ -230,7 +230,7 @@ class _Owned:
         text = as_text(value)
         if text is not None and ID.match(text):
             return text
-        self._defect("bad-id", "`id` must be 1 to 64 letters, digits, `-` or `_`; the note goes by its path")
+        self._add_defect("bad-id", "`id` must be 1 to 64 letters, digits, `-` or `_`; the note goes by its path")
         return None
 
     def title(self, path: str, *, entity: bool) -> str:
@@ -242,7 +242,7 @@ class _Owned:
         """The stored file that the note is the text of: a bare name stands beside it, a path must stay in its workspace.
 
         What begins with a dot leads on from the note's folder, as Obsidian writes links where it is set to."""
-        target = next((link.target for link in wikilinks(self.text("file") or "")), "")
+        target = next((link.target for link in find_wikilinks(self.text("file") or "")), "")
         beside = "/" not in target or target.startswith(("./", "../"))
         named = target.rpartition("/")[2] not in ("", ".", "..")
         where = posixpath.normpath(f"{path.rpartition('/')[0]}/{target}") if beside and named else target
@@ -250,18 +250,20 @@ class _Owned:
         if inside and not where.lower().endswith(".md"):
             return where
         if self.get("file") is not None:
-            self._defect("bad-file", "`file` does not lead to a file of this workspace, as `[[Captures/…/report.pdf]]`")
+            self._add_defect(
+                "bad-file", "`file` does not lead to a file of this workspace, as `[[Captures/…/report.pdf]]`"
+            )
         return None
 
     def successor(self) -> str | None:
         """What the link to the capture that replaces this one says; None when nothing does."""
         text = self.text("superseded_by") if self.where.scope == "captures" else None
-        return next((link.target for link in wikilinks(text)), text.strip()) or None if text else None
+        return next((link.target for link in find_wikilinks(text)), text.strip()) or None if text else None
 
-    def known(self) -> dict[str, Any]:
+    def own_values(self) -> dict[str, Any]:
         """The properties without those by which a person is told of other notes, which are no part of what this one says."""
         captured = self.where.scope == "captures"
-        return {key: value for key, value in self.values.items() if not (captured and for_the_person(key))}
+        return {key: value for key, value in self.values.items() if not (captured and is_for_person(key))}
 
     def time(self, name: str) -> int | None:
         value = self.get(name)
@@ -269,7 +271,7 @@ class _Owned:
             return None
         time = as_time(value)
         if time is None:
-            self._defect("bad-date", f"`{name}` is not a date that can be read, such as 2026-11-20T14:32:05Z")
+            self._add_defect("bad-date", f"`{name}` is not a date that can be read, such as 2026-11-20T14:32:05Z")
         return time
 
     def version(self) -> int:
@@ -277,51 +279,61 @@ class _Owned:
         if isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**53:
             return value
         if value is not None and self.where.scope == "captures":
-            self._defect("bad-version", "`version` is not a whole number from 1; the note counts as version 1")
+            self._add_defect("bad-version", "`version` is not a whole number from 1; the note counts as version 1")
         return 1
 
     def aliases(self) -> tuple[str, ...]:
-        value = self._listed("aliases", deprecated="alias")
-        return _distinct(text for item in (value if isinstance(value, list) else [value]) if (text := as_text(item)))
+        value = self._list_property("aliases", deprecated="alias")
+        return _remove_repeats(
+            text for item in (value if isinstance(value, list) else [value]) if (text := as_text(item))
+        )
 
     def collection_and_tags(self, front: str, known: Sequence[str]) -> tuple[str, list[str]]:
         """The collection and the tags: `collection:x` among the tags is a way to name the collection."""
         tags = self._tags(front)
         captured = self.where.scope == "captures"
-        named = naming(self.values, tags)
-        names = [choice.name for choice in among(named, known if captured else COLLECTIONS)]
+        named = find_names(self.values, tags)
+        names = [choice.name for choice in select_known(named, known if captured else COLLECTIONS)]
         collection = names[-1] if names else COLLECTIONS[0]
         if len(set(names)) > 1:
-            self._defect(SEVERAL_COLLECTIONS, f"more than one collection is named; {collection!r}, the last, counts")
-        for name in dict.fromkeys(choice.name for choice in named if captured and not among([choice], known)):
-            self._defect(UNKNOWN_COLLECTION, f"{name!r} is not one of {', '.join(known)}; it counts as {collection}")
-        return collection, [tag for tag in tags if not names_one(tag)]
+            self._add_defect(
+                SEVERAL_COLLECTIONS, f"more than one collection is named; {collection!r}, the last, counts"
+            )
+        for name in dict.fromkeys(choice.name for choice in named if captured and not select_known([choice], known)):
+            self._add_defect(
+                UNKNOWN_COLLECTION, f"{name!r} is not one of {', '.join(known)}; it counts as {collection}"
+            )
+        return collection, [tag for tag in tags if not is_collection_tag(tag)]
 
     def _tags(self, front: str) -> list[str]:
-        value = self._listed("tags", deprecated="tag")
+        value = self._list_property("tags", deprecated="tag")
         if value is None and _EMPTY_TAGS.search(front):
-            self._defect("bad-tag", "`tags: #x` is empty to YAML, for which # begins a comment: write `tags: [x]`")
+            self._add_defect("bad-tag", "`tags: #x` is empty to YAML, for which # begins a comment: write `tags: [x]`")
         if isinstance(value, str) and re.search(r"[,\s]", value.strip()):
-            self._defect("tags-as-text", "several tags stand in one text, where Obsidian sees none: make them a list")
-        tags = texts(value)
+            self._add_defect(
+                "tags-as-text", "several tags stand in one text, where Obsidian sees none: make them a list"
+            )
+        tags = tag_texts(value)
         for tag in tags:
-            if not is_tag(tag) and not names_one(tag):
-                self._defect("bad-tag", f"{tag!r} is not a tag in Obsidian (no blanks or punctuation, not only digits)")
+            if not is_tag(tag) and not is_collection_tag(tag):
+                self._add_defect(
+                    "bad-tag", f"{tag!r} is not a tag in Obsidian (no blanks or punctuation, not only digits)"
+                )
         return tags
 
-    def _listed(self, name: str, *, deprecated: str) -> Any:
+    def _list_property(self, name: str, *, deprecated: str) -> Any:
         """A list property. Older vaults have it under another name, which Obsidian no longer reads."""
         value = self.get(name)
         if value is None and self.where.scope == "vault" and deprecated in self.values:
             value = self.values[deprecated]
-            self._defect("deprecated-property", f"Obsidian no longer reads `{deprecated}`: call it `{name}`")
+            self._add_defect("deprecated-property", f"Obsidian no longer reads `{deprecated}`: call it `{name}`")
         return value
 
-    def _defect(self, name: str, detail: str) -> None:
+    def _add_defect(self, name: str, detail: str) -> None:
         self.defects.append(Defect(name, detail))
 
 
-def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
+def _remove_repeats(texts: Iterable[str]) -> tuple[str, ...]:
     """Without repeats; the first spelling stays."""
     first: dict[str, str] = {}
     for text in texts:
@@ -332,15 +344,15 @@ def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
 def _property_links(value: Any) -> Iterator[Link]:
     """The wikilinks in the text of properties, however deep (the reader bounds the depth)."""
     if isinstance(value, str):
-        yield from wikilinks(value)
+        yield from find_wikilinks(value)
     elif isinstance(value, (list, dict)):
         for item in value.values() if isinstance(value, dict) else value:
             yield from _property_links(item)
 
 
-def _look_for_conflicts(front: str, body: str, defects: list[Defect]) -> None:
+def _find_merge_conflict(front: str, body: str, defects: list[Defect]) -> None:
     """List a merge that was left unresolved: its three marks begin lines, in their order."""
     for text in (front, body):
-        if unmerged(text):
+        if has_merge_conflict(text):
             defects.append(Defect("merge-conflict", "a merge left its markers (<<<<<<<, =======, >>>>>>>) in the text"))
             return

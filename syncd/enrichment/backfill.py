@@ -23,7 +23,7 @@ from index.model import Document, Record
 from index.text.summary_and_tags import Enrichment
 from index.text.tags import key_of
 from syncd.documents.parser import parse
-from syncd.enrichment.enricher import Enricher, lacking
+from syncd.enrichment.enricher import Enricher, missing_properties
 from syncd.indexes import note_lookup
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.vault.vault import Vault
@@ -59,62 +59,62 @@ class Backfill:
     def facts(self) -> dict[str, Any]:
         """Who enriches, what is wrong with it, how many notes lack a summary or tags, how many of them are tried again."""
         try:
-            waiting = len(self._enricher.owed())
+            waiting = len(self._enricher.pending_retries())
         except Unavailable:  # the ledger can't be read, and status says so
             waiting = 0
         return {
             "by": self._enricher.by,
             "problem": self._enricher.problem,
-            "missing": len(self._captures.index.unlabelled()),
+            "missing": len(self._captures.index.unlabelled_paths()),
             "waiting": waiting,
         }
 
     # One note
 
-    def again(self, arguments: Mapping[str, Any], _: Progress) -> dict[str, Any]:
+    def enrich_note(self, arguments: Mapping[str, Any], _: Progress) -> dict[str, Any]:
         """Fill what one note lacks; with `replace`, find both anew."""
-        self._able()
+        self._check_enabled()
         replace, dry = bool(arguments.get("replace")), bool(arguments.get("dry_run"))
-        record = note_lookup.found_note(
+        record = note_lookup.find_note(
             [self._captures.index], arguments["id"], workspace=arguments.get("workspace") or None
         )
         if record is None:
             raise NotFound(f"no capture {arguments['id'][:64]!r}; memex recent lists them")
         if record.type == "entity":
             raise InvalidArgument("this is a node of the graph: its summary and tags are set, not found")
-        document = self._read(record.path)
-        enrichment = self._enricher.find(document, self._enricher.vocabulary(record.workspace))
-        changes = lacking(document, enrichment, replace=replace)
+        document = self._read_document(record.path)
+        enrichment = self._enricher.enrich(document, self._enricher.vocabulary(record.workspace))
+        changes = missing_properties(document, enrichment, replace=replace)
         if changes and not dry:
             self._enrich(record.workspace, record.path, enrichment, replace)
-            self._enricher.settle(record.id)
+            self._enricher.remove_retry(record.id)
         labels = {"summary": document.summary, "tags": list(document.tags)} | changes
         return {"id": record.id, "path": record.path, **labels, "changed": sorted(changes)}
 
     # All that lack something
 
-    def backfill(self, arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+    def enrich_all(self, arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         """Both passes over every note that lacks a summary or tags. Raises Unavailable when an endpoint goes away."""
-        self._able()
+        self._check_enabled()
         if name := arguments.get("workspace"):
             self._exists(name)
         dry = bool(arguments.get("dry_run"))
-        with self._alone():
-            paths = self._captures.index.unlabelled(name)
-            notes, skipped = self._documents(paths)
+        with self._run_alone():
+            paths = self._captures.index.unlabelled_paths(name)
+            notes, skipped = self._read_documents(paths)
             spaces = sorted({document.workspace for document in notes})
             learnt = {space: Counter(self._enricher.vocabulary(space)) for space in spaces}
             for n, document in enumerate(notes):
-                self._go_on(0)
+                self._check_stopping(0)
                 progress({"stage": "learning tags", "done": n, "total": 2 * len(notes)})
-                learnt[document.workspace].update(self._enricher.find(document, {}).tags)
-            known = {space: vocabulary(tags, self._enricher.most) for space, tags in learnt.items()}
+                learnt[document.workspace].update(self._enricher.enrich(document, {}).tags)
+            known = {space: most_used_tags(tags, self._enricher.most) for space, tags in learnt.items()}
             written: list[dict[str, Any]] = []
             unchanged = 0
             for n, document in enumerate(notes):
-                self._go_on(len(written))
+                self._check_stopping(len(written))
                 progress({"stage": "writing", "done": len(notes) + n, "total": 2 * len(notes)})
-                done = self._filled(document, known[document.workspace], skipped, len(written), dry=dry)
+                done = self._enrich_document(document, known[document.workspace], skipped, len(written), dry=dry)
                 written += [done] if done else []
                 unchanged += done is None
             progress({"stage": "writing", "done": 2 * len(notes), "total": 2 * len(notes)})
@@ -134,15 +134,15 @@ class Backfill:
             self._stopping.set()
         return {"stopping": running}
 
-    def _filled(
+    def _enrich_document(
         self, document: Document, known: Mapping[str, int], skipped: list[dict[str, str]], done: int, *, dry: bool
     ) -> dict[str, Any] | None:
         """Write what one note lacks; None when that is nothing, or can't be written and is among `skipped`."""
         try:
-            enrichment = self._enricher.find(document, known)
+            enrichment = self._enricher.enrich(document, known)
         except Unavailable as error:
             raise Unavailable(f"{error.message}; {done} notes were written, and running it again goes on") from error
-        changes = lacking(document, enrichment)
+        changes = missing_properties(document, enrichment)
         if not changes:
             return None
         try:
@@ -153,19 +153,19 @@ class Backfill:
             return None
         return {"path": document.path, **changes}
 
-    def _documents(self, paths: Sequence[str]) -> tuple[list[Document], list[dict[str, str]]]:
+    def _read_documents(self, paths: Sequence[str]) -> tuple[list[Document], list[dict[str, str]]]:
         """The notes at `paths`, and those that can't be read."""
         notes: list[Document] = []
         skipped: list[dict[str, str]] = []
         for path in paths:
             try:
-                notes.append(self._read(path))
+                notes.append(self._read_document(path))
             except MemexError as error:
                 skipped.append({"path": path, "reason": error.message})
         return notes, skipped
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _run_alone(self) -> Iterator[None]:
         if not self._one.acquire(blocking=False):
             raise Conflict("a backfill is running already")
         self._stopping.clear()
@@ -174,45 +174,49 @@ class Backfill:
         finally:
             self._one.release()
 
-    def _go_on(self, written: int) -> None:
+    def _check_stopping(self, written: int) -> None:
         if self._stopping.is_set() or self._enricher.closed.is_set():
             raise Unavailable(f"broken off; {written} notes were written, and running it again goes on with the rest")
 
     # What is owed
 
-    def pay(self) -> None:
+    def retry_failed(self) -> None:
         """The job: try the notes again that a failure left without summary and tags, until it fails again."""
         if self._enricher.by == "off":
             return
         owing: list[tuple[Record, str, int]] = []
-        for id, failures in self._enricher.owed(_now()):  # all of them first: what needs nobody waits for nobody
+        for id, failures in self._enricher.pending_retries(
+            _now()
+        ):  # all of them first: what needs nobody waits for nobody
             record = self._captures.index.record(id)
             if record is None or record.type == "entity" or (record.summary and record.tags):
-                self._enricher.settle(id)
+                self._enricher.remove_retry(id)
             else:
                 owing.append((record, id, failures))
         for record, id, failures in owing:
             try:
-                enrichment = self._enricher.find(self._read(record.path), self._enricher.vocabulary(record.workspace))
+                enrichment = self._enricher.enrich(
+                    self._read_document(record.path), self._enricher.vocabulary(record.workspace)
+                )
                 self._enrich(record.workspace, record.path, enrichment, False)
             except (Conflict, NotFound, Unavailable) as error:
-                self._enricher.postpone(id, failures, _now())
+                self._enricher.postpone_retry(id, failures, _now())
                 log.info("enrichment of a note is put off: %s", error.code)
-                if self._enricher.resting or self._enricher.closed.is_set():
+                if self._enricher.is_resting or self._enricher.closed.is_set():
                     return
             else:
-                self._enricher.settle(id)
+                self._enricher.remove_retry(id)
 
-    def _able(self) -> None:
+    def _check_enabled(self) -> None:
         if self._enricher.by == "off":
             raise InvalidArgument('enrichment is off: set enrich.by to "local" or "endpoint" first')
 
-    def _read(self, path: str) -> Document:
+    def _read_document(self, path: str) -> Document:
         raw, stat = self._vault.read(path)
         return parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox)
 
 
-def vocabulary(tags: Mapping[str, int], most: int) -> dict[str, int]:
+def most_used_tags(tags: Mapping[str, int], most: int) -> dict[str, int]:
     """The most used of `tags`; variants count together, under the spelling that is used most."""
     grouped: dict[str, Counter[str]] = {}
     for tag, used in tags.items():

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import httpx2
 
-from index.encoders.settings import shown
+from index.encoders.settings import without_credentials
 from index.errors import Unavailable
 
 TEMPERATURE: Final = 0.2
@@ -40,7 +40,7 @@ class ChatEndpoint:
     """Keeps connections open to one endpoint; safe to use from several threads."""
 
     def __init__(self, base_url: str, model: str, *, key: str = "", timeout_s: float = 8.0) -> None:
-        self.name = f"the endpoint {shown(base_url)} ({model})"
+        self.name = f"the endpoint {without_credentials(base_url)} ({model})"
         self._url = f"{base_url.rstrip('/')}/chat/completions"
         self._model, self._timeout_s = model, timeout_s
         headers = {"authorization": f"Bearer {key}"} if key else {}
@@ -64,7 +64,7 @@ class ChatEndpoint:
             "stream": False,
             "messages": [{"role": "system", "content": rules}, {"role": "user", "content": note}],
         }
-        return self._said(self._post(json.dumps(body).encode()))
+        return self._parse_answer(self._post(json.dumps(body).encode()))
 
     def close(self) -> None:
         """End the connections."""
@@ -78,7 +78,7 @@ class ChatEndpoint:
         try:
             with self._client.stream("POST", self._url, content=body, headers=headers) as response:
                 if not response.is_success:
-                    raise self._refusal(response.status_code)
+                    raise self._describe_refusal(response.status_code)
                 answer = bytearray()
                 for piece in response.iter_bytes():
                     answer += piece
@@ -98,7 +98,7 @@ class ChatEndpoint:
             raise Unavailable("enrichment is closed", retryable=False) from error
         return bytes(answer)
 
-    def _refusal(self, status: int) -> Unavailable:
+    def _describe_refusal(self, status: int) -> Unavailable:
         match status:
             case 401 | 403:
                 return Unavailable(f"{self.name} refuses the key; check enrich.api_key_env or enrich.api_key_file")
@@ -107,17 +107,17 @@ class ChatEndpoint:
             case _:
                 return Unavailable(f"{self.name} answers {status}")
 
-    def _said(self, answer: bytes) -> tuple[object, object]:
+    def _parse_answer(self, answer: bytes) -> tuple[object, object]:
         """The two fields of the answer's JSON."""
         try:
             content = json.loads(answer)["choices"][0]["message"]["content"]
-            fields: Any = json.loads(_bare(content))
+            fields: Any = json.loads(_strip_answer(content))
             return fields["summary"], fields["tags"]
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise Unavailable(f"{self.name} does not answer with the JSON that was asked for") from error
 
 
-def _bare(content: str) -> str:
+def _strip_answer(content: str) -> str:
     """An answer without the thoughts before it and the fence around it. No pattern: the answer may be made to be slow to match."""
     text = content.strip()
     if text.startswith(_THOUGHT):

@@ -17,17 +17,17 @@ from functools import partial
 from typing import Any, Final
 
 from index.encoders.embedder import Embedder
-from index.encoders.word_frequency import places
+from index.encoders.word_frequency import word_ranks
 from index.errors import InvalidArgument, MemexError, Unavailable
 from index.model import Document
-from index.text.sentences import cut, plain, prose
-from index.text.summary_and_tags import NOTHING, SUMMARY, Enrichment, checked, enrichment
+from index.text.sentences import plain_text, read_prose, shorten
+from index.text.summary_and_tags import NOTHING, SUMMARY, Enrichment, enrich, normalize_answer
 from index.text.tags import MOST
-from syncd.documents.collection_membership import retagged
+from syncd.documents.collection_membership import tag_changes
 from syncd.enrichment.chat_endpoint import ChatEndpoint
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.notes.front_matter import decode, edit, encode, split
-from syncd.notes.secret_patterns import redacted
+from syncd.notes.secret_patterns import redact
 from syncd.settings.settings import EnrichSettings
 from syncd.state.ledger import Ledger
 
@@ -67,7 +67,7 @@ class Enricher:
         self.problem = ""
         self.most = settings.vocabulary
         self._settings, self._captures, self._embedder, self._ledger = settings, captures, embedder, ledger
-        self._chat = _chat(settings) if settings.by == "endpoint" else None
+        self._chat = _make_endpoint(settings) if settings.by == "endpoint" else None
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="enrich")
         self._vectors: dict[str, Any] = {}
         self._vocabularies: dict[str, _Vocabulary] = {}
@@ -94,19 +94,19 @@ class Enricher:
         if self.by == "off" or (document.summary and document.tags):
             return lambda: EnrichmentResult(NOTHING)
         try:
-            future = self._pool.submit(self.find, document, self.vocabulary(document.workspace))
+            future = self._pool.submit(self.enrich, document, self.vocabulary(document.workspace))
         except (MemexError, RuntimeError) as error:  # the catalog fails, or the pool is closed
             log.warning("enrichment could not begin: %s", error)
             return lambda: EnrichmentResult(NOTHING, owed=True)
-        return partial(self._awaited, future)
+        return partial(self._wait_for, future)
 
-    def _awaited(self, future: Future[Enrichment]) -> EnrichmentResult:
+    def _wait_for(self, future: Future[Enrichment]) -> EnrichmentResult:
         try:
             return EnrichmentResult(future.result((self._settings.timeout_s + LATE_S) if self._chat else LOCAL_S))
         except Unavailable as error:
-            self._failed(error.message)
+            self._note_failure(error.message)
         except TooLate:
-            self._failed(f"enrichment takes longer than {self._settings.timeout_s:g} s")
+            self._note_failure(f"enrichment takes longer than {self._settings.timeout_s:g} s")
         except Exception as error:  # the top of what runs in the thread: no defect in it may cost somebody a capture
             log.exception("enrichment failed")
             self.problem = f"enrichment failed ({type(error).__name__}, see the log)"
@@ -114,36 +114,36 @@ class Enricher:
 
     # For whoever may fail
 
-    def find(self, document: Document, vocabulary: Mapping[str, int]) -> Enrichment:
+    def enrich(self, document: Document, vocabulary: Mapping[str, int]) -> Enrichment:
         """What `document` is about, by whoever is set. Raises Unavailable while an endpoint is away."""
         if self._chat is None:
-            return enrichment(document, vocabulary=vocabulary, places=places(), vectors=self._meaning, clean=redacted)
-        if self.resting:
+            return enrich(document, vocabulary=vocabulary, places=word_ranks(), vectors=self._tag_vectors, clean=redact)
+        if self.is_resting:
             raise Unavailable(self.problem or "the endpoint is left alone for a moment")
-        parts = prose(document, redacted)
+        parts = read_prose(document, redact)
         text = "\n".join((*parts.headings, *parts.sentences))
         if not text.strip():
             return NOTHING
         try:
-            known = [tag for tag in vocabulary if redacted(tag) == tag]
-            summary, tags = self._chat.ask(cut(plain(redacted(document.title)), SUMMARY), text, known)
-            answer = checked(summary, tags, vocabulary=vocabulary, vectors=self._meaning)
+            known = [tag for tag in vocabulary if redact(tag) == tag]
+            summary, tags = self._chat.ask(shorten(plain_text(redact(document.title)), SUMMARY), text, known)
+            answer = normalize_answer(summary, tags, vocabulary=vocabulary, vectors=self._tag_vectors)
             if not answer.summary or not answer.tags:
                 raise Unavailable(f"{self._chat.name} gives no summary or no tags that can be used")  # noqa: TRY301 - as all its failures
         except Unavailable as error:
-            self._failed(error.message)
+            self._note_failure(error.message)
             raise
         self._pause, self._resting_until, self.problem = PAUSE_S[0], 0.0, ""
         return answer
 
     @property
-    def resting(self) -> bool:
+    def is_resting(self) -> bool:
         """Whether the endpoint failed a moment ago and is left alone."""
         return time.monotonic() < self._resting_until
 
-    def _failed(self, problem: str) -> None:
+    def _note_failure(self, problem: str) -> None:
         with self._lock:
-            if not self.resting:
+            if not self.is_resting:
                 log.warning("enrichment: %s", problem)
                 self._resting_until = time.monotonic() + self._pause
                 self._pause = min(self._pause * 2, PAUSE_S[1])
@@ -160,12 +160,12 @@ class Enricher:
         self._vocabularies[workspace] = _Vocabulary(tags, generation, now, time.monotonic() - now)
         return tags
 
-    def _meaning(self, texts: Sequence[str]) -> list[Any] | None:
+    def _tag_vectors(self, texts: Sequence[str]) -> list[Any] | None:
         """The vectors of some tags; None while there is no encoder."""
         unknown = [text for text in texts if text not in self._vectors]
         if unknown:
             try:
-                made = self._embedder.documents(unknown, urgent=True)
+                made = self._embedder.embed_documents(unknown, urgent=True)
             except Unavailable:
                 return None
             if len(self._vectors) > REMEMBERED:
@@ -174,7 +174,7 @@ class Enricher:
         kept = self._vectors
         return [kept[text] for text in texts] if all(text in kept for text in texts) else None
 
-    def summary_after(self, before: Document, after: Document) -> dict[str, Any]:
+    def refresh_summary(self, before: Document, after: Document) -> dict[str, Any]:
         """The property to change when a note's text has: a summary that is our own reading of the old text, read anew."""
         if self.by != "local" or before.content == after.content or not before.summary:
             return {}
@@ -185,7 +185,7 @@ class Enricher:
 
     # What is owed
 
-    def owe(self, id: str, now: int) -> None:
+    def add_retry(self, id: str, now: int) -> None:
         """Remember that the note of this id is to be tried again. A ledger that can't be written is no reason to fail."""
         try:
             with self._ledger.transaction():
@@ -193,7 +193,7 @@ class Enricher:
         except Unavailable as error:
             log.warning("what enrichment owes could not be remembered: %s", error.message)
 
-    def owed(self, now: int | None = None) -> list[tuple[str, int]]:
+    def pending_retries(self, now: int | None = None) -> list[tuple[str, int]]:
         """The ids of notes that wait, with how often each failed since; with `now`, those whose time has come."""
         if now is None:
             return [(id, failures) for id, failures in self._ledger.query("SELECT id, failures FROM enrichment")]
@@ -204,19 +204,19 @@ class Enricher:
             )
         ]
 
-    def settle(self, id: str) -> None:
+    def remove_retry(self, id: str) -> None:
         """The note of this id is owed nothing any more."""
         with self._ledger.transaction():
             self._ledger.execute("DELETE FROM enrichment WHERE id = ?", (id,))
 
-    def postpone(self, id: str, failures: int, now: int) -> None:
+    def postpone_retry(self, id: str, failures: int, now: int) -> None:
         """Try the note of this id later, and later each time."""
         due = now + min(AGAIN_MS[0] * 2 ** min(failures + 1, 20), AGAIN_MS[1])
         with self._ledger.transaction():
             self._ledger.execute("UPDATE enrichment SET failures = ?, due_at = ? WHERE id = ?", (failures + 1, due, id))
 
 
-def lacking(document: Document, enrichment: Enrichment, *, replace: bool = False) -> dict[str, Any]:
+def missing_properties(document: Document, enrichment: Enrichment, *, replace: bool = False) -> dict[str, Any]:
     """The properties that `enrichment` gives a note: only those that it lacks, unless they are to be replaced."""
     changes: dict[str, Any] = {}
     if enrichment.tags and (replace or not document.tags):
@@ -226,31 +226,31 @@ def lacking(document: Document, enrichment: Enrichment, *, replace: bool = False
     return changes
 
 
-def filled(
+def fill_missing(
     raw: bytes, document: Document, enrichment: Enrichment, *, read: Callable[..., Document], replace: bool = False
 ) -> tuple[bytes, Document] | None:
     """The note with what it lacks written into lines of its own; None when it lacks nothing. Raises FrontmatterError.
 
     `read` makes a document of bytes, path and `mtime_ms`. What names the note's collection stays as it is."""
-    changes = lacking(document, enrichment, replace=replace)
+    changes = missing_properties(document, enrichment, replace=replace)
     if not changes:
         return None
     text = decode(raw)
     if tags := changes.pop("tags", None):
-        changes = {**retagged(split(text)[0], tags, None), **changes}
+        changes = {**tag_changes(split(text)[0], tags, None), **changes}
     raw = encode(edit(text, changes))
     return raw, read(raw, document.path, mtime_ms=document.created_at)
 
 
-def _chat(settings: EnrichSettings) -> ChatEndpoint:
+def _make_endpoint(settings: EnrichSettings) -> ChatEndpoint:
     if not settings.base_url or not settings.model:
         raise InvalidArgument(
             'enrich.by = "endpoint" needs enrich.base_url and enrich.model; or set enrich.by = "local"'
         )
-    return ChatEndpoint(settings.base_url, settings.model, key=_key(settings), timeout_s=settings.timeout_s)
+    return ChatEndpoint(settings.base_url, settings.model, key=_read_api_key(settings), timeout_s=settings.timeout_s)
 
 
-def _key(settings: EnrichSettings) -> str:
+def _read_api_key(settings: EnrichSettings) -> str:
     if settings.api_key_env:
         key = os.environ.get(settings.api_key_env, "").strip()
         if not key:

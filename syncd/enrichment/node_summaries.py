@@ -52,7 +52,7 @@ class SummaryDrafts:
             return None
         self.asked += 1
         try:
-            enrichment = self.enricher.find(parse(text.encode(), vertex.path, mtime_ms=0, inbox=self.inbox), {})
+            enrichment = self.enricher.enrich(parse(text.encode(), vertex.path, mtime_ms=0, inbox=self.inbox), {})
         except Unavailable:  # the enricher has logged it
             self.failed, self.left = True, self.left + 1
             return None

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from syncd.documents.file_names import droppable
+from syncd.documents.file_names import why_not_imported
 from syncd.documents.file_types import KNOWN
-from syncd.files.conversion.converter import Limits, converted, kind_of
+from syncd.files.conversion.converter import Limits, convert, media_type_of
 from syncd.files.file_note_writer import Converter, FileOrder
 from syncd.files.imported_files import ImportedFiles
 from syncd.files.inbox_file_scanner import InboxFileScanner
@@ -39,15 +39,15 @@ class FileImport:
     dropped: InboxFileScanner
 
 
-def wanted(settings: Settings) -> Wanted:
+def file_filter(settings: Settings) -> Wanted:
     """Which files of the vault are listed beside its notes."""
-    return partial(droppable, known=KNOWN, most=settings.kb.max_file, inbox=settings.vault.inbox)
+    return partial(why_not_imported, known=KNOWN, most=settings.kb.max_file, inbox=settings.vault.inbox)
 
 
-def filing(inbox: Inbox, sync: Sync, queue: Queue, handled: ImportedFiles, settings: Settings) -> FileImport:
+def build_file_import(inbox: Inbox, sync: Sync, queue: Queue, handled: ImportedFiles, settings: Settings) -> FileImport:
     """All of it, for one vault."""
-    limits, staged = _limits(settings.kb), queue.staged.folder
-    converter = Converter(KNOWN, kind_of, lambda path, kind, stopping: converted(path, kind, limits, stopping))
+    limits, staged = _conversion_limits(settings.kb), queue.staged.folder
+    converter = Converter(KNOWN, media_type_of, lambda path, kind, stopping: convert(path, kind, limits, stopping))
     staged.mkdir(mode=0o700, exist_ok=True)
     parts = inbox, handled, sync.beside, converter, sync.has_note
     files = UploadedFiles(*parts, free=settings.kb.free)
@@ -57,25 +57,25 @@ def filing(inbox: Inbox, sync: Sync, queue: Queue, handled: ImportedFiles, setti
         inbox.captures,
         handled,
         lambda workspace, arguments: queue.add_file(OWNER, workspace, arguments, None),
-        calm=_calm(sync),
+        calm=_calm_check(sync),
         inbox=inbox.folder,
         quiet_s=inbox.quiet_s,
     )
-    sync.on_listing(scanner.seen)
+    sync.on_listing(scanner.take_listing)
 
-    def handler(work: RunningJob) -> str:
+    def handle(work: RunningJob) -> str:
         job = work.job
         order = FileOrder(job.id, job.workspace, job.planned, job.given, work.staged, work.progress, work.stopping)
         lies = job.key == OWNER and work.staged is None and "path" in job.given
-        return inplace.read(order) if lies else files.store(order)
+        return inplace.import_file(order) if lies else files.import_file(order)
 
-    return FileImport(handler, scanner)
+    return FileImport(handle, scanner)
 
 
-def _calm(sync: Sync) -> Callable[[], bool]:
+def _calm_check(sync: Sync) -> Callable[[], bool]:
     """Whether the notes of all that has been heard of are known: a note may be on its way with its file."""
     return lambda: sync.ready.is_set() and sync.progress is None and sync.pending_count == 0
 
 
-def _limits(kb: KbSettings) -> Limits:
+def _conversion_limits(kb: KbSettings) -> Limits:
     return Limits(kb.convert_s, kb.convert_mb << 20, kb.pages, kb.inflated_mb << 20, kb.text_kb * 1000)

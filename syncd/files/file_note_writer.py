@@ -17,10 +17,10 @@ from index.model import Document, Record
 from index.scope.index import Index
 from index.scope.prepared_document import Prepared
 from syncd.captures.writer import ROUNDS, UNWRITTEN, MissedAttempt, try_create
-from syncd.documents.capture_note import composed, properties_of
-from syncd.documents.collection_membership import filed, names_one
+from syncd.documents.capture_note import compose_note, properties_of
+from syncd.documents.collection_membership import choose_collection, is_collection_tag
 from syncd.documents.file_names import last_name
-from syncd.documents.file_note import FileFacts, about, clean, taken_in
+from syncd.documents.file_note import FileFacts, clean_text, file_properties, split_uploaded_note
 from syncd.files.conversion.converter import HEAD, Converted
 from syncd.notes.front_matter import PropertyValue, encode
 from syncd.notes.tag_names import tag_of
@@ -81,7 +81,7 @@ def folder_of(inbox: Inbox, workspace: str, namespace: str) -> str:
     return "/".join(filter(None, (inbox.folder, workspace, namespace_path(namespace), FILES)))
 
 
-def done(inbox: Inbox, order: FileOrder, folder: str) -> bool:
+def is_done(inbox: Inbox, order: FileOrder, folder: str) -> bool:
     """Whether a run before this one made the document. Unavailable while its note is there and not indexed yet."""
     index, vault = inbox.captures.index, inbox.vault
     if index.record(order.planned, order.workspace) is not None:
@@ -97,39 +97,39 @@ def done(inbox: Inbox, order: FileOrder, folder: str) -> bool:
     return False
 
 
-def facts(converter: Converter, order: FileOrder, source: Path, name: str, file_digest: FileDigest) -> FileFacts:
+def read_facts(converter: Converter, order: FileOrder, source: Path, name: str, file_digest: FileDigest) -> FileFacts:
     """What the file says. InvalidArgument or ResourceExhausted when it can't be read, Unavailable when nothing could."""
     order.progress(0, 1, "reading")
     with source.open("rb") as file:
         head = file.read(HEAD)
     read = converter.read(source, converter.kind(name, head), order.stopping)
-    size, text = file_digest.stat.size, clean(read.text)
+    size, text = file_digest.stat.size, clean_text(read.text)
     return FileFacts(read.media_type, size, file_digest.digest, text, read.pages, read.cut, read.warnings)
 
 
-def noted(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | None, note: str) -> Record | None:
+def write_note(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | None, note: str) -> Record | None:
     """Write the note of the file at `path` (None: the note is all of it) and make it findable.
 
     None when its name went to another note meanwhile."""
     now, order = inbox.now(), planned.order
-    text, document = _composed(inbox, planned, path, note, now)
+    text, document = _compose(inbox, planned, path, note, now)
     brief = replace(planned, facts=replace(planned.facts, text=planned.facts.text[:SAMPLE]))
-    finding = inbox.enricher.begin(_composed(inbox, brief, path, note, now)[1])
+    finding = inbox.enricher.begin(_compose(inbox, brief, path, note, now)[1])
     total = len(planned.facts.text) // PASSAGE + 1
 
-    def embedded(count: int) -> None:
+    def report_progress(count: int) -> None:
         if order.stopping.is_set():
             raise Unavailable("the daemon is ending; the file is gone on with at the next start", retryable=True)
         order.progress(count, max(count, total), "embedding")
 
-    def prepared(index: Index, document: Document) -> Prepared:
-        (ready,) = index.prepare([(document, UNWRITTEN)], progress=embedded)
+    def prepare(index: Index, document: Document) -> Prepared:
+        (ready,) = index.prepare([(document, UNWRITTEN)], progress=report_progress)
         if ready.chunks and ready.vectors is None:
             raise Unavailable("the encoder is not ready; the file is gone on with once it is", retryable=True)
         return ready
 
     for _ in range(ROUNDS):
-        outcome = try_create(inbox, encode(text), document, now=now, prepare=prepared, finding=finding, taken=taken)
+        outcome = try_create(inbox, encode(text), document, now=now, prepare=prepare, finding=finding, taken=taken)
         if outcome is MissedAttempt.TAKEN:
             return None
         if outcome is not MissedAttempt.SWITCHED:
@@ -137,10 +137,10 @@ def noted(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | None, no
     raise Unavailable("the index was being switched all the while; the file is gone on with later", retryable=True)
 
 
-def _composed(inbox: Inbox, planned: PlannedNote, path: str | None, note: str, now: int) -> tuple[str, Document]:
+def _compose(inbox: Inbox, planned: PlannedNote, path: str | None, note: str, now: int) -> tuple[str, Document]:
     """The note's text, and the document that it is."""
     order, arguments = planned.order, planned.order.given
-    collection, tags = filed(arguments.get("collection"), arguments.get("tags") or (), inbox.collections)
+    collection, tags = choose_collection(arguments.get("collection"), arguments.get("tags") or (), inbox.collections)
     note_properties = partial(
         properties_of,
         id=order.planned,
@@ -149,23 +149,23 @@ def _composed(inbox: Inbox, planned: PlannedNote, path: str | None, note: str, n
         collection=collection or inbox.collections[0],
     )
     other = planned.name if planned.name != note.rpartition("/")[2][:-3] else None
-    metadata: dict[str, PropertyValue] = {"type": "file", **about(planned.facts, path, other)}
+    metadata: dict[str, PropertyValue] = {"type": "file", **file_properties(planned.facts, path, other)}
     text = ""
     if path is None:
-        more, title, tagged, body = taken_in(planned.facts.text)
+        more, title, tagged, body = split_uploaded_note(planned.facts.text)
         with suppress(InvalidArgument):  # what it brought along can't be written so, and stays text
             title = arguments.get("title") or title or order.name
-            text = composed(
-                note_properties(title=title, tags=_tags((*tags, *tagged)), metadata={**metadata, **more}), body
+            text = compose_note(
+                note_properties(title=title, tags=_clean_tags((*tags, *tagged)), metadata={**metadata, **more}), body
             )
-    text = text or composed(
-        note_properties(title=arguments.get("title") or order.name, tags=_tags(tags), metadata=metadata),
+    text = text or compose_note(
+        note_properties(title=arguments.get("title") or order.name, tags=_clean_tags(tags), metadata=metadata),
         planned.facts.text,
     )
     return text, inbox.parse_note(encode(text), note, mtime_ms=now)
 
 
-def _tags(raw_tags: Collection[str]) -> tuple[str, ...]:
+def _clean_tags(raw_tags: Collection[str]) -> tuple[str, ...]:
     """As tags that Obsidian accepts; an uploaded note can't choose its collection."""
     tags = (tag_of(tag) for tag in raw_tags)
-    return tuple(dict.fromkeys(tag for tag in tags if tag and not names_one(tag)))
+    return tuple(dict.fromkeys(tag for tag in tags if tag and not is_collection_tag(tag)))

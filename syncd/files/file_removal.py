@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
 
 
-def stored_file(inbox: Inbox, note: str, raw: bytes) -> tuple[str, FileDigest] | None:
+def find_stored_file(inbox: Inbox, note: str, raw: bytes) -> tuple[str, FileDigest] | None:
     """The file that goes with the note of these bytes, as it is now; None when there is none to go with it.
 
     Raises Unavailable when that can't be told just now."""
@@ -31,7 +31,7 @@ def stored_file(inbox: Inbox, note: str, raw: bytes) -> tuple[str, FileDigest] |
     if (
         path is None
         or document.source == SOURCE
-        or {record.path for record in inbox.captures.index.of_file(path)} - {note}
+        or {record.path for record in inbox.captures.index.records_of_file(path)} - {note}
     ):
         return None
     try:
@@ -44,17 +44,17 @@ def stored_file(inbox: Inbox, note: str, raw: bytes) -> tuple[str, FileDigest] |
     return (path, file_digest) if file_digest.digest == digest_of(raw) else None
 
 
-def deleted(inbox: Inbox, find: Callable[[], Record]) -> Record:
+def delete_document(inbox: Inbox, find: Callable[[], Record]) -> Record:
     """Delete the document that `find` finds, which is no node, and with it the file that it was stored for; its last row."""
     before = find()
     with hide_file_name(before.path):
         raw, _ = inbox.vault.read(before.path)
-    stored = stored_file(inbox, before.path, raw)  # read before everybody waits
+    stored = find_stored_file(inbox, before.path, raw)  # read before everybody waits
     with hold_commits(inbox.captures) as index:
         record = find()
         if record.path != before.path:
             raise Conflict("the document was moved just now; try again", retryable=True)
-        with without(inbox, stored):
+        with removing_file(inbox, stored):
             with hide_file_name(record.path):
                 inbox.vault.remove(record.path, digest=hashlib.sha256(raw).hexdigest())
             with undo_on_failure(lambda: inbox.vault.create(record.path, raw, again=True)):
@@ -63,7 +63,7 @@ def deleted(inbox: Inbox, find: Callable[[], Record]) -> Record:
 
 
 @contextmanager
-def without(inbox: Inbox, stored: tuple[str, FileDigest] | None) -> Iterator[None]:
+def removing_file(inbox: Inbox, stored: tuple[str, FileDigest] | None) -> Iterator[None]:
     """Have the file gone, if there is one; it is back when the block fails."""
     if stored is None:
         yield

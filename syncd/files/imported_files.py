@@ -63,6 +63,6 @@ def documents_of(ledger: Ledger, digest: str) -> list[tuple[str, str]]:
     return [(path, id) for path, id in rows]
 
 
-def same(stat: Stat, other: Stat) -> bool:
+def is_unchanged(stat: Stat, other: Stat) -> bool:
     """Whether two looks at a file tell of no change between them, as far as size and time tell."""
     return (stat.size, stat.mtime_ns) == (other.size, other.mtime_ns)

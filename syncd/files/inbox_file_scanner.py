@@ -16,7 +16,7 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Stat
 from syncd.documents.file_note import digest_of
-from syncd.files.imported_files import ImportedFiles, same
+from syncd.files.imported_files import ImportedFiles, is_unchanged
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.vault.listing import Listing
 from syncd.vault.location import locate
@@ -54,7 +54,7 @@ class InboxFileScanner:
         self._gone: set[str] = set()
         self.unread: dict[str, str] = {}  # files that can't be looked into, and why
 
-    def seen(self, listing: Listing, under: Collection[str] | None) -> None:
+    def take_listing(self, listing: Listing, under: Collection[str] | None) -> None:
         """A pass has looked at `under` (None: at everything), and this is what it saw. Raises nothing, and reads nothing."""
         now, looked = time.monotonic(), partial(is_below, folders=frozenset(("",) if under is None else under))
         with self._lock:
@@ -67,16 +67,16 @@ class InboxFileScanner:
                 self._there.add(path)
                 self._gone.discard(path)
                 known, waiting = self._handled.get(path), self._waiting.get(path)
-                if known is not None and same(known.stat, stat):
+                if known is not None and is_unchanged(known.stat, stat):
                     self._forget(path)
-                elif waiting is None or not same(waiting[0], stat):
+                elif waiting is None or not is_unchanged(waiting[0], stat):
                     self._waiting[path] = stat, now
 
     def _forget(self, path: str) -> None:
         self._waiting.pop(path, None)
         self.unread.pop(path, None)
 
-    def look(self) -> None:
+    def queue_quiet_files(self) -> None:
         """The job: queue what has been quiet for long enough."""
         with self._lock:
             gone, waiting = set(self._gone), dict(self._waiting)
@@ -90,19 +90,19 @@ class InboxFileScanner:
             if time.monotonic() - since < self._quiet_s:
                 continue
             try:
-                quiet = self._quiet(path, stat)
+                quiet = self._check_quiet(path, stat)
                 if quiet is not None:
-                    self._settle(path, quiet)
+                    self._queue_file(path, quiet)
             except MemexError as error:  # it has changed just now, can't be read, or the queue is full
                 log.info("a file of the inbox is looked at again later: %s", error.message)
                 with self._lock:
                     self.unread[path] = error.message
                     self._waiting[path] = stat, time.monotonic()
 
-    def _quiet(self, path: str, was: Stat) -> Stat | None:
+    def _check_quiet(self, path: str, was: Stat) -> Stat | None:
         """The file's stat if it is as it was; else it waits on, unless it has gone."""
         now = self._vault.stat(path)
-        if now is not None and same(now, was):
+        if now is not None and is_unchanged(now, was):
             return now
         with self._lock:
             if now is None:
@@ -111,12 +111,12 @@ class InboxFileScanner:
                 self._waiting[path] = now, time.monotonic()
         return None
 
-    def _settle(self, path: str, stat: Stat) -> None:
+    def _queue_file(self, path: str, stat: Stat) -> None:
         """Queue a file, unless these bytes of it were read already."""
         file_digest = self._vault.digest_file(path)
-        if not same(file_digest.stat, stat):
+        if not is_unchanged(file_digest.stat, stat):
             raise Conflict("it has changed just now")
-        known, id = self._handled.get(path), self._read(path, file_digest)
+        known, id = self._handled.get(path), self._find_document(path, file_digest)
         if (known is None or known.digest != file_digest.digest) and id is None:
             name = path.rpartition("/")[2]
             arguments = {"name": name, "path": path, "size": stat.size, "source": SOURCE}
@@ -126,9 +126,9 @@ class InboxFileScanner:
         with self._lock:
             self._forget(path)
 
-    def _read(self, path: str, file_digest: FileDigest) -> str | None:
+    def _find_document(self, path: str, file_digest: FileDigest) -> str | None:
         """The document that holds the text of these bytes: one that another machine made, say."""
-        for record in self._captures.index.of_file(path):
+        for record in self._captures.index.records_of_file(path):
             with suppress(NotFound):
                 raw, _ = self._vault.read(record.path)
                 if digest_of(raw) == file_digest.digest:
@@ -137,9 +137,9 @@ class InboxFileScanner:
 
     # What is told
 
-    def missing(self, workspaces: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
+    def find_missing(self, workspaces: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
         """The notes whose file is gone, each with its file; of these workspaces only."""
-        for file, note in self._captures.index.files():
+        for file, note in self._captures.index.stored_files():
             if workspaces is not None and locate(note, self._inbox).workspace not in workspaces:
                 continue
             if file not in self._there:
@@ -151,9 +151,9 @@ class InboxFileScanner:
         """How many files have documents, how many are waited for, and what is wrong with others; for the owner."""
         with self._lock:
             waiting, unread = len(self._waiting), dict(self.unread)
-        missing = [file for _, file in self.missing()]
+        missing = [file for _, file in self.find_missing()]
         return {
-            "known": len(self._captures.index.files()),
+            "known": len(self._captures.index.stored_files()),
             "waiting": waiting,
             "unread": [{"path": path, "reason": why} for path, why in sorted(unread.items())],
             "missing": missing,

@@ -16,13 +16,13 @@ from index.model import Record
 from index.names import fold
 from syncd.captures.batch_writer import Change, NoteDrafts, write_batch
 from syncd.captures.writer import hide_file_name, lock_workspace
-from syncd.documents.file_names import ending, home, linked, numbered
-from syncd.documents.file_note import FileFacts, digest_of, revised, untouched
-from syncd.files.file_note_writer import Converter, FileOrder, Noted, PlannedNote, done, facts, noted
+from syncd.documents.file_names import known_ending, link_to, note_folder, numbered_names
+from syncd.documents.file_note import FileFacts, digest_of, is_untouched, revise
+from syncd.files.file_note_writer import Converter, FileOrder, Noted, PlannedNote, is_done, read_facts, write_note
 from syncd.files.imported_files import ImportedFiles
 from syncd.notes.front_matter import FrontmatterError, edit, encode
 from syncd.notes.timestamps import iso
-from syncd.uploads.chunk_files import spare
+from syncd.uploads.chunk_files import has_space
 from syncd.vault.location import locate
 from syncd.vault.taken_names import OtherFileNames
 from syncd.vault.vault import FileDigest
@@ -48,36 +48,36 @@ class InboxFiles:
         self._inbox, self._handled, self._beside, self._converter = inbox, handled, other_files, converter
         self._taken, self._scratch, self._free = taken, scratch, free
 
-    def read(self, order: FileOrder) -> str:
+    def import_file(self, order: FileOrder) -> str:
         """Carry a job out; the id of the document that the file has now. Raises what kept it from that."""
         path = str(order.given["path"])
         where = locate(path, self._inbox.folder)
         if (where.scope, where.workspace) != ("captures", order.workspace):
             raise NotFound("the file lies in no folder of this workspace")
-        folder = home(path, self._inbox.folder)
+        folder = note_folder(path, self._inbox.folder)
         with self._beside.reserve(path) as ours:
             if not ours:
                 raise Unavailable("the file is being read already; it is looked at again", retryable=True)
-            with self._copied(order, path) as (copy, file_digest):
-                id = self._document(order, folder, path, copy, file_digest)
+            with self._copying(order, path) as (copy, file_digest):
+                id = self._make_document(order, folder, path, copy, file_digest)
                 self._handled.put(path, file_digest, id)
                 return id
 
-    def _document(self, order: FileOrder, folder: str, path: str, copy: Path, file_digest: FileDigest) -> str:
-        if records := self._inbox.captures.index.of_file(path):
+    def _make_document(self, order: FileOrder, folder: str, path: str, copy: Path, file_digest: FileDigest) -> str:
+        if records := self._inbox.captures.index.records_of_file(path):
             return self._revise(records[0], path, order, copy, file_digest)
-        if moved := self._moved(path, order.workspace, file_digest.digest):
+        if moved := self._find_moved(path, order.workspace, file_digest.digest):
             return moved.id
-        if done(self._inbox, order, folder):
+        if is_done(self._inbox, order, folder):
             return order.planned
         name = path.rpartition("/")[2]
-        planned = PlannedNote(order, folder, name, facts(self._converter, order, copy, name, file_digest))
-        for candidate in numbered(name, ending(name, self._converter.known)):
+        planned = PlannedNote(order, folder, name, read_facts(self._converter, order, copy, name, file_digest))
+        for candidate in numbered_names(name, known_ending(name, self._converter.known)):
             folded = fold(candidate)
             with self._beside.reserve(folded) as ours:
                 if not ours or self._taken(folded) or self._beside.find_paths(folded) - {path}:
                     continue
-                if record := noted(self._inbox, self._taken, planned, path, f"{folder}/{candidate}.md"):
+                if record := write_note(self._inbox, self._taken, planned, path, f"{folder}/{candidate}.md"):
                     return record.id
         raise AssertionError
 
@@ -88,51 +88,51 @@ class InboxFiles:
         with hide_file_name(record.path):
             raw, _ = self._inbox.vault.read(record.path)
         if digest_of(raw) != file_digest.digest:
-            file_facts = facts(self._converter, order, copy, order.name, file_digest)
+            file_facts = read_facts(self._converter, order, copy, order.name, file_digest)
             with lock_workspace(self._inbox, order.workspace):
-                write_batch(self._inbox, partial(self._revision, record.path, path, file_facts))
+                write_batch(self._inbox, partial(self._plan_revision, record.path, path, file_facts))
         return record.id
 
-    def _revision(self, note: str, path: str, file_facts: FileFacts, _: object) -> tuple[list[Change], None]:
+    def _plan_revision(self, note: str, path: str, file_facts: FileFacts, _: object) -> tuple[list[Change], None]:
         drafts = NoteDrafts(self._inbox.vault)
         raw = encode(drafts.text(note))
         if digest_of(raw) == file_facts.digest:
             return [], None
-        if not untouched(raw):
+        if not is_untouched(raw):
             raise Conflict(
                 "the file has changed, and its note was edited by hand, so the note is left as it is; "
                 "to have the file read anew, delete the note and retry the job"
             )
         now, version = iso(self._inbox.now()), drafts.version(note) + 1
         try:
-            drafts.set_text(note, revised(raw, file_facts, path, updated_at=now, version=version))
+            drafts.set_text(note, revise(raw, file_facts, path, updated_at=now, version=version))
         except FrontmatterError as error:
             raise Conflict(f"the note's properties can't be changed: {error}") from error
         return drafts.changes(), None
 
-    def _moved(self, path: str, workspace: str, digest: str) -> Record | None:
+    def _find_moved(self, path: str, workspace: str, digest: str) -> Record | None:
         """The document that still looks for this file where it was before."""
         vault, index = self._inbox.vault, self._inbox.captures.index
-        for was, note in index.files(workspace):
-            if self._there(was):
+        for was, note in index.stored_files(workspace):
+            if self._exists(was):
                 continue
             with suppress(NotFound):
                 raw, _ = vault.read(note)
                 if digest_of(raw) == digest:
                     with lock_workspace(self._inbox, workspace):
-                        write_batch(self._inbox, partial(self._pointed, note, path))
-                    return index.at(note)
+                        write_batch(self._inbox, partial(self._plan_new_path, note, path))
+                    return index.record_at(note)
         return None
 
-    def _pointed(self, note: str, path: str, _: object) -> tuple[list[Change], None]:
+    def _plan_new_path(self, note: str, path: str, _: object) -> tuple[list[Change], None]:
         drafts = NoteDrafts(self._inbox.vault)
         try:
-            drafts.set_text(note, edit(drafts.text(note), {"file": linked(path)}))
+            drafts.set_text(note, edit(drafts.text(note), {"file": link_to(path)}))
         except FrontmatterError as error:
             raise Conflict(f"the note's properties can't be changed: {error}") from error
         return drafts.changes(), None
 
-    def _there(self, path: str) -> bool:
+    def _exists(self, path: str) -> bool:
         """Whether there is a file, as far as can be told."""
         try:
             return self._inbox.vault.stat(path) is not None
@@ -140,7 +140,7 @@ class InboxFiles:
             return True
 
     @contextmanager
-    def _copied(self, order: FileOrder, path: str) -> Iterator[tuple[Path, FileDigest]]:
+    def _copying(self, order: FileOrder, path: str) -> Iterator[tuple[Path, FileDigest]]:
         """The file as it is at one moment: what is read is what was measured, and no link can take its place."""
         copy = self._scratch / f".{order.id}.copy"  # hidden: no truth that a backup would take along
         try:
@@ -153,7 +153,7 @@ class InboxFiles:
         if stat is None:
             raise NotFound("the file is no longer there")
         try:
-            if not spare(self._scratch, stat.size, free=self._free):
+            if not has_space(self._scratch, stat.size, free=self._free):
                 raise Unavailable("the disk is full; free some space and try again", retryable=True)
             with target.open("wb") as file:
                 return self._inbox.vault.digest_file(path, file.write)

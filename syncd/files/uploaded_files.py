@@ -15,11 +15,20 @@ from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Resour
 from index.model import Stat
 from index.names import fold
 from syncd.captures.writer import hide_file_name
-from syncd.documents.file_names import ending, note_name, numbered, stored_name
+from syncd.documents.file_names import known_ending, note_name, numbered_names, stored_name
 from syncd.documents.file_types import MARKDOWN
-from syncd.files.file_note_writer import Converter, FileOrder, Noted, PlannedNote, done, facts, folder_of, noted
+from syncd.files.file_note_writer import (
+    Converter,
+    FileOrder,
+    Noted,
+    PlannedNote,
+    folder_of,
+    is_done,
+    read_facts,
+    write_note,
+)
 from syncd.files.imported_files import ImportedFiles
-from syncd.uploads.chunk_files import spare
+from syncd.uploads.chunk_files import has_space
 from syncd.vault.atomic_write import to_stat
 from syncd.vault.taken_names import OtherFileNames
 from syncd.vault.vault import FileDigest
@@ -47,62 +56,62 @@ class UploadedFiles:
         self._inbox, self._handled, self._beside, self._converter = inbox, handled, other_files, converter
         self._taken, self._free = taken, free
 
-    def store(self, order: FileOrder) -> str:
+    def import_file(self, order: FileOrder) -> str:
         """Carry a job out; the id of its document. Raises what kept it from that; a file that can't be read is kept."""
         folder = folder_of(self._inbox, order.workspace, str(order.given.get("namespace") or "default"))
-        if done(self._inbox, order, folder):
+        if is_done(self._inbox, order, folder):
             return order.planned
         source = order.staged
         if source is None:
             raise NotFound("the uploaded file is no longer there; upload it again")
-        file_digest = _measured(source)
+        file_digest = _measure(source)
         try:
-            file_facts = facts(self._converter, order, source, order.name, file_digest)
+            file_facts = read_facts(self._converter, order, source, order.name, file_digest)
         except (InvalidArgument, ResourceExhausted):
-            if ending(order.name, self._converter.known):
-                self._kept(order, folder, source, file_digest)
+            if known_ending(order.name, self._converter.known):
+                self._keep_file(order, folder, source, file_digest)
             raise
         if file_facts.media_type == MARKDOWN and not file_facts.cut:
-            return self._note(PlannedNote(order, folder, note_name(order.name), file_facts))
+            return self._write_note(PlannedNote(order, folder, note_name(order.name), file_facts))
         name = stored_name(order.name, file_facts.media_type, self._converter.known)
-        return self._pair(PlannedNote(order, folder, name, file_facts), source, file_digest)
+        return self._write_pair(PlannedNote(order, folder, name, file_facts), source, file_digest)
 
-    def _pair(self, planned: PlannedNote, source: Path, file_digest: FileDigest) -> str:
+    def _write_pair(self, planned: PlannedNote, source: Path, file_digest: FileDigest) -> str:
         """The file, and the note beside it."""
         inbox = self._inbox
-        with closing(self._homes(planned.folder, planned.name, file_digest)) as homes:
+        with closing(self._reserve_paths(planned.folder, planned.name, file_digest)) as homes:
             for path, there in homes:
                 if not there:
-                    self._put(path, planned.order, source, file_digest)
-                if record := noted(inbox, self._taken, planned, path, f"{path}.md"):
+                    self._store_file(path, planned.order, source, file_digest)
+                if record := write_note(inbox, self._taken, planned, path, f"{path}.md"):
                     return record.id
                 with hide_file_name(path), inbox.vault.removing(path, inbox.vault.digest_file(path)):
                     pass  # a person has just given a note its name
                 self._handled.forget([path])
         raise AssertionError
 
-    def _kept(self, order: FileOrder, folder: str, source: Path, file_digest: FileDigest) -> None:
+    def _keep_file(self, order: FileOrder, folder: str, source: Path, file_digest: FileDigest) -> None:
         """The file without a note; the next try finds it there."""
         name = stored_name(order.name, "", self._converter.known)
-        with closing(self._homes(folder, name, file_digest)) as homes:
+        with closing(self._reserve_paths(folder, name, file_digest)) as homes:
             path, there = next(homes)
             if not there:
-                self._put(path, order, source, file_digest)
+                self._store_file(path, order, source, file_digest)
 
-    def _note(self, planned: PlannedNote) -> str:
+    def _write_note(self, planned: PlannedNote) -> str:
         """An uploaded note becomes a note: nothing lies beside it."""
-        for name in numbered(planned.name, ""):
+        for name in numbered_names(planned.name, ""):
             with self._beside.reserve(fold(name)) as ours:
                 if not ours or self._inbox.taken(fold(name)):
                     continue
-                if record := noted(self._inbox, self._taken, planned, None, f"{planned.folder}/{name}.md"):
+                if record := write_note(self._inbox, self._taken, planned, None, f"{planned.folder}/{name}.md"):
                     return record.id
         raise AssertionError
 
-    def _put(self, path: str, order: FileOrder, source: Path, file_digest: FileDigest) -> None:
+    def _store_file(self, path: str, order: FileOrder, source: Path, file_digest: FileDigest) -> None:
         """Store the file; whoever looks for files to read knows of it before it is there."""
         with suppress(OSError):  # the vault is away, and says so itself
-            if not spare(self._inbox.vault.root, file_digest.stat.size, free=self._free):
+            if not has_space(self._inbox.vault.root, file_digest.stat.size, free=self._free):
                 raise Unavailable(
                     "the vault's disk is almost full; the file is stored once there is room", retryable=True
                 )
@@ -116,22 +125,22 @@ class UploadedFiles:
         self._beside.add(path)
         self._handled.put(path, FileDigest(file_digest.digest, stat), order.planned)
 
-    def _homes(self, folder: str, name: str, file_digest: FileDigest) -> Generator[tuple[str, bool]]:
+    def _reserve_paths(self, folder: str, name: str, file_digest: FileDigest) -> Generator[tuple[str, bool]]:
         """Where the file may go, and whether it lies there since a run before this one; each is nobody else's meanwhile."""
-        for candidate in numbered(name, ending(name, self._converter.known)):
+        for candidate in numbered_names(name, known_ending(name, self._converter.known)):
             path, folded = f"{folder}/{candidate}", fold(candidate)
             with self._beside.reserve(path, folded) as ours:
                 if not ours or self._taken(folded):
                     continue
                 others = self._beside.find_paths(folded)
-                if path in others and self._left(path, file_digest):
+                if path in others and self._is_leftover(path, file_digest):
                     yield path, True
                 elif not others:
                     yield path, False
 
-    def _left(self, path: str, file_digest: FileDigest) -> bool:
+    def _is_leftover(self, path: str, file_digest: FileDigest) -> bool:
         """Whether this very file lies at `path`, and no note speaks of it."""
-        if self._inbox.captures.index.of_file(path):
+        if self._inbox.captures.index.records_of_file(path):
             return False
         with suppress(MemexError):  # what can't be read is none of ours
             stat = self._inbox.vault.stat(path)
@@ -140,7 +149,7 @@ class UploadedFiles:
         return False
 
 
-def _measured(source: Path) -> FileDigest:
+def _measure(source: Path) -> FileDigest:
     """The digest and size of an uploaded file."""
     digest = hashlib.sha256()
     try:

@@ -13,12 +13,19 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 from index.graph.unlinked_names import UnlinkedName, find
 from index.graph.vertex import Edge, Vertex, file_key, name_key
-from index.text.key_terms import Reader, label
-from index.text.summary_draft import draft
+from index.text.key_terms import Reader, choose_label
+from index.text.summary_draft import draft_summary
 from syncd.graph import similar_nodes
-from syncd.graph.missing_relations import Candidate, Evidence, MeaningSimilarity, candidate, mentions, pairs
+from syncd.graph.missing_relations import (
+    Candidate,
+    Evidence,
+    MeaningSimilarity,
+    count_mentions,
+    rate_pair,
+    select_pairs,
+)
 from syncd.graph.similar_nodes import Aggregates, ComparedNodes, Cosine
-from syncd.notes.secret_patterns import redacted
+from syncd.notes.secret_patterns import redact
 
 LIMIT: Final = 20  # of each list, unless more is asked for
 LOOKED_AT: Final = 300  # pairs that each kind of evidence brings
@@ -74,23 +81,23 @@ class Report(Generic[E]):
     degraded: tuple[str, ...] = ()
 
 
-def pending(vertices: Sequence[Vertex]) -> list[UnsummarizedNode]:
+def find_unsummarized(vertices: Sequence[Vertex]) -> list[UnsummarizedNode]:
     """The nodes whose summary is owed: most observations first, then the latest."""
     nodes = [
         UnsummarizedNode(
             node.name,
             node.entity_type,
             node.observations,
-            _observed(node) if node.observations else None,
+            _last_observed_at(node) if node.observations else None,
             node.summary_updated_at if node.summary else None,
         )
         for node in vertices
-        if _owed(node)
+        if _needs_summary(node)
     ]
     return sorted(nodes, key=lambda node: (-node.observations, -(node.observed_at or 0), name_key(node.name)))
 
 
-def gaps(
+def find_unlinked_names(
     vertices: Sequence[Vertex],
     observations: Mapping[str, Sequence[str]],
     edges: Sequence[Edge],
@@ -105,7 +112,7 @@ def gaps(
     return find(nodes, lambda a, b: (a, b) in related or (b, a) in related, ordinary=places)
 
 
-def report(
+def build_report(
     vertices: Sequence[Vertex],
     observations: Mapping[str, Sequence[str]],
     edges: Sequence[Edge],
@@ -124,27 +131,29 @@ def report(
     by_name = {vertex.name: vertex for vertex in vertices}
     texts = [(vertex.name, *observations.get(vertex.path, ())) for vertex in vertices]
     reader = Reader(places)
-    near = _near(vertices, edges)
-    evidence = _evidence(vertices, texts, near, gaps(vertices, observations, edges, places=places), reader)
-    compared = similar_nodes.parts(vertices, pooled, similar_nodes.unspaced([text[1:] for text in texts]))
-    cosines = {name: similar_nodes.cosine(vertices, aggregates) for name, aggregates in perspectives.items()}
-    stale = pending([vertex for vertex in vertices if vertex.observations])
-    candidates = _candidates(evidence, compared, similar_nodes.cosine(vertices, pooled), cosines)
+    near = _find_neighbours(vertices, edges)
+    unlinked = find_unlinked_names(vertices, observations, edges, places=places)
+    evidence = _collect_evidence(vertices, texts, near, unlinked, reader)
+    unspaced = similar_nodes.find_unspaced([text[1:] for text in texts])
+    compared = similar_nodes.split_into_groups(vertices, pooled, unspaced)
+    cosines = {name: similar_nodes.cosine_function(vertices, aggregates) for name, aggregates in perspectives.items()}
+    stale = find_unsummarized([vertex for vertex in vertices if vertex.observations])
+    candidates = _rank_candidates(evidence, compared, similar_nodes.cosine_function(vertices, pooled), cosines)
     orphans = [vertex for n, vertex in enumerate(vertices) if not near[n]]
-    groups = sorted((group for part in compared for group in part.clusters()), key=lambda group: (-len(group), group))
+    groups = [group for part in compared for group in part.find_clusters()]
+    groups.sort(key=lambda group: (-len(group), group))
+    described = (_describe_cluster(group, vertices, evidence, reader, texts) for group in groups[:limit])
     return Report(
-        stale=tuple(_stale(by_name[node.name], observations, places, drafter) for node in stale[:limit]),
+        stale=tuple(_draft_stale_summary(by_name[node.name], observations, places, drafter) for node in stale[:limit]),
         candidates=tuple(candidates[:limit]),
         orphans=tuple(orphans[:limit]),
-        clusters=tuple(
-            Cluster(n, *_cluster(group, vertices, evidence, reader, texts)) for n, group in enumerate(groups[:limit], 1)
-        ),
+        clusters=tuple(Cluster(number, *words) for number, words in enumerate(described, 1)),
         events=events,
-        of=_counts(stale, candidates, orphans, groups),
+        of=_count_findings(stale, candidates, orphans, groups),
     )
 
 
-def _counts(stale: Sized, candidates: Sized, orphans: Sized, groups: Sized) -> dict[str, int]:
+def _count_findings(stale: Sized, candidates: Sized, orphans: Sized, groups: Sized) -> dict[str, int]:
     return {
         "stale_summaries": len(stale),
         "relation_candidates": len(candidates),
@@ -153,14 +162,14 @@ def _counts(stale: Sized, candidates: Sized, orphans: Sized, groups: Sized) -> d
     }
 
 
-def _numbers(vertices: Sequence[Vertex]) -> dict[str, int]:
+def _number_by_name(vertices: Sequence[Vertex]) -> dict[str, int]:
     """The number of each node, by its name."""
     return {vertex.name: n for n, vertex in enumerate(vertices)}
 
 
-def _near(vertices: Sequence[Vertex], edges: Sequence[Edge]) -> list[frozenset[int]]:
+def _find_neighbours(vertices: Sequence[Vertex], edges: Sequence[Edge]) -> list[frozenset[int]]:
     """The nodes that each node is related to, either way; a node may be related to itself."""
-    numbers = _numbers(vertices)
+    numbers = _number_by_name(vertices)
     near: list[set[int]] = [set() for _ in vertices]
     for edge in edges:
         if edge.source in numbers and edge.target in numbers:
@@ -169,7 +178,7 @@ def _near(vertices: Sequence[Vertex], edges: Sequence[Edge]) -> list[frozenset[i
     return [frozenset(neighbours) for neighbours in near]
 
 
-def _evidence(
+def _collect_evidence(
     vertices: Sequence[Vertex],
     texts: Texts,
     near: Sequence[frozenset[int]],
@@ -184,52 +193,52 @@ def _evidence(
         called=[called for called, _ in terms],
         tags=[frozenset(vertex.tags) for vertex in vertices],
         near=[neighbours - {n} for n, neighbours in enumerate(near)],
-        mentions=mentions(named, _numbers(vertices)),
-        written=reader.written,
+        mentions=count_mentions(named, _number_by_name(vertices)),
+        written=reader.most_frequent_form,
     )
 
 
-def _owed(vertex: Vertex) -> bool:
+def _needs_summary(vertex: Vertex) -> bool:
     if not vertex.summary:
         return True
     since = vertex.created_at if vertex.summary_updated_at is None else vertex.summary_updated_at
-    return bool(vertex.observations) and _observed(vertex) > since
+    return bool(vertex.observations) and _last_observed_at(vertex) > since
 
 
-def _observed(vertex: Vertex) -> int:
+def _last_observed_at(vertex: Vertex) -> int:
     return vertex.created_at if vertex.observed_at is None else vertex.observed_at
 
 
-def _stale(
+def _draft_stale_summary(
     vertex: Vertex, observations: Mapping[str, Sequence[str]], places: Mapping[str, int], drafter: Drafter | None
 ) -> StaleSummary:
     contents = observations.get(vertex.path, ())
-    text = (drafter(vertex, contents) if drafter else None) or draft(vertex.name, contents, places, redacted)
+    text = (drafter(vertex, contents) if drafter else None) or draft_summary(vertex.name, contents, places, redact)
     return StaleSummary(vertex.name, vertex.entity_type, vertex.changed_at, vertex.observations, text)
 
 
-def _candidates(
+def _rank_candidates(
     evidence: Evidence, compared: Sequence[ComparedNodes], pooled: Cosine, perspectives: Mapping[str, Cosine]
 ) -> list[Candidate]:
-    """Best first."""
+    """Rank the pairs that deserve a relation, best first."""
     proposals = []
-    near = [pair for part in compared for pair in part.pairs(evidence.near, LOOKED_AT)]
+    near = [pair for part in compared for pair in part.similar_pairs(evidence.near, LOOKED_AT)]
     highest = max(part.typical for part in compared)
-    for a, b in pairs(evidence, near, LOOKED_AT):
+    for a, b in select_pairs(evidence, near, LOOKED_AT):
         each = {name: value for name, cosine in perspectives.items() if (value := cosine(a, b)) is not None}
         typical = next((part.typical for part in compared if a in part.row and b in part.row), highest)
-        if proposal := candidate(a, b, evidence, MeaningSimilarity(pooled(a, b) or 0.0, typical, each)):
+        if proposal := rate_pair(a, b, evidence, MeaningSimilarity(pooled(a, b) or 0.0, typical, each)):
             proposals.append(proposal)
     return sorted(
         proposals, key=lambda proposal: (-proposal.score, name_key(proposal.node_a), name_key(proposal.node_b))
     )
 
 
-def _cluster(
+def _describe_cluster(
     group: Sequence[int], vertices: Sequence[Vertex], evidence: Evidence, reader: Reader, texts: Texts
 ) -> tuple[tuple[str, ...], str | None]:
     """The names of a group of nodes, and its label."""
-    words = label(
+    words = choose_label(
         [evidence.terms[n] for n in group],
         evidence.spoken,
         len(vertices),

@@ -49,7 +49,7 @@ class Picture:
     arrows: tuple[Edge, ...]
 
     @property
-    def inner(self) -> list[Edge]:
+    def inner_edges(self) -> list[Edge]:
         """The relations that can be drawn."""
         names = {card.name for card in self.cards}
         return [arrow for arrow in self.arrows if arrow.source in names and arrow.target in names]
@@ -66,18 +66,18 @@ class Board:
 # Mermaid
 
 
-def mermaid(picture: Picture) -> str:
+def draw_mermaid(picture: Picture) -> str:
     """A fenced Mermaid block, in which a click on a node opens its note where its name is its file's.
 
     What Mermaid would refuse for its size is left out, and said so in a comment."""
     ids = {card.name: f"n{number}" for number, card in enumerate(picture.cards)}
-    lines = ["flowchart LR", *(f'    {ids[card.name]}["{_label(card.name)}"]' for card in picture.cards)]
+    lines = ["flowchart LR", *(f'    {ids[card.name]}["{_escape_label(card.name)}"]' for card in picture.cards)]
     linked = [ids[card.name] for card in picture.cards if _stem(card.path) == card.name and len(card.name) <= LABEL]
     lines += [f"    class {','.join(linked)} internal-link;"] if linked else []
     room = MERMAID_TEXT - 200 - sum(len(line) + 1 for line in lines)
     left_out = 0
-    for number, arrow in enumerate(picture.inner):
-        line = f'    {ids[arrow.source]} -->|"{_label(arrow.type)}"| {ids[arrow.target]}'
+    for number, arrow in enumerate(picture.inner_edges):
+        line = f'    {ids[arrow.source]} -->|"{_escape_label(arrow.type)}"| {ids[arrow.target]}'
         room -= len(line) + 1
         if number < MERMAID_EDGES and room > 0:
             lines.append(line)
@@ -87,13 +87,13 @@ def mermaid(picture: Picture) -> str:
     return "\n".join(["```mermaid", *lines, "```", ""])
 
 
-def _label(text: str) -> str:
+def _escape_label(text: str) -> str:
     """`text` as Mermaid takes it between quotation marks, shown as it is written."""
     shown = text if len(text) <= LABEL else text[: LABEL - 1].rstrip() + "…"
-    return _NOT_PLAIN.sub(lambda match: _entities(match[0]), shown)
+    return _NOT_PLAIN.sub(lambda match: _escape_entities(match[0]), shown)
 
 
-def _entities(text: str) -> str:
+def _escape_entities(text: str) -> str:
     return "".join(f"#{ord(char)};" for char in text)
 
 
@@ -113,33 +113,33 @@ def _stem(path: str) -> str:
 # Canvas
 
 
-def canvas(picture: Picture) -> str:
+def draw_canvas(picture: Picture) -> str:
     """A JSON Canvas 1.0 with a card for each note, laid out as Obsidian itself writes it: tabs, one item a line.
 
     What was asked for stands in the middle, what is a hop away beside it, and so on outwards to both sides."""
     if not picture.cards:
         return '{\n\t"nodes":[],\n\t"edges":[]\n}\n'
-    places = layout(picture)
-    colours = _colours(picture.cards)
+    places = lay_out(picture)
+    colours = _assign_colours(picture.cards)
     cards = []
     for number, card in enumerate(picture.cards):
         x, y = places[card.name]
-        node = {"id": _id("node", card.path), "type": "file", "file": unicodedata.normalize("NFC", card.path)}
+        node = {"id": _stable_id("node", card.path), "type": "file", "file": unicodedata.normalize("NFC", card.path)}
         cards.append(
             node
             | {"x": x, "y": y, "width": WIDTH, "height": HEIGHT, "color": "4" if not number else colours[card.name]}
         )
     ids = {card.name: node["id"] for card, node in zip(picture.cards, cards, strict=True)}
     arrows = []
-    for arrow in picture.inner:
-        out, into = _sides(places[arrow.source], places[arrow.target])
+    for arrow in picture.inner_edges:
+        out, into = _arrow_sides(places[arrow.source], places[arrow.target])
         ends = {"fromNode": ids[arrow.source], "fromSide": out, "toNode": ids[arrow.target], "toSide": into}
-        arrows.append({"id": _id("edge", *ends.values(), arrow.type), **ends, "label": arrow.type})
-    nodes = [_group(picture.title, list(places.values())), *cards]
-    return "{\n" + ",\n".join((_listed("nodes", nodes), _listed("edges", arrows))) + "\n}\n"
+        arrows.append({"id": _stable_id("edge", *ends.values(), arrow.type), **ends, "label": arrow.type})
+    nodes = [_draw_frame(picture.title, list(places.values())), *cards]
+    return "{\n" + ",\n".join((_format_list("nodes", nodes), _format_list("edges", arrows))) + "\n}\n"
 
 
-def boards(groups: Sequence[Board]) -> str:
+def draw_boards(groups: Sequence[Board]) -> str:
     """A JSON Canvas with a card for each note of each group; groups stand below each other, as wide as they are tall."""
     frames, cards, top = [], [], 0
     for number, group in enumerate(groups):
@@ -148,39 +148,40 @@ def boards(groups: Sequence[Board]) -> str:
         for at, path in enumerate(group.paths):
             x, y = at % across * (WIDTH + DOWN), top + at // across * (HEIGHT + DOWN)
             places.append((x, y))
-            node = {"id": _id("card", number, path), "type": "file", "file": unicodedata.normalize("NFC", path)}
+            node = {"id": _stable_id("card", number, path), "type": "file", "file": unicodedata.normalize("NFC", path)}
             cards.append(node | {"x": x, "y": y, "width": WIDTH, "height": HEIGHT})
         frames.append(
-            _group(group.label, places) | {"id": _id("board", number, group.label), "color": COLOURS[number % 5]}
+            _draw_frame(group.label, places)
+            | {"id": _stable_id("board", number, group.label), "color": COLOURS[number % 5]}
         )
         top = places[-1][1] + HEIGHT + 2 * MARGIN + BANNER + DOWN
-    return "{\n" + ",\n".join((_listed("nodes", [*frames, *cards]), _listed("edges", []))) + "\n}\n"
+    return "{\n" + ",\n".join((_format_list("nodes", [*frames, *cards]), _format_list("edges", []))) + "\n}\n"
 
 
-def _listed(key: str, items: Sequence[Mapping[str, Any]]) -> str:
+def _format_list(key: str, items: Sequence[Mapping[str, Any]]) -> str:
     lines = ",\n".join("\t\t" + json.dumps(item, ensure_ascii=False, separators=(",", ":")) for item in items)
     return f'\t"{key}":[' + (f"\n{lines}\n\t]" if lines else "]")
 
 
-def _id(*parts: object) -> str:
+def _stable_id(*parts: object) -> str:
     """16 hexadecimal digits that follow from what they stand for, so that a second drawing is the same file."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
-def _group(title: str, places: Sequence[tuple[int, int]]) -> dict[str, Any]:
+def _draw_frame(title: str, places: Sequence[tuple[int, int]]) -> dict[str, Any]:
     left, top = (min(place[axis] for place in places) for axis in (0, 1))
     right, bottom = max(x for x, _ in places) + WIDTH, max(y for _, y in places) + HEIGHT
     box = {"x": left - MARGIN, "y": top - MARGIN - BANNER}
     size = {"width": right - left + 2 * MARGIN, "height": bottom - top + 2 * MARGIN + BANNER}
-    return {"id": _id("group", title), "type": "group", **box, **size, "label": title}
+    return {"id": _stable_id("group", title), "type": "group", **box, **size, "label": title}
 
 
-def _colours(cards: Sequence[Card]) -> dict[str, str]:
+def _assign_colours(cards: Sequence[Card]) -> dict[str, str]:
     types = sorted({fold(card.entity_type) for card in cards})
     return {card.name: COLOURS[types.index(fold(card.entity_type)) % len(COLOURS)] for card in cards}
 
 
-def _sides(source: tuple[int, int], target: tuple[int, int]) -> tuple[str, str]:
+def _arrow_sides(source: tuple[int, int], target: tuple[int, int]) -> tuple[str, str]:
     """Where an arrow leaves one card and reaches the other."""
     across, down = target[0] - source[0], target[1] - source[1]
     if across:
@@ -188,13 +189,13 @@ def _sides(source: tuple[int, int], target: tuple[int, int]) -> tuple[str, str]:
     return ("bottom", "top") if down >= 0 else ("top", "bottom")
 
 
-def layout(picture: Picture) -> dict[str, tuple[int, int]]:
+def lay_out(picture: Picture) -> dict[str, tuple[int, int]]:
     """The upper left corner of each card, by name; no two cards touch.
 
     Each part that hangs together has its middle, and columns to its left and right by the number of hops."""
     places: dict[str, tuple[int, int]] = {}
     top = 0
-    for columns in _parts(picture):
+    for columns in _connected_parts(picture):
         tallest = max(len(column) for column in columns.values())
         for number, names in columns.items():
             gap = (tallest - len(names)) * (HEIGHT + DOWN) // 2
@@ -204,25 +205,25 @@ def layout(picture: Picture) -> dict[str, tuple[int, int]]:
     return places
 
 
-def _parts(picture: Picture) -> Iterator[dict[int, list[str]]]:
+def _connected_parts(picture: Picture) -> Iterator[dict[int, list[str]]]:
     """What hangs together: names by column, 0 the middle."""
     near: dict[str, list[str]] = {card.name: [] for card in picture.cards}
-    for arrow in picture.inner:
+    for arrow in picture.inner_edges:
         near[arrow.source].append(arrow.target)
         near[arrow.target].append(arrow.source)
     alone = [name for name in near if not near[name]]
     placed: set[str] = set()
     for start, others in near.items():
         if others and start not in placed:
-            hops = _hops(start, near)
+            hops = _group_by_hops(start, near)
             placed.update(name for hop in hops for name in hop)
-            yield _columns(hops, near)
+            yield _arrange_columns(hops, near)
     if alone:
         wide = max(1, round(len(alone) ** 0.5))
         yield {column: alone[column::wide] for column in range(wide)}
 
 
-def _hops(start: str, near: Mapping[str, Sequence[str]]) -> list[list[str]]:
+def _group_by_hops(start: str, near: Mapping[str, Sequence[str]]) -> list[list[str]]:
     """The names by their distance from `start`, each with its neighbours of the hop before in order."""
     hops, seen = [[start]], {start}
     while hops[-1]:
@@ -236,7 +237,7 @@ def _hops(start: str, near: Mapping[str, Sequence[str]]) -> list[list[str]]:
     return hops[:-1]
 
 
-def _columns(hops: Sequence[Sequence[str]], near: Mapping[str, Sequence[str]]) -> dict[int, list[str]]:
+def _arrange_columns(hops: Sequence[Sequence[str]], near: Mapping[str, Sequence[str]]) -> dict[int, list[str]]:
     """Half of the first hop to the right, half to the left, what follows on the side it hangs from; none too tall."""
     columns: dict[int, list[str]] = {0: list(hops[0])}
     sides = {name: 1 if number % 2 == 0 else -1 for number, name in enumerate(hops[1] if len(hops) > 1 else ())}
@@ -269,7 +270,7 @@ _KEYS = (
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def graphml(picture: Picture) -> str:
+def draw_graphml(picture: Picture) -> str:
     """A GraphML document for programs that lay graphs out. Characters that XML can't hold become U+FFFD."""
     root = ET.Element("graphml", {"xmlns": _GRAPHML})
     for name, domain, kind in _KEYS:
@@ -285,15 +286,15 @@ def graphml(picture: Picture) -> str:
             "path": card.path,
             "observations": str(card.observations),
         }
-        _data(ET.SubElement(graph, "node", {"id": ids[card.name]}), values)
-    for number, arrow in enumerate(picture.inner):
+        _add_data(ET.SubElement(graph, "node", {"id": ids[card.name]}), values)
+    for number, arrow in enumerate(picture.inner_edges):
         ends = {"id": f"e{number}", "source": ids[arrow.source], "target": ids[arrow.target]}
-        _data(ET.SubElement(graph, "edge", ends), {"relation_type": arrow.type})
+        _add_data(ET.SubElement(graph, "edge", ends), {"relation_type": arrow.type})
     ET.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
-def _data(parent: ET.Element, values: Mapping[str, str]) -> None:
+def _add_data(parent: ET.Element, values: Mapping[str, str]) -> None:
     for key, value in values.items():
         if value:
             ET.SubElement(parent, "data", {"key": key}).text = _NOT_XML.sub("\ufffd", value)

@@ -4,7 +4,7 @@
     {"type": "relation", "from": …, "to": …, "relationType": …}
 
 Other values that Memex has of a node stand beside these keys under the names of its properties, where other programs
-skip them. Law, tested: `records` reads back what `written` makes of an entity or a relation."""
+skip them. Law, tested: `parse_lines` reads back what `format_line` makes of an entity or a relation."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from index.document_ids import ID
 from index.errors import MemexError
 from index.graph.vertex import Edge
 from index.names import fold
-from syncd.documents.capture_note import MAX_CONTENT, composed, metadata_of
+from syncd.documents.capture_note import MAX_CONTENT, compose_note, split_metadata
 from syncd.documents.entity_edits import checked_content, checked_kind, checked_name, checked_type
 from syncd.documents.entity_node import OWN
-from syncd.graph.node_request import checked_summary
-from syncd.notes.tag_names import checked_tags
+from syncd.graph.node_request import check_summary
+from syncd.notes.tag_names import check_tags
 
 MAX_LINE: Final = 32 * 1024 * 1024  # bytes of one line, or of a file that is one object
 MAX_ORDINAL: Final = 10**9
@@ -56,7 +56,7 @@ class Mistake:
 Record: TypeAlias = "tuple[str, Entity | Edge | None, list[Mistake]]"  # where, what is good of it, and what is not
 
 
-def written(record: Entity | Edge) -> str:
+def format_line(record: Entity | Edge) -> str:
     """One line, without its end. Bytes that are no UTF-8 become U+FFFD, as they do for agents."""
     if isinstance(record, Edge):
         values: dict[str, Any] = {
@@ -74,25 +74,25 @@ def written(record: Entity | Edge) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def whole(first: bytes) -> bool:
+def is_single_object(first: bytes) -> bool:
     """Whether a file that begins with this line is the older form: one object with all entities and relations."""
     return _WHOLE.fullmatch(first.removeprefix(b"\xef\xbb\xbf").rstrip()) is not None
 
 
-def records(lines: Iterable[tuple[int, bytes | None]]) -> Iterator[Record]:
+def parse_lines(lines: Iterable[tuple[int, bytes | None]]) -> Iterator[Record]:
     """What numbered lines say, one record at a time; None stands for a line longer than `MAX_LINE`."""
     for number, raw in lines:
         where = f"line {number}"
         if raw is None:
             yield where, None, [Mistake(where, f"longer than {MAX_LINE:,} bytes")]
         elif raw.strip(b" \t\r\n\xef\xbb\xbf"):
-            value, mistake = _json(raw, where)
-            yield (where, None, [mistake]) if mistake else _record(value, where)
+            value, mistake = _load_json(raw, where)
+            yield (where, None, [mistake]) if mistake else _parse_record(value, where)
 
 
-def records_of(raw: bytes) -> Iterator[Record]:
+def parse_object(raw: bytes) -> Iterator[Record]:
     """The same of a file in the older form."""
-    value, mistake = _json(raw, "the file")
+    value, mistake = _load_json(raw, "the file")
     if mistake or not isinstance(value, dict):
         yield "the file", None, [mistake or Mistake("the file", "no JSON object")]
         return
@@ -103,10 +103,10 @@ def records_of(raw: bytes) -> Iterator[Record]:
             continue
         for at, item in enumerate(listed):
             where = f"{key}[{at}]"
-            yield _record({**item, "type": kind} if isinstance(item, dict) else item, where)
+            yield _parse_record({**item, "type": kind} if isinstance(item, dict) else item, where)
 
 
-def _json(raw: bytes, where: str) -> tuple[Any, Mistake | None]:
+def _load_json(raw: bytes, where: str) -> tuple[Any, Mistake | None]:
     try:
         return json.loads(raw.decode("utf-8-sig")), None
     except UnicodeDecodeError as error:
@@ -117,17 +117,17 @@ def _json(raw: bytes, where: str) -> tuple[Any, Mistake | None]:
         return None, Mistake(where, "JSON that is too deep or has too long a number")
 
 
-def _record(value: Any, where: str) -> Record:
+def _parse_record(value: Any, where: str) -> Record:
     if not isinstance(value, dict):
         return where, None, [Mistake(where, "no JSON object")]
     match value.get("type"):
         case "entity":
             reading = _Reading(value, where)
-            entity = reading.entity()
+            entity = reading.read_entity()
             return where, entity, reading.mistakes
         case "relation":
             reading = _Reading(value, where)
-            relation = reading.relation()
+            relation = reading.read_relation()
             return where, relation, reading.mistakes
         case other:
             problem = "no type" if other is None else f"an unknown type {str(other)[:40]!r}"
@@ -141,14 +141,14 @@ class _Reading:
         self._value, self._where = value, where
         self.mistakes: list[Mistake] = []
 
-    def entity(self) -> Entity | None:
-        name = self._text(checked_name, "name")
-        kind = self._text(_kind, "entityType", "entity_type")
-        contents = self._observations()
-        ordinals = self._ordinals(contents)
-        properties = self._properties()
+    def read_entity(self) -> Entity | None:
+        name = self._read_text(checked_name, "name")
+        kind = self._read_text(_check_kind, "entityType", "entity_type")
+        contents = self._read_observations()
+        ordinals = self._read_ordinals(contents)
+        properties = self._read_properties()
         if sum(len(text.encode()) for text in contents if text) > MAX_CONTENT:
-            self._wrong(f"its observations have more than the {MAX_CONTENT:,} bytes that a note may have")
+            self._add_mistake(f"its observations have more than the {MAX_CONTENT:,} bytes that a note may have")
             return None
         if name is None or kind is None:
             return None
@@ -156,53 +156,55 @@ class _Reading:
         texts = tuple(text for text in contents if text is not None)
         return Entity(name, kind, texts, tuple(ordinals[at] for at in kept) if ordinals else (), properties)
 
-    def relation(self) -> Edge | None:
-        source, target = self._text(checked_name, "from"), self._text(checked_name, "to")
-        kind = self._text(checked_type, "relationType", "relation_type")
+    def read_relation(self) -> Edge | None:
+        source, target = self._read_text(checked_name, "from"), self._read_text(checked_name, "to")
+        kind = self._read_text(checked_type, "relationType", "relation_type")
         return None if source is None or target is None or kind is None else Edge(source, target, kind)
 
-    def _wrong(self, what: str) -> None:
+    def _add_mistake(self, what: str) -> None:
         self.mistakes.append(Mistake(self._where, what))
 
-    def _text(self, checked: Callable[[str], str], *keys: str) -> str | None:
+    def _read_text(self, checked: Callable[[str], str], *keys: str) -> str | None:
         value = next((self._value[key] for key in keys if key in self._value), None)
         if not isinstance(value, str):
-            self._wrong(f"{keys[0]} is missing" if value is None else f"{keys[0]} is no text")
+            self._add_mistake(f"{keys[0]} is missing" if value is None else f"{keys[0]} is no text")
             return None
-        return self._checked(checked, value, keys[0])
+        return self._check(checked, value, keys[0])
 
-    def _checked(self, checked: Callable[[str], str], value: str, key: str) -> str | None:
+    def _check(self, checked: Callable[[str], str], value: str, key: str) -> str | None:
         try:
             return checked(value)
         except MemexError as error:
-            self._wrong(f"{key}: {error.message}")
+            self._add_mistake(f"{key}: {error.message}")
             return None
 
-    def _observations(self) -> list[str | None]:
+    def _read_observations(self) -> list[str | None]:
         listed = self._value.get("observations") or []
         if not isinstance(listed, list):
-            self._wrong("observations is no list")
+            self._add_mistake("observations is no list")
             return []
         texts: list[str | None] = []
         for at, text in enumerate(listed):
             if isinstance(text, str):
-                texts.append(self._checked(checked_content, text, f"observations[{at}]"))
+                texts.append(self._check(checked_content, text, f"observations[{at}]"))
             else:
-                self._wrong(f"observations[{at}] is no text")
+                self._add_mistake(f"observations[{at}] is no text")
                 texts.append(None)
         return texts
 
-    def _ordinals(self, contents: list[str | None]) -> list[int]:
+    def _read_ordinals(self, contents: list[str | None]) -> list[int]:
         ordinals = self._value.get("ordinals") or []
         good = isinstance(ordinals, list) and all(
             type(ordinal) is int and 1 <= ordinal <= MAX_ORDINAL for ordinal in ordinals
         )
         if good and (not ordinals or (len(ordinals) == len(contents) and sorted(set(ordinals)) == ordinals)):
             return list(ordinals)
-        self._wrong("ordinals must be as many whole numbers as there are observations, each larger than the one before")
+        self._add_mistake(
+            "ordinals must be as many whole numbers as there are observations, each larger than the one before"
+        )
         return []
 
-    def _properties(self) -> dict[str, Any]:
+    def _read_properties(self) -> dict[str, Any]:
         properties: dict[str, Any] = {}
         for key, (fits, wanted) in _PROPERTIES.items():
             value = self._value.get(key)
@@ -211,31 +213,33 @@ class _Reading:
             if fits(value):
                 properties[key] = value
             else:
-                self._wrong(f"{key} must be {wanted}")
+                self._add_mistake(f"{key} must be {wanted}")
         return properties
 
 
-def _kind(text: str) -> str:
+def _check_kind(text: str) -> str:
     """Also "" is good: the type of a node that a person wrote without one."""
     return checked_kind(text) if text else ""
 
 
-def _texts(value: Any) -> bool:
+def _is_text_list(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
-def _time(value: Any) -> bool:
+def _is_time(value: Any) -> bool:
     try:
         return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
     except ValueError:
         return False
 
 
-def _metadata(value: Any) -> bool:
+def _is_metadata(value: Any) -> bool:
     """Whether it can stand among a note's properties, and sets none that is Memex's own."""
     if not isinstance(value, dict) or any(isinstance(key, str) and fold(key) in OWN for key in value):
         return False
-    return _passes(lambda values: composed(metadata_of(values)[0], "-"), value) and not {"title", "tags"} & set(value)
+    return _passes(lambda values: compose_note(split_metadata(values)[0], "-"), value) and not {"title", "tags"} & set(
+        value
+    )
 
 
 def _passes(checked: Callable[[Any], object], value: Any) -> bool:
@@ -246,22 +250,25 @@ def _passes(checked: Callable[[Any], object], value: Any) -> bool:
     return True
 
 
-def _count(value: Any) -> bool:
+def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value <= MAX_ORDINAL
 
 
 # What is known of a node beside its observations and relations, by the name of the property in its note.
 _PROPERTIES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "id": (lambda value: isinstance(value, str) and ID.match(value) is not None, "an id"),
-    "summary": (lambda value: isinstance(value, str) and _passes(checked_summary, value), "text of a sentence or two"),
-    "tags": (lambda value: _texts(value) and _passes(checked_tags, value), "a list of tags"),
-    "aliases": (lambda value: _texts(value) and all(_passes(checked_name, name) for name in value), "a list of names"),
+    "summary": (lambda value: isinstance(value, str) and _passes(check_summary, value), "text of a sentence or two"),
+    "tags": (lambda value: _is_text_list(value) and _passes(check_tags, value), "a list of tags"),
+    "aliases": (
+        lambda value: _is_text_list(value) and all(_passes(checked_name, name) for name in value),
+        "a list of names",
+    ),
     **dict.fromkeys(
         ("source", "collection"),
         (lambda value: isinstance(value, str) and _passes(checked_name, value), "one line of text"),
     ),
-    **dict.fromkeys(TIMES, (_time, "a time such as 2026-11-20T14:32:05.120Z")),
-    "version": (_count, "a whole number"),
-    "last_ordinal": (_count, "a whole number"),
-    "metadata": (_metadata, "an object without keys that are Memex's own"),
+    **dict.fromkeys(TIMES, (_is_time, "a time such as 2026-11-20T14:32:05.120Z")),
+    "version": (_is_count, "a whole number"),
+    "last_ordinal": (_is_count, "a whole number"),
+    "metadata": (_is_metadata, "an object without keys that are Memex's own"),
 }

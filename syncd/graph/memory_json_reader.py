@@ -13,7 +13,7 @@ from typing import IO, Any, Final, TypeAlias
 
 from index.errors import InvalidArgument
 from index.graph.vertex import Edge, name_key
-from syncd.graph.memory_json import MAX_LINE, Entity, Mistake, Record, records, records_of, whole
+from syncd.graph.memory_json import MAX_LINE, Entity, Mistake, Record, is_single_object, parse_lines, parse_object
 
 PART: Final = 4 * 1024 * 1024  # bytes that are sent at once
 MANY: Final = 100  # records that are, at the most: so often is told how far it is
@@ -32,15 +32,15 @@ class FileSummary:
     mistakes: list[Mistake] = field(default_factory=list)
     wrong: int = 0
 
-    def has(self, name: str) -> bool:
+    def has_entity(self, name: str) -> bool:
         """Whether an entity of the file has that name."""
         return _digest(name_key(name)) in self.names
 
 
-def file_summary(source: IO[bytes]) -> FileSummary:
+def summarize_file(source: IO[bytes]) -> FileSummary:
     """What the file holds, and every mistake in it."""
     summary = FileSummary(source.seek(0, os.SEEK_END))
-    for _, item, mistakes in _records(source):
+    for _, item, mistakes in _read_records(source):
         summary.wrong += len(mistakes)
         summary.mistakes += mistakes[: TOLD - len(summary.mistakes)]
         if isinstance(item, Entity):
@@ -52,22 +52,22 @@ def _digest(text: str) -> bytes:
     return hashlib.blake2b(text.encode(), digest_size=12).digest()
 
 
-def _records(source: IO[bytes]) -> Iterator[Record]:
+def _read_records(source: IO[bytes]) -> Iterator[Record]:
     source.seek(0)
-    first = next((line for _, line in _lines(source) if line is None or line.strip()), b"")
+    first = next((line for _, line in _read_lines(source) if line is None or line.strip()), b"")
     source.seek(0)
-    if not whole(first or b""):
-        yield from records(_lines(source))
+    if not is_single_object(first or b""):
+        yield from parse_lines(_read_lines(source))
         return
     raw = source.read(MAX_LINE + 1)
     if len(raw) > MAX_LINE:
         raise InvalidArgument(
             f"one object of more than {MAX_LINE:,} bytes; write it with one entity or relation a line"
         )
-    yield from records_of(raw)
+    yield from parse_object(raw)
 
 
-def _lines(source: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
+def _read_lines(source: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
     """The lines with their numbers; None in place of one that is too long."""
     number = 0
     while line := source.readline(MAX_LINE + 1):
@@ -80,18 +80,20 @@ def _lines(source: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
         yield number, None
 
 
-def brought(source: IO[bytes], summary: FileSummary, ask: Ask, show: Show, asked: Mapping[str, Any]) -> dict[str, Any]:
+def import_graph(
+    source: IO[bytes], summary: FileSummary, ask: Ask, show: Show, asked: Mapping[str, Any]
+) -> dict[str, Any]:
     """All entities, then all relations, in parts; what became of them."""
     counts = dict.fromkeys(("created", "changed", "unchanged", "observations", "related", "existed"), 0)
     made: set[bytes] = set()
-    dangling = _Dangling(set(_missing(source, summary, ask, str(asked["workspace"]))))
-    entities = (_told(entity) for _, entity, _ in _records(source) if isinstance(entity, Entity))
+    dangling = _Dangling(set(_find_missing_ends(source, summary, ask, str(asked["workspace"]))))
+    entities = (_entity_arguments(entity) for _, entity, _ in _read_records(source) if isinstance(entity, Entity))
     for kind, items in (
         ("entities", entities),
-        ("relations", dangling.without(_records(source))),
-        ("stamps", _stamps(source, made)),
+        ("relations", dangling.filter_relations(_read_records(source))),
+        ("stamps", _collect_stamps(source, made)),
     ):
-        for part in _parts(items):
+        for part in _split_into_parts(items):
             answer = ask("graph.import", {**asked, kind: part})
             made |= {_digest(name_key(name)) for name in answer["made"]}
             for key in counts:
@@ -100,10 +102,12 @@ def brought(source: IO[bytes], summary: FileSummary, ask: Ask, show: Show, asked
     return {**counts, "left_out": dangling.count, "dangling": dangling.told, "dry_run": asked["dry_run"]}
 
 
-def _missing(source: IO[bytes], summary: FileSummary, ask: Ask, workspace: str) -> Iterator[str]:
+def _find_missing_ends(source: IO[bytes], summary: FileSummary, ask: Ask, workspace: str) -> Iterator[str]:
     """The ends of relations that are neither an entity of the file nor a node."""
-    edges = (edge for _, edge, _ in _records(source) if isinstance(edge, Edge))
-    strange = dict.fromkeys(name for edge in edges for name in (edge.source, edge.target) if not summary.has(name))
+    edges = (edge for _, edge, _ in _read_records(source) if isinstance(edge, Edge))
+    strange = dict.fromkeys(
+        name for edge in edges for name in (edge.source, edge.target) if not summary.has_entity(name)
+    )
     names = list(strange)
     for first in range(0, len(names), MANY):
         yield from ask("graph.unknown", {"workspace": workspace, "names": names[first : first + MANY]})
@@ -117,7 +121,7 @@ class _Dangling:
     count: int = 0
     told: list[str] = field(default_factory=list)  # the first of them, for people
 
-    def without(self, all_records: Iterator[Record]) -> Iterator[dict[str, str]]:
+    def filter_relations(self, all_records: Iterator[Record]) -> Iterator[dict[str, str]]:
         """The other relations."""
         for where, edge, _ in all_records:
             if not isinstance(edge, Edge):
@@ -132,16 +136,16 @@ class _Dangling:
                 self.told.append(f"{where}: {edge.type} is left out, for there is no entity {named}")
 
 
-def _stamps(source: IO[bytes], made: set[bytes]) -> Iterator[dict[str, Any]]:
+def _collect_stamps(source: IO[bytes], made: set[bytes]) -> Iterator[dict[str, Any]]:
     """When the nodes that were made had been changed last where they come from, and how often.
 
     Set last of all, because a relation that is stated is a change too."""
-    for _, entity, _ in _records(source) if made else ():
+    for _, entity, _ in _read_records(source) if made else ():
         if isinstance(entity, Entity) and "created_at" in entity.properties and _digest(name_key(entity.name)) in made:
             yield {"name": entity.name, **{key: entity.properties.get(key) for key in STAMPS}}
 
 
-def _told(entity: Entity) -> dict[str, Any]:
+def _entity_arguments(entity: Entity) -> dict[str, Any]:
     return {
         "name": entity.name,
         "entity_type": entity.entity_type,
@@ -151,7 +155,7 @@ def _told(entity: Entity) -> dict[str, Any]:
     }
 
 
-def _parts(items: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+def _split_into_parts(items: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     part: list[dict[str, Any]] = []
     size = 0
     for item in items:

@@ -16,7 +16,7 @@ from itertools import combinations
 from typing import Final
 
 from index.graph.unlinked_names import UnlinkedName
-from index.text.sentences import cut, plain
+from index.text.sentences import plain_text, shorten
 
 RARE: Final = 6  # nodes that a term or tag may bring together as a candidate; all others only support one
 NEIGHBOURS: Final = 12  # relations of a node that may bring two of its neighbours together
@@ -67,15 +67,15 @@ class Evidence:
     tagged: dict[str, list[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.spoken, self.tagged = _holders(self.terms), _holders(self.tags)
+        self.spoken, self.tagged = _index_holders(self.terms), _index_holders(self.tags)
 
 
-def mentions(gaps: Iterable[UnlinkedName], numbers: Mapping[str, int]) -> dict[tuple[int, int], int]:
+def count_mentions(gaps: Iterable[UnlinkedName], numbers: Mapping[str, int]) -> dict[tuple[int, int], int]:
     """Gaps by the numbers of their nodes."""
     return {(numbers[gap.node], numbers[gap.referenced]): gap.count for gap in gaps}
 
 
-def pairs(evidence: Evidence, alike: Iterable[tuple[int, int]], most: int) -> list[tuple[int, int]]:
+def select_pairs(evidence: Evidence, alike: Iterable[tuple[int, int]], most: int) -> list[tuple[int, int]]:
     """The pairs worth looking at, at most about `most` by each kind of evidence: (lower number, higher number)."""
     selected = {(min(a, b), max(a, b)) for a, b in alike}
     named = sorted(evidence.mentions, key=lambda pair: (-evidence.mentions[pair], pair))[:most]
@@ -93,15 +93,15 @@ def pairs(evidence: Evidence, alike: Iterable[tuple[int, int]], most: int) -> li
     return sorted(pair for pair in selected if pair[1] not in evidence.near[pair[0]] and pair[0] != pair[1])
 
 
-def candidate(a: int, b: int, evidence: Evidence, similarity: MeaningSimilarity) -> Candidate | None:
+def rate_pair(a: int, b: int, evidence: Evidence, similarity: MeaningSimilarity) -> Candidate | None:
     """What speaks for a relation of two nodes; None when it is too little."""
     there, back = evidence.mentions.get((a, b), 0), evidence.mentions.get((b, a), 0)
-    named = [_mention(evidence.names, *mention) for mention in ((a, b, there), (b, a, back)) if mention[2]]
-    shared = [*_shared(a, b, evidence, named=bool(named)), *_alike(similarity)]
-    score = _together(chance for chance, _ in (*named, *shared))
+    named = [_describe_mention(evidence.names, *mention) for mention in ((a, b, there), (b, a, back)) if mention[2]]
+    shared = [*_describe_shared(a, b, evidence, named=bool(named)), *_describe_similarity(similarity)]
+    score = _combine_chances(chance for chance, _ in (*named, *shared))
     if score < LEAST:
         return None
-    who = "they" if named else f"{quoted(evidence.names[a])} and {quoted(evidence.names[b])}"
+    who = "they" if named else f"{quote(evidence.names[a])} and {quote(evidence.names[b])}"
     clauses = [clause for _, clause in named] + [
         f"{'they' if n else who} {clause}" for n, (_, clause) in enumerate(shared)
     ]
@@ -115,69 +115,72 @@ def candidate(a: int, b: int, evidence: Evidence, similarity: MeaningSimilarity)
     )
 
 
-def _mention(names: Sequence[str], node: int, other: int, count: int) -> tuple[float, str]:
+def _describe_mention(names: Sequence[str], node: int, other: int, count: int) -> tuple[float, str]:
     often = "once" if count == 1 else f"{count} times"
     chance = min(MENTIONED, MENTION + AGAIN * (count - 1))
-    return chance, f"{quoted(names[node])} names {quoted(names[other])} {often}"
+    return chance, f"{quote(names[node])} names {quote(names[other])} {often}"
 
 
-def _shared(a: int, b: int, evidence: Evidence, *, named: bool) -> Iterator[tuple[float, str]]:
+def _describe_shared(a: int, b: int, evidence: Evidence, *, named: bool) -> Iterator[tuple[float, str]]:
     """The terms, tags and neighbours that two nodes have in common."""
     # A name that is mentioned has been counted: its words are no further evidence.
     counted = evidence.called[a] | evidence.called[b] if named else frozenset[str]()
-    terms = _weights(evidence.terms[a] & evidence.terms[b] - counted, evidence.spoken, len(evidence.names))
+    terms = _rarity_weights(evidence.terms[a] & evidence.terms[b] - counted, evidence.spoken, len(evidence.names))
     if terms:
-        chance = min(TERMS, _together(TERM * weight for weight in terms.values()))
-        yield chance, f"both speak of {_list([evidence.written(key) for key in terms])}"
-    tags = _weights(evidence.tags[a] & evidence.tags[b], evidence.tagged, len(evidence.names))
+        chance = min(TERMS, _combine_chances(TERM * weight for weight in terms.values()))
+        yield chance, f"both speak of {_join_words([evidence.written(key) for key in terms])}"
+    tags = _rarity_weights(evidence.tags[a] & evidence.tags[b], evidence.tagged, len(evidence.names))
     if tags:
-        chance = min(TAGS, _together(TAG * weight for weight in tags.values()))
-        yield chance, f"both have the {'tags' if len(tags) > 1 else 'tag'} {_list([_tag(tag) for tag in tags])}"
+        chance = min(TAGS, _combine_chances(TAG * weight for weight in tags.values()))
+        yield (
+            chance,
+            f"both have the {'tags' if len(tags) > 1 else 'tag'} {_join_words([_format_tag(tag) for tag in tags])}",
+        )
     near = sorted(evidence.near[a] & evidence.near[b], key=lambda n: (len(evidence.near[n]), n))
     if near:
-        chance = min(NEAR, _together(NEIGHBOUR / math.log2(1 + len(evidence.near[n])) for n in near))
-        yield chance, f"are both related to {_list([quoted(evidence.names[n]) for n in near])}"
+        chance = min(NEAR, _combine_chances(NEIGHBOUR / math.log2(1 + len(evidence.near[n])) for n in near))
+        yield chance, f"are both related to {_join_words([quote(evidence.names[n]) for n in near])}"
 
 
-def _alike(similarity: MeaningSimilarity) -> Iterator[tuple[float, str]]:
+def _describe_similarity(similarity: MeaningSimilarity) -> Iterator[tuple[float, str]]:
     if similarity.pooled > similarity.typical:
         chance = ALIKE * (similarity.pooled - similarity.typical) / max(1e-6, 1 - similarity.typical)
         best = sorted(similarity.each.items(), key=lambda item: (-item[1], item[0]))[:PERSPECTIVES]
-        each = ", ".join(f"{cut(plain(name), NAMED)} {value:.2f}" for name, value in best)
+        each = ", ".join(f"{shorten(plain_text(name), NAMED)} {value:.2f}" for name, value in best)
         yield chance, f"are alike by {similarity.pooled:.2f}" + (f" ({each})" if each else "")
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """A name as it stands in a sentence of ours: on one line, in quotes that it doesn't hold, cut."""
-    return f"“{cut(plain(name).replace('“', '').replace('”', ''), NAMED)}”"
+    return f"“{shorten(plain_text(name).replace('“', '').replace('”', ''), NAMED)}”"
 
 
-def _tag(tag: str) -> str:
-    return f"#{cut(plain(tag), NAMED)}"
+def _format_tag(tag: str) -> str:
+    return f"#{shorten(plain_text(tag), NAMED)}"
 
 
-def _list(items: Sequence[str]) -> str:
+def _join_words(items: Sequence[str]) -> str:
     shown, more = items[:SHOWN], len(items) - SHOWN
     if more > 0:
         return f"{', '.join(shown)} and {more} more"
     return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else shown[0]
 
 
-def _weights(keys: Iterable[str], holders: Mapping[str, Sequence[int]], nodes: int) -> dict[str, float]:
+def _rarity_weights(keys: Iterable[str], holders: Mapping[str, Sequence[int]], nodes: int) -> dict[str, float]:
     """What each of the keys that two nodes share tells, the rarest first: 1 if only they have it."""
     counts = {key: len(holders[key]) for key in keys if len(holders[key]) <= max(3, nodes * TELLING)}
     whole = math.log(max(3, nodes) / 2)
     return {key: math.log(max(3, nodes) / counts[key]) / whole for key in sorted(counts, key=lambda k: (counts[k], k))}
 
 
-def _together(chances: Iterable[float]) -> float:
+def _combine_chances(chances: Iterable[float]) -> float:
     wrong = 1.0
     for chance in chances:
         wrong *= 1 - min(1.0, max(0.0, chance))
     return 1 - wrong
 
 
-def _holders(held: Sequence[frozenset[str]]) -> dict[str, list[int]]:
+def _index_holders(held: Sequence[frozenset[str]]) -> dict[str, list[int]]:
     holders: dict[str, list[int]] = defaultdict(list)
     for number, keys in enumerate(held):
         for key in keys:

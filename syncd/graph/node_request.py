@@ -11,9 +11,9 @@ from typing import Final
 
 from index.errors import InvalidArgument
 from index.graph.vertex import Vertex, name_key
-from syncd.documents.entity_edits import checked_content, checked_kind, checked_name, link
+from syncd.documents.entity_edits import checked_content, checked_kind, checked_name, format_link
 from syncd.notes.front_matter import PropertyValue
-from syncd.notes.tag_names import checked_tags
+from syncd.notes.tag_names import check_tags
 from syncd.notes.timestamps import iso
 
 FACTS: Final = 1_000  # observations that one call may write
@@ -33,7 +33,7 @@ class NewNode:
     properties: Mapping[str, PropertyValue] = field(default_factory=dict)  # beside or in place of those a node gets
 
 
-def checked(nodes: Sequence[NewNode], most: int = FACTS) -> list[NewNode]:
+def check_nodes(nodes: Sequence[NewNode], most: int = FACTS) -> list[NewNode]:
     """The nodes to be, as they will be kept, with `most` observations in all. Raises InvalidArgument."""
     wanted = [
         replace(
@@ -41,25 +41,25 @@ def checked(nodes: Sequence[NewNode], most: int = FACTS) -> list[NewNode]:
             name=checked_name(node.name),
             entity_type=None if node.entity_type is None else checked_kind(node.entity_type),
             observations=tuple(map(checked_content, node.observations)),
-            summary=None if node.summary is None else checked_summary(node.summary),
-            tags=checked_tags(node.tags),
+            summary=None if node.summary is None else check_summary(node.summary),
+            tags=check_tags(node.tags),
         )
         for node in nodes
     ]
     named = Counter(name_key(node.name) for node in wanted)
     if twice := [node.name for node in wanted if named[name_key(node.name)] > 1]:
         raise InvalidArgument(f"named more than once: {', '.join(map(repr, twice))}", names=twice)
-    bounded((len(node.observations) for node in wanted), most)
+    check_observation_count((len(node.observations) for node in wanted), most)
     return wanted
 
 
-def bounded(counts: Iterable[int], most: int = FACTS) -> None:
+def check_observation_count(counts: Iterable[int], most: int = FACTS) -> None:
     """Raises InvalidArgument when a call writes too many observations."""
     if (asked := sum(counts)) > most:
         raise InvalidArgument(f"{asked:,} observations in one call; send at most {most:,}", limit=most)
 
 
-def checked_summary(summary: str) -> str:
+def check_summary(summary: str) -> str:
     """A summary as it is kept; "" for none. Raises InvalidArgument."""
     text = summary.strip()
     if len(text) > SUMMARY:
@@ -69,7 +69,7 @@ def checked_summary(summary: str) -> str:
     return text
 
 
-def own_properties(node: NewNode, stem: str, *, id: str, now: int) -> dict[str, PropertyValue]:
+def compose_properties(node: NewNode, stem: str, *, id: str, now: int) -> dict[str, PropertyValue]:
     """The properties of a new node whose file is called `stem`, in the order in which they are written."""
     properties: dict[str, PropertyValue] = {"id": id, "type": "entity"}
     if node.entity_type is not None:
@@ -85,14 +85,14 @@ def own_properties(node: NewNode, stem: str, *, id: str, now: int) -> dict[str, 
         properties["summary_updated_at"] = iso(now)
     properties |= node.properties
     if stem != node.name:
-        properties["aliases"] = list(dict.fromkeys([node.name, *_texts(node.properties.get("aliases"))]))
+        properties["aliases"] = list(dict.fromkeys([node.name, *_text_list(node.properties.get("aliases"))]))
     return properties
 
 
-def _texts(value: PropertyValue) -> list[str]:
+def _text_list(value: PropertyValue) -> list[str]:
     return [str(text) for text in value] if isinstance(value, list) else []
 
 
 def link_to(vertex: Vertex) -> str:
     """What stands between the brackets of a link to a node."""
-    return link(vertex.path.rpartition("/")[2].removesuffix(".md"), vertex.name)
+    return format_link(vertex.path.rpartition("/")[2].removesuffix(".md"), vertex.name)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from index.errors import Conflict, InvalidArgument, NotFound
-from index.observations.perspectives import DEFAULTS, MOST, Perspective, checked
+from index.observations.perspectives import DEFAULTS, MOST, Perspective, validate
 from syncd.state.ledger import Ledger
 
 Table: TypeAlias = tuple[Perspective, ...]
@@ -32,47 +32,49 @@ class Perspectives:
         """Those of a workspace, in their order; the first one also stands for what an observation says in words."""
         return self._own.get(workspace, DEFAULTS)
 
-    def own(self, workspace: str) -> bool:
+    def has_own(self, workspace: str) -> bool:
         """Whether the workspace has others than the defaults."""
         return workspace in self._own
 
     def add(self, workspace: str, name: str, prompt: str) -> Table:
         """Append a perspective. Conflict when there is one of that name."""
-        new = checked(name, prompt)
+        new = validate(name, prompt)
 
-        def added(table: Table) -> Table:
+        def append(table: Table) -> Table:
             if any(perspective.name == new.name for perspective in table):
                 raise Conflict(f"there is a perspective {name!r} already; `memex perspective set` changes its prompt")
             if len(table) >= MOST:
                 raise InvalidArgument(f"a workspace has at most {MOST} perspectives: remove one first")
             return (*table, new)
 
-        return self._changed(workspace, added)
+        return self._change(workspace, append)
 
-    def set(self, workspace: str, name: str, prompt: str) -> Table:
+    def set_prompt(self, workspace: str, name: str, prompt: str) -> Table:
         """Give a perspective another prompt."""
-        new = checked(name, prompt)
-        return self._changed(
+        new = validate(name, prompt)
+        return self._change(
             workspace,
-            lambda table: tuple(new if perspective == _named(table, name) else perspective for perspective in table),
+            lambda table: tuple(
+                new if perspective == _find_perspective(table, name) else perspective for perspective in table
+            ),
         )
 
     def remove(self, workspace: str, name: str) -> Table:
         """Take a perspective away; not the last one."""
 
-        def removed(table: Table) -> Table:
-            left = tuple(perspective for perspective in table if perspective != _named(table, name))
+        def drop(table: Table) -> Table:
+            left = tuple(perspective for perspective in table if perspective != _find_perspective(table, name))
             if not left:
                 raise InvalidArgument(f"{name!r} is the last perspective of {workspace!r}: add another one first")
             return left
 
-        return self._changed(workspace, removed)
+        return self._change(workspace, drop)
 
     def reset(self, workspace: str) -> Table:
         """Go back to the defaults."""
-        return self._changed(workspace, lambda _: DEFAULTS)
+        return self._change(workspace, lambda _: DEFAULTS)
 
-    def _changed(self, workspace: str, change: Callable[[Table], Table]) -> Table:
+    def _change(self, workspace: str, change: Callable[[Table], Table]) -> Table:
         with self._changing:
             table = change(self.of(workspace))
             with self._ledger.transaction():
@@ -87,7 +89,7 @@ class Perspectives:
             return table
 
 
-def _named(table: Table, name: str) -> Perspective:
+def _find_perspective(table: Table, name: str) -> Perspective:
     perspective = next((row for row in table if row.name == name), None)
     if perspective is None:
         raise NotFound(f"no perspective {name!r}; there are: {', '.join(row.name for row in table)}")

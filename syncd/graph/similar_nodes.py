@@ -38,61 +38,64 @@ class ComparedNodes:
     typical: float  # cosine of any two
     spread: float
 
-    def pairs(self, near: Sequence[frozenset[int]], most: int) -> list[tuple[int, int]]:
+    def similar_pairs(self, near: Sequence[frozenset[int]], most: int) -> list[tuple[int, int]]:
         """The pairs of nodes that are most alike, and are not near each other."""
         nodes = self.row.keys()
         related = {(self.row[a], self.row[b]) for a in nodes for b in near[a] & nodes}
         least = self.typical + self.spread
         return [
-            (self.numbers[a], self.numbers[b]) for a, b, _ in vector_similarity.pairs(self.matrix, related, most, least)
+            (self.numbers[a], self.numbers[b])
+            for a, b, _ in vector_similarity.most_similar_pairs(self.matrix, related, most, least)
         ]
 
     @property
-    def near(self) -> float:
+    def threshold(self) -> float:
         """The cosine from which on nodes are alike."""
         return max(NEAR, min(self.typical + SPREAD * self.spread, (self.typical + 1) / 2))
 
-    def clusters(self, neighbours: vector_similarity.Neighbours | None = None) -> list[tuple[int, ...]]:
+    def find_clusters(self, neighbours: vector_similarity.Neighbours | None = None) -> list[tuple[int, ...]]:
         """Groups of nodes that are alike. `neighbours`: as `vector_similarity.clusters` takes them."""
-        groups = vector_similarity.clusters(self.matrix, near=self.near, most=LARGEST, neighbours=neighbours)
+        groups = vector_similarity.find_clusters(self.matrix, near=self.threshold, most=LARGEST, neighbours=neighbours)
         return [tuple(self.numbers[row] for row in group) for group in groups]
 
 
-def cosine(vertices: Sequence[Vertex], aggregates: Aggregates) -> Cosine:
+def cosine_function(vertices: Sequence[Vertex], aggregates: Aggregates) -> Cosine:
     """The cosine of two nodes; None if one says nothing."""
     paths, matrix = aggregates
     row = {path: n for n, path in enumerate(paths)}
 
-    def of(a: int, b: int) -> float | None:
+    def cosine(a: int, b: int) -> float | None:
         row_a, row_b = row.get(vertices[a].path), row.get(vertices[b].path)
         return None if row_a is None or row_b is None else float(matrix[row_a] @ matrix[row_b])
 
-    return of
+    return cosine
 
 
-def unspaced(texts: Sequence[Sequence[str]]) -> set[int]:
+def find_unspaced(texts: Sequence[Sequence[str]]) -> set[int]:
     """The numbers of those that are written without blanks, for the most part."""
     return {n for n, contents in enumerate(texts) if _UNSPACED.match(" ".join(contents)[:_SEEN])}
 
 
-def parts(vertices: Sequence[Vertex], aggregates: Aggregates, unspaced: Collection[int]) -> list[ComparedNodes]:
+def split_into_groups(
+    vertices: Sequence[Vertex], aggregates: Aggregates, unspaced: Collection[int]
+) -> list[ComparedNodes]:
     """Nodes that have a row, as they are compared with each other."""
     paths, matrix = aggregates
     row = {path: n for n, path in enumerate(paths)}
     known = [n for n, vertex in enumerate(vertices) if vertex.path in row]
     rows = [row[vertices[n].path] for n in known]
-    whole = part(known, matrix if rows == list(range(len(matrix))) else matrix[rows])
+    whole = make_group(known, matrix if rows == list(range(len(matrix))) else matrix[rows])
     some = [n for n in known if n in unspaced]
     if not SOME <= len(some) < len(known):
         return [whole]
-    apart = part(some, whole.matrix[[whole.row[n] for n in some]])
+    apart = make_group(some, whole.matrix[[whole.row[n] for n in some]])
     if apart.typical < whole.typical + whole.spread:
         return [whole]  # it reads them
     rest = [n for n in known if n not in unspaced]
-    return [part(rest, whole.matrix[[whole.row[n] for n in rest]]), apart]
+    return [make_group(rest, whole.matrix[[whole.row[n] for n in rest]]), apart]
 
 
-def part(numbers: Sequence[int], matrix: vector_similarity.Matrix) -> ComparedNodes:
+def make_group(numbers: Sequence[int], matrix: vector_similarity.Matrix) -> ComparedNodes:
     """These are compared with each other; row by row they are `numbers`."""
-    typical, spread = vector_similarity.typical(matrix)
+    typical, spread = vector_similarity.similarity_statistics(matrix)
     return ComparedNodes(numbers, matrix, {number: n for n, number in enumerate(numbers)}, typical, spread)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from index.encoders.word_frequency import places
+from index.encoders.word_frequency import word_ranks
 from index.graph.unlinked_names import UnlinkedName
 from index.graph.vertex import Vertex
 from index.search import vector_similarity
@@ -32,69 +32,73 @@ class Stats:
     coverage: float
 
 
-def stats(index: Index, workspace: str) -> Stats:
+def count_graph(index: Index, workspace: str) -> Stats:
     """How much there is."""
     graph = index.graph(workspace)
     vertices = graph.vertices()
     facts = sum(vertex.observations for vertex in vertices)
-    return Stats(len(vertices), facts, graph.relations, index.coverage(workspace))
+    return Stats(len(vertices), facts, graph.relation_count, index.embedded_share(workspace))
 
 
-def alike(index: Index, workspace: str, limit: int, min_score: float) -> list[tuple[Vertex, Vertex, float]]:
+def find_similar_pairs(
+    index: Index, workspace: str, limit: int, min_score: float
+) -> list[tuple[Vertex, Vertex, float]]:
     """The pairs of nodes without a relation that say the most similar things."""
     graph = index.graph(workspace)
-    paths, matrix = index.aggregates(workspace)
-    nodes = [(row, vertex) for row, path in enumerate(paths) if (vertex := graph.at(path))]
+    paths, matrix = index.node_vectors(workspace)
+    nodes = [(row, vertex) for row, path in enumerate(paths) if (vertex := graph.vertex_at(path))]
     row_of = {vertex.name: n for n, (_, vertex) in enumerate(nodes)}
     related = {
         (row_of[edge.source], row_of[edge.target])
         for edge in graph.edges()
         if edge.source in row_of and edge.target in row_of
     }
-    pairs = vector_similarity.pairs(matrix[[row for row, _ in nodes]], related, limit, min_score)
+    pairs = vector_similarity.most_similar_pairs(matrix[[row for row, _ in nodes]], related, limit, min_score)
     return [(nodes[a][1], nodes[b][1], score) for a, b, score in pairs]
 
 
-def gaps(index: Index, workspace: str) -> list[UnlinkedName]:
+def find_unlinked_names(index: Index, workspace: str) -> list[UnlinkedName]:
     """The nodes that are named in others' observations without a relation, the most named first."""
     graph = index.graph(workspace)
     vertices = graph.vertices()
-    return attention_report.gaps(vertices, _said(index, vertices), graph.edges(), places=places())
+    return attention_report.find_unlinked_names(
+        vertices, _observation_texts(index, vertices), graph.edges(), places=word_ranks()
+    )
 
 
-def pending(index: Index, workspace: str) -> list[attention_report.UnsummarizedNode]:
+def find_unsummarized(index: Index, workspace: str) -> list[attention_report.UnsummarizedNode]:
     """The nodes whose summary is owed."""
-    return attention_report.pending(index.graph(workspace).vertices())
+    return attention_report.find_unsummarized(index.graph(workspace).vertices())
 
 
-def report(index: Index, workspace: str, inbox: Inbox) -> attention_report.Report[Events]:
+def build_report(index: Index, workspace: str, inbox: Inbox) -> attention_report.Report[Events]:
     """All that wants attention, and what was written in the last week."""
     graph = index.graph(workspace)
     vertices = graph.vertices()
-    events = inbox.audit.events(workspace, inbox.now() - WEEK_MS, {vertex.id for vertex in vertices})
+    events = inbox.audit.count_events(workspace, inbox.now() - WEEK_MS, {vertex.id for vertex in vertices})
     drafter = SummaryDrafts(inbox.enricher, inbox.drafted, inbox.folder)
-    attention = attention_report.report(
+    attention = attention_report.build_report(
         vertices,
-        _said(index, vertices),
+        _observation_texts(index, vertices),
         graph.edges(),
-        pooled=index.aggregates(workspace),
+        pooled=index.node_vectors(workspace),
         perspectives={
-            perspective.name: index.aggregates(workspace, perspective.name)
+            perspective.name: index.node_vectors(workspace, perspective.name)
             for perspective in index.perspectives(workspace)
         },
         events=events,
-        places=places(),
+        places=word_ranks(),
         drafter=drafter,
     )
-    return replace(attention, degraded=(*_partly(index, workspace), *drafter.degraded))
+    return replace(attention, degraded=(*_describe_coverage(index, workspace), *drafter.degraded))
 
 
-def _partly(index: Index, workspace: str) -> tuple[str, ...]:
+def _describe_coverage(index: Index, workspace: str) -> tuple[str, ...]:
     """That some observations have no vectors yet."""
-    share = index.coverage(workspace)
+    share = index.embedded_share(workspace)
     return () if share == 1 else (f"{share:.0%} of the observations can be compared by meaning so far",)
 
 
-def _said(index: Index, vertices: list[Vertex]) -> dict[str, list[str]]:
+def _observation_texts(index: Index, vertices: list[Vertex]) -> dict[str, list[str]]:
     observations = index.observations([vertex.path for vertex in vertices])
     return {path: [fact.content for fact in facts] for path, facts in observations.items()}

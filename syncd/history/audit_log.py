@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from index.errors import Conflict, NotFound, Unavailable
-from syncd.history.digest_chain import COLUMNS, Entry, Head, seal
+from syncd.history.digest_chain import COLUMNS, Entry, Head, compute_seal
 from syncd.state import named_values
 from syncd.state.ledger import Ledger
 
@@ -89,7 +89,7 @@ TAKING_BACK: ContextVar[bool] = ContextVar("taking back", default=False)
 
 
 @contextlib.contextmanager
-def authored(author: Author) -> Iterator[None]:
+def acting_as(author: Author) -> Iterator[None]:
     """What is written inside is written on behalf of `author`, in threads that take this context along too."""
     token = AUTHOR.set(author)
     try:
@@ -98,7 +98,7 @@ def authored(author: Author) -> Iterator[None]:
         AUTHOR.reset(token)
 
 
-def taken_back(undo: Callable[[], object]) -> None:
+def take_back(undo: Callable[[], object]) -> None:
     """Call `undo`, which takes back a write that came to nothing: what it writes is logged as that, and is never refused.
 
     A file that somebody has changed since is theirs, and stays."""
@@ -124,12 +124,12 @@ class AuditLog:
         self._noted, self._came = (
             os.open(state / name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600) for name in (HEAD, CAME)
         )
-        noted = self.noted()
+        noted = self.saved_head()
         if noted is not None and not self.holds(noted):
             log.error("the audit log had gone on to entry %d, which is not in it", noted.seq)
             with contextlib.suppress(Unavailable):  # told at the first write
-                self._put([self._of(AUTHOR.get(), kind="cut", outcome=str(noted))])
-        self._note_head()
+                self._append([self._new_entry(AUTHOR.get(), kind="cut", outcome=str(noted))])
+        self._save_head()
 
     def close(self) -> None:
         """Let go of the files beside the ledger."""
@@ -140,50 +140,52 @@ class AuditLog:
 
     # Writing
 
-    def note(self, change: Change) -> int:
+    def log_write(self, change: Change) -> int:
         """Log what is about to be written; the entry's number, once it is on disk. Unavailable when it can't be logged.
 
         A node that somebody else has changed since its last entry gets an entry for that first."""
         with self._lock:
-            entries = [self._change(AUTHOR.get(), change)]
+            entries = [self._change_entry(AUTHOR.get(), change)]
             if change.type == "entity":
-                last = self.last(change.path)
+                last = self.last_entry(change.path)
                 if (last.after if last else "") != change.before:
                     was = replace(change, before=last.after if last else "", after=change.before, bytes=0)
-                    entries.insert(0, self._change(Author("file"), was))
-            return self._put(entries)
+                    entries.insert(0, self._change_entry(Author("file"), was))
+            return self._append(entries)
 
-    def came_about(self, seq: int) -> None:
+    def mark_done(self, seq: int) -> None:
         """Note that what this entry says has been done. It is not synced: after a power cut it may be missing."""
         with contextlib.suppress(OSError):  # then only the file itself tells, as after a power cut
             os.pwrite(self._came, f"{seq:015}\n".encode(), seq % LATELY * 16)
 
-    def doubted(self, path: str) -> None:
+    def mark_doubtful(self, path: str) -> None:
         """The last write of this file is about to be taken back: whether it came about is for the file to tell."""
         with self._lock:
-            if last := self.last(path):
+            if last := self.last_entry(path):
                 os.pwrite(self._came, b" " * 16, last.seq % LATELY * 16)
 
-    def undone(self, seq: int, change: Change, outcome: str) -> None:
+    def log_undone(self, seq: int, change: Change, outcome: str) -> None:
         """Log that what entry `seq` says did not come about. What can't be logged is told, and stops nothing."""
         was = replace(change, before=change.after, after=change.before, bytes=0)
         with contextlib.suppress(Unavailable):
-            self._put([self._change(AUTHOR.get(), was, kind="undone", outcome=outcome, undoes=seq)])
+            self._append([self._change_entry(AUTHOR.get(), was, kind="undone", outcome=outcome, undoes=seq)])
 
-    def taken_back(self, change: Change) -> None:
+    def log_taken_back(self, change: Change) -> None:
         """Log a write that took back the last one of its file. What can't be logged is told, and stops nothing."""
         with contextlib.suppress(Unavailable), self._lock:
-            last = self.last(change.path)
+            last = self.last_entry(change.path)
             undoes = last.seq if last and last.after == change.before else 0
-            self._put([self._change(AUTHOR.get(), change, kind="undone", outcome="UNAVAILABLE", undoes=undoes)])
+            self._append(
+                [self._change_entry(AUTHOR.get(), change, kind="undone", outcome="UNAVAILABLE", undoes=undoes)]
+            )
 
-    def noticed(self, changes: Sequence[tuple[str, Change]]) -> None:
+    def log_hand_edits(self, changes: Sequence[tuple[str, Change]]) -> None:
         """Log what was changed by hand, each with the kind of its entry ("" = as it is)."""
-        entries = [self._change(Author("file"), change, kind=kind or change.kind) for kind, change in changes]
+        entries = [self._change_entry(Author("file"), change, kind=kind or change.kind) for kind, change in changes]
         if entries:
-            self._put(entries)
+            self._append(entries)
 
-    def denied(self, author: Author, code: str, workspace: str) -> None:
+    def log_denied(self, author: Author, code: str, workspace: str) -> None:
         """Log a write that was not allowed; of many by one key only some, each telling how many went before it."""
         burst, every = DENIALS
         now = time.monotonic()
@@ -195,26 +197,26 @@ class AuditLog:
             if writes:
                 outcome = f"{code}, and {more} more like it before" if more else code
                 with contextlib.suppress(Unavailable):
-                    self._put([self._of(author, kind="denied", outcome=outcome, workspace=workspace)])
+                    self._append([self._new_entry(author, kind="denied", outcome=outcome, workspace=workspace)])
 
-    def _change(self, author: Author, change: Change, *, kind: str = "", **more: Any) -> Entry:
+    def _change_entry(self, author: Author, change: Change, *, kind: str = "", **more: Any) -> Entry:
         about = {name: getattr(change, name) for name in Change.__slots__}
-        return self._of(author, kind=kind or change.kind, **about, **more)
+        return self._new_entry(author, kind=kind or change.kind, **about, **more)
 
-    def _of(self, author: Author, **about: Any) -> Entry:
+    def _new_entry(self, author: Author, **about: Any) -> Entry:
         values = {name: getattr(author, name) for name in Author.__slots__} | about
         texts: dict[str, Any] = {
             name: _utf8(value) if isinstance(value, str) else value for name, value in values.items()
         }
         return Entry(seq=0, at=time.time_ns() // 1_000_000, **texts)
 
-    def _put(self, drafts: Sequence[Entry], gone: int = 0) -> int:
+    def _append(self, drafts: Sequence[Entry], gone: int = 0) -> int:
         """Append entries in one commit, which also removes those up to `gone`; the number of the last."""
         with self._lock:
             head, entries = self.head, []
             for draft in drafts:
                 entry = replace(draft, seq=head.seq + 1)
-                entry = replace(entry, seal=seal(entry, head.seal))
+                entry = replace(entry, seal=compute_seal(entry, head.seal))
                 head = Head(entry.seq, entry.seal)
                 entries.append(entry)
             try:
@@ -232,7 +234,7 @@ class AuditLog:
                 raise Unavailable(message) from error
             self.problem = ""
             self.head = head
-            self._note_head()
+            self._save_head()
             return head.seq
 
     def retry(self) -> None:
@@ -243,7 +245,7 @@ class AuditLog:
                     named_values.write(self._ledger, {"audit.tried": str(time.time_ns())})
                 self.problem = ""
 
-    def _note_head(self) -> None:
+    def _save_head(self) -> None:
         """Keep the head beside the ledger too. It is not synced: after a power cut it may lag behind, and nothing more."""
         try:
             os.pwrite(self._noted, f"{self.head.seq:015}:{self.head.seal}\n".encode(), 0)
@@ -252,16 +254,16 @@ class AuditLog:
 
     # Reading
 
-    def noted(self) -> Head | None:
+    def saved_head(self) -> Head | None:
         """The head as the file beside the ledger tells it."""
-        return Head.of(os.pread(self._noted, 200, 0).decode("ascii", "replace").partition("\n")[0])
+        return Head.parse(os.pread(self._noted, 200, 0).decode("ascii", "replace").partition("\n")[0])
 
-    def done(self) -> frozenset[int]:
+    def done_entries(self) -> frozenset[int]:
         """The entries that are known to have come about, of the last ones."""
         words = os.pread(self._came, LATELY * 16, 0).replace(b"\0", b" ").decode("ascii", "replace").split()
         return frozenset(int(word) for word in words if word.isdigit())
 
-    def made(self, id: str) -> bool:
+    def has_created(self, id: str) -> bool:
         """Whether a document of this id was made, whatever has become of it since."""
         rows = self._ledger.query("SELECT seq, kind, undoes FROM audit WHERE id = ?", (id,))
         undone = {undoes for _, kind, undoes in rows if kind == "undone"}
@@ -277,7 +279,7 @@ class AuditLog:
     def base(self) -> Head:
         """The last of the entries that were pruned."""
         rows = self._ledger.query("SELECT outcome FROM audit WHERE kind = 'pruned' ORDER BY seq DESC LIMIT 1")
-        return (Head.of(rows[0][0]) if rows else None) or Head()
+        return (Head.parse(rows[0][0]) if rows else None) or Head()
 
     @property
     def count(self) -> int:
@@ -291,12 +293,12 @@ class AuditLog:
             entries = self.count
         return {"entries": entries, "head": str(self.head), "problem": self.problem}
 
-    def last(self, path: str) -> Entry | None:
+    def last_entry(self, path: str) -> Entry | None:
         """The newest entry that says what the file at `path` is."""
         rows = self._ledger.query("SELECT * FROM audit WHERE path = ? ORDER BY seq DESC LIMIT 1", (path,))
         return Entry(*rows[0]) if rows else None
 
-    def trail(self, path: str) -> Iterator[Entry]:
+    def entries_backwards(self, path: str) -> Iterator[Entry]:
         """All entries about the file at `path`, the newest first, read a page at a time."""
         last = self.head.seq + 1
         asked = "SELECT * FROM audit WHERE path = ? AND seq < ? ORDER BY seq DESC LIMIT 20"
@@ -304,27 +306,27 @@ class AuditLog:
             yield from (Entry(*row) for row in rows)
             last = rows[-1][0]
 
-    def of(self, *, id: str | None = None, path: str | None = None) -> list[Entry]:
+    def entries_about(self, *, id: str | None = None, path: str | None = None) -> list[Entry]:
         """All entries of a document, wherever it lay, and of the file at `path`, whatever it was; in order."""
         asked = "SELECT * FROM audit WHERE id = ? UNION SELECT * FROM audit WHERE path = ? ORDER BY seq"
         return [Entry(*row) for row in self._ledger.query(asked, (id, path))]
 
-    def ids(self, beginning: str) -> list[str]:
+    def ids_beginning(self, beginning: str) -> list[str]:
         """The ids of documents that begin so."""
         asked = "SELECT DISTINCT id FROM audit WHERE id >= ? AND id < ? ORDER BY id"
         return [id for (id,) in self._ledger.query(asked, (beginning, f"{beginning}\U0010ffff"))]
 
-    def states(self) -> dict[str, str]:
+    def last_digests(self) -> dict[str, str]:
         """What the log last says of every file: the digest of its bytes, "" = that it is gone."""
         rows = self._ledger.query("SELECT path, after, max(seq) FROM audit WHERE path != '' GROUP BY path")
         return {path: after for path, after, _ in rows}
 
-    def written(self, after: int, until: int) -> set[str]:
+    def changed_paths(self, after: int, until: int) -> set[str]:
         """The files that the entries after one number, up to another, are about."""
         asked = "SELECT DISTINCT path FROM audit WHERE seq > ? AND seq <= ? AND path != ''"
         return {path for (path,) in self._ledger.query(asked, (after, until))}
 
-    def latest(self) -> list[tuple[str, str, str, str]]:
+    def latest_notes(self) -> list[tuple[str, str, str, str]]:
         """What the log last says of each note of a workspace: its id, path, digest ("" = it is gone) and the surface."""
         rows = self._ledger.query(
             "SELECT id, path, after, surface, max(seq) FROM audit WHERE workspace != '' AND type != 'file' GROUP BY id"
@@ -337,7 +339,7 @@ class AuditLog:
             yield from (Entry(*row) for row in rows)
             first = rows[-1][0] + 1
 
-    def found(self, limit: int, *, after: int | None = None, **wanted: Any) -> list[Entry]:
+    def find(self, limit: int, *, after: int | None = None, **wanted: Any) -> list[Entry]:
         """The newest `limit` entries that have what is `wanted`, by the names of WANTED, oldest first.
 
         With `after`, the first ones behind that entry instead."""
@@ -346,7 +348,7 @@ class AuditLog:
         entries = [Entry(*row) for row in self._ledger.query(_FOUND + order, asked)]
         return entries[::-1] if after is None else entries
 
-    def events(self, workspace: str, since: int, alive: Collection[str]) -> Events:
+    def count_events(self, workspace: str, since: int, alive: Collection[str]) -> Events:
         """What became of the nodes of a workspace since then. Of those that are gone only that they were deleted counts.
 
         `alive`: the ids of the nodes there are."""
@@ -370,7 +372,7 @@ class AuditLog:
                 counts[kind] += kind == "delete" or node_id in alive or owner.get(path) in alive
         return Events(since, counts["create"], counts["update"], counts["delete"])
 
-    def edited(self, workspace: str, since: int) -> dict[str, int]:
+    def hand_edit_times(self, workspace: str, since: int) -> dict[str, int]:
         """When each of the nodes of a workspace that were changed by hand since then was so last, by id."""
         self.look()
         rows = self._ledger.query(
@@ -382,7 +384,7 @@ class AuditLog:
 
     # Pruning
 
-    def prunable(self, before: int) -> int:
+    def last_prunable(self, before: int) -> int:
         """The number of the last entry that may go when those older than `before` are to: all up to it are older."""
         rows = self._ledger.query("SELECT min(seq) FROM audit WHERE at >= ?", (before,))
         first = rows[0][0] if rows[0][0] is not None else self.head.seq
@@ -397,10 +399,10 @@ class AuditLog:
             if not rows:
                 return 0
             states = self._ledger.query(_OLD, (gone,))
-            now = self._of(AUTHOR.get(), kind="pruned", outcome=str(Head(gone, rows[0][0])))
+            now = self._new_entry(AUTHOR.get(), kind="pruned", outcome=str(Head(gone, rows[0][0])))
             kept = (replace(Entry(*row), at=now.at, kind="kept", outcome="done", undoes=0) for row in states)
             before = self.base().seq
-            self._put([now, *(entry for entry in kept if entry.after)], gone)
+            self._append([now, *(entry for entry in kept if entry.after)], gone)
             return gone - before
 
 

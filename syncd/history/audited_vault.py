@@ -13,13 +13,13 @@ from typing import Any, Final
 from index.document_ids import ID, path_id
 from index.errors import Conflict, MemexError, Unavailable
 from index.model import Stat
-from syncd.documents.owner_marks import overreach
+from syncd.documents.owner_marks import find_overreach
 from syncd.documents.parser import TYPES
 from syncd.history.audit_log import AUTHOR, TAKING_BACK, AuditLog, Change
 from syncd.history.change_journal import sha256
 from syncd.history.overwritten_bytes import OverwrittenBytes
 from syncd.history.write_lineage import AGENTS
-from syncd.notes.front_matter import FrontmatterError, decode, properties, split
+from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
 from syncd.vault.location import locate
 from syncd.vault.openat import lstat
 from syncd.vault.path_rules import is_note
@@ -45,26 +45,26 @@ class AuditedVault(Vault):
         with self._translate_errors(path):
             if lstat(self._calls.open, self._fd, path) is not None:
                 raise Conflict(f"{path} exists already")
-        self._allowed(path, None, data)
-        with self.reservations.writing(path), self._noted(changed(path, None, data, self._inbox)):
+        self._check_allowed(path, None, data)
+        with self.reservations.writing(path), self._logging(describe_change(path, None, data, self._inbox)):
             return super().create(path, data, again=again)
 
     def replace(self, path: str, data: bytes, *, digest: str) -> Stat:
         """As a vault does, once it is logged."""
         with self.reservations.writing(path):
-            raw = self._as_read(path, digest)
-            self._allowed(path, raw, data)
-            self._keep(raw)
-            with self._noted(changed(path, raw, data, self._inbox)):
+            raw = self._read_unchanged(path, digest)
+            self._check_allowed(path, raw, data)
+            self._keep_overwritten(raw)
+            with self._logging(describe_change(path, raw, data, self._inbox)):
                 return super().replace(path, data, digest=digest)
 
     def remove(self, path: str, *, digest: str | None = None) -> None:
         """As a vault does, once it is logged."""
         with self.reservations.writing(path):
-            raw = self._as_read(path, digest)
-            self._allowed(path, raw, None)
-            self._keep(raw)
-            with self._noted(changed(path, raw, None, self._inbox)):
+            raw = self._read_unchanged(path, digest)
+            self._check_allowed(path, raw, None)
+            self._keep_overwritten(raw)
+            with self._logging(describe_change(path, raw, None, self._inbox)):
                 super().remove(path, digest=sha256(raw))
 
     def create_from_file(self, path: str, source: Path, digest: str) -> Stat:
@@ -73,7 +73,10 @@ class AuditedVault(Vault):
         with self._translate_errors(path):
             if lstat(self._calls.open, self._fd, path) is not None:
                 raise Conflict(f"{path} exists already")
-        with self.reservations.writing(path), self._noted(self._binary(path, "", digest, source.stat().st_size)):
+        with (
+            self.reservations.writing(path),
+            self._logging(self._describe_file_change(path, "", digest, source.stat().st_size)),
+        ):
             return super().create_from_file(path, source, digest)
 
     @contextmanager
@@ -85,7 +88,7 @@ class AuditedVault(Vault):
                 self.digest_file(path, write)
         with (
             self.reservations.writing(path),
-            self._noted(self._binary(path, was.digest, "", 0)),
+            self._logging(self._describe_file_change(path, was.digest, "", 0)),
             super().removing(path, was),
         ):
             yield
@@ -95,24 +98,24 @@ class AuditedVault(Vault):
         """Who keeps what is about to be overwritten; None when it need not be kept."""
         return self._overwritten if AUTHOR.get().surface in KEPT and not TAKING_BACK.get() else None
 
-    def _keep(self, raw: bytes) -> None:
+    def _keep_overwritten(self, raw: bytes) -> None:
         if keeper := self._keeper:
             keeper.keep(raw)
 
-    def _allowed(self, path: str, was: bytes | None, data: bytes | None) -> None:
+    def _check_allowed(self, path: str, was: bytes | None, data: bytes | None) -> None:
         """Refuse what an agent may not do to a note, whatever tool has let it through: to speak for its owner."""
         if AUTHOR.get().surface not in AGENTS or TAKING_BACK.get() or not is_note(path):
             return
-        node = changed(path, was, was, self._inbox).type == "entity"
+        node = describe_change(path, was, was, self._inbox).type == "entity"
         texts = (None if raw is None else decode(raw) for raw in (was, data))
-        if refused := overreach(*texts, node=node):
+        if refused := find_overreach(*texts, node=node):
             raise refused
 
-    def _binary(self, path: str, before: str, after: str, size: int) -> Change:
+    def _describe_file_change(self, path: str, before: str, after: str, size: int) -> Change:
         """What becomes of a file that is no note."""
         return Change(path, before, after, size, path_id(path), "file", locate(path, self._inbox).workspace)
 
-    def _as_read(self, path: str, digest: str | None) -> bytes:
+    def _read_unchanged(self, path: str, digest: str | None) -> bytes:
         """What the file holds now, which must be what whoever writes has read."""
         self._check_path(path)
         raw, _ = self.read(path)
@@ -121,28 +124,28 @@ class AuditedVault(Vault):
         return raw
 
     @contextmanager
-    def _noted(self, change: Change) -> Iterator[None]:
+    def _logging(self, change: Change) -> Iterator[None]:
         """Log the write that is done inside; one that fails there is logged once more, as undone."""
         if TAKING_BACK.get():
-            self._audit.doubted(change.path)
+            self._audit.mark_doubtful(change.path)
             yield
-            self._audit.taken_back(change)
+            self._audit.log_taken_back(change)
             return
-        entry = self._audit.note(change)
+        entry = self._audit.log_write(change)
         try:
             yield
         except BaseException as error:
-            self._audit.undone(entry, change, error.code if isinstance(error, MemexError) else Unavailable.code)
+            self._audit.log_undone(entry, change, error.code if isinstance(error, MemexError) else Unavailable.code)
             raise
-        self._audit.came_about(entry)
+        self._audit.mark_done(entry)
 
 
-def changed(path: str, was: bytes | None, data: bytes | None, inbox: str) -> Change:
+def describe_change(path: str, was: bytes | None, data: bytes | None, inbox: str) -> Change:
     """What becomes of the file at `path`, as the log tells it; None = there is no file."""
     where = locate(path, inbox)
     raw = data if data is not None else was or b""
     try:
-        values = {name.casefold(): value for name, value in properties(split(decode(raw))[0]).items()}
+        values = {name.casefold(): value for name, value in read_properties(split(decode(raw))[0]).items()}
     except FrontmatterError:
         values = {}
     note_id, kind = values.get("id"), values.get("type")

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 from index.errors import Conflict, NotFound
-from syncd.history.audit_log import taken_back
+from syncd.history.audit_log import take_back
 from syncd.state.ledger import Ledger
 from syncd.vault.vault import Vault
 
@@ -67,12 +67,12 @@ class Entry:
     about: str  # JSON, of whoever made it
 
 
-def written(path: str, before: bytes | None, after: bytes | None) -> FileChange:
+def note_step(path: str, before: bytes | None, after: bytes | None) -> FileChange:
     """The step of a note."""
     return FileChange(path, sha256(before), sha256(after), before, after)
 
 
-def moved(old: str, new: str, digest: str) -> tuple[FileChange, FileChange]:
+def move_steps(old: str, new: str, digest: str) -> tuple[FileChange, FileChange]:
     """The steps of a stored file: it is copied, and goes from its old place last."""
     return FileChange(new, "", digest, twin=old), FileChange(old, digest, "", twin=new)
 
@@ -82,7 +82,7 @@ def sha256(raw: bytes | None) -> str:
     return "" if raw is None else hashlib.sha256(raw).hexdigest()
 
 
-def owed(ledger: Ledger, since: int) -> set[str]:
+def uncommitted_paths(ledger: Ledger, since: int) -> set[str]:
     """The files of all changes that are under way, or were done since then and are in no commit yet."""
     asked = (
         "SELECT DISTINCT path FROM promoted_files JOIN promotions ON promotion = seq"
@@ -91,7 +91,7 @@ def owed(ledger: Ledger, since: int) -> set[str]:
     return {path for (path,) in ledger.query(asked, (since,))}
 
 
-def documents(ledger: Ledger) -> set[str]:
+def document_ids(ledger: Ledger) -> set[str]:
     """The ids of the documents that any change is about."""
     return {id for (id,) in ledger.query("SELECT DISTINCT document_id FROM promotions")}
 
@@ -122,7 +122,7 @@ class ChangeJournal:
                 )
         return Entry(seq, plan.kind, plan.document_id, "begun", plan.source, plan.target, by, at, "", about)
 
-    def note(self, seq: int, state: State, *, commit_id: str | None = None, about: str | None = None) -> None:
+    def set_state(self, seq: int, state: State, *, commit_id: str | None = None, about: str | None = None) -> None:
         """Note what has become of it."""
         with self._ledger.transaction():
             self._ledger.execute(
@@ -137,11 +137,11 @@ class ChangeJournal:
             "SELECT path, was, now, before, after, twin FROM promoted_files WHERE promotion = ? ORDER BY place", (seq,)
         )
         return [
-            FileChange(path, was, now, _unpacked(before), _unpacked(after), twin)
+            FileChange(path, was, now, _decompress(before), _decompress(after), twin)
             for path, was, now, before, after, twin in rows
         ]
 
-    def begun(self) -> list[Entry]:
+    def unfinished(self) -> list[Entry]:
         """What may be half done."""
         return self._entries("state = 'begun'")
 
@@ -149,15 +149,15 @@ class ChangeJournal:
         """What was done since then, and is in no commit yet."""
         return self._entries("state = 'done' AND commit_id = '' AND at >= ?", since)
 
-    def of(self, document_id: str) -> list[Entry]:
+    def entries_of(self, document_id: str) -> list[Entry]:
         """All that became of a document, the newest last."""
         return self._entries("document_id = ?", document_id)
 
-    def about(self, id: str) -> list[Entry]:
+    def entries_about(self, id: str) -> list[Entry]:
         """All whose `about` has this text, the newest last."""
         return self._entries("instr(about, ?)", json.dumps(id))
 
-    def latest(self, limit: int) -> list[Entry]:
+    def latest_entries(self, limit: int) -> list[Entry]:
         """The newest, the newest last."""
         return self._entries("seq > (SELECT coalesce(max(seq), 0) FROM promotions) - ?", limit)
 
@@ -167,7 +167,7 @@ class ChangeJournal:
 
     # What is done
 
-    def found(self, step: FileChange) -> str:
+    def current_digest(self, step: FileChange) -> str:
         """What the file of a step holds now: its digest, "" = no file. Raises Unavailable when nobody can tell."""
         try:
             return self._vault.digest_file(step.path).digest
@@ -176,31 +176,31 @@ class ChangeJournal:
                 return "?"  # a folder or a link, which is somebody else's
             return ""
 
-    def strange(self, steps: Iterable[FileChange]) -> set[str]:
+    def find_conflicts(self, steps: Iterable[FileChange]) -> set[str]:
         """The files that are neither as they were nor as they are to be."""
-        return {step.path for step in steps if self.found(step) not in (step.was, step.now)}
+        return {step.path for step in steps if self.current_digest(step) not in (step.was, step.now)}
 
-    def forward(self, steps: Iterable[FileChange], *, without: Collection[str] = ()) -> None:
+    def roll_forward(self, steps: Iterable[FileChange], *, without: Collection[str] = ()) -> None:
         """Do what is not done yet, `without` some files. Raises Conflict when one is neither as it was nor as it is to be."""
         for step in steps:
-            here = self.found(step)
+            here = self.current_digest(step)
             if here == step.now or step.path in without:
                 continue
             if here != step.was:
                 raise Conflict(f"{step.path} has been changed meanwhile")
             self._write(step.path, step.was, step.now, step.after, step.twin)
 
-    def back(self, steps: Sequence[FileChange]) -> list[str]:
+    def roll_back(self, steps: Sequence[FileChange]) -> list[str]:
         """Take back what was done; the files that were not as they were left, which stay as they are."""
         left = []
         for step in reversed(steps):
-            here = self.found(step)
+            here = self.current_digest(step)
             if here == step.was:
                 continue
             if here != step.now:
                 left.append(step.path)
                 continue
-            taken_back(partial(self._write, step.path, step.now, step.was, step.before, step.twin))
+            take_back(partial(self._write, step.path, step.now, step.was, step.before, step.twin))
         return left
 
     def _write(self, path: str, was: str, now: str, raw: bytes | None, twin: str) -> None:
@@ -226,5 +226,5 @@ class ChangeJournal:
             vault.create(path, raw, again=True)
 
 
-def _unpacked(raw: bytes | None) -> bytes | None:
+def _decompress(raw: bytes | None) -> bytes | None:
     return None if raw is None else zlib.decompress(raw)

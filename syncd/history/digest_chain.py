@@ -1,6 +1,6 @@
 """Chain the entries of the audit log by digest, and check the chain for changed, added and missing entries.
 
-Law, tested: `checked` reports a change of any value of any entry, a missing entry and an inserted one. Only a reader
+Law, tested: `check` reports a change of any value of any entry, a missing entry and an inserted one. Only a reader
 who noted the head can detect that entries were cut off at the end."""
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Head:
         return f"{self.seq}:{self.seal}"
 
     @classmethod
-    def of(cls, text: str) -> Head | None:
+    def parse(cls, text: str) -> Head | None:
         """What `str` made of a head; None for anything else."""
         match = HEAD.match(text.strip())
         return cls(int(match[1]), match[2]) if match else None
@@ -73,20 +73,20 @@ class Checked:
     breaks: list[str] = field(default_factory=list)
     broken: int = 0
 
-    def wrong(self, text: str) -> None:
+    def add_break(self, text: str) -> None:
         """Count a break, and keep the first of them."""
         self.broken += 1
         if len(self.breaks) < BREAKS:
             self.breaks.append(text)
 
 
-def seal(entry: Entry, before: str) -> str:
+def compute_seal(entry: Entry, before: str) -> str:
     """The seal of an entry that follows the one with the seal `before`."""
     values = [getattr(entry, name) for name in COLUMNS[:-1]]
     return hashlib.sha256(f"{before}\n{json.dumps(values)}".encode()).hexdigest()
 
 
-def checked(entries: Iterable[Entry], base: Head | None = None, *, heads: Iterable[Head] = ()) -> Checked:
+def check(entries: Iterable[Entry], base: Head | None = None, *, heads: Iterable[Head] = ()) -> Checked:
     """Look through a chain, in order. `base`: what went before its first entry; None = that entry is taken as it is.
 
     Each of `heads`, as somebody has noted it down, must be one of its entries."""
@@ -99,46 +99,48 @@ def checked(entries: Iterable[Entry], base: Head | None = None, *, heads: Iterab
         if not result.entries and base is None:
             last = Head(entry.seq - 1, "")
         if entry.seq != last.seq + 1:
-            result.wrong(_gap(last.seq, entry.seq))
-        elif last.seal and entry.seal != seal(entry, last.seal):
-            result.wrong(f"entry {entry.seq} does not match its seal: it was changed, or the one before it was")
+            result.add_break(_describe_gap(last.seq, entry.seq))
+        elif last.seal and entry.seal != compute_seal(entry, last.seal):
+            result.add_break(f"entry {entry.seq} does not match its seal: it was changed, or the one before it was")
         if entry.kind == "cut":
-            result.wrong(f"entry {entry.seq} was written where the log had been cut: it had gone on to {entry.outcome}")
+            result.add_break(
+                f"entry {entry.seq} was written where the log had been cut: it had gone on to {entry.outcome}"
+            )
         if entry.seq in wanted and wanted.pop(entry.seq) != entry.seal:
-            result.wrong(f"entry {entry.seq} is not the one whose seal was noted down: the log was rewritten")
+            result.add_break(f"entry {entry.seq} is not the one whose seal was noted down: the log was rewritten")
         result.entries += 1
         result.head = Head(entry.seq, entry.seal)
     for seq in sorted(wanted):
         if seq < result.first:
-            result.wrong(
+            result.add_break(
                 f"entry {seq} was noted down, and this begins at entry {result.first}: look where it was moved to"
             )
         else:
-            result.wrong(
+            result.add_break(
                 f"the log ends at entry {result.head.seq}, and entry {seq} was noted down: its end was cut off"
             )
     return result
 
 
-def _gap(last: int, seq: int) -> str:
+def _describe_gap(last: int, seq: int) -> str:
     if seq <= last:
         return f"entry {seq} stands behind entry {last}"
     missing = f"entry {last + 1} is" if seq == last + 2 else f"entries {last + 1} to {seq - 1} are"
     return f"{missing} missing"
 
 
-def base_of(entries: Iterable[Entry]) -> Head:
+def find_base(entries: Iterable[Entry]) -> Head:
     """What went before the first of `entries`, as the newest of them about a prune says; the very beginning without one."""
-    heads = [head for entry in entries if entry.kind == "pruned" and (head := Head.of(entry.outcome))]
+    heads = [head for entry in entries if entry.kind == "pruned" and (head := Head.parse(entry.outcome))]
     return heads[-1] if heads else Head()
 
 
-def line(entry: Entry) -> str:
+def format_line(entry: Entry) -> str:
     """An entry as a line of JSON."""
     return json.dumps(asdict(entry), ensure_ascii=False)
 
 
-def read(text: str) -> Entry:
+def parse_line(text: str) -> Entry:
     """The entry that a line of JSON holds. Raises ValueError for anything else."""
     values: Any = json.loads(text)
     if not isinstance(values, Mapping) or set(values) != set(COLUMNS):

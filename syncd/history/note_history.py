@@ -24,8 +24,8 @@ from syncd.history.change_journal import ChangeJournal
 from syncd.history.change_journal import Entry as Passage
 from syncd.history.digest_chain import Entry
 from syncd.history.overwritten_bytes import OverwrittenBytes
-from syncd.history.write_lineage import WRITES, IdHistory, id_histories, in_force
-from syncd.indexes.note_lookup import LEAST, Candidate, candidates, chosen
+from syncd.history.write_lineage import WRITES, IdHistory, id_histories, writes_in_force
+from syncd.indexes.note_lookup import LEAST, Candidate, choose, find_candidates
 from syncd.vault.vault import Vault
 
 LINES: Final = 4_000  # of a note, beyond which differences are not worked out
@@ -73,45 +73,53 @@ class NoteHistory:
 
     def entries(self, name: str) -> tuple[list[Entry], str]:
         """What the log says of the note that is meant, in order, and where it lies, or lay last; "" when nobody knows."""
-        there = candidates(self._indexes(), name)
-        ids = {candidate.id for candidate in there} | {name} | set(self._audit.ids(name) if len(name) >= LEAST else ())
+        there = find_candidates(self._indexes(), name)
+        ids = (
+            {candidate.id for candidate in there}
+            | {name}
+            | set(self._audit.ids_beginning(name) if len(name) >= LEAST else ())
+        )
         known: dict[str, list[Entry]] = {}  # by where the note is, or was last
         gone: list[Candidate] = []
         for id in ids:
-            claims = [candidate for candidate in candidates(self._indexes(), id) if candidate.id == id]
-            for history, record in self._strands(id, [candidate.record for candidate in claims if candidate.record]):
+            claims = [candidate for candidate in find_candidates(self._indexes(), id) if candidate.id == id]
+            for history, record in self._pair_histories(
+                id, [candidate.record for candidate in claims if candidate.record]
+            ):
                 if record is not None:
                     known[record.path] = history.entries
                 elif history.home not in known:
                     known[history.home] = history.entries
                     gone.append(Candidate(id, history.home, history.entries[0].at, history.entries[-1].workspace))
-        if (candidate := chosen(name, [*there, *gone])) is not None:
+        if (candidate := choose(name, [*there, *gone])) is not None:
             return known.get(candidate.path, []), candidate.path
-        ids = {entry.id for entry in self._audit.of(path=name)}
-        histories = [history for id in ids for history, _ in self._strands(id, ()) if name in history.paths]
+        ids = {entry.id for entry in self._audit.entries_about(path=name)}
+        histories = [history for id in ids for history, _ in self._pair_histories(id, ()) if name in history.paths]
         last = max(histories, key=lambda history: history.entries[-1].seq, default=None)
         return (last.entries, last.home) if last else ([], "")
 
-    def home(self, entry: Entry) -> str:
+    def current_path(self, entry: Entry) -> str:
         """Where the file of an entry lies now, if anybody has moved it; else where it lay then."""
         there = [
             candidate.record
-            for candidate in candidates(self._indexes(), entry.id)
+            for candidate in find_candidates(self._indexes(), entry.id)
             if candidate.id == entry.id and candidate.record
         ]
-        for history, record in self._strands(entry.id, there):
+        for history, record in self._pair_histories(entry.id, there):
             if any(known.seq == entry.seq for known in history.entries):
                 return record.path if record else entry.path
         return entry.path
 
-    def _strands(self, id: str, there: Collection[Record]) -> list[tuple[IdHistory, Record | None]]:
+    def _pair_histories(self, id: str, there: Collection[Record]) -> list[tuple[IdHistory, Record | None]]:
         """The notes that have had an id, as the log has them, each with the document that it is now, of those `there` are."""
-        moves = {(passage.source, passage.target) for passage in self._journal.of(id) if passage.state == "done"}
-        histories = id_histories(self._audit.of(id=id), moves)
+        moves = {
+            (passage.source, passage.target) for passage in self._journal.entries_of(id) if passage.state == "done"
+        }
+        histories = id_histories(self._audit.entries_about(id=id), moves)
         left = {record.path: record for record in there}
         paired = {number: left.pop(history.home) for number, history in enumerate(histories) if history.home in left}
         for number, history in enumerate(histories):  # what was moved by hand
-            if number not in paired and history.live and self.current(history.home) is None:
+            if number not in paired and history.live and self.read_current(history.home) is None:
                 same = [record for record in left.values() if record.workspace == history.entries[-1].workspace]
                 if moved := same or list(left.values()):
                     paired[number] = left.pop(moved[0].path)
@@ -120,13 +128,13 @@ class NoteHistory:
     def log(self, name: str, limit: int, *, patch: bool = False) -> dict[str, Any]:
         """The newest `limit` events of a note, the newest last; with `patch`, each with its differences. NotFound for none."""
         entries, path = self.entries(name)
-        commits = self._commits(dict.fromkeys([path or name, *(entry.path for entry in reversed(entries))]))
+        commits = self._find_commits(dict.fromkeys([path or name, *(entry.path for entry in reversed(entries))]))
         if not entries and not commits:
             raise NotFound(f"nothing is known of {name[:200]!r}: no note has that id or path; memex search finds notes")
-        logged = list(_told(entries, self._now(path), self._moves(entries)))
+        logged = list(_log_events(entries, self._current_state(path), self._find_moves(entries)))
         within = {event.commit for event in logged}
-        others = [_committed(commit) for commit in reversed(commits) if commit.commit not in within]
-        events = ordered(logged, others, self._held)
+        others = [_commit_event(commit) for commit in reversed(commits) if commit.commit not in within]
+        events = merge_events(logged, others, self._blob_digest)
         more = max(0, len(events) - limit)
         shown = [asdict(event) for event in events[more:]]
         if patch:
@@ -136,11 +144,11 @@ class NoteHistory:
                 row["diff"] = _diff(before, after, row["source"] or row["path"], row["path"])
         return {"path": path or (commits[0].path if commits else name), "events": shown, "more": more}
 
-    def was(self, digest: str, path: str, commits: Sequence[NoteCommit] | None = None) -> bytes | None:
+    def read_version(self, digest: str, path: str, commits: Sequence[NoteCommit] | None = None) -> bytes | None:
         """What had this sha256, of the note that is at `path` or was there last; None when nobody has it any more."""
-        if (raw := self.overwritten.bytes(digest)) is not None:
+        if (raw := self.overwritten.read(digest)) is not None:
             return raw
-        note_commits = self._commits([path]) if commits is None else commits
+        note_commits = self._find_commits([path]) if commits is None else commits
         names = dict.fromkeys(name for commit in note_commits for name in (commit.after, commit.before) if name)
         for name in list(names)[:TRIED]:
             raw = self._repo.read_blob(name)
@@ -148,7 +156,7 @@ class NoteHistory:
                 return raw
         return None
 
-    def _commits(self, paths: Iterable[str]) -> list[NoteCommit]:
+    def _find_commits(self, paths: Iterable[str]) -> list[NoteCommit]:
         """The commits that touched a note, which has had these paths, the newest of them first."""
         note_commits: dict[tuple[str, str], NoteCommit] = {}
         known: set[str] = set()
@@ -159,14 +167,14 @@ class NoteHistory:
                 note_commits |= {(commit.commit, commit.path): commit for commit in fresh}
         return list(note_commits.values())
 
-    def _moves(self, entries: Sequence[Entry]) -> dict[int, Event]:
+    def _find_moves(self, entries: Sequence[Entry]) -> dict[int, Event]:
         """What moved the note, as one event each, by the number of every entry in the log that was part of it."""
         moves: dict[int, Event] = {}
-        for passage in self._journal.of(entries[-1].id) if entries else ():
+        for passage in self._journal.entries_of(entries[-1].id) if entries else ():
             if passage.state != "done":
                 continue
             steps = {step.path: (step.was, step.now) for step in self._journal.steps(passage.seq)}
-            event = _moved(passage, steps)
+            event = _move_event(passage, steps)
             for entry in entries:
                 held = entry.before, entry.after
                 if entry.at >= passage.at and entry.seq not in moves and steps.get(entry.path) == held:
@@ -174,24 +182,24 @@ class NoteHistory:
                     del steps[entry.path]
         return moves
 
-    def blob(self, name: str) -> bytes | None:
+    def read_blob(self, name: str) -> bytes | None:
         """What Git holds under that name."""
         return self._repo.read_blob(name)
 
-    def _held(self, name: str | None) -> str | None:
+    def _blob_digest(self, name: str | None) -> str | None:
         """The sha256 of what a blob of Git holds; "" = no file, None = nobody knows."""
         if name == "":
             return ""
         raw = None if name is None else self._repo.read_blob(name)
         return None if raw is None else hashlib.sha256(raw).hexdigest()
 
-    def current(self, path: str) -> bytes | None:
+    def read_current(self, path: str) -> bytes | None:
         """What the note holds now."""
         with suppress(MemexError):
             return self._vault.read(path)[0]
         return None
 
-    def _now(self, path: str) -> tuple[str, int] | None:
+    def _current_state(self, path: str) -> tuple[str, int] | None:
         """The digest and time of what lies at `path`; None when that can't be told."""
         try:
             raw, stat = self._vault.read(path)
@@ -202,7 +210,9 @@ class NoteHistory:
         return hashlib.sha256(raw).hexdigest(), stat.mtime_ns // 1_000_000
 
 
-def ordered(events: Sequence[Event], commits: Sequence[Event], held: Callable[[str | None], str | None]) -> list[Event]:
+def merge_events(
+    events: Sequence[Event], commits: Sequence[Event], held: Callable[[str | None], str | None]
+) -> list[Event]:
     """What the log tells and the commits as one line of time, each in the order in which it is given.
 
     Git knows the second alone. Within it a commit stands behind what it holds, or before what was made of that; `held`
@@ -232,22 +242,22 @@ class _Texts:
     def __init__(self, history: NoteHistory, path: str, commits: Sequence[NoteCommit]) -> None:
         self._history, self._path, self._commits = history, path, commits
         self._known: dict[str, str | None] = {"": ""}
-        if (raw := history.current(path)) is not None:
-            self._known[hashlib.sha256(raw).hexdigest()] = _decoded(raw)
+        if (raw := history.read_current(path)) is not None:
+            self._known[hashlib.sha256(raw).hexdigest()] = _decode(raw)
 
     def text(self, name: str | None, *, blob: bool) -> str | None:
         """What had this digest, or is in the `blob` of this name; None when it is not kept."""
         if name is None:
             return None
         if name not in self._known:
-            raw = self._history.blob(name) if blob else self._history.was(name, self._path, self._commits)
-            self._known[name] = None if raw is None else _decoded(raw)
+            raw = self._history.read_blob(name) if blob else self._history.read_version(name, self._path, self._commits)
+            self._known[name] = None if raw is None else _decode(raw)
         return self._known[name]
 
 
-def _told(entries: Sequence[Entry], now: tuple[str, int] | None, moves: Mapping[int, Event]) -> Iterator[Event]:
+def _log_events(entries: Sequence[Entry], now: tuple[str, int] | None, moves: Mapping[int, Event]) -> Iterator[Event]:
     """The events of the log, of which several may be one move, and those by hand that lie between them."""
-    stands = {entry.seq for entry in in_force(entries)}
+    stands = {entry.seq for entry in writes_in_force(entries)}
     void = {entry.undoes for entry in entries if entry.kind == "undone"}
     last: Entry | Event | None = None
     for entry in entries:
@@ -258,7 +268,7 @@ def _told(entries: Sequence[Entry], now: tuple[str, int] | None, moves: Mapping[
             continue
         at, before = (entry.at, entry.before) if event is None else (event.at, event.before or "")
         if last is not None and last.after != before:
-            yield _by_hand(at, last, before, last.path if event else entry.path)
+            yield _hand_edit_event(at, last, before, last.path if event else entry.path)
         yield event or Event(
             at=entry.at,
             what=entry.kind,
@@ -275,10 +285,10 @@ def _told(entries: Sequence[Entry], now: tuple[str, int] | None, moves: Mapping[
         )
         last = event or entry
     if last is not None and now is not None and now[0] != last.after:
-        yield _by_hand(now[1] or last.at, last, now[0], last.path)
+        yield _hand_edit_event(now[1] or last.at, last, now[0], last.path)
 
 
-def _moved(passage: Passage, steps: Mapping[str, tuple[str, str]]) -> Event:
+def _move_event(passage: Passage, steps: Mapping[str, tuple[str, str]]) -> Event:
     """A move of a note; its text was at the source, or, if a person has moved the file, at the target already."""
     nothing = ("", "")
     return Event(
@@ -294,11 +304,11 @@ def _moved(passage: Passage, steps: Mapping[str, tuple[str, str]]) -> Event:
     )
 
 
-def _by_hand(at: int, last: Entry | Event, after: str, path: str) -> Event:
+def _hand_edit_event(at: int, last: Entry | Event, after: str, path: str) -> Event:
     return Event(max(at, last.at), "edit", path, surface="file", before=last.after, after=after)
 
 
-def _committed(commit: NoteCommit) -> Event:
+def _commit_event(commit: NoteCommit) -> Event:
     return Event(
         at=commit.at,
         what="commit",
@@ -312,7 +322,7 @@ def _committed(commit: NoteCommit) -> Event:
     )
 
 
-def _decoded(raw: bytes) -> str:
+def _decode(raw: bytes) -> str:
     return raw.decode("utf-8", "backslashreplace")
 
 

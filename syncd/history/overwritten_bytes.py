@@ -46,13 +46,13 @@ class OverwrittenBytes:
     @contextmanager
     def keeping(self, digest: str) -> Iterator[Callable[[bytes], object]]:
         """Keep what is written in this block, a piece at a time, if it turns out to have this sha256."""
-        if self._days <= 0 or self._most <= 0 or self._again(digest):
+        if self._days <= 0 or self._most <= 0 or self._renew(digest):
             yield lambda _: None
             return
         draft = _Draft(self._folder, self._most // SHARE)
         try:
             yield draft.write
-            self._took(draft, digest)
+            self._finish(draft, digest)
         finally:
             draft.close()
 
@@ -60,24 +60,24 @@ class OverwrittenBytes:
         """Whether it is kept."""
         return bool(_NAME.match(digest)) and (self._folder / digest).is_file()
 
-    def bytes(self, digest: str) -> bytes | None:
+    def read(self, digest: str) -> bytes | None:
         """What has this sha256; None when it is not kept, or was damaged."""
         try:
-            with self.opened(digest) as file:
+            with self.open(digest) as file:
                 return None if file is None else file.read_bytes()
         except OSError as error:
             log.warning("what is kept can't be read: %s", error.strerror)
             return None
 
     @contextmanager
-    def opened(self, digest: str) -> Iterator[Path | None]:
+    def open(self, digest: str) -> Iterator[Path | None]:
         """A file of our own that holds what has this sha256, for the time of the block; None when it is not kept."""
         if not self.holds(digest):
             yield None
             return
         copy = self._folder / f".out.{secrets.token_hex(4)}"
         try:
-            yield copy if _unpacked(self._folder / digest, copy) == digest else None
+            yield copy if _decompress(self._folder / digest, copy) == digest else None
         finally:
             copy.unlink(missing_ok=True)
 
@@ -86,7 +86,7 @@ class OverwrittenBytes:
         then = (time.time() if now is None else now) - self._days * DAY_S
         gone = 0
         with self._lock:
-            files = sorted(self._found())
+            files = sorted(self._list_kept())
             size = sum(bytes for _, bytes, _ in files)
             room = int(self._most * ROOM) if size > self._most else self._most
             for at, bytes, file in files:
@@ -99,22 +99,22 @@ class OverwrittenBytes:
             self._size = size
         return gone
 
-    def _again(self, digest: str) -> bool:
+    def _renew(self, digest: str) -> bool:
         """Whether it is kept already; it counts as kept from now on then."""
         with suppress(OSError):
             os.utime(self._folder / digest)
             return True
         return False
 
-    def _took(self, draft: _Draft, digest: str) -> None:
-        size = draft.put(digest)
+    def _finish(self, draft: _Draft, digest: str) -> None:
+        size = draft.finish(digest)
         with self._lock:
-            self._size = sum(bytes for _, bytes, _ in self._found()) if self._size is None else self._size + size
+            self._size = sum(bytes for _, bytes, _ in self._list_kept()) if self._size is None else self._size + size
             full = self._size > self._most
         if full:
             self.prune()
 
-    def _found(self) -> Iterator[tuple[float, int, Path]]:
+    def _list_kept(self) -> Iterator[tuple[float, int, Path]]:
         """Everything kept: since when, how large, where."""
         with suppress(FileNotFoundError), os.scandir(self._folder) as entries:
             for entry in entries:
@@ -137,18 +137,18 @@ class _Draft:
             fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             self._file = os.fdopen(fd, "wb")
         except OSError as error:
-            self._failed(error)
+            self._give_up(error)
 
     def write(self, piece: bytes) -> None:
         if self._file is None:
             return
         self._digest.update(piece)
-        self._put(self._packing.compress(piece))
+        self._write_packed(self._packing.compress(piece))
 
-    def put(self, digest: str) -> int:
+    def finish(self, digest: str) -> int:
         """Give it its name, which is on disk with the next sync of the folder's disk; its size, 0 when it is not kept."""
         if self._file is not None:
-            self._put(self._packing.flush())
+            self._write_packed(self._packing.flush())
         if self._file is None or self._digest.hexdigest() != digest:
             return 0
         try:
@@ -156,7 +156,7 @@ class _Draft:
             os.fsync(self._file.fileno())
             self._path.replace(self._folder / digest)
         except OSError as error:
-            self._failed(error)
+            self._give_up(error)
             return 0
         return self._size
 
@@ -169,7 +169,7 @@ class _Draft:
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
 
-    def _put(self, packed: bytes) -> None:
+    def _write_packed(self, packed: bytes) -> None:
         assert self._file is not None, "who has it closed asks no more"
         self._size += len(packed)
         if self._size > self._most:
@@ -179,14 +179,14 @@ class _Draft:
         try:
             self._file.write(packed)
         except OSError as error:
-            self._failed(error)
+            self._give_up(error)
 
-    def _failed(self, error: OSError) -> None:
+    def _give_up(self, error: OSError) -> None:
         log.warning("what is overwritten can't be kept, so it can't be taken back: %s", error.strerror)
         self.close()
 
 
-def _unpacked(source: Path, target: Path) -> str:
+def _decompress(source: Path, target: Path) -> str:
     """The sha256 of what `source` holds, which is in `target` then; "" for what is damaged."""
     unpacking, digest = zlib.decompressobj(), hashlib.sha256()
     fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

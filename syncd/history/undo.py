@@ -11,10 +11,18 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
-from syncd.history.audit_log import AUTHOR, AuditLog, authored
+from syncd.history.audit_log import AUTHOR, AuditLog, acting_as
 from syncd.history.digest_chain import Entry
 from syncd.history.note_history import NoteHistory
-from syncd.history.write_lineage import AGENTS, MOVED, WRITES, UndoReach, in_force, last_call, way_back
+from syncd.history.write_lineage import (
+    AGENTS,
+    MOVED,
+    WRITES,
+    UndoReach,
+    find_last_call,
+    find_undo_reach,
+    writes_in_force,
+)
 from syncd.vault.location import locate
 from syncd.vault.path_rules import is_note
 from syncd.vault.vault import Vault
@@ -41,19 +49,19 @@ class UndoStep:
     reason: str = ""
 
     @property
-    def then(self) -> str:
+    def target_digest(self) -> str:
         """The sha256 of what it is to hold; "" = it is to go."""
         return self.way.first.before if self.way.first else self.now
 
     @property
-    def did(self) -> str:
+    def action(self) -> str:
         """In a word."""
-        return "removed" if not self.then else "restored" if self.now else "brought back"
+        return "removed" if not self.target_digest else "restored" if self.now else "brought back"
 
     @property
-    def order(self) -> int:
+    def sort_key(self) -> int:
         """A stored file is there before its note is, and goes after it."""
-        return (0 if self.then else 3) if not is_note(self.path) else (1 if self.then else 2)
+        return (0 if self.target_digest else 3) if not is_note(self.path) else (1 if self.target_digest else 2)
 
 
 @dataclass(slots=True)
@@ -82,28 +90,28 @@ class Undo:
 
     # What is meant
 
-    def since(self, at: int, *, key: str | None = None, workspace: str | None = None) -> list[Entry]:
+    def writes_since(self, at: int, *, key: str | None = None, workspace: str | None = None) -> list[Entry]:
         """The writes of agents since then (epoch milliseconds); of a key by its name or id, in a workspace."""
-        entries = self._audit.found(-1, since=at, key=key, workspace=workspace)
+        entries = self._audit.find(-1, since=at, key=key, workspace=workspace)
         return [entry for entry in entries if entry.surface in AGENTS and entry.kind in WRITES]
 
-    def call(self, name: str) -> tuple[list[Entry], str]:
+    def writes_of_call(self, name: str) -> tuple[list[Entry], str]:
         """The writes of the last call on a note that stand, by its id or path, or of a call by its own id; and the note's path.
 
         Raises NotFound where there is none, and Conflict for what was done to the vault proper too."""
         entries, _ = self._history.entries(name)
         if not entries:
-            return self._inside(self._audit.found(-1, request=name), name), ""
-        last = last_call(entries)
+            return self._check_inside(self._audit.find(-1, request=name), name), ""
+        last = find_last_call(entries)
         if last is None:
             raise NotFound(
                 "no agent and no command has written this note, or all of it is taken back; memex log shows it"
             )
-        same = self._audit.found(-1, request=last.request) if last.request else [last]
-        return self._inside([entry for entry in same if _author(entry) == _author(last)], name), last.path
+        same = self._audit.find(-1, request=last.request) if last.request else [last]
+        return self._check_inside([entry for entry in same if _caller(entry) == _caller(last)], name), last.path
 
     @staticmethod
-    def _inside(call: Sequence[Entry], name: str) -> list[Entry]:
+    def _check_inside(call: Sequence[Entry], name: str) -> list[Entry]:
         """The writes of a call, all of which must lie in workspaces."""
         writes = [entry for entry in call if entry.kind in WRITES]
         if not writes:
@@ -116,41 +124,41 @@ class Undo:
 
     # What becomes of it
 
-    def planned(self, wanted: Sequence[Entry], *, last: str = "") -> list[UndoStep]:
+    def plan(self, wanted: Sequence[Entry], *, last: str = "") -> list[UndoStep]:
         """What is to become of each file so that these writes are taken back, in order; that at `last` comes last.
 
         Those that are taken back already need nothing."""
         numbers = {entry.seq for entry in wanted}
         homes: dict[str, set[str]] = {}
         for path in dict.fromkeys(entry.path for entry in wanted):
-            homes.setdefault(self._home(path, numbers), set()).add(path)
+            homes.setdefault(self._current_path(path, numbers), set()).add(path)
         spaces = self._workspaces()
-        steps = [step for home, paths in homes.items() for step in self._steps(home, paths, numbers, spaces)]
-        end = self._home(last, numbers) if last else ""
-        return sorted(steps, key=lambda step: (step.path == end, step.order))
+        steps = [step for home, paths in homes.items() for step in self._plan_steps(home, paths, numbers, spaces)]
+        end = self._current_path(last, numbers) if last else ""
+        return sorted(steps, key=lambda step: (step.path == end, step.sort_key))
 
-    def carried_out(self, steps: Sequence[UndoStep], progress: Told) -> UndoResult:
+    def carry_out(self, steps: Sequence[UndoStep], progress: Told) -> UndoResult:
         """Do it, and have what changed indexed."""
         result = UndoResult([], [])
         try:
             for number, step in enumerate(steps):
                 progress(number, len(steps), "taking back")
-                ended = step if step.reason else self._tried(step)
+                ended = step if step.reason else self._try_step(step)
                 if ended.reason:
                     result.skipped.append(ended)
-                elif ended.now != ended.then:
+                elif ended.now != ended.target_digest:
                     result.done.append(ended)
         finally:
             if result.done:
                 self._indexed({step.path for step in result.done})
         return result
 
-    def _tried(self, step: UndoStep) -> UndoStep:
+    def _try_step(self, step: UndoStep) -> UndoStep:
         """Do one step; the step, with the reason if that was not possible."""
-        if step.now == step.then or step.way.first is None:
+        if step.now == step.target_digest or step.way.first is None:
             return step
         try:
-            with authored(replace(AUTHOR.get(), undoes=step.way.first.seq)):
+            with acting_as(replace(AUTHOR.get(), undoes=step.way.first.seq)):
                 self._write(step)
         except (Conflict, NotFound):
             return replace(step, reason=JUST_NOW)
@@ -167,11 +175,11 @@ class Undo:
                 vault.replace(step.path, step.raw, digest=step.now)
             else:
                 vault.create(step.path, step.raw, again=True)
-        elif step.then:
-            with self._history.overwritten.opened(step.then) as source:
+        elif step.target_digest:
+            with self._history.overwritten.open(step.target_digest) as source:
                 if source is None:
                     raise Unavailable(KEPT_NO_MORE, retryable=False)
-                vault.create_from_file(step.path, source, step.then)
+                vault.create_from_file(step.path, source, step.target_digest)
         else:
             was = vault.digest_file(step.path)
             if was.digest != step.now:
@@ -179,23 +187,25 @@ class Undo:
             with vault.removing(step.path, was):
                 pass
 
-    def _home(self, path: str, wanted: Collection[int]) -> str:
+    def _current_path(self, path: str, wanted: Collection[int]) -> str:
         """Where the file that was at `path` lies now."""
-        chain = in_force(self._audit.of(path=path), wanted)
-        if chain and chain[-1].after and not self._there(path):
-            return self._history.home(chain[-1])
+        chain = writes_in_force(self._audit.entries_about(path=path), wanted)
+        if chain and chain[-1].after and not self._exists(path):
+            return self._history.current_path(chain[-1])
         return path
 
-    def _there(self, path: str) -> bool:
+    def _exists(self, path: str) -> bool:
         try:
             return self._vault.stat(path) is not None
         except MemexError:
             return True  # nobody knows
 
-    def _steps(
+    def _plan_steps(
         self, home: str, paths: Collection[str], wanted: Collection[int], spaces: Collection[str]
     ) -> Iterator[UndoStep]:
-        entries = sorted({entry.seq: entry for path in {home, *paths} for entry in self._audit.of(path=path)}.items())
+        entries = sorted(
+            {entry.seq: entry for path in {home, *paths} for entry in self._audit.entries_about(path=path)}.items()
+        )
         chain = [entry for _, entry in entries]
         id = next((entry.id for entry in reversed(chain) if entry.seq in wanted), "")
         try:
@@ -203,16 +213,16 @@ class Undo:
         except NotFound:
             now = ""
         except MemexError:
-            yield UndoStep(home, id, UndoReach(None, left=_only(chain, wanted)), reason=UNREADABLE)
+            yield UndoStep(home, id, UndoReach(None, left=_select(chain, wanted)), reason=UNREADABLE)
             return
-        reach = way_back(chain, now, wanted)
+        reach = find_undo_reach(chain, now, wanted)
         if reach.left:
             yield UndoStep(home, id, replace(reach, first=None, taken=()), now, reason=reach.reason)
         if reach.first:
-            raw, reason = self._before(home, reach.first, now, spaces)
+            raw, reason = self._version_before(home, reach.first, now, spaces)
             yield UndoStep(home, id, replace(reach, left=()), now, raw, reason)
 
-    def _before(self, home: str, first: Entry, now: str, spaces: Collection[str]) -> tuple[bytes | None, str]:
+    def _version_before(self, home: str, first: Entry, now: str, spaces: Collection[str]) -> tuple[bytes | None, str]:
         """The note as it was before that write (None: it was not there, or is no note), or why it can't be so again."""
         where = locate(home, self._inbox)
         if where.scope != "captures":
@@ -225,13 +235,13 @@ class Undo:
             return None, ""
         if not is_note(home):
             return None, "" if self._history.overwritten.holds(first.before) else KEPT_NO_MORE
-        raw = self._history.was(first.before, home)
+        raw = self._history.read_version(first.before, home)
         return raw, "" if raw is not None else KEPT_NO_MORE
 
 
-def _author(entry: Entry) -> tuple[str, ...]:
+def _caller(entry: Entry) -> tuple[str, ...]:
     return entry.surface, entry.key, entry.tool
 
 
-def _only(entries: Iterable[Entry], wanted: Collection[int]) -> tuple[Entry, ...]:
-    return tuple(entry for entry in in_force(list(entries), wanted) if entry.seq in wanted)
+def _select(entries: Iterable[Entry], wanted: Collection[int]) -> tuple[Entry, ...]:
+    return tuple(entry for entry in writes_in_force(list(entries), wanted) if entry.seq in wanted)

@@ -14,8 +14,8 @@ from typing import Final
 
 from index.errors import MemexError, NotFound
 from index.scope.index import Index
-from syncd.history.audit_log import ADOPTION, LATELY, AuditLog, Author, Change, authored
-from syncd.history.audited_vault import changed
+from syncd.history.audit_log import ADOPTION, LATELY, AuditLog, Author, Change, acting_as
+from syncd.history.audited_vault import describe_change
 from syncd.history.digest_chain import Entry
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.vault.vault import Vault
@@ -32,13 +32,13 @@ class UnloggedChanges:
         self._audit, self._vault, self._captures, self._inbox = audit, vault, captures, inbox
         self._lock = threading.Lock()
         self._paths: set[str] = set()
-        captures.told.append(self._told)
+        captures.told.append(self._on_commit)
 
-    def _told(self, paths: Collection[str] | None) -> None:
+    def _on_commit(self, paths: Collection[str] | None) -> None:
         with self._lock:  # None: an index took another's place, and holds what that one held
             self._paths |= set(self._captures.index.manifest if paths is None else paths)
 
-    def look(self) -> None:
+    def log_hand_edits(self) -> None:
         """Log the nodes that were changed by hand since the last look. Raises nothing: what fails is looked at again."""
         with self._lock:
             paths, self._paths = self._paths, set()
@@ -46,65 +46,65 @@ class UnloggedChanges:
             return
         try:
             index = self._captures.index
-            if unlogged := {path for path in paths if self._strange(index, path)}:
-                with index.still():  # no tool is between its entry and its commit now
+            if unlogged := {path for path in paths if self._is_unlogged(index, path)}:
+                with index.hold_commits():  # no tool is between its entry and its commit now
                     self._log(index, unlogged)
         except MemexError as error:
             log.info("changes by hand are logged later: %s", error.message)
             with self._lock:
                 self._paths |= paths
 
-    def _strange(self, index: Index, path: str) -> bool:
+    def _is_unlogged(self, index: Index, path: str) -> bool:
         """Whether the log's last word on a node is not what the index holds."""
-        entry, last = index.manifest.get(path), self._audit.last(path)
+        entry, last = index.manifest.get(path), self._audit.last_entry(path)
         if (entry.digest if entry else "") == (last.after if last else ""):
             return False
         if last and last.type == "entity":
             return True
         if entry is None:
             return False
-        record = index.at(path)
+        record = index.record_at(path)
         return record is None or record.type == "entity"
 
     def _log(self, index: Index, paths: Iterable[str]) -> None:
         changes: dict[str, Change] = {}
         for path in sorted(paths):
-            last, entry = self._audit.last(path), index.manifest.get(path)
-            change = self._change(path, last, entry.id if entry else "")
+            last, entry = self._audit.last_entry(path), index.manifest.get(path)
+            change = self._describe_change(path, last, entry.id if entry else "")
             known = entry.digest if entry else ""
             if change.after != known or change.before == change.after:
                 continue  # the file has changed once more, and is told of once more
-            if last and _under_way(last, change):
+            if last and _is_under_way(last, change):
                 with self._lock:
                     self._paths.add(path)
                 continue
             changes[path] = change
-        self._audit.noticed(list(_told(changes)))
+        self._audit.log_hand_edits(list(_add_kinds(changes)))
 
-    def _change(self, path: str, last: Entry | None, indexed_id: str) -> Change:
+    def _describe_change(self, path: str, last: Entry | None, indexed_id: str) -> Change:
         """What became of a file since its last entry, as it lies there now; `indexed_id`: its id, if it has one."""
         raw: bytes | None = None
         with suppress(NotFound):
             raw, _ = self._vault.read(path)
-        change = changed(path, None, raw, self._inbox)
+        change = describe_change(path, None, raw, self._inbox)
         known = indexed_id or (last.id if last else change.id)
         return Change(path, last.after if last else "", change.after, change.bytes, known, "entity", change.workspace)
 
     # What a crash left
 
-    def settle(self) -> None:
+    def log_unfinished(self) -> None:
         """Log as undone what the end of the log says and no file shows: the process ended in between."""
-        done = self._audit.done()
-        for entry in self._audit.found(LATELY):
+        done = self._audit.done_entries()
+        for entry in self._audit.find(LATELY):
             if entry.kind in ("create", "update", "delete") and entry.surface != "file" and entry.seq not in done:
                 try:
-                    self._settle(entry)
+                    self._log_unfinished(entry)
                 except MemexError as error:
                     log.info("whether a write came about is not known: %s", error.message)
 
-    def _settle(self, entry: Entry) -> None:
+    def _log_unfinished(self, entry: Entry) -> None:
         known = self._captures.index.manifest.get(entry.path)
-        if (known.digest if known else "") == entry.after or self._audit.last(entry.path) != entry:
+        if (known.digest if known else "") == entry.after or self._audit.last_entry(entry.path) != entry:
             return  # it came about and was acknowledged, or something came after it
         digest = ""
         with suppress(NotFound):
@@ -112,17 +112,17 @@ class UnloggedChanges:
             digest = hashlib.sha256(raw).hexdigest()
         if digest == entry.before:
             about = {name: getattr(entry, name) for name in Change.__slots__}
-            with authored(Author("daemon", "start", request=entry.request)):
-                self._audit.undone(entry.seq, Change(**about), "INTERRUPTED")
+            with acting_as(Author("daemon", "start", request=entry.request)):
+                self._audit.log_undone(entry.seq, Change(**about), "INTERRUPTED")
 
 
-def _under_way(last: Entry, change: Change) -> bool:
+def _is_under_way(last: Entry, change: Change) -> bool:
     """Whether the last entry may be of a write that is about to be done: a pass is held back by nobody's commit."""
     lately = time.time_ns() // 1_000_000 - last.at < UNDER_WAY_MS
     return lately and (last.surface, last.tool) == (ADOPTION.surface, ADOPTION.tool) and last.before == change.after
 
 
-def _told(changes: dict[str, Change]) -> Iterable[tuple[str, Change]]:
+def _add_kinds(changes: dict[str, Change]) -> Iterable[tuple[str, Change]]:
     """The changes with their kinds: a node that left one path and came to another was moved."""
     came = {change.id for change in changes.values() if not change.before}
     left = {change.id for change in changes.values() if not change.after}

@@ -79,7 +79,7 @@ def id_histories(entries: Iterable[Entry], moves: Collection[tuple[str, str]] = 
         if not entry.path:
             continue
         made = entry.kind in ("create", "kept") and not entry.undoes
-        history = next((_made if made else _changed)(entry, histories[::-1], moves), None)
+        history = next((_match_new_file if made else _match_changed_file)(entry, histories[::-1], moves), None)
         if history is None:
             history = IdHistory(entry.path)
             histories.append(history)
@@ -87,7 +87,9 @@ def id_histories(entries: Iterable[Entry], moves: Collection[tuple[str, str]] = 
     return histories
 
 
-def _made(entry: Entry, histories: Sequence[IdHistory], moves: Collection[tuple[str, str]]) -> Iterator[IdHistory]:
+def _match_new_file(
+    entry: Entry, histories: Sequence[IdHistory], moves: Collection[tuple[str, str]]
+) -> Iterator[IdHistory]:
     """Which of them may be the one that a new file is: moved by Memex, there again, or another of its workspace."""
     if entry.surface not in AGENTS:
         yield from (history for history in histories if any((path, entry.path) in moves for path in history.paths))
@@ -95,7 +97,9 @@ def _made(entry: Entry, histories: Sequence[IdHistory], moves: Collection[tuple[
     yield from (history for history in histories if entry.workspace and history.paths[history.home] == entry.workspace)
 
 
-def _changed(entry: Entry, histories: Sequence[IdHistory], moves: Collection[tuple[str, str]]) -> Iterator[IdHistory]:
+def _match_changed_file(
+    entry: Entry, histories: Sequence[IdHistory], moves: Collection[tuple[str, str]]
+) -> Iterator[IdHistory]:
     """Which of them may be the one whose file was changed; one that was moved by hand is known by what it held."""
     yield from (
         history for history in histories if entry.undoes and any(it.seq == entry.undoes for it in history.entries)
@@ -108,7 +112,7 @@ def _changed(entry: Entry, histories: Sequence[IdHistory], moves: Collection[tup
     yield from histories
 
 
-def in_force(entries: Sequence[Entry], taken: Collection[int] = ()) -> list[Entry]:
+def writes_in_force(entries: Sequence[Entry], taken: Collection[int] = ()) -> list[Entry]:
     """Those of one file's entries whose writes stand: neither came to nothing nor were taken back since.
 
     An undo among `taken`, by its number, counts as a write like any other."""
@@ -125,25 +129,25 @@ def in_force(entries: Sequence[Entry], taken: Collection[int] = ()) -> list[Entr
     return standing[::-1]
 
 
-def follows(entry: Entry) -> bool:
+def is_follow_up(entry: Entry) -> bool:
     """Whether it was written by the daemon because of what the note said."""
     return entry.surface == "daemon" and entry.tool in FOLLOWING and entry.kind == "update"
 
 
-def way_back(entries: Sequence[Entry], now: str, wanted: Collection[int]) -> UndoReach:
+def find_undo_reach(entries: Sequence[Entry], now: str, wanted: Collection[int]) -> UndoReach:
     """How far the writes `wanted`, by their numbers, of a file can be taken back; `now` is its sha256, "" = it is gone."""
-    chain = in_force(entries, wanted)
+    chain = writes_in_force(entries, wanted)
     asked = [entry for entry in chain if entry.seq in wanted]
     if not asked:
         return UndoReach(None)
     if chain[-1].after != now:
-        return UndoReach(None, (), tuple(asked), _since(chain[-1], now))
+        return UndoReach(None, (), tuple(asked), _explain_difference(chain[-1], now))
     first, reason = None, ""
-    for entry, before in _backwards(chain):
+    for entry, before in _iterate_backwards(chain):
         if entry.seq in wanted:
             first = entry
-        elif not follows(entry):
-            reason = _told(entry)
+        elif not is_follow_up(entry):
+            reason = _explain_later_write(entry)
             break
         if before is not None and before.after != entry.before:
             reason = EDITED
@@ -152,48 +156,48 @@ def way_back(entries: Sequence[Entry], now: str, wanted: Collection[int]) -> Und
     return UndoReach(first, tuple(reached), tuple(entry for entry in asked if entry not in reached), reason)
 
 
-def last_call(entries: Sequence[Entry]) -> Entry | None:
+def find_last_call(entries: Sequence[Entry]) -> Entry | None:
     """The newest write in force that an agent or a command asked for."""
-    asked = (entry for entry in reversed(in_force(entries)) if entry.surface in AGENTS | {"cli"})
+    asked = (entry for entry in reversed(writes_in_force(entries)) if entry.surface in AGENTS | {"cli"})
     return next((entry for entry in asked if entry.kind in WRITES), None)
 
 
-def created_by(entries: Sequence[Entry], at: int, *, whole: bool) -> Writer | None:
+def find_creator(entries: Sequence[Entry], at: int, *, whole: bool) -> Writer | None:
     """Who made the note of these entries, which says that it was made `at`; None when the log has forgotten it.
 
     `whole`: nothing of the log was pruned."""
-    chain = in_force(entries)
+    chain = writes_in_force(entries)
     if chain and chain[0].kind == "create":
         return _writer(chain[0])
     forgotten = chain and chain[0].kind == "kept"
     return None if forgotten or not whole else Writer("hand", at)
 
 
-def updated_by(entries: Sequence[Entry], digest: str, at: int | None) -> Writer | None:
+def find_last_editor(entries: Sequence[Entry], digest: str, at: int | None) -> Writer | None:
     """Who changed the note last, which holds the bytes of `digest` and says that it was changed `at`; None = nobody did.
 
     What shows in no other answer is not told: that its owner has marked it, and what was done about that."""
-    chain = in_force(entries)
+    chain = writes_in_force(entries)
     if not chain:
         return None if at is None else Writer("hand", at)
-    if chain[-1].after != digest and _shows(chain[-1], at):
+    if chain[-1].after != digest and _is_visible_edit(chain[-1], at):
         return Writer("hand", at)
-    for entry, before in _backwards(chain):
-        if not follows(entry) and not (entry.tool in OWNERS and entry.surface in ("daemon", "cli")):
+    for entry, before in _iterate_backwards(chain):
+        if not is_follow_up(entry) and not (entry.tool in OWNERS and entry.surface in ("daemon", "cli")):
             if entry.kind == "kept":  # by a prune, which knows who it was, but says when it was pruned
                 return replace(_writer(entry), at=at)
             return None if entry.kind == "create" else _writer(entry)
-        if before is not None and before.after != entry.before and _shows(before, at):
+        if before is not None and before.after != entry.before and _is_visible_edit(before, at):
             return Writer("hand", at)
     return None if at is None else Writer("hand", at)
 
 
-def _shows(last: Entry, at: int | None) -> bool:
+def _is_visible_edit(last: Entry, at: int | None) -> bool:
     """Whether an edit by hand after this write is one of what agents read: the note says then when it was."""
     return at is not None and at > last.at
 
 
-def _backwards(chain: Sequence[Entry]) -> Iterator[tuple[Entry, Entry | None]]:
+def _iterate_backwards(chain: Sequence[Entry]) -> Iterator[tuple[Entry, Entry | None]]:
     """Each entry, the last first, with the one before it."""
     return zip(reversed(chain), [*reversed(chain[:-1]), None], strict=True)
 
@@ -202,13 +206,13 @@ def _writer(entry: Entry) -> Writer:
     return Writer(_BY.get(entry.surface, "memex"), entry.at, entry.name or entry.key, entry.tool)
 
 
-def _since(last: Entry, now: str) -> str:
+def _explain_difference(last: Entry, now: str) -> str:
     if not last.after:
         return THERE
     return EDITED if now else GONE
 
 
-def _told(entry: Entry) -> str:
+def _explain_later_write(entry: Entry) -> str:
     """Which write came after those that were to be taken back."""
     if entry.surface == "file":
         return EDITED

@@ -11,7 +11,7 @@ from syncd.vault.listing import Listing
 from syncd.vault.location import locate
 
 
-def coverage(
+def compute_coverage(
     listing: Listing, known: Mapping[str, Collection[str]], failed: Mapping[str, str], *, inbox: str
 ) -> dict[str, dict[str, Any]]:
     """For each scope `{"indexed": n, "of": m, "waiting": k, "skipped": [{"path", "reason"}]}`.
@@ -19,7 +19,7 @@ def coverage(
     `known`: scope → the paths that its index holds. `failed`: path → why it could not be read. "of" is None when
     nobody can say, because the vault's folder is not there."""
     return {
-        scope: _covered(
+        scope: _compute_scope(
             {path for path in listing.files if locate(path, inbox).scope == scope},
             {path: why for path, why in listing.skipped.items() if locate(path, inbox).scope == scope},
             set(held),
@@ -30,7 +30,7 @@ def coverage(
     }
 
 
-def _covered(
+def _compute_scope(
     files: set[str], skipped: Mapping[str, str], held: set[str], listing: Listing, failed: Mapping[str, str]
 ) -> dict[str, Any]:
     if "" in listing.unread:  # the vault itself: what is known is kept

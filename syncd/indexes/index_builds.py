@@ -20,12 +20,12 @@ from index.errors import Unavailable
 from index.model import Scope
 from index.observations.perspectives import DEFAULTS
 from index.scope.index import Index
-from index.scope.integrity_check import stored
+from index.scope.integrity_check import store_uris
 from index.scope.prepared_document import fingerprint
 from index.scope.reader import Looks
 from index.storage.chunk_store import StoreDamaged, discard
-from index.text.chunking import Sizes, sizes
-from syncd.indexes.previous_encoder import missed, settings_of, table
+from index.text.chunking import Sizes, chunk_sizes
+from syncd.indexes.previous_encoder import encoder_to_recall, from_table, to_table
 from syncd.state.folder import write_private
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class ScopeIndex:
     def __post_init__(self) -> None:
         self.index.on_commit = self._tell
 
-    def use(self, index: Index) -> None:
+    def switch_to(self, index: Index) -> None:
         """Answer from `index` from now on. What changed while it was built is not known by path: told is None."""
         self.index.on_commit, self.index = None, index
         index.on_commit = self._tell
@@ -81,12 +81,12 @@ class Build:
     # Its files and folders as they were opened; None = not made yet, as the table of observations before there is one.
     marks: dict[Path, tuple[int, int] | None] = field(default_factory=dict)
 
-    def whole(self) -> bool:
+    def is_intact(self) -> bool:
         """Whether what was opened still lies where it was, and can be searched."""
-        now = {path: _mark(path) for path in self.marks}
+        now = {path: _device_and_inode(path) for path in self.marks}
         kept = all(mark in (None, now[path]) for path, mark in self.marks.items())
         self.marks.update({path: now[path] for path, mark in self.marks.items() if mark is None})
-        return kept and not any(index.damaged for index in self.indexes.values())
+        return kept and not any(index.is_damaged for index in self.indexes.values())
 
     def close(self) -> None:
         """Release both."""
@@ -117,74 +117,74 @@ class IndexBuilds:
         self._recalling = threading.Lock()
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.rebuilt_because = ""
-        self.live = self._open_current() or self._resumed() or self._make()
+        self.live = self._open_current() or self._resume() or self._create()
         self.scopes: dict[Scope, ScopeIndex] = {scope: ScopeIndex(self.live.indexes[scope]) for scope in SCOPES}
         self._name_current(self.live)
 
     @staticmethod
-    def made(root: Path) -> BuildInputs | None:
+    def read_inputs(root: Path) -> BuildInputs | None:
         """What the build in use was made with, read before anything is opened."""
-        folder = _current(root)
+        folder = _current_folder(root)
         return _read_made(folder) if folder else None
 
     @staticmethod
-    def begun(root: Path) -> frozenset[str]:
+    def read_identities(root: Path) -> frozenset[str]:
         """The encoders of all builds there are, unfinished ones included."""
         folders = [folder for folder in root.iterdir() if folder.is_dir()] if root.is_dir() else []
         return frozenset(inputs.identity for folder in folders if (inputs := _read_made(folder)))
 
     @property
-    def answering(self) -> bool:
+    def can_embed(self) -> bool:
         """Whether the build in use has its encoder, so that it is searched by meaning too."""
-        return all(index.comparable for index in self.live.indexes.values())
+        return all(index.can_embed for index in self.live.indexes.values())
 
-    def recall(self) -> None:
+    def keep_previous_encoder(self) -> None:
         """Keep the encoder of the build in use at hand while it is not the one that is set, and let it go afterwards."""
         with self._recalling:
             inputs, former, embedder = self.live.made, self._former, self._embedder
             if embedder.state == "ready" and embedder.identity == inputs.identity:
-                self._dismiss()
+                self._retire_previous()
                 # set in another way, and the same all the same
                 if inputs.encoder != embedder.chosen and self._making is None:
                     self.live = replace(self.live, made=replace(inputs, encoder=embedder.chosen))
-                    _note(self.live)
+                    _write_made(self.live)
             elif former is None:
-                if wanted := missed(embedder, inputs.encoder, inputs.identity):
+                if wanted := encoder_to_recall(embedder, inputs.encoder, inputs.identity):
                     log.info("the index was made with another encoder, which answers until a new index is complete")
-                    self._former = embedder.beside(wanted, inputs.identity)
-                    self._use(self._former)
+                    self._former = embedder.start_previous(wanted, inputs.identity)
+                    self._use_embedder(self._former)
             elif former.state == "ready" and former.identity != inputs.identity:
                 log.warning("the encoder of the index has become another model; searches use full text only")
                 former.close()  # and is not tried again
-                self._use(embedder)
+                self._use_embedder(embedder)
 
-    def _use(self, embedder: Embedder) -> None:
+    def _use_embedder(self, embedder: Embedder) -> None:
         for index in self.live.indexes.values():
-            index.use(embedder)
+            index.use_embedder(embedder)
 
-    def _dismiss(self) -> None:
+    def _retire_previous(self) -> None:
         if self._former:
-            self._use(self._embedder)
+            self._use_embedder(self._embedder)
             with self._switching:
                 self._retired.append((time.monotonic(), self._former))
             self._former = None
 
-    def recalled(self) -> None:
+    def wait_for_encoders(self) -> None:
         """Wait until the encoders are loaded, or can't be."""
         self._embedder.wait()
-        self.recall()
+        self.keep_previous_encoder()
         if self._former:
             self._former.wait()
 
-    def outdated(self) -> bool:
+    def is_outdated(self) -> bool:
         """Whether the encoder that is ready, or the sizes set, are not those of the build in use."""
-        return self._embedder.state == "ready" and self._wanted() != self.live.made
+        return self._embedder.state == "ready" and self._wanted_inputs() != self.live.made
 
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         """Whether files of the build in use were taken away or damaged."""
-        return not self.live.whole()
+        return not self.live.is_intact()
 
-    def worse(self) -> str:
+    def missing_encoder(self) -> str:
         """Why a build that is begun now would lack the vectors that the one in use has, or ""."""
         if self._embedder.state == "ready" or not self.live.made.identity:
             return ""
@@ -196,9 +196,9 @@ class IndexBuilds:
         return {scope: scope_index.index for scope, scope_index in self.scopes.items()}
 
     @property
-    def listed(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the whole vault has been indexed once."""
-        return all(index.listed for index in self.indexes.values())
+        return all(index.is_complete for index in self.indexes.values())
 
     @property
     def generation(self) -> int:
@@ -225,61 +225,61 @@ class IndexBuilds:
     def degraded(self, scopes: Iterable[Scope] = SCOPES) -> list[str]:
         """What keeps searches from finding notes, in sentences; notes are counted in these scopes only."""
         sentences = [because] if (because := self.rebuilt_because) else []
-        if not sentences and not self.listed:
+        if not sentences and not self.is_complete:
             sentences.append("index: the vault is being read for the first time; until then searches miss notes")
-        meanwhile = "the encoder before it answers" if self.answering else "searches use full text only"
+        meanwhile = "the encoder before it answers" if self.can_embed else "searches use full text only"
         encoder = self._embedder.facts()
         if encoder["state"] != "ready":
             sentences.append(f"encoder: {encoder['problem'] or 'still loading'}; {meanwhile}")
-        elif self.outdated():
+        elif self.is_outdated():
             sentences.append(f"index: made with another encoder; {meanwhile} until it is built anew")
-        if words_only := sum(self.indexes[scope].wordbound for scope in scopes):
+        if words_only := sum(self.indexes[scope].words_only_count for scope in scopes):
             sentences.append(f"index: {words_only} notes can be found by their words only")
         return sentences
 
-    def filled(self) -> None:
+    def mark_filled(self) -> None:
         """The build in use holds everything."""
         self.rebuilt_because = ""
 
     def begin(self, *, fresh: bool) -> Build:
         """A build beside the one in use: the unfinished one of the same make, unless it must be `fresh`."""
         self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._making = None if fresh else self._resumed()
-        for folder in self._others():
-            self._drop(folder)
-        self._making = self._making or self._make()
+        self._making = None if fresh else self._resume()
+        for folder in self._unused_folders():
+            self._discard(folder)
+        self._making = self._making or self._create()
         return self._making
 
-    def accept(self) -> None:
+    def accept_new_model(self) -> None:
         """Take the encoder that is set whatever model it has become: a new index is wanted."""
-        self._embedder.accept()
+        self._embedder.accept_new_model()
         self._embedder.wait()
 
-    def ended(self, build: Build) -> None:
+    def release(self, build: Build) -> None:
         """Nobody works on `build` any more; unless it is in use now, it is taken up again later."""
         self._making = None
         if build is not self.live:
             build.close()
 
-    def _resumed(self) -> Build | None:
+    def _resume(self) -> Build | None:
         """The unfinished build of the make that is wanted, if there is one."""
         self._embedder.wait()
-        inputs = self._wanted()
-        for folder in self._others():
+        inputs = self._wanted_inputs()
+        for folder in self._unused_folders():
             if _read_made(folder) == inputs:
                 try:
                     return self._open(folder, inputs)
                 except StoreDamaged:
                     log.warning("an unfinished index is damaged; starting it again")
-                    self._drop(folder)
+                    self._discard(folder)
         return None
 
-    def _others(self) -> list[Path]:
+    def _unused_folders(self) -> list[Path]:
         """The folders of builds that nobody uses."""
-        used = self._used()
+        used = self._used_folders()
         return sorted(folder for folder in self._root.iterdir() if folder.is_dir() and folder not in used)
 
-    def _used(self) -> set[Path]:
+    def _used_folders(self) -> set[Path]:
         builds = [getattr(self, "live", None), self._making, *(retired for _, retired in self._retired)]
         return {build.folder for build in builds if isinstance(build, Build)}
 
@@ -288,15 +288,15 @@ class IndexBuilds:
         with self._switching:
             for scope, index in build.indexes.items():
                 with contextlib.suppress(Unavailable):  # the one in use may be gone or damaged
-                    index.succeed(self.live.indexes[scope].generation)
+                    index.continue_generation(self.live.indexes[scope].generation)
             old, self.live = self.live, build
             self._name_current(build)
             for scope, scope_index in self.scopes.items():
-                scope_index.use(build.indexes[scope])
+                scope_index.switch_to(build.indexes[scope])
             self._retired.append((time.monotonic(), old))
-        self.filled()
+        self.mark_filled()
 
-    def tidy(self, *, grace: float = 10.0) -> None:
+    def drop_retired(self, *, grace: float = 10.0) -> None:
         """Remove builds that were replaced more than `grace` seconds ago: no search still reads them."""
         with self._switching:
             old = [retired for since, retired in self._retired if time.monotonic() - since >= grace]
@@ -304,39 +304,39 @@ class IndexBuilds:
         for retired in old:
             retired.close()
             if isinstance(retired, Build):
-                self._drop(retired.folder)
-        if self.live.folder.is_dir() and _current(self._root) != self.live.folder:
+                self._discard(retired.folder)
+        if self.live.folder.is_dir() and _current_folder(self._root) != self.live.folder:
             self._name_current(self.live)
 
-    def clear(self, *, older_s: float) -> list[str]:
+    def drop_unused(self, *, older_s: float) -> list[str]:
         """Remove builds that nobody uses and that can't be taken up again, once they are so old; their names."""
         if self._embedder.state != "ready":
             return []  # which could be taken up again is not known now
         with contextlib.suppress(FileNotFoundError):  # somebody took the whole folder away: the pipe notices
-            inputs = self._wanted()
-            old = [folder for folder in self._others() if time.time() - folder.stat().st_ctime > older_s]
+            inputs = self._wanted_inputs()
+            old = [folder for folder in self._unused_folders() if time.time() - folder.stat().st_ctime > older_s]
             done = [folder for folder in old if _read_made(folder) != inputs]
             for folder in done:
-                self._drop(folder)
+                self._discard(folder)
             return [folder.name for folder in done]
         return []
 
     def close(self) -> None:
         """Release everything."""
-        self.tidy(grace=0)
+        self.drop_retired(grace=0)
         self.live.close()
         if self._former:
             self._former.close()
 
-    def _wanted(self) -> BuildInputs:
+    def _wanted_inputs(self) -> BuildInputs:
         ready = self._embedder.state == "ready"
         dimensions, window = (self._embedder.dimensions, self._embedder.max_tokens) if ready else NO_ENCODER
         identity = self._embedder.identity if ready else ""
-        cut = sizes(window, self._settings.tokens, self._settings.overlap)
+        cut = chunk_sizes(window, self._settings.tokens, self._settings.overlap)
         return BuildInputs(identity, dimensions, cut, self._embedder.chosen if ready else None)
 
     def _open_current(self) -> Build | None:
-        folder = _current(self._root)
+        folder = _current_folder(self._root)
         inputs = folder and _read_made(folder)
         if not folder or not inputs:
             return None
@@ -345,22 +345,24 @@ class IndexBuilds:
         except StoreDamaged as damage:
             self.rebuilt_because = f"index: it was damaged and is being built anew ({damage}); searches miss notes"
             log.warning("%s", self.rebuilt_because)
-            self._drop(folder)
+            self._discard(folder)
             return None
         if any(index.mending for index in build.indexes.values()):
             self.rebuilt_because = MENDING
             log.warning("%s", self.rebuilt_because)
         return build
 
-    def _make(self) -> Build:
+    def _create(self) -> Build:
         self._embedder.wait()  # dimensions are the encoder's; without one the index is made for words alone
-        inputs = self._wanted()
-        taken = {folder.name for folder in (*self._root.iterdir(), *self._used())}  # also when it was taken away
+        inputs = self._wanted_inputs()
+        taken = {
+            folder.name for folder in (*self._root.iterdir(), *self._used_folders())
+        }  # also when it was taken away
         name = next(name for n in range(1, len(taken) + 2) if (name := f"{inputs.made_by[:12]}-{n}") not in taken)
         folder = self._root / name
         folder.mkdir(mode=0o700)
         build = self._open(folder, inputs)
-        _note(build)
+        _write_made(build)
         return build
 
     def _open(self, folder: Path, inputs: BuildInputs) -> Build:
@@ -383,15 +385,15 @@ class IndexBuilds:
                 index.close()
             raise
         paths = [folder, *(folder / f"{scope}.db" for scope in SCOPES)]
-        paths += [] if self._settings.uri else [Path(uri) / "chunks.lance" for uri in _stores(str(folder))]
-        return Build(folder, inputs, indexes, {path: _mark(path) for path in paths})
+        paths += [] if self._settings.uri else [Path(uri) / "chunks.lance" for uri in _store_uris(str(folder))]
+        return Build(folder, inputs, indexes, {path: _device_and_inode(path) for path in paths})
 
     def _name_current(self, build: Build) -> None:
         write_private(self._root / "current", build.folder.name)
 
-    def _drop(self, folder: Path) -> None:
+    def _discard(self, folder: Path) -> None:
         if self._settings.uri:
-            for uri in _stores(self._uri(folder)):
+            for uri in _store_uris(self._uri(folder)):
                 discard(uri, self._settings.options)
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -399,30 +401,31 @@ class IndexBuilds:
         return f"{self._settings.uri.rstrip('/')}/{folder.name}" if self._settings.uri else str(folder)
 
 
-def _stores(uri: str) -> list[str]:
-    return [store for scope in SCOPES for store in stored(uri, scope)]
+def _store_uris(uri: str) -> list[str]:
+    return [store for scope in SCOPES for store in store_uris(uri, scope)]
 
 
 def build_in_use(root: Path) -> tuple[Path | None, bool]:
     """The folder of the build that `current` names, and whether it says what it was made with; (None, False) without one."""
-    folder = _current(root) if root.is_dir() else None
+    folder = _current_folder(root) if root.is_dir() else None
     return folder, folder is not None and _read_made(folder) is not None
 
 
-def _note(build: Build) -> None:
+def _write_made(build: Build) -> None:
     """Write down what a build was made with."""
     inputs = build.made
-    record = {"identity": inputs.identity, "dimensions": inputs.dimensions, "sizes": _numbers(inputs.sizes)}
+    record = {"identity": inputs.identity, "dimensions": inputs.dimensions, "sizes": _size_list(inputs.sizes)}
     write_private(
-        build.folder / "made.json", json.dumps(record | ({"encoder": table(inputs.encoder)} if inputs.encoder else {}))
+        build.folder / "made.json",
+        json.dumps(record | ({"encoder": to_table(inputs.encoder)} if inputs.encoder else {})),
     )
 
 
-def _numbers(cut: Sizes) -> list[int]:
+def _size_list(cut: Sizes) -> list[int]:
     return [cut.tokens, cut.overlap, cut.context]
 
 
-def _current(root: Path) -> Path | None:
+def _current_folder(root: Path) -> Path | None:
     try:
         name = (root / "current").read_text("ascii").strip()
     except (FileNotFoundError, ValueError):  # there is none yet, or it was torn
@@ -430,7 +433,7 @@ def _current(root: Path) -> Path | None:
     return next((folder for folder in root.iterdir() if folder.name == name and folder.is_dir()), None)
 
 
-def _mark(path: Path) -> tuple[int, int] | None:
+def _device_and_inode(path: Path) -> tuple[int, int] | None:
     try:
         status = path.stat()
     except OSError:
@@ -442,7 +445,7 @@ def _read_made(folder: Path) -> BuildInputs | None:
     try:
         inputs = json.loads((folder / "made.json").read_text("utf-8"))
         return BuildInputs(
-            inputs["identity"], inputs["dimensions"], Sizes(*inputs["sizes"]), settings_of(inputs.get("encoder"))
+            inputs["identity"], inputs["dimensions"], Sizes(*inputs["sizes"]), from_table(inputs.get("encoder"))
         )
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None  # not finished being made, or made by another version: built anew

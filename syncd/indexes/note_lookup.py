@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from index.document_ids import owner, path_id
+from index.document_ids import choose_owner, path_id
 from index.errors import InvalidArgument
 from index.model import Record
 from index.names import stem
@@ -34,7 +34,7 @@ class Candidate:
     record: Record | None = None  # None = it is gone
 
 
-def found_note(
+def find_note(
     indexes: Iterable[Index],
     reference: str,
     fits: Callable[[Record], bool] = lambda _: True,
@@ -44,40 +44,42 @@ def found_note(
     """The note that is meant, of those that fit, in this workspace if one is named; None when there is none.
 
     Raises InvalidArgument where it may be one of several."""
-    candidate = chosen(
-        reference, candidates(indexes, reference, lambda it: workspace in (None, it.workspace) and fits(it))
+    candidate = choose(
+        reference, find_candidates(indexes, reference, lambda it: workspace in (None, it.workspace) and fits(it))
     )
     return candidate.record if candidate else None
 
 
-def candidates(
+def find_candidates(
     indexes: Iterable[Index], reference: str, fits: Callable[[Record], bool] = lambda _: True
 ) -> list[Candidate]:
     """The notes there are that may be meant. Quick for a path and for a whole id, however many notes there are."""
     indexes = list(indexes)
     for index, path in ((index, path) for index in indexes for path in (reference, f"{reference}.md")):
-        if (record := index.at(path)) and fits(record):
+        if (record := index.record_at(path)) and fits(record):
             entry = index.manifest.get(path)
-            return [_candidate(record, entry.id if entry else record.id)]
-    whole = [candidate for index in indexes for record, candidate in _claims(index, reference) if fits(record)]
+            return [_make_candidate(record, entry.id if entry else record.id)]
+    whole = [
+        candidate for index in indexes for record, candidate in _documents_claiming(index, reference) if fits(record)
+    ]
     if whole and not _BEGUN.match(reference):
         return whole
     entries = [(index, path, entry.id) for index in indexes for path, entry in index.manifest.copy().items()]
-    more = [(index.at(path), id) for index, path, id in entries if _alike(reference, id, path)]
-    return whole + [_candidate(record, id) for record, id in more if record is not None and fits(record)]
+    more = [(index.record_at(path), id) for index, path, id in entries if _may_mean(reference, id, path)]
+    return whole + [_make_candidate(record, id) for record, id in more if record is not None and fits(record)]
 
 
-def chosen(reference: str, notes: Collection[Candidate]) -> Candidate | None:
+def choose(reference: str, notes: Collection[Candidate]) -> Candidate | None:
     """Which of these is meant, if any. Raises InvalidArgument where it may be one of several."""
     if at := [note for note in notes if note.path in (reference, f"{reference}.md")]:
         return min(at, key=lambda note: (note.record is None, len(note.path)))
     whole = [note for note in notes if note.id == reference]
-    others = [note for note in notes if note.id != reference and _alike(reference, note.id, note.path)]
+    others = [note for note in notes if note.id != reference and _may_mean(reference, note.id, note.path)]
     if whole and not (_BEGUN.match(reference) and any(_MADE.match(note.id) for note in others)):
         others = []
     kept: dict[str, Candidate] = {}
     for id in dict.fromkeys(note.id for note in (*whole, *others)):
-        kept |= {note.path: note for note in _first([note for note in notes if note.id == id])}
+        kept |= {note.path: note for note in _rightful_owners([note for note in notes if note.id == id])}
     if len(kept) > 1:
         named = "; ".join(
             f"{note.id} ({note.path})" for note in sorted(kept.values(), key=lambda note: note.path)[:SHOWN]
@@ -90,14 +92,14 @@ def chosen(reference: str, notes: Collection[Candidate]) -> Candidate | None:
     return next(iter(kept.values()), None)
 
 
-def _alike(reference: str, id: str, path: str) -> bool:
+def _may_mean(reference: str, id: str, path: str) -> bool:
     """Whether an id begins so, or a note has this name."""
     return (len(reference) >= LEAST and id.startswith(reference)) or (
         "/" not in reference and stem(path) == stem(reference) != ""
     )
 
 
-def _first(same: Sequence[Candidate]) -> list[Candidate]:
+def _rightful_owners(same: Sequence[Candidate]) -> list[Candidate]:
     """Of notes with one id those that may be meant by it: one of each workspace, and of all if agents did not choose it."""
     homes: dict[str, list[Candidate]] = {}
     for note in same:
@@ -105,22 +107,22 @@ def _first(same: Sequence[Candidate]) -> list[Candidate]:
     kept = []
     for there in homes.values():
         live = [note for note in there if note.record] or there
-        kept += [note for note in live if note.path == owner(it.path for it in live)]
+        kept += [note for note in live if note.path == choose_owner(it.path for it in live)]
     if _MADE.match(same[0].id):
         return [min(kept, key=lambda note: (note.made, note.path))]
     return [note for note in kept if note.record] or kept
 
 
-def _claims(index: Index, id: str) -> Iterator[tuple[Record, Candidate]]:
+def _documents_claiming(index: Index, id: str) -> Iterator[tuple[Record, Candidate]]:
     """The documents that say they have this id, or whose path gives it to them."""
-    for path in index.claiming(id):
-        if record := index.at(path):
-            yield record, _candidate(record, id)
+    for path in index.paths_claiming_id(id):
+        if record := index.record_at(path):
+            yield record, _make_candidate(record, id)
     record = index.record(id)
     if record is not None and path_id(record.path) == id:
-        yield record, _candidate(record, id)
+        yield record, _make_candidate(record, id)
 
 
-def _candidate(record: Record, id: str) -> Candidate:
+def _make_candidate(record: Record, id: str) -> Candidate:
     aside = f"/{ARCHIVE}/" in record.path and not record.workspace  # set aside, it names no note of the vault
     return Candidate(id, record.path, record.created_at, f"{ARCHIVE}/" if aside else record.workspace, record)

@@ -11,28 +11,28 @@ from typing import Any
 from index.encoders.embedder import Embedder
 from index.encoders.settings import EncoderSettings
 from syncd.settings.settings import ENCODERS
-from syncd.settings.values import Setting, typed
+from syncd.settings.values import Setting, convert
 
 
-def table(settings: EncoderSettings) -> dict[str, Any]:
+def to_table(settings: EncoderSettings) -> dict[str, Any]:
     """An encoder's settings as they are remembered beside the index."""
     kind = next(kind for kind, name in ENCODERS.kinds.items() if name == type(settings).__name__)
     return {"kind": kind, **{name: value for name, value in asdict(settings).items() if value is not None}}
 
 
-def settings_of(remembered: Any) -> EncoderSettings | None:
-    """The settings that `table` wrote; None when there are none, or none that this version knows."""
+def from_table(remembered: Any) -> EncoderSettings | None:
+    """The settings that `to_table` wrote; None when there are none, or none that this version knows."""
     if not isinstance(remembered, Mapping):
         return None
     try:
-        (value,) = typed(Setting("encoder", ENCODERS, (), ""), [remembered], text=False)
+        (value,) = convert(Setting("encoder", ENCODERS, (), ""), [remembered], text=False)
     except ValueError:
         return None
     settings: EncoderSettings = value
     return settings
 
 
-def missed(embedder: Embedder, made_with: EncoderSettings | None, identity: str) -> EncoderSettings | None:
+def encoder_to_recall(embedder: Embedder, made_with: EncoderSettings | None, identity: str) -> EncoderSettings | None:
     """The encoder to bring back beside `embedder` for an index of `identity`; None when that would help nobody."""
     if made_with is None or not identity:
         return None

@@ -31,7 +31,7 @@ from typing import IO, Any, Self
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd.history.audit_log import CAME, HEAD
 from syncd.history.overwritten_bytes import FOLDER
-from syncd.installation.vault_setup import quoted
+from syncd.installation.vault_setup import toml_string
 from syncd.state import ledger
 from syncd.state.folder import LEDGER, sync_folder
 
@@ -94,7 +94,7 @@ class Header(tarfile.TarInfo):
         return header
 
 
-def truth(state: Path) -> Iterator[str]:
+def irreplaceable_files(state: Path) -> Iterator[str]:
     """The files of a state folder that can't be made again, by their names in it, but for the ledger's own."""
     for folder, folders, names in os.walk(state):
         inner = Path(folder).relative_to(state)
@@ -118,7 +118,7 @@ def pack(
     if not (state / LEDGER).is_file():
         raise NotFound(f"there is nothing to back up in {state}: this vault is not set up")
     with tempfile.TemporaryDirectory(prefix=".backup-", dir=state) as folder:
-        files = _held(state, Path(folder), damaged=damaged)
+        files = _collect_files(state, Path(folder), damaged=damaged)
         if settings is not None:
             files[SETTINGS] = settings
         sizes = {name: file.stat().st_size for name, file in files.items()}
@@ -127,18 +127,21 @@ def pack(
             "made_at": now,
             "version": version,
             "vault": os.fsdecode(os.fsencode(vault)).encode("utf-8", "replace").decode(),
-            "files": {name: {"size": sizes[name], "sha256": _digest(file)} for name, file in files.items()},
+            "files": {name: {"size": sizes[name], "sha256": _file_digest(file)} for name, file in files.items()},
         }
-        with _fresh(target) as stream, tarfile.open(fileobj=stream, mode="w:gz", format=tarfile.PAX_FORMAT) as archive:
+        with (
+            _write_atomically(target) as stream,
+            tarfile.open(fileobj=stream, mode="w:gz", format=tarfile.PAX_FORMAT) as archive,
+        ):
             encoded = json.dumps(manifest, indent=1).encode()
-            archive.addfile(_member(MANIFEST, len(encoded), now), io.BytesIO(encoded))
+            archive.addfile(_tar_member(MANIFEST, len(encoded), now), io.BytesIO(encoded))
             for name, file in files.items():
                 with file.open("rb") as content:
-                    archive.addfile(_member(name, sizes[name], now), content)
+                    archive.addfile(_tar_member(name, sizes[name], now), content)
     return ArchiveContents(now, version, manifest["vault"], sizes)
 
 
-def _held(state: Path, folder: Path, *, damaged: bool) -> dict[str, Path]:
+def _collect_files(state: Path, folder: Path, *, damaged: bool) -> dict[str, Path]:
     """What goes into an archive, by name; held in `folder`, as a job's file may go once it is done."""
     copy = folder / LEDGER
     try:
@@ -148,7 +151,7 @@ def _held(state: Path, folder: Path, *, damaged: bool) -> dict[str, Path]:
             raise
         copy = state / LEDGER
     files = {STATE + LEDGER: copy}
-    for number, path in enumerate(truth(state)):
+    for number, path in enumerate(irreplaceable_files(state)):
         held = folder / str(number)
         with suppress(FileNotFoundError):
             try:
@@ -159,19 +162,19 @@ def _held(state: Path, folder: Path, *, damaged: bool) -> dict[str, Path]:
     return files
 
 
-def _member(name: str, size: int, now: int) -> tarfile.TarInfo:
+def _tar_member(name: str, size: int, now: int) -> tarfile.TarInfo:
     member = tarfile.TarInfo(name)
     member.size, member.mode, member.mtime = size, 0o600, now // 1000
     return member
 
 
-def _digest(file: Path) -> str:
+def _file_digest(file: Path) -> str:
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 @contextmanager
-def _fresh(target: Path) -> Iterator[IO[bytes]]:
+def _write_atomically(target: Path) -> Iterator[IO[bytes]]:
     """A private file that becomes `target` once it is whole and on the disk."""
     fresh = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
@@ -191,7 +194,7 @@ def unpack(archive: Path, into: Path) -> ArchiveContents:
     try:
         _read_through(archive)
         with tarfile.open(archive, mode="r:gz", tarinfo=Header) as opened:
-            contents, digests = _manifest(opened)
+            contents, digests = _read_manifest(opened)
             left = dict(digests)
             while (member := opened.next()) is not None:
                 digest = left.pop(member.name, None)
@@ -200,7 +203,7 @@ def unpack(archive: Path, into: Path) -> ArchiveContents:
                         f"{archive.name} holds {member.name[:100]!r}, which its manifest does not list so"
                     )
                 safe = SAFE(member, str(into))
-                _put(opened, safe, into / safe.name, digest)
+                _unpack_member(opened, safe, into / safe.name, digest)
     except FileNotFoundError:
         raise NotFound(f"there is no file {archive}") from None
     except IsADirectoryError:
@@ -228,7 +231,7 @@ def _read_through(archive: Path) -> None:
                 raise InvalidArgument(f"{archive.name} is larger than {LARGEST:,} bytes; nothing was changed")
 
 
-def _manifest(opened: tarfile.TarFile) -> tuple[ArchiveContents, dict[str, str]]:
+def _read_manifest(opened: tarfile.TarFile) -> tuple[ArchiveContents, dict[str, str]]:
     """What the first member says, checked; and the digest of each file."""
     first = opened.next()
     if first is None or first.name != MANIFEST or not first.isreg() or first.size > LARGEST_MANIFEST:
@@ -239,7 +242,7 @@ def _manifest(opened: tarfile.TarFile) -> tuple[ArchiveContents, dict[str, str]]
     if manifest["format"] != FORMAT:
         raise InvalidArgument("the backup was made by another Memex; update this one, and nothing was changed")
     sizes = {str(name): int(entry["size"]) for name, entry in manifest["files"].items()}
-    if wrong := [name for name in sizes if not _fit(name)]:
+    if wrong := [name for name in sizes if not _is_valid_name(name)]:
         raise InvalidArgument(f"the backup names {wrong[0][:100]!r}, which no backup does; nothing was changed")
     if min(sizes.values(), default=0) < 0 or sum(sizes.values()) > LARGEST:
         raise InvalidArgument(f"the backup says it is larger than {LARGEST:,} bytes; nothing was changed")
@@ -252,7 +255,7 @@ def _manifest(opened: tarfile.TarFile) -> tuple[ArchiveContents, dict[str, str]]
     return ArchiveContents(made_at, version, str(manifest["vault"]), sizes), digests
 
 
-def _fit(name: str) -> bool:
+def _is_valid_name(name: str) -> bool:
     """Whether a backup of ours may hold a file of this name."""
     path = PurePosixPath(name)
     plain = name.isprintable() and not path.is_absolute() and str(path) == name and ".." not in path.parts
@@ -261,7 +264,7 @@ def _fit(name: str) -> bool:
     return plain and (name == SETTINGS or (name != inner and not derived and path.parts[1] not in DERIVED))
 
 
-def _put(opened: tarfile.TarFile, member: tarfile.TarInfo, target: Path, digest: str) -> None:
+def _unpack_member(opened: tarfile.TarFile, member: tarfile.TarInfo, target: Path, digest: str) -> None:
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     stream = opened.extractfile(member)
     assert stream is not None
@@ -270,11 +273,11 @@ def _put(opened: tarfile.TarFile, member: tarfile.TarInfo, target: Path, digest:
         shutil.copyfileobj(stream, file)
         file.flush()
         os.fsync(fd)
-    if _digest(target) != digest:
+    if _file_digest(target) != digest:
         raise InvalidArgument(f"{member.name} in the backup is damaged; nothing was changed")
 
 
-def checked(folder: Path) -> None:
+def check_ledger(folder: Path) -> None:
     """Raise unless the ledger that was unpacked to `folder` can be used by this Memex."""
     fresh = folder / STATE / LEDGER
     if wrong := ledger.check_integrity(fresh):
@@ -282,7 +285,7 @@ def checked(folder: Path) -> None:
     ledger.Ledger.open(fresh).close()  # brings an older one up to date
 
 
-def put_back(folder: Path, state: Path, contents: ArchiveContents) -> list[str]:
+def restore_files(folder: Path, state: Path, contents: ArchiveContents) -> list[str]:
     """Take the unpacked files of `folder` into `state`, whose lock the caller holds, the ledger last; their names."""
     names = sorted(name.removeprefix(STATE) for name in contents.files if name.startswith(STATE))
     for name in sorted(names, key=lambda path: path == LEDGER):
@@ -291,12 +294,12 @@ def put_back(folder: Path, state: Path, contents: ArchiveContents) -> list[str]:
         if name == LEDGER:  # a log of the old one must not be played into the new one
             for old in {*OWN, HEAD, CAME} - {LEDGER}:  # nor be expected to end where the old one did
                 (state / old).unlink(missing_ok=True)
-        with _fresh(target) as stream, (folder / STATE / name).open("rb") as file:
+        with _write_atomically(target) as stream, (folder / STATE / name).open("rb") as file:
             shutil.copyfileobj(file, stream)
     return names
 
 
-def relocated(text: str, *, vault: Path, state: Path | None) -> str | None:
+def relocate_settings(text: str, *, vault: Path, state: Path | None) -> str | None:
     """A settings file, made to lead to another vault and state folder (None: the usual one); None if it can't be."""
     lines, section = [], ""
     for line in text.splitlines():
@@ -305,8 +308,8 @@ def relocated(text: str, *, vault: Path, state: Path | None) -> str | None:
             section = line.strip()
         if section == "" and name == "state":
             continue
-        lines.append(f"path = {quoted(vault)}" if section == "[vault]" and name == "path" else line)
-    head = [f"state = {quoted(state)}"] if state else []
+        lines.append(f"path = {toml_string(vault)}" if section == "[vault]" and name == "path" else line)
+    head = [f"state = {toml_string(state)}"] if state else []
     made = "\n".join([*head, *lines]) + "\n"
     try:
         parsed = tomllib.loads(made)
@@ -316,7 +319,7 @@ def relocated(text: str, *, vault: Path, state: Path | None) -> str | None:
     return made if right else None
 
 
-def free(state: Path, *, force: bool) -> None:
+def check_replaceable(state: Path, *, force: bool) -> None:
     """Raise Conflict when a state folder holds a ledger that nobody said may be replaced."""
     if (state / LEDGER).exists() and not force:
         raise Conflict(
@@ -324,7 +327,7 @@ def free(state: Path, *, force: bool) -> None:
         )
 
 
-def checked_target(target: Path, vault: Path) -> None:
+def check_target(target: Path, vault: Path) -> None:
     """Raise InvalidArgument for a place where a backup must not lie: it holds the owner's key."""
     real, root = target.parent.resolve(), vault.resolve()
     if real == root or root in real.parents:

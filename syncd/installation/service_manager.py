@@ -43,7 +43,7 @@ class SystemServices(Protocol):
         """Where it reads what to run."""
         ...
 
-    def absent(self) -> str:
+    def unavailable_reason(self) -> str:
         """Why the manager can't be asked, with the way out; "" when it answers."""
         ...
 
@@ -63,11 +63,11 @@ class SystemServices(Protocol):
         """How it is, by the manager: `state` and `active` at least."""
         ...
 
-    def logs(self, lines: int, *, follow: bool) -> list[str]:
+    def log_command(self, lines: int, *, follow: bool) -> list[str]:
         """The command that shows its log."""
         ...
 
-    def by_hand(self) -> list[str]:
+    def manual_commands(self) -> list[str]:
         """What a person runs to enable and start it."""
         ...
 
@@ -89,7 +89,7 @@ class Systemd:
         """The stricter part."""
         return self.folder / f"{self.name}.service.d" / "hardening.conf"
 
-    def absent(self) -> str:
+    def unavailable_reason(self) -> str:
         """Ask the manager for its version."""
         if not shutil.which("systemctl"):
             return "there is no systemd here: start `memex serve` by the means of this system"
@@ -97,46 +97,46 @@ class Systemd:
         if done.returncode == 0:
             return ""
         return (
-            f"the systemd of this user can't be reached ({_last(done)}): log in as this user itself, or turn it on with "
+            f"the systemd of this user can't be reached ({_error_line(done)}): log in as this user itself, or turn it on with "
             f"`loginctl enable-linger`; with --file-only the unit is written all the same"
         )
 
     def write(self, spec: ServiceSpec) -> None:
         """Write the unit."""
-        text = unit_files.unit(self.name, spec.command, vault=str(spec.vault))
-        if self.file.exists() and unit_files.vault_of(self.file.read_text("utf-8")) != unit_files.vault_of(text):
+        text = unit_files.systemd_unit(self.name, spec.command, vault=str(spec.vault))
+        if self.file.exists() and unit_files.vault_line(self.file.read_text("utf-8")) != unit_files.vault_line(text):
             raise Conflict(f"{self.file} is not for {spec.vault}: choose another --name, or uninstall that one first")
         self.folder.mkdir(parents=True, exist_ok=True)
         write_private(self.file, text)
 
     def enable(self, *, start: bool) -> None:
         """Reload, enable, and restart where it is to run now."""
-        self._do("daemon-reload")
-        self._do("enable", self.file.name)
+        self._run_checked("daemon-reload")
+        self._run_checked("enable", self.file.name)
         if start:
-            self._do("restart", self.file.name)
+            self._run_checked("restart", self.file.name)
 
     def harden(self, spec: ServiceSpec) -> bool:
         """Add the stricter part, if the daemon starts with it; whether it does."""
         self.drop_in.parent.mkdir(parents=True, exist_ok=True)
-        write_private(self.drop_in, unit_files.hardening([str(spec.vault), str(spec.state)]))
-        self._do("daemon-reload")
+        write_private(self.drop_in, unit_files.hardening_drop_in([str(spec.vault), str(spec.state)]))
+        self._run_checked("daemon-reload")
         if _run("systemctl", "--user", "restart", self.file.name).returncode == 0:
             return True
-        self._soften()
-        self._do("daemon-reload")
-        self._do("restart", self.file.name)
+        self._remove_drop_in()
+        self._run_checked("daemon-reload")
+        self._run_checked("restart", self.file.name)
         return False
 
     def remove(self) -> None:
         """Disable and stop it; without a manager, take away the link that enables it."""
-        if not self.absent():
-            self._do("disable", "--now", self.file.name)
+        if not self.unavailable_reason():
+            self._run_checked("disable", "--now", self.file.name)
         (self.folder / "default.target.wants" / self.file.name).unlink(missing_ok=True)
-        self._soften()
+        self._remove_drop_in()
         self.file.unlink(missing_ok=True)
-        if not self.absent():
-            self._do("daemon-reload")
+        if not self.unavailable_reason():
+            self._run_checked("daemon-reload")
 
     def state(self) -> dict[str, Any]:
         """The manager's own words."""
@@ -151,34 +151,36 @@ class Systemd:
             "restarts": int(properties.get("NRestarts") or 0),
             "result": properties.get("Result", ""),
             "hardened": self.drop_in.exists(),
-            "lingers": self.lingers(),
+            "lingers": self.is_lingering(),
         }
 
-    def lingers(self) -> bool | None:
+    def is_lingering(self) -> bool | None:
         """Whether the user's services run while they are not logged in; None when nobody knows."""
         if not shutil.which("loginctl"):
             return None
         done = _run("loginctl", "show-user", str(os.getuid()), "--property=Linger", "--value")
         return done.stdout.strip() == "yes" if done.returncode == 0 else None
 
-    def logs(self, lines: int, *, follow: bool) -> list[str]:
+    def log_command(self, lines: int, *, follow: bool) -> list[str]:
         """The journal of the unit."""
         words = ["journalctl", "--user", "--unit", self.file.name, "--lines", str(lines)]
         return [*words, "--follow"] if follow else [*words, "--no-pager"]
 
-    def by_hand(self) -> list[str]:
+    def manual_commands(self) -> list[str]:
         """Of systemd."""
         return ["systemctl --user daemon-reload", f"systemctl --user enable --now {self.file.name}"]
 
-    def _soften(self) -> None:
+    def _remove_drop_in(self) -> None:
         self.drop_in.unlink(missing_ok=True)
         if self.drop_in.parent.is_dir() and not any(self.drop_in.parent.iterdir()):
             self.drop_in.parent.rmdir()
 
-    def _do(self, *words: str) -> None:
+    def _run_checked(self, *words: str) -> None:
         done = _run("systemctl", "--user", *words)
         if done.returncode:
-            raise Unavailable(f"systemctl {' '.join(words)} failed: {_last(done)}; `memex service logs` may say more")
+            raise Unavailable(
+                f"systemctl {' '.join(words)} failed: {_error_line(done)}; `memex service logs` may say more"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,17 +196,17 @@ class Launchd:
         """The property list."""
         return self.folder / f"{self.name}.plist"
 
-    def absent(self) -> str:
+    def unavailable_reason(self) -> str:
         """Look for its command."""
         return "" if shutil.which("launchctl") else "there is no launchd here: with --file-only the agent is written"
 
     def write(self, spec: ServiceSpec) -> None:
         """Write the agent."""
         kept = {"PATH": os.environ["PATH"]} if "PATH" in os.environ else {}  # Git may be one of Homebrew's
-        text = unit_files.agent(
+        text = unit_files.launchd_agent(
             self.name, spec.command, log=str(self.log), environment=kept | {"MEMEX_VAULT": str(spec.vault)}
         )
-        if self.file.exists() and _of_agent(self.file.read_bytes()) != str(spec.vault):
+        if self.file.exists() and _agent_vault(self.file.read_bytes()) != str(spec.vault):
             raise Conflict(f"{self.file} is not for {spec.vault}: choose another --name, or uninstall that one first")
         self.folder.mkdir(parents=True, exist_ok=True)
         self.log.parent.mkdir(parents=True, exist_ok=True)
@@ -214,11 +216,11 @@ class Launchd:
         """Load it, which also starts it; without `start` the next login does."""
         if start:
             _run("launchctl", "bootout", f"{_domain()}/{self.name}")  # the one before, if it is loaded
-            self._do("bootstrap", _domain(), str(self.file))
+            self._run_checked("bootstrap", _domain(), str(self.file))
 
     def remove(self) -> None:
         """Unload it and take it away."""
-        if not self.absent():
+        if not self.unavailable_reason():
             _run("launchctl", "bootout", f"{_domain()}/{self.name}")  # it need not be loaded
         self.file.unlink(missing_ok=True)
 
@@ -233,21 +235,21 @@ class Launchd:
             "result": fields.get("last exit code", ""),
         }
 
-    def logs(self, lines: int, *, follow: bool) -> list[str]:
+    def log_command(self, lines: int, *, follow: bool) -> list[str]:
         """The file it writes to."""
         return ["tail", "-n", str(lines), *(["-F"] if follow else []), str(self.log)]
 
-    def by_hand(self) -> list[str]:
+    def manual_commands(self) -> list[str]:
         """Of launchd."""
         return [f"launchctl bootstrap {_domain()} {shlex.quote(str(self.file))}"]
 
-    def _do(self, *words: str) -> None:
+    def _run_checked(self, *words: str) -> None:
         done = _run("launchctl", *words)
         if done.returncode:
-            raise Unavailable(f"launchctl {words[0]} failed: {_last(done)}")
+            raise Unavailable(f"launchctl {words[0]} failed: {_error_line(done)}")
 
 
-def command(chosen: Settings) -> list[str]:
+def serve_command(chosen: Settings) -> list[str]:
     """What the service runs: this very program, with every path whole, so that no variable and no folder matters."""
     script = Path(sys.executable).with_name("memex")
     program = [str(script)] if script.exists() else [sys.executable, "-m", "syncd.cli"]
@@ -255,7 +257,7 @@ def command(chosen: Settings) -> list[str]:
     return [*program, "serve", "--vault", str(chosen.vault.path), "--state", str(chosen.state), *named]
 
 
-def keeper(name: str, platform: str, environ: Mapping[str, str]) -> Systemd | Launchd:
+def find_manager(name: str, platform: str, environ: Mapping[str, str]) -> Systemd | Launchd:
     """The manager of this platform, and the service called `name` in it; "" is the one that most people need."""
     if name and not (name.isascii() and name.replace("-", "").isalnum() and len(name) <= 40 and name[0].isalpha()):
         raise InvalidArgument(f"a service's name has letters, digits and hyphens, not {name!r}")
@@ -267,15 +269,15 @@ def keeper(name: str, platform: str, environ: Mapping[str, str]) -> Systemd | La
     return Systemd(full, Path(config).expanduser() / "systemd/user")
 
 
-def settle(keeper: SystemServices, within_s: float) -> dict[str, Any]:
+def wait_until_active(manager: SystemServices, within_s: float) -> dict[str, Any]:
     """How it is once it has started, or has not in time."""
     end = time.monotonic() + within_s
-    while not (state := keeper.state())["active"] and time.monotonic() < end:
+    while not (state := manager.state())["active"] and time.monotonic() < end:
         time.sleep(0.2)
     return state
 
 
-def _of_agent(text: bytes) -> str:
+def _agent_vault(text: bytes) -> str:
     import plistlib  # noqa: PLC0415 - of one branch only
 
     try:
@@ -297,6 +299,6 @@ def _run(*words: str) -> subprocess.CompletedProcess[str]:
         raise Unavailable(f"{json.dumps(words)} took longer than {PATIENCE_S:g} s") from None
 
 
-def _last(done: subprocess.CompletedProcess[str]) -> str:
+def _error_line(done: subprocess.CompletedProcess[str]) -> str:
     lines = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()
     return lines[0]

@@ -75,19 +75,19 @@ _PLAIN = {"\\": "\\\\", '"': '\\"', "%": "%%"}
 _NAMED = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
 
 
-def quoted(text: str, *, variables: bool = False) -> str:
+def quote(text: str, *, variables: bool = False) -> str:
     """`text` as one word of a unit file; `variables` where the manager would put values for `$NAME`."""
     if not text.isprintable() and any("\ud800" <= char <= "\udfff" or char == "\0" for char in text):
         raise InvalidArgument(f"{text!a} is not UTF-8, which a unit file must be: give the folder another name")
     escapes = _PLAIN | _NAMED | ({"$": "$$"} if variables else {})
-    return '"' + "".join(escapes.get(char) or _control(char) for char in text) + '"'
+    return '"' + "".join(escapes.get(char) or _escape_control(char) for char in text) + '"'
 
 
-def _control(char: str) -> str:
+def _escape_control(char: str) -> str:
     return f"\\x{ord(char):02x}" if ord(char) < 32 or ord(char) == 127 else char
 
 
-def unit(name: str, command: Sequence[str], *, vault: str) -> str:
+def systemd_unit(name: str, command: Sequence[str], *, vault: str) -> str:
     """The unit `name` that runs `command`, whose first word is a program's whole path, for `vault`."""
     program, *words = command
     folder = vault.rstrip("/").rpartition("/")[2]
@@ -95,22 +95,22 @@ def unit(name: str, command: Sequence[str], *, vault: str) -> str:
         unit=f"{name}.service",
         identifier=name,
         description="Memex beside the vault " + "".join(c for c in folder if c.isprintable()).replace("%", "%%"),
-        vault=quoted(vault),
-        command=" ".join([quoted(program), *(quoted(word, variables=True) for word in words)]),
+        vault=quote(vault),
+        command=" ".join([quote(program), *(quote(word, variables=True) for word in words)]),
     )
 
 
-def vault_of(text: str) -> str:
+def vault_line(text: str) -> str:
     """The line of a unit that says whose it is, to compare; "" when it is none of ours."""
     return next((line for line in text.splitlines() if line.startswith("X-MemexVault=")), "")
 
 
-def hardening(writable: Sequence[str]) -> str:
+def hardening_drop_in(writable: Sequence[str]) -> str:
     """The drop-in that leaves only these folders writable."""
-    return HARDENING.format(writable=" ".join(quoted(path) for path in writable))
+    return HARDENING.format(writable=" ".join(quote(path) for path in writable))
 
 
-def agent(label: str, command: Sequence[str], *, log: str, environment: Mapping[str, str]) -> bytes:
+def launchd_agent(label: str, command: Sequence[str], *, log: str, environment: Mapping[str, str]) -> bytes:
     """The launchd agent `label` that runs `command` from login on, and again when it fails."""
     entries = {
         "Label": label,

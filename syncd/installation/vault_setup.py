@@ -20,7 +20,7 @@ OWNER = "owner"
 HEAD = "# Memex reads this file; `memex config` lists every setting, its value and what it means.\n"
 
 
-def adopt(settings: Settings, *, now: int, again: bool = False) -> Path:
+def set_up_vault(settings: Settings, *, now: int, again: bool = False) -> Path:
     """Make what serving needs and is missing; the file that holds the owner's key.
 
     `again`: a person asks for it, so a workspace and a key that they removed before are made anew."""
@@ -36,19 +36,19 @@ def adopt(settings: Settings, *, now: int, again: bool = False) -> Path:
         vault.close()
     ledger = Ledger.open(settings.state / LEDGER)
     try:
-        return owner_key(settings.state, ApiKeys(ledger), now=now, again=again)
+        return ensure_owner_key(settings.state, ApiKeys(ledger), now=now, again=again)
     finally:
         ledger.close()
 
 
-def owner_key(state: Path, keys: ApiKeys, *, now: int, again: bool = False) -> Path:
+def ensure_owner_key(state: Path, keys: ApiKeys, *, now: int, again: bool = False) -> Path:
     """The file with a key for everything; made, with its key, when there is none.
 
     A key that a person revoked stays revoked unless they ask `again`; one whose file they moved away stays good."""
     path = state / KEY_FILE
     secret = path.read_text().strip() if path.is_file() else ""
     held = next((key for key in keys.list() if secret.startswith(f"mx_{key.id}_")), None)
-    if held is not None and (held.live(now) or not again):
+    if held is not None and (held.is_live(now) or not again):
         path.chmod(0o600)
         return path
     taken = {key.name for key in keys.list() if key.revoked_at is None}
@@ -58,7 +58,7 @@ def owner_key(state: Path, keys: ApiKeys, *, now: int, again: bool = False) -> P
     return path
 
 
-def reset(state: Path, *, now: int) -> Path:
+def reset_owner_key(state: Path, *, now: int) -> Path:
     """Break-glass: the file with a new owner's key, whoever has the old one or lost it. Needs no daemon and no vault."""
     if not (state / LEDGER).exists():
         raise NotFound(f"{state} is not the state folder of a vault: run `memex init VAULT`, or pass --state")
@@ -75,29 +75,29 @@ def reset(state: Path, *, now: int) -> Path:
     return path
 
 
-def settings_file(settings: Settings, named: str | None, environ: Mapping[str, str]) -> tuple[Path, bool]:
+def ensure_settings_file(settings: Settings, named: str | None, environ: Mapping[str, str]) -> tuple[Path, bool]:
     """The settings file for this vault, written if there is none; and whether it is the one that Memex reads unasked.
 
     When the usual place holds another vault's, this vault gets a file of its own beside it."""
     usual = config_file(named, environ, Path.cwd())
-    if _made(usual, settings, environ):
+    if _claim_settings_file(usual, settings, environ):
         return usual, True
     if named or environ.get("MEMEX_CONFIG"):
         raise Conflict(
             f"the settings file {usual} is for another vault: pass another --config for {settings.vault.path}"
         )
     file = usual.with_name(f"{settings.vault.path.name}-{path_digest(settings.vault.path)}.toml")
-    if not _made(file, settings, environ):
+    if not _claim_settings_file(file, settings, environ):
         raise Conflict(f"the settings file {file} is for another vault: move it away, or pass --config")
     return file, False
 
 
-def _made(file: Path, settings: Settings, environ: Mapping[str, str]) -> bool:
+def _claim_settings_file(file: Path, settings: Settings, environ: Mapping[str, str]) -> bool:
     """Whether `file` leads to this vault; it is written for it if it is missing, or added to if it names no vault."""
     calm = {name: value for name, value in environ.items() if name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")}
     unasked = settings.state == default_state_folder(settings.vault.path, calm)
-    state = "" if unasked else f"state = {quoted(settings.state)}\n\n"
-    vault = f"[vault]\npath = {quoted(settings.vault.path)}\n"
+    state = "" if unasked else f"state = {toml_string(settings.state)}\n\n"
+    vault = f"[vault]\npath = {toml_string(settings.vault.path)}\n"
     if not file.exists():
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_private(file, f"{HEAD}\n{state}{vault}")
@@ -107,13 +107,13 @@ def _made(file: Path, settings: Settings, environ: Mapping[str, str]) -> bool:
     if "path" not in written.get("vault", {}):
         if "vault" in written or (state and "state" in written):
             raise Conflict(
-                f"the settings file {file} names no vault: write `path = {quoted(settings.vault.path)}` under [vault]"
+                f"the settings file {file} names no vault: write `path = {toml_string(settings.vault.path)}` under [vault]"
             )
         write_private(file, f"{state}{text.rstrip()}\n\n{vault}")
         return True
     return load({"config": str(file)}, calm).vault.path == settings.vault.path
 
 
-def quoted(path: Path) -> str:
+def toml_string(path: Path) -> str:
     """A path as a TOML string: JSON's escapes are TOML's too."""
     return json.dumps(str(path), ensure_ascii=False)

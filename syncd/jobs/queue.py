@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound, ResourceExhausted, Unavailable
 from syncd.history.audit_log import AUTHOR
-from syncd.jobs.queued_job import STATUSES, Job, Kind, Status, read
+from syncd.jobs.queued_job import STATUSES, Job, Kind, Status, job_of_row
 from syncd.jobs.staged_files import StagedFiles
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
@@ -57,7 +57,7 @@ class Queue:
     def add_note(self, key: str, workspace: str, arguments: Mapping[str, Any], *, title: str) -> Job:
         """Queue a note; `arguments` is what `newnote` reads, checked. ResourceExhausted while too much of the key's waits."""
         size = len(str(arguments["text"]).encode())
-        waiting = self.held(key, "note")[1]
+        waiting = self.pending_size(key, "note")[1]
         if key and waiting + size > NOTES:
             raise ResourceExhausted(
                 f"notes of {waiting:,} bytes wait already; try again when some are done", limit=NOTES, retryable=True
@@ -72,11 +72,11 @@ class Queue:
 
         With an `id` that was chosen before (`secrets.token_hex(16)`) the same call again is the same job."""
         job_id = id or secrets.token_hex(16)
-        if id and (again := self._row(id)):
+        if id and (again := self._find_job(id)):
             if (again.key, again.workspace) != (key, workspace):
                 raise Conflict("there is another job of this id")
             return again
-        self._allow(key)
+        self._check_share(key)
         if staged is not None:
             self.staged.take(staged, job_id)
         size = int(arguments.get("size") or 0) if staged else 0
@@ -85,12 +85,12 @@ class Queue:
             return self._add(row, arguments, str(arguments.get("title") or arguments["name"]))
         except MemexError:
             if staged is not None:
-                self.staged.give_back(job_id, staged)
+                self.staged.put_back(job_id, staged)
             raise
 
     def _add(self, row: tuple[str, str, str, str, str, int], arguments: Mapping[str, Any], title: str) -> Job:
         """Put in a row: id, id of the document, kind, key, workspace, size."""
-        self._allow(row[3])
+        self._check_share(row[3])
         now = self._now()
         request = {"author": asdict(AUTHOR.get()), "title": title[:200], "given": dict(arguments)}
         with self._ledger.transaction():
@@ -100,18 +100,18 @@ class Queue:
                 (*row, json.dumps(request), now, now),
             )
         self.wake()
-        return self._known(row[0])
+        return self._require_job(row[0])
 
-    def _allow(self, key: str) -> None:
+    def _check_share(self, key: str) -> None:
         """Raises ResourceExhausted when too many jobs of the key wait; its owner's may."""
-        if key and self.held(key)[0] >= self._settings.queued:
+        if key and self.pending_size(key)[0] >= self._settings.queued:
             raise ResourceExhausted(
                 f"{self._settings.queued:,} jobs wait already; try again when some are done",
                 limit=self._settings.queued,
                 retryable=True,
             )
 
-    def held(self, key: str, kind: Kind | None = None) -> tuple[int, int]:
+    def pending_size(self, key: str, kind: Kind | None = None) -> tuple[int, int]:
         """How many jobs of a key have not ended, and the bytes of their texts and staged files."""
         rows = self._ledger.query(
             "SELECT count(*), coalesce(sum(size), 0) FROM queue"
@@ -124,7 +124,7 @@ class Queue:
 
     def job(self, id: str, *, key: str | None = None, workspace: str | None = None) -> Job:
         """One job, of this key and workspace (None: of any). NotFound, in the same words, for another's and for none."""
-        job = self._row(id)
+        job = self._find_job(id)
         if job is None or key not in (None, job.key) or workspace not in (None, job.workspace):
             raise NotFound(f"no job {id[:64]!r}: they are forgotten some time after they have ended")
         return job
@@ -147,18 +147,18 @@ class Queue:
         rows = self._ledger.query(
             f"{_SELECT}{which} ORDER BY seq DESC LIMIT :limit", asked | {"before": before, "limit": limit}
         )
-        return [self._job(row) for row in rows]
+        return [self._job_of_row(row) for row in rows]
 
-    def job_of(self, workspace: str, digest: str, size: int) -> Job | None:
+    def job_for_file(self, workspace: str, digest: str, size: int) -> Job | None:
         """The owner's job that is to make the document of a file with these bytes, if one waits or runs."""
         rows = self._ledger.query(
             f"{_SELECT} WHERE key = '' AND kind = 'file' AND status IN ('queued', 'running') AND size = ?"
             " AND workspace = ? AND json_extract(given, '$.given.sha256') = ? ORDER BY seq LIMIT 1",
             (size, workspace, digest),
         )
-        return self._job(rows[0]) if rows else None
+        return self._job_of_row(rows[0]) if rows else None
 
-    def documents_of(self, workspace: str, digest: str) -> list[str]:
+    def documents_of_file(self, workspace: str, digest: str) -> list[str]:
         """The ids of the documents that the owner's jobs have made of files with these bytes."""
         rows = self._ledger.query(
             "SELECT document_id FROM queue WHERE key = '' AND workspace = ? AND kind = 'file' AND status = 'done'"
@@ -167,7 +167,7 @@ class Queue:
         )
         return [id for (id,) in rows]
 
-    def beginning(self, id: str) -> list[str]:
+    def ids_beginning(self, id: str) -> list[str]:
         """At most two ids of jobs that begin so."""
         return [
             job_id
@@ -193,16 +193,16 @@ class Queue:
 
     def retry(self, id: str) -> Job:
         """Queue a failed job again. Conflict for one that has not failed."""
-        if not self._set(id, "failed", status="queued", error="", tries=0, due_at=self._now(), finished_at=None):
+        if not self._update(id, "failed", status="queued", error="", tries=0, due_at=self._now(), finished_at=None):
             raise Conflict(f"the job is {self.job(id).status}, and only one that failed can be tried again")
-        return self._known(id)
+        return self._require_job(id)
 
     def cancel(self, id: str) -> Job:
         """Let a job that waits fail. Conflict for one that does not wait."""
         error = Unavailable("it was cancelled before it was done", retryable=False)
-        if not self._set(id, "queued", status="failed", error=_told(error), finished_at=self._now()):
+        if not self._update(id, "queued", status="failed", error=_error_json(error), finished_at=self._now()):
             raise Conflict(f"the job is {self.job(id).status}, and only one that waits can be cancelled")
-        return self._known(id)
+        return self._require_job(id)
 
     # Working
 
@@ -237,7 +237,7 @@ class Queue:
                 (self._now(), id),
             )
         self.wake()
-        return self._known(id) if begun else None
+        return self._require_job(id) if begun else None
 
     def report(self, id: str, done: int, total: int, stage: str) -> None:
         """How far a running job is; kept in memory."""
@@ -246,35 +246,37 @@ class Queue:
     def remember(self, job: Job, **more: Any) -> None:
         """Add to what is known of a running job, so that a try after a crash knows it too."""
         request = {"author": asdict(job.author), "title": job.title, "given": {**job.given, **more}}
-        self._set(job.id, "running", given=json.dumps(request))
+        self._update(job.id, "running", given=json.dumps(request))
 
-    def done(self, id: str, document_id: str) -> None:
+    def finish(self, id: str, document_id: str) -> None:
         """The job has its document; what was kept for it goes."""
-        job = self._row(id)
+        job = self._find_job(id)
         assert job is not None, "who does a job has it from here"
         left = {name: value for name, value in job.given.items() if name != "text"}
         request = {"author": asdict(job.author), "title": job.title, "given": left}
         fields = {"document_id": document_id, "given": json.dumps(request), "finished_at": self._now(), "size": 0}
-        if self._set(id, "running", status="done", stage="", error="", **fields):
+        if self._update(id, "running", status="done", stage="", error="", **fields):
             self.staged.drop(id)
 
     def fail(self, id: str, error: MemexError) -> None:
         """The job came to nothing. Its staged file stays, for whoever tries again, while its key's have room."""
         stage = self._stages.get(id, (0.0, ""))[1]
-        self._set(id, "running", status="failed", stage=stage, error=_told(error), finished_at=self._now())
+        self._update(id, "running", status="failed", stage=stage, error=_error_json(error), finished_at=self._now())
 
-    def put_off(self, id: str, error: MemexError, tries: int) -> None:
+    def postpone(self, id: str, error: MemexError, tries: int) -> None:
         """Let a job be tried again after a while, longer each time, and tell why."""
-        self._set(id, "running", status="queued", error=_told(error), due_at=self._now() + int(backoff(tries) * 1000))
+        self._update(
+            id, "running", status="queued", error=_error_json(error), due_at=self._now() + int(backoff(tries) * 1000)
+        )
 
-    def give_back(self, id: str) -> None:
+    def requeue(self, id: str) -> None:
         """Let a job that was broken off be begun anew; this was no try."""
         with self._ledger.transaction():
             self._ledger.execute(
                 "UPDATE queue SET status = 'queued', tries = max(0, tries - 1) WHERE id = ? AND status = 'running'",
                 (id,),
             )
-        self._ended(id)
+        self._announce_end(id)
 
     def recover(self, made: Callable[[str], bool]) -> None:
         """After a crash: what was under way has been done, if its document was made, or is tried again after a while.
@@ -282,13 +284,13 @@ class Queue:
         A job at which the process has ended again and again is given up, so that it stalls nobody."""
         rows = self._ledger.query(f"{_SELECT} WHERE status = 'running' ORDER BY seq")
         ended = Unavailable("the daemon ended while this was being done")
-        for job in map(self._job, rows):
+        for job in map(self._job_of_row, rows):
             if made(job.planned):
-                self.done(job.id, job.planned)
+                self.finish(job.id, job.planned)
             elif job.tries >= TRIES:
                 self.fail(job.id, Unavailable(f"{ended.message}, {job.tries} times", retryable=False))
             else:
-                self.put_off(job.id, ended, job.tries)
+                self.postpone(job.id, ended, job.tries)
 
     def wait(self, stamp: int, seconds: float | None, until: Callable[[], bool] = lambda: False) -> None:
         """Wait for a change since `stamp`, for so long at most, or until `until` holds once `wake` is called."""
@@ -327,7 +329,7 @@ class Queue:
 
     # Rows
 
-    def _set(self, id: str, was: Status, /, **columns: Any) -> bool:
+    def _update(self, id: str, was: Status, /, **columns: Any) -> bool:
         """Change a job that has this status; whether it had."""
         names = ", ".join(f"{name} = ?" for name in columns)
         with self._ledger.transaction():
@@ -336,36 +338,36 @@ class Queue:
                 (*columns.values(), id, was),
             )
         if columns.get("status"):
-            self._ended(id)
+            self._announce_end(id)
         if changed and columns.get("status") == "failed":
-            self._shed(id)
+            self._drop_excess_files(id)
         return bool(changed)
 
-    def _shed(self, id: str) -> None:
+    def _drop_excess_files(self, id: str) -> None:
         """Of a key's failed jobs, the owner's aside, remove the oldest staged files that are more than its share."""
         for (old,) in self._ledger.query(
             "SELECT id FROM (SELECT id, sum(size) OVER (ORDER BY seq DESC) AS held FROM queue WHERE kind = 'file'"
             " AND status = 'failed' AND size > 0 AND key != '' AND key = (SELECT key FROM queue WHERE id = ?)) WHERE held > ?",
             (id, self._settings.staged),
         ):
-            if self._set(old, "failed", size=0):
+            if self._update(old, "failed", size=0):
                 self.staged.drop(old)
 
-    def _ended(self, id: str) -> None:
+    def _announce_end(self, id: str) -> None:
         self._stages.pop(id, None)
         self.wake()
 
-    def _row(self, id: str) -> Job | None:
+    def _find_job(self, id: str) -> Job | None:
         rows = self._ledger.query(f"{_SELECT} WHERE id = ?", (id,))
-        return self._job(rows[0]) if rows else None
+        return self._job_of_row(rows[0]) if rows else None
 
-    def _known(self, id: str) -> Job:
-        job = self._row(id)
+    def _require_job(self, id: str) -> Job:
+        job = self._find_job(id)
         assert job is not None, "jobs are forgotten only long after they have ended"
         return job
 
-    def _job(self, row: Sequence[Any]) -> Job:
-        return read(row, self._stages.get(row[1]))
+    def _job_of_row(self, row: Sequence[Any]) -> Job:
+        return job_of_row(row, self._stages.get(row[1]))
 
 
 def backoff(tries: int) -> float:
@@ -374,5 +376,5 @@ def backoff(tries: int) -> float:
     return min(most, first * 2.0 ** (max(1, tries) - 1))
 
 
-def _told(error: MemexError) -> str:
+def _error_json(error: MemexError) -> str:
     return json.dumps(error.as_dict(), default=str)

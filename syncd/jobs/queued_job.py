@@ -39,7 +39,7 @@ class Job:
     seq: int = field(repr=False)
 
 
-def read(row: Sequence[Any], under_way: tuple[float, str] | None) -> Job:
+def job_of_row(row: Sequence[Any], under_way: tuple[float, str] | None) -> Job:
     """The job of a row of the table `queue`; `under_way` is how far it is and what is being done, if it runs."""
     seq, id, key, workspace, kind, request, planned, status, stage, error, tries, due_at, *times = row
     about = json.loads(request)
@@ -80,7 +80,7 @@ class Unfinished:
     needs_file: bool  # whether the job can't be tried without its staged file
 
 
-def unfinished(rows: Iterable[Sequence[Any]]) -> list[Unfinished]:
+def unfinished_of_rows(rows: Iterable[Sequence[Any]]) -> list[Unfinished]:
     """The jobs of the rows that `UNFINISHED` selects, on a ledger that no daemon need hold."""
     return [
         Unfinished(

@@ -28,7 +28,7 @@ class RunHistory:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
-    def keep(self, job: str, run: Run) -> None:
+    def add(self, job: str, run: Run) -> None:
         """Keep `run`, and forget the oldest beyond `KEPT`. Raises Unavailable when it can't be written."""
         with self._ledger.transaction():
             self._ledger.execute(
@@ -41,7 +41,7 @@ class RunHistory:
                 (job, job, KEPT),
             )
 
-    def since(self, job: str, now: int) -> int:
+    def known_since(self, job: str, now: int) -> int:
         """When `job` was first known, in epoch milliseconds; `now`, which is kept, for one that was not. Raises Unavailable."""
         name = f"job {job}"
         known_at = named_values.read(self._ledger, name)
@@ -49,7 +49,7 @@ class RunHistory:
             named_values.write(self._ledger, {name: str(now)})
         return now if known_at is None else int(known_at)
 
-    def of(self, job: str, limit: int = KEPT) -> list[Run]:
+    def runs_of(self, job: str, limit: int = KEPT) -> list[Run]:
         """The runs of `job`, newest first."""
         rows = self._ledger.query(
             "SELECT started_at, seconds, error FROM job_runs WHERE job = ? ORDER BY id DESC LIMIT ?", (job, limit)

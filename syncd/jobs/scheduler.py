@@ -23,7 +23,7 @@ from apscheduler.triggers.cron import CronTrigger
 
 from index.errors import MemexError, NotFound, Unavailable
 from syncd.jobs.run_history import Run, RunHistory
-from syncd.settings.cron_schedule import times
+from syncd.settings.cron_schedule import parse_cron
 
 log = logging.getLogger(__name__)
 
@@ -99,9 +99,9 @@ class Scheduler:
 
         Work that knows better itself says `after` how many seconds its first run is due. A run of more than `limit_s` is
         shown as too long. A second job of the same name replaces the first."""
-        last = self._last(name)
+        last = self._last_run(name)
         now = datetime.now(UTC)
-        wait = _wait(last, seconds, now.timestamp()) if after is None else after
+        wait = _first_delay(last, seconds, now.timestamp()) if after is None else after
         first = now if soon else now + timedelta(seconds=wait)
         self._add(_Job(name, seconds, limit_s, work, last, last), _Every(seconds), first)
 
@@ -110,22 +110,24 @@ class Scheduler:
 
         A run that came due while nothing ran is made up once, a while after the start; the first is that of the first time
         after the job was first known."""
-        last = self._last(name)
+        last = self._last_run(name)
         now = datetime.now(UTC)
         trigger = _Cron(expression)
-        due, then = trigger.after(now), trigger.after(trigger.after(now))
-        missed = trigger.after(_moment(last.started_at if last else self._since(name, now), now)) <= now
+        due, then = trigger.next_after(now), trigger.next_after(trigger.next_after(now))
+        missed = (
+            trigger.next_after(_believable_time(last.started_at if last else self._known_since(name, now), now)) <= now
+        )
         first = min(due, now + timedelta(seconds=LATE_S)) if missed else due
         every_s = (then - due).total_seconds()
         self._add(_Job(name, every_s, limit_s, work, last, last, cron=expression), trigger, first)
 
-    def _last(self, name: str) -> Run | None:
-        return next(iter(self._kept.of(name, 1)), None) if self._kept else None
+    def _last_run(self, name: str) -> Run | None:
+        return next(iter(self._kept.runs_of(name, 1)), None) if self._kept else None
 
-    def _since(self, name: str, now: datetime) -> int:
+    def _known_since(self, name: str, now: datetime) -> int:
         moment = int(now.timestamp() * 1000)
         with suppress(Unavailable):  # then it is known from the next start on
-            return self._kept.since(name, moment) if self._kept else moment
+            return self._kept.known_since(name, moment) if self._kept else moment
         return moment
 
     def _add(self, job: _Job, trigger: BaseTrigger, first: datetime) -> None:
@@ -148,11 +150,11 @@ class Scheduler:
             self._scheduler.shutdown(wait=False)
         with self._changed:
             self._changed.notify_all()
-            self._changed.wait_for(lambda: not self._under_way(), grace_s)
-            left, ended = self._under_way(), list(self._jobs.values())
+            self._changed.wait_for(lambda: not self._running_jobs(), grace_s)
+            left, ended = self._running_jobs(), list(self._jobs.values())
         for job in ended:
             if job.last is not None:
-                self._keep(job, job.last)
+                self._keep_run(job, job.last)
         with self._keeping:
             self._kept = None  # the ledger is closed after this
         if left:
@@ -164,7 +166,7 @@ class Scheduler:
 
         Where nothing is scheduled it runs in the caller's own thread. NotFound for a name that no job has."""
         with self._changed:
-            job = self._named(name)
+            job = self._require_job(name)
             if self.stopping.is_set():
                 raise Unavailable(f"the daemon is stopping, so {name} was not run")
             ended, job.asked = job.runs, True
@@ -181,37 +183,37 @@ class Scheduler:
                 raise Unavailable(f"the daemon is stopping, so {name} was not run")
             return job.last
 
-    def noted(self, name: str, run: Run) -> None:
+    def record_run(self, name: str, run: Run) -> None:
         """The work of a job was done outside of it, and went so; nothing, where no job has that name."""
         with self._changed:
             job = self._jobs.get(name)
             if job is None:
                 return
             job.last = run
-        self._keep(job, run)
+        self._keep_run(job, run)
 
-    def standing(self) -> dict[str, JobState]:
+    def states(self) -> dict[str, JobState]:
         """How each job stands, by name."""
         due = {job.id: getattr(job, "next_run_time", None) for job in self._scheduler.get_jobs()}
         with self._changed:
             return {
-                name: _standing(job, due.get(name) if self._scheduler.running else None)
+                name: _job_state(job, due.get(name) if self._scheduler.running else None)
                 for name, job in self._jobs.items()
             }
 
     def facts(self) -> dict[str, dict[str, Any]]:
         """The same in plain values."""
-        return {name: asdict(job) for name, job in self.standing().items()}
+        return {name: asdict(job) for name, job in self.states().items()}
 
     def history(self, name: str) -> list[Run]:
         """The runs of a job that were kept, newest first; of one that runs often, those that went otherwise than before.
 
         NotFound for a name that no job has."""
-        self._named(name)
+        self._require_job(name)
         with self._keeping:
-            return self._kept.of(name) if self._kept else []
+            return self._kept.runs_of(name) if self._kept else []
 
-    def _named(self, name: str) -> _Job:
+    def _require_job(self, name: str) -> _Job:
         if name not in self._jobs:
             raise NotFound(f"no job {name[:64]!r}; there are: {', '.join(sorted(self._jobs))}")
         return self._jobs[name]
@@ -219,7 +221,7 @@ class Scheduler:
     def troubles(self) -> list[str]:
         """Which jobs fail or take too long, in sentences that say nothing of notes or paths."""
         with self._changed:
-            standing = [(name, _standing(job, None)) for name, job in self._jobs.items()]
+            standing = [(name, _job_state(job, None)) for name, job in self._jobs.items()]
         sentences = [
             f"jobs: {name} failed the last time; memex job list says why" for name, state in standing if state.error
         ]
@@ -229,7 +231,7 @@ class Scheduler:
             if state.too_long
         ]
 
-    def _under_way(self) -> list[str]:
+    def _running_jobs(self) -> list[str]:
         return sorted(job.name for job in self._jobs.values() if job.began is not None)
 
     def _run(self, name: str) -> None:
@@ -251,24 +253,24 @@ class Scheduler:
             run = Run(job.started_at, time.monotonic() - job.began, error)
             asked, before = job.asked, job.last
         if asked or job.every_s >= OFTEN_S or before is None or before.error != error:
-            self._keep(job, run)
+            self._keep_run(job, run)
         with self._changed:
             job.last, job.began, job.asked = run, None, False
             job.runs, job.failures = job.runs + 1, job.failures + bool(error)
             self._changed.notify_all()
 
-    def _keep(self, job: _Job, run: Run) -> None:
+    def _keep_run(self, job: _Job, run: Run) -> None:
         with self._keeping:
             if self._kept is None or job.kept is run:
                 return
             try:
-                self._kept.keep(job.name, run)
+                self._kept.add(job.name, run)
                 job.kept = run
             except Unavailable as error:
                 log.warning("how the job %s went was not written down: %s", job.name, error.message)
 
 
-def _wait(last: Run | None, seconds: float, now: float) -> float:
+def _first_delay(last: Run | None, seconds: float, now: float) -> float:
     """Seconds to the first run: what the last one left of the interval, as far as its time can be believed.
 
     One that never ran must not wait for a day that a laptop is never on for."""
@@ -276,12 +278,12 @@ def _wait(last: Run | None, seconds: float, now: float) -> float:
     return min(max(left, min(seconds, LATE_S)), seconds)
 
 
-def _moment(at: int, now: datetime) -> datetime:
+def _believable_time(at: int, now: datetime) -> datetime:
     """A time in epoch milliseconds, as far as it can be believed."""
     return datetime.fromtimestamp(min(max(0, at / 1000), now.timestamp()), UTC)
 
 
-def _standing(job: _Job, due: datetime | None) -> JobState:
+def _job_state(job: _Job, due: datetime | None) -> JobState:
     so_far = None if job.began is None else time.monotonic() - job.began
     began, took = (job.last.started_at, job.last.seconds) if job.last else (None, None)
     if so_far is not None:
@@ -328,9 +330,9 @@ class _Cron(BaseTrigger):  # type: ignore[misc]  # the library has no types
     The library is asked about the wall clock alone: a time that a day has twice would be due again and again."""
 
     def __init__(self, expression: str) -> None:
-        self._times = CronTrigger(**times(expression), timezone=UTC)
+        self._times = CronTrigger(**parse_cron(expression), timezone=UTC)
 
-    def after(self, moment: datetime) -> datetime:
+    def next_after(self, moment: datetime) -> datetime:
         """The first of the times after `moment`; one that a day lacks is as much later as the clock was set forward."""
         wall, due = moment.astimezone().replace(tzinfo=UTC), moment
         while due <= moment:
@@ -340,7 +342,7 @@ class _Cron(BaseTrigger):  # type: ignore[misc]  # the library has no types
 
     def get_next_fire_time(self, _previous: datetime | None, now: datetime) -> datetime:
         """When to run next."""
-        return self.after(now)
+        return self.next_after(now)
 
 
 class _Store(MemoryJobStore):  # type: ignore[misc]  # the library has no types
@@ -368,7 +370,7 @@ def _set_back(job: Any, now: datetime, back: timedelta) -> datetime:
     if not isinstance(job.trigger, _Cron):
         shifted: datetime = job.next_run_time - back
         return shifted
-    due: datetime = min(job.next_run_time, job.trigger.after(now))
+    due: datetime = min(job.next_run_time, job.trigger.next_after(now))
     return due
 
 

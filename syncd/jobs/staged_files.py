@@ -30,7 +30,7 @@ class StagedFiles:
             file.replace(self.folder / id)
         sync_folder(self.folder)
 
-    def give_back(self, id: str, file: Path) -> None:
+    def put_back(self, id: str, file: Path) -> None:
         """Move it to where it came from."""
         (self.folder / id).replace(file)
 
@@ -41,22 +41,22 @@ class StagedFiles:
 
     def sweep(self, needed: Collection[str], *, older_s: float) -> list[str]:
         """Remove what no job needs, once it is so old; the names."""
-        names = moved_notes(self.folder, needed, older_s=older_s)
+        names = find_unneeded(self.folder, needed, older_s=older_s)
         for name in names:
             self.drop(name)
         return names
 
 
-def moved_notes(folder: Path, needed: Collection[str], *, older_s: float) -> list[str]:
+def find_unneeded(folder: Path, needed: Collection[str], *, older_s: float) -> list[str]:
     """The names in the folder that no job needs and that are so old."""
     try:
         names = {entry.name for entry in folder.iterdir()} - set(needed)
     except FileNotFoundError:
         return []
-    return sorted(name for name in names if _aged(folder / name, older_s))
+    return sorted(name for name in names if _is_older(folder / name, older_s))
 
 
-def _aged(path: Path, older_s: float) -> bool:
+def _is_older(path: Path, older_s: float) -> bool:
     try:
         return time.time() - path.lstat().st_ctime > older_s
     except OSError:

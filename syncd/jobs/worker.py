@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from index.errors import MemexError, Unavailable
-from syncd.history.audit_log import authored
+from syncd.history.audit_log import acting_as
 from syncd.jobs.queue import TRIES, Queue
 from syncd.jobs.queued_job import STATUSES, Job, Kind
 
@@ -57,7 +57,7 @@ class Worker:
         self._under_way: dict[str, int] = {}  # id → when it was begun
         self._streak = 0
 
-    def on(self, kind: Kind, handler: Handler, *, threads: int = 1) -> None:
+    def register(self, kind: Kind, handler: Handler, *, threads: int = 1) -> None:
         """Have the jobs of a kind carried out by `handler`, so many at a time. Before the start."""
         self._handlers[kind] = (handler, threads)
 
@@ -88,7 +88,7 @@ class Worker:
         self._threads = []
         left = tuple(self._under_way)
         for id in left:
-            self._record(partial(self._queue.give_back, id))
+            self._record(partial(self._queue.requeue, id))
         if left:
             log.warning("jobs left unfinished: %d; they are begun anew at the next start", len(left))
         return len(left)
@@ -136,7 +136,7 @@ class Worker:
         while not self.stopping.is_set():
             stamp = self._queue.stamp
             try:
-                pause = self._turn(kind)
+                pause = self._run_next(kind)
             except Unavailable as error:
                 log.warning("the queue can't be worked on: %s", error.message)
                 self.stopping.wait(LOOK_S)
@@ -147,7 +147,7 @@ class Worker:
                 if pause != 0:
                     self._queue.wait(stamp, pause, self.stopping.is_set)
 
-    def _turn(self, kind: Kind) -> float | None:
+    def _run_next(self, kind: Kind) -> float | None:
         """Carry out a job that is due; the seconds until the next look, None when only a new job would call for one."""
         due_in = self._queue.due_in(kind)
         if due_in is None or due_in > 0:
@@ -166,22 +166,22 @@ class Worker:
 
         self._under_way[job.id] = job.started_at or 0
         try:
-            outcome = self._outcome(job, report)
+            outcome = self._run_handler(job, report)
         except BaseException:
-            self._queue.give_back(job.id)
+            self._queue.requeue(job.id)
             raise
         finally:
             self._under_way.pop(job.id, None)
         self._record(outcome)
 
-    def _outcome(self, job: Job, report: Callable[[int, int, str], None]) -> Callable[[], None]:
+    def _run_handler(self, job: Job, report: Callable[[int, int, str], None]) -> Callable[[], None]:
         """Do the job; what is to be written down of how it went."""
         handler, _ = self._handlers[job.kind]
         work = RunningJob(
             job, self._queue.staged.find(job.id), report, partial(self._queue.remember, job), self.stopping
         )
         try:
-            with authored(job.author):
+            with acting_as(job.author):
                 made = handler(work)
         except MemexError as failure:
             error = failure
@@ -190,13 +190,13 @@ class Worker:
             error = Unavailable("an unexpected error; the daemon's log has the details", retryable=False)
         else:
             self._count("done", well=True)
-            return partial(self._queue.done, job.id, made)
+            return partial(self._queue.finish, job.id, made)
         if error.retryable and self.stopping.is_set():
-            return partial(self._queue.give_back, job.id)
+            return partial(self._queue.requeue, job.id)
         if error.retryable and job.tries < TRIES:
             log.info("the job %s is put off: %s", job.id, error.code)
             self._count("put off", well=False)
-            return partial(self._queue.put_off, job.id, error, job.tries)
+            return partial(self._queue.postpone, job.id, error, job.tries)
         log.info("the job %s failed: %s", job.id, error.code)
         self._count("failed", well=None if error.code != Unavailable.code else False)
         return partial(self._queue.fail, job.id, error)

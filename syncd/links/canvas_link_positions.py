@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from index.model import Link
-from syncd.links.note_link_positions import LinkPosition, LinkPositions, in_body
+from syncd.links.note_link_positions import LinkPosition, LinkPositions, find_in_body
 
 _TOKEN: Final = re.compile(r'[ \t\r\n]*+(?:([{}\[\],:])|("(?:[^"\\\x00-\x1f]|\\.)*+")|[^\s{}\[\],:"]++)')
 _UNIT: Final = re.compile(
@@ -21,7 +21,7 @@ _TEXT: Final = "text"
 _NODE: Final = ("nodes", "")  # the containers below the root in which the keys of a node are
 
 
-def in_canvas(text: str) -> LinkPositions | None:
+def find_in_canvas(text: str) -> LinkPositions | None:
     """The positions of a canvas; None when it is none."""
     if not text.strip():
         return LinkPositions()  # as Obsidian makes them
@@ -34,28 +34,28 @@ def in_canvas(text: str) -> LinkPositions | None:
         return None
     nodes = [node for node in nodes if isinstance(node, dict)]
     positions = LinkPositions()
-    for at, key, start, end in _strings(text):
+    for at, key, start, end in _find_strings(text):
         kind, raw = nodes[at].get("type"), text[start:end]
         if _PATHS.get(key) == kind:
             path = json.loads(raw)
             link = Link("wikilink", path, "", None, -1)
-            positions.found.append(LinkPosition(link, start + 1, end - 1, _escaping(raw), whole=True))
+            positions.found.append(LinkPosition(link, start + 1, end - 1, _make_escaper(raw), whole=True))
         elif key == kind == _TEXT and "[" in raw:
-            inner = in_body(json.loads(raw))
+            inner = find_in_body(json.loads(raw))
             offsets = [*(start + unit.start() for unit in _UNIT.finditer(raw, 1, len(raw) - 1)), end - 1]
-            escaping = _escaping(raw)
-            positions.found += (position.within(offsets, escaping) for position in inner.found)
+            escaping = _make_escaper(raw)
+            positions.found += (position.in_escaped_text(offsets, escaping) for position in inner.found)
             positions.unclear += inner.unclear
     return positions
 
 
-def _escaping(raw: str) -> Any:
+def _make_escaper(raw: str) -> Any:
     """How text is put into a string that is written as this one: in ASCII alone, if that is how it is."""
     ascii_only = "\\u" in raw and raw.isascii()
     return lambda text: json.dumps(text, ensure_ascii=ascii_only)[1:-1]
 
 
-def _strings(text: str) -> Iterator[tuple[int, str, int, int]]:
+def _find_strings(text: str) -> Iterator[tuple[int, str, int, int]]:
     """The strings that are values of the nodes themselves: which node, its key, and where it stands, quotes included.
 
     Of a key that is there twice only the last counts, as for whoever reads it."""

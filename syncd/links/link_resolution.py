@@ -23,16 +23,16 @@ class Paths:
     def add(self, path: str) -> None:
         """Learn of one more file."""
         folded = fold(path)
-        self._named[_base(folded)].append((folded, path))
+        self._named[_base_name(folded)].append((folded, path))
         self._whole[folded].append(path)
 
     def remove(self, path: str) -> None:
         """Forget a file."""
         folded = fold(path)
-        self._named[_base(folded)].remove((folded, path))
+        self._named[_base_name(folded)].remove((folded, path))
         self._whole[folded].remove(path)
 
-    def at(self, path: str) -> str | None:
+    def exact_path(self, path: str) -> str | None:
         """The file that is exactly at `path` from the root, as a canvas names it."""
         twins = self._whole.get(fold(path), ())
         return path if path in twins else min(twins, default=None)
@@ -43,41 +43,41 @@ class Paths:
             return source
         wanted, here = fold(target), fold(source).rpartition("/")[0]
         if wanted.startswith("/"):
-            return self._exact(wanted[1:])
+            return self._find_exact(wanted[1:])
         if wanted.startswith(("./", "../")):
-            if path := self.beside(target, source):
+            if path := self.resolve_relative(target, source):
                 return path
             wanted = "/".join(part for part in wanted.split("/") if part not in (".", ".."))
-        if path := self._exact(wanted):
+        if path := self._find_exact(wanted):
             return path
-        return next((path for name in _names(wanted) if (path := self._nearest(name, here))), None)
+        return next((path for name in _candidate_names(wanted) if (path := self._find_nearest(name, here))), None)
 
-    def beside(self, target: str, source: str) -> str | None:
+    def resolve_relative(self, target: str, source: str) -> str | None:
         """The file that `target`, which begins with a dot, names from the folder of `source`, taken at its word."""
-        joined = _joined(fold(source).rpartition("/")[0], fold(target))
-        return None if joined is None else self._exact(joined)
+        joined = _join_relative(fold(source).rpartition("/")[0], fold(target))
+        return None if joined is None else self._find_exact(joined)
 
-    def _exact(self, wanted: str) -> str | None:
-        return next((min(paths) for name in _names(wanted) if (paths := self._whole.get(name))), None)
+    def _find_exact(self, wanted: str) -> str | None:
+        return next((min(paths) for name in _candidate_names(wanted) if (paths := self._whole.get(name))), None)
 
-    def _nearest(self, wanted: str, here: str) -> str | None:
+    def _find_nearest(self, wanted: str, here: str) -> str | None:
         """Of the files whose path ends so: those below the source's folder first, then the shortest, then by name."""
         ending = f"/{wanted}"
-        pairs = [pair for pair in self._named.get(_base(wanted), ()) if f"/{pair[0]}".endswith(ending)]
+        pairs = [pair for pair in self._named.get(_base_name(wanted), ()) if f"/{pair[0]}".endswith(ending)]
         below = f"{here}/" if here else ""
         return min(pairs, key=lambda pair: (not pair[0].startswith(below), len(pair[0]), pair))[1] if pairs else None
 
 
-def _names(wanted: str) -> tuple[str, ...]:
+def _candidate_names(wanted: str) -> tuple[str, ...]:
     """What a file may be called that a link calls `wanted`: only `.md` may be left out, and then it is looked up last."""
-    return (wanted, f"{wanted}.md") if "." in _base(wanted) else (f"{wanted}.md",)
+    return (wanted, f"{wanted}.md") if "." in _base_name(wanted) else (f"{wanted}.md",)
 
 
-def _base(path: str) -> str:
+def _base_name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _joined(folder: str, relative: str) -> str | None:
+def _join_relative(folder: str, relative: str) -> str | None:
     """`relative` from `folder`; None when it leads out of the vault."""
     parts = folder.split("/") if folder else []
     for part in relative.split("/"):

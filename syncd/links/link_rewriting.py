@@ -14,8 +14,8 @@ from typing import Final
 from index.model import Link
 from index.names import fold
 from syncd.links.link_resolution import Paths
-from syncd.links.note_link_positions import LinkPosition, LinkPositions, in_note
-from syncd.notes.property_reader import fences, shape
+from syncd.links.note_link_positions import LinkPosition, LinkPositions, find_in_note
+from syncd.notes.property_reader import find_fences, read_structure
 
 _STRANGE: Final = re.compile(r"[\[\]\\|<>`*$%!]")  # in a name: it would say something else as the text of a link
 
@@ -41,23 +41,23 @@ class Edit:
     text: str
 
 
-def relinked(text: str, old: str, new: str, move: Move) -> tuple[str, list[str]]:
+def rewrite_links(text: str, old: str, new: str, move: Move) -> tuple[str, list[str]]:
     """The text of the note that was at `old` and is at `new` now, and the targets of links that could not be kept."""
-    edits, lost = edited(in_note(text), old, new, move, text)
-    cut = fences(text)[2]
+    edits, lost = find_edits(find_in_note(text), old, new, move, text)
+    cut = find_fences(text)[2]
     front = [edit for edit in edits if edit.start < cut]
-    if front and _shape(spliced(text[:cut], front)) != _shape(text[:cut]):
+    if front and _properties_structure(apply_edits(text[:cut], front)) != _properties_structure(text[:cut]):
         edits = edits[len(front) :]
         lost += (text[edit.start : edit.end] for edit in front)
-    return spliced(text, edits), lost
+    return apply_edits(text, edits), lost
 
 
-def _shape(front: str) -> list[tuple[str, str | None]] | None:
-    start, end, _ = fences(front)
-    return shape(front[start:end])
+def _properties_structure(front: str) -> list[tuple[str, str | None]] | None:
+    start, end, _ = find_fences(front)
+    return read_structure(front[start:end])
 
 
-def spliced(text: str, edits: Iterable[Edit]) -> str:
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     """The text with its edits, which are in order and don't overlap."""
     pieces, done = [], 0
     for edit in edits:
@@ -66,56 +66,62 @@ def spliced(text: str, edits: Iterable[Edit]) -> str:
     return "".join(pieces) + text[done:] if pieces else text
 
 
-def edited(positions: LinkPositions, old: str, new: str, move: Move, text: str = "") -> tuple[list[Edit], list[str]]:
+def find_edits(
+    positions: LinkPositions, old: str, new: str, move: Move, text: str = ""
+) -> tuple[list[Edit], list[str]]:
     """What to change at these positions of a file that was at `old` and is at `new` now, and what could not be kept."""
     edits: list[Edit] = []
     known: dict[tuple[str, bool], tuple[str, str] | None] = {}
-    lost = [link.target for link in positions.unclear if _wanted(link, old, new, move, whole=False)]
+    lost = [link.target for link in positions.unclear if _changed_destination(link, old, new, move, whole=False)]
     for position in positions.found:
         asked = (position.link.target, position.whole)
         if asked not in known:
-            known[asked] = _wanted(position.link, old, new, move, whole=position.whole)
+            known[asked] = _changed_destination(position.link, old, new, move, whole=position.whole)
         destinations = known[asked]
         if destinations is None:
             continue
         led, wanted = destinations
-        spelling = _said(position, led, wanted, (old, new), move)
+        spelling = _choose_spelling(position, led, wanted, (old, new), move)
         if spelling is None:
             lost.append(position.link.target)
             continue
-        label = _label(position, led, wanted, text)
+        label = _label_edit(position, led, wanted, text)
         edits += [*([label] if label else []), Edit(position.start, position.end, spelling)]
     edits.sort(key=lambda edit: edit.start)
     return edits, lost
 
 
-def _wanted(link: Link, old: str, new: str, move: Move, *, whole: bool) -> tuple[str, str] | None:
+def _changed_destination(link: Link, old: str, new: str, move: Move, *, whole: bool) -> tuple[str, str] | None:
     """Where a link led and is to lead; None when it does already."""
     if not link.target:
         return None
-    led = move.before.at(link.target) if whole else move.before.resolve(link.target, old)
+    led = move.before.exact_path(link.target) if whole else move.before.resolve(link.target, old)
     if led is None:
         return None
     wanted = move.moved.get(led, led)
-    leads = move.after.at(link.target) if whole else move.after.resolve(link.target, new)
+    leads = move.after.exact_path(link.target) if whole else move.after.resolve(link.target, new)
     if leads is not None and move.only_broken:
         return None
     if leads == wanted and not (
         not whole
         and link.target.startswith(("./", "../"))
-        and move.before.beside(link.target, old) == led
-        and move.after.beside(link.target, new) != wanted  # it is found by its name alone, which others may not do
+        and move.before.resolve_relative(link.target, old) == led
+        and move.after.resolve_relative(link.target, new)
+        != wanted  # it is found by its name alone, which others may not do
     ):
         return None
     return led, wanted
 
 
-def _said(position: LinkPosition, led: str, wanted: str, source: tuple[str, str], move: Move) -> str | None:
+def _choose_spelling(position: LinkPosition, led: str, wanted: str, source: tuple[str, str], move: Move) -> str | None:
     """What the position is to say: the first spelling that leads there and can be written there."""
     if position.whole:
         return position.says(wanted)
-    targets = _spellings(position.link.target, led, wanted, source, move)
-    if not move.private(source[1], wanted) and move.after.resolve(_without(wanted), source[1]) not in {None, wanted}:
+    targets = _possible_spellings(position.link.target, led, wanted, source, move)
+    if not move.private(source[1], wanted) and move.after.resolve(_without_extension(wanted), source[1]) not in {
+        None,
+        wanted,
+    }:
         targets.append(wanted)  # its name without the ending is another note's: Note.md.md beside Note.md
     for target in targets:
         if move.after.resolve(target, source[1]) == wanted and (spelling := position.says(target)) is not None:
@@ -123,21 +129,21 @@ def _said(position: LinkPosition, led: str, wanted: str, source: tuple[str, str]
     return None
 
 
-def _spellings(target: str, led: str, wanted: str, source: tuple[str, str], move: Move) -> list[str]:
+def _possible_spellings(target: str, led: str, wanted: str, source: tuple[str, str], move: Move) -> list[str]:
     """How `wanted` could be written, in the manner of `target` first; a full path from the root is always understood."""
     old, new = source
     bare = not target.lower().endswith(".md")
-    whole, was = (_without(wanted), _without(led)) if bare else (wanted, led)
+    whole, was = (_without_extension(wanted), _without_extension(led)) if bare else (wanted, led)
     short = whole.rpartition("/")[2]
     if move.private(new, wanted):
         return [short]
-    near = _relative(whole, new)
+    near = _relative_path(whole, new)
     dotted = near if near.startswith("../") else f"./{near}"
     if target.startswith("/"):
         return [f"/{whole}", whole]
     if target.startswith(("./", "../")):
         return [dotted, whole, f"/{whole}"]
-    from_root, from_here = fold(target) == fold(was), fold(target) == fold(_relative(was, old))
+    from_root, from_here = fold(target) == fold(was), fold(target) == fold(_relative_path(was, old))
     if "/" not in target and not from_here:
         first = [short]
     elif "/" not in target:
@@ -147,12 +153,12 @@ def _spellings(target: str, led: str, wanted: str, source: tuple[str, str], move
     return [*first, *([near, dotted] if move.relative and not from_root else []), whole, f"/{whole}"]
 
 
-def _without(path: str) -> str:
+def _without_extension(path: str) -> str:
     """A note's path as most links say it."""
     return path[:-3] if path.lower().endswith(".md") else path
 
 
-def _relative(path: str, source: str) -> str:
+def _relative_path(path: str, source: str) -> str:
     """`path` as seen from the folder of `source`: without "./", as Obsidian writes it."""
     here, there = source.split("/")[:-1], path.split("/")
     while here and len(there) > 1 and here[0] == there[0]:
@@ -160,12 +166,12 @@ def _relative(path: str, source: str) -> str:
     return "/".join(("..",) * len(here) + tuple(there))
 
 
-def _label(position: LinkPosition, led: str, wanted: str, text: str) -> Edit | None:
+def _label_edit(position: LinkPosition, led: str, wanted: str, text: str) -> Edit | None:
     """The text of a Markdown link that is the old name becomes the new one."""
     if position.label is None:
         return None
     old, new = led.rpartition("/")[2], wanted.rpartition("/")[2]
     label = text[slice(*position.label)]
-    if old == new or label not in (old, _without(old)) or _STRANGE.search(new):
+    if old == new or label not in (old, _without_extension(old)) or _STRANGE.search(new):
         return None
-    return Edit(*position.label, new if label == old else _without(new))
+    return Edit(*position.label, new if label == old else _without_extension(new))

@@ -14,9 +14,9 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from index.model import Link
-from syncd.notes.inline_syntax import ESCAPE, SCHEME, scan, wikilink
-from syncd.notes.markdown_outline import outline
-from syncd.notes.property_reader import fences, scalars
+from syncd.notes.inline_syntax import ESCAPE, SCHEME, parse_wikilink, scan
+from syncd.notes.markdown_outline import parse_outline
+from syncd.notes.property_reader import find_fences, find_scalars
 
 WIKI: Final = re.compile(r"\[\[((?:[^\[\]\r\n]|\[(?!\[)|\](?!\]))++)\]\]")
 
@@ -42,14 +42,14 @@ class LinkPosition:
     label: tuple[int, int] | None = None  # where the text of a Markdown link stands
     whole: bool = False  # the path counts from the root, and is not looked for
 
-    def within(self, offsets: Sequence[int], escaped: Callable[[str], str]) -> LinkPosition:
+    def in_escaped_text(self, offsets: Sequence[int], escaped: Callable[[str], str]) -> LinkPosition:
         """The same position where its text is written with escapes: `offsets` say where each character is."""
 
-        def says(target: str) -> str | None:
+        def spell_escaped(target: str) -> str | None:
             text = self.says(target)
             return None if text is None else escaped(text)
 
-        return LinkPosition(self.link, offsets[self.start], offsets[self.end], says, whole=self.whole)
+        return LinkPosition(self.link, offsets[self.start], offsets[self.end], spell_escaped, whole=self.whole)
 
 
 @dataclass(slots=True)
@@ -60,17 +60,17 @@ class LinkPositions:
     unclear: list[Link] = field(default_factory=list)
 
 
-def in_note(text: str) -> LinkPositions:
+def find_in_note(text: str) -> LinkPositions:
     """The positions of a note: of its properties, then of its body."""
-    start, end, cut = fences(text)
-    positions = in_properties(text, start, end) if "[" in text[start:end] else LinkPositions()
-    body = in_body(text[cut:])
-    positions.found += (_moved(position, cut) for position in body.found)
+    start, end, cut = find_fences(text)
+    positions = find_in_properties(text, start, end) if "[" in text[start:end] else LinkPositions()
+    body = find_in_body(text[cut:])
+    positions.found += (_shift(position, cut) for position in body.found)
     positions.unclear += body.unclear
     return positions
 
 
-def _moved(position: LinkPosition, by: int) -> LinkPosition:
+def _shift(position: LinkPosition, by: int) -> LinkPosition:
     label = position.label and (position.label[0] + by, position.label[1] + by)
     return LinkPosition(position.link, position.start + by, position.end + by, position.says, label)
 
@@ -78,20 +78,20 @@ def _moved(position: LinkPosition, by: int) -> LinkPosition:
 # The body
 
 
-def in_body(body: str) -> LinkPositions:
+def find_in_body(body: str) -> LinkPositions:
     """The positions of Markdown without properties."""
     positions = LinkPositions()
     if "[" in body:
-        parsed = outline(body)
-        _collect(body, zip(parsed.places, parsed.links, strict=True), positions)
+        parsed = parse_outline(body)
+        _collect_positions(body, zip(parsed.places, parsed.links, strict=True), positions)
     return positions
 
 
-def _collect(text: str, links: Iterable[tuple[int, Link]], positions: LinkPositions) -> None:
+def _collect_positions(text: str, links: Iterable[tuple[int, Link]], positions: LinkPositions) -> None:
     for at, link in links:
         if not link.target:
             continue
-        position = _wiki(text, at, link) or _markdown(text, at, link)
+        position = _wikilink_position(text, at, link) or _markdown_position(text, at, link)
         if position is None:
             positions.unclear.append(link)
         else:
@@ -99,7 +99,7 @@ def _collect(text: str, links: Iterable[tuple[int, Link]], positions: LinkPositi
     positions.found.sort(key=lambda position: position.start)
 
 
-def _wiki(text: str, at: int, link: Link) -> LinkPosition | None:
+def _wikilink_position(text: str, at: int, link: Link) -> LinkPosition | None:
     at += text.startswith("!", at)
     if link.kind == "markdown" or not WIKI.match(text, at):
         return None
@@ -108,16 +108,16 @@ def _wiki(text: str, at: int, link: Link) -> LinkPosition | None:
     start = blanks.end()
     if not text.startswith(link.target, start):
         return None
-    return LinkPosition(link, start, start + len(link.target), _said_wiki)
+    return LinkPosition(link, start, start + len(link.target), _spell_wikilink)
 
 
-def _said_wiki(target: str) -> str | None:
+def _spell_wikilink(target: str) -> str | None:
     inner = WIKI.fullmatch(f"[[{target}]]")
-    link = wikilink(inner[1], "wikilink") if inner and not target.endswith("\\") else None
+    link = parse_wikilink(inner[1], "wikilink") if inner and not target.endswith("\\") else None
     return target if link and (link.target, link.subpath, link.display) == (target, "", None) else None
 
 
-def _markdown(text: str, at: int, link: Link) -> LinkPosition | None:
+def _markdown_position(text: str, at: int, link: Link) -> LinkPosition | None:
     opened = text.find("[", at) + 1
     closed = opened + len(link.display or "")
     match = _OPENING.match(text, closed)
@@ -128,21 +128,21 @@ def _markdown(text: str, at: int, link: Link) -> LinkPosition | None:
         ending = _POINTED_END.search(text, match.end())
         end = ending.start() if ending else len(text)
     else:
-        end = _closed(text, match.end()) if inline else _end(_DEFINED_END, text, match.end())
+        end = _bare_destination_end(text, match.end()) if inline else _find_end(_DEFINED_END, text, match.end())
     written = unquote(ESCAPE.sub(r"\1", text[match.end() : end]))
     if written != written.strip() or written != link.target:
         return None
     label = (opened, closed) if inline and link.kind == "markdown" else None
-    return LinkPosition(link, match.end(), end, _said_pointed if pointed else _said_bare, label)
+    return LinkPosition(link, match.end(), end, _spell_pointed if pointed else _spell_bare, label)
 
 
-def _end(ending: re.Pattern[str], text: str, at: int) -> int:
+def _find_end(ending: re.Pattern[str], text: str, at: int) -> int:
     match = ending.search(text, at)
     assert match is not None  # each of them ends at the end of the text
     return match.start()
 
 
-def _closed(text: str, at: int) -> int:
+def _bare_destination_end(text: str, at: int) -> int:
     """Where a destination without `<` ends: at white space, a subpath, or the bracket that closes it."""
     depth = 0
     while mark := _BARE_END.search(text, at):
@@ -156,15 +156,15 @@ def _closed(text: str, at: int) -> int:
     return len(text)
 
 
-def _said_bare(target: str) -> str | None:
-    return _destination(target, _PLAIN)
+def _spell_bare(target: str) -> str | None:
+    return _encode_destination(target, _PLAIN)
 
 
-def _said_pointed(target: str) -> str | None:
-    return _destination(target, _WITHIN)
+def _spell_pointed(target: str) -> str | None:
+    return _encode_destination(target, _WITHIN)
 
 
-def _destination(target: str, plain: re.Pattern[str]) -> str | None:
+def _encode_destination(target: str, plain: re.Pattern[str]) -> str | None:
     """A path as a Markdown destination: only what Markdown would misread is encoded, as Obsidian does."""
     if "#" in target or target != target.strip():
         return None
@@ -175,25 +175,25 @@ def _destination(target: str, plain: re.Pattern[str]) -> str | None:
 # The properties
 
 
-def in_properties(text: str, start: int, end: int) -> LinkPositions:
+def find_in_properties(text: str, start: int, end: int) -> LinkPositions:
     """The positions of the properties that stand between two offsets; of those that are not valid YAML there are none."""
     positions = LinkPositions()
     inner = text[start:end]
-    values = scalars(inner)
+    values = find_scalars(inner)
     for first, last, style, value in values or ():
         unquoted = not style and inner[first - 2 : first] == "[[" and inner[last : last + 2] == "]]"
         span = (first - 2, last + 2) if unquoted else (first, last)  # a list in a list, but meant as a link
         if "[" in inner[slice(*span)]:
-            _in_scalar(inner, span, style, value, positions)
+            _find_in_scalar(inner, span, style, value, positions)
     if values is None:
-        positions.unclear += (link for match in WIKI.finditer(inner) if (link := wikilink(match[1], "wikilink")))
+        positions.unclear += (link for match in WIKI.finditer(inner) if (link := parse_wikilink(match[1], "wikilink")))
     positions.found = [
-        _moved(position, start) for position in sorted(positions.found, key=lambda position: position.start)
+        _shift(position, start) for position in sorted(positions.found, key=lambda position: position.start)
     ]
     return positions
 
 
-def _in_scalar(inner: str, span: tuple[int, int], style: str | None, read: str, positions: LinkPositions) -> None:
+def _find_in_scalar(inner: str, span: tuple[int, int], style: str | None, read: str, positions: LinkPositions) -> None:
     """The positions of one value, within its quotes; what is not quoted stands there as it is read, line for line."""
     (first, last), offsets = span, None
     value = inner[first:last]
@@ -203,14 +203,14 @@ def _in_scalar(inner: str, span: tuple[int, int], style: str | None, read: str, 
         if len(ends) == len(read) + 1 and ends[-1] == len(value) - 1:
             value, offsets = read, ends
     in_value = LinkPositions()
-    wiki = ((match.start(), wikilink(match[1], "wikilink")) for match in WIKI.finditer(value))
-    _collect(value, [(at, link) for at, link in wiki if link], in_value)
+    wiki = ((match.start(), parse_wikilink(match[1], "wikilink")) for match in WIKI.finditer(value))
+    _collect_positions(value, [(at, link) for at, link in wiki if link], in_value)
     taken = {position.start for position in in_value.found}
     others = LinkPositions()
-    _collect(value, [pair for pair in scan(value).links if pair[1].kind == "markdown"], others)
+    _collect_positions(value, [pair for pair in scan(value).links if pair[1].kind == "markdown"], others)
     in_value.found += (position for position in others.found if position.start not in taken)
     at = range(first, last + 1) if offsets is None else [first + offset for offset in offsets]
-    positions.found += (position.within(at, _ESCAPED.get(style or "", str)) for position in in_value.found)
+    positions.found += (position.in_escaped_text(at, _ESCAPED.get(style or "", str)) for position in in_value.found)
     positions.unclear += in_value.unclear
 
 

@@ -33,36 +33,36 @@ class Names:
 
     def __init__(self, moved: Mapping[str, str]) -> None:
         paths = {fold(old).removesuffix(".md"): fold(new).removesuffix(".md") for old, new in moved.items()}
-        names = {_base(old) for old, new in paths.items() if _base(old) != _base(new)}
+        names = {_base_name(old) for old, new in paths.items() if _base_name(old) != _base_name(new)}
         # A name alone may be any word: it counts where a query or an address would name a file.
         patterns = [rf"(?<!\w){re.escape(path)}(?!\w)" for path in sorted(paths, key=len, reverse=True)]
         patterns += [rf"(?<=[\[\"'/(=]){re.escape(name)}(?!\w)" for name in sorted(names, key=len, reverse=True)]
         patterns += [rf"(?<=includes ){re.escape(name)}(?!\w)" for name in names]
         self._any = re.compile("|".join(patterns) or r"(?!)")
 
-    def within(self, text: str) -> bool:
+    def occur_in(self, text: str) -> bool:
         """Whether the text says one of them, in whole words."""
         return self._any.search(fold(text)) is not None
 
 
-def mentioned(path: str, text: str, names: Names) -> Iterator[str]:
+def find_mentions(path: str, text: str, names: Names) -> Iterator[str]:
     """What in this file names one of `names`, once each."""
     if path.endswith(".base"):
-        if names.within(text):
+        if names.occur_in(text):
             yield "an expression of the Base"
         return
     mentions: dict[str, None] = {}
     if "```" in text or "~~~" in text:
         for fence in _FENCE.finditer(text):
-            if names.within(fence[3]):
+            if names.occur_in(fence[3]):
                 mentions[_KINDS[fence[2].lower()]] = None
     if "`=" in text or "`$=" in text:
-        mentions |= dict.fromkeys(("a Dataview query",) if any(map(names.within, _INLINE.findall(text))) else ())
+        mentions |= dict.fromkeys(("a Dataview query",) if any(map(names.occur_in, _INLINE.findall(text))) else ())
     if "obsidian://" in text:
         addresses = (unquote(address[0].replace("+", " ")) for address in _ADDRESS.finditer(text))
-        mentions |= dict.fromkeys(("an obsidian:// address",) if any(map(names.within, addresses)) else ())
+        mentions |= dict.fromkeys(("an obsidian:// address",) if any(map(names.occur_in, addresses)) else ())
     yield from mentions
 
 
-def _base(path: str) -> str:
+def _base_name(path: str) -> str:
     return path.rpartition("/")[2]

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from index.document_ids import path_id
 from index.errors import InvalidArgument, NotFound
-from index.memos.relations import Direction, MemoEnd, MemoTie, WalkStep, end, walk
+from index.memos.relations import Direction, MemoEnd, MemoTie, WalkStep, end_of, walk
 from index.model import MemoRelation, Record
 from index.names import stem
 from index.scope.index import Index
 from syncd.captures.batch_writer import Change, NoteDrafts, write_batch
 from syncd.captures.note_update import property_error
 from syncd.captures.writer import lock_workspace
-from syncd.documents.memo_relations import REASON, checked_tag, dropped, rounded, saved
-from syncd.memos.memos import Memos, leads
+from syncd.documents.memo_relations import REASON, checked_tag, drop_relations, round_weight, save_relation
+from syncd.memos.memos import Memos, leads_to
 from syncd.notes.front_matter import FrontmatterError
 
 if TYPE_CHECKING:
@@ -91,15 +91,15 @@ class MemoGraph:
             raise InvalidArgument("weight must be from 0.00 to 1.00", field="weight")
         if reason is not None and len(reason) > REASON:
             raise InvalidArgument(f"reason must be at most {REASON:,} characters", field="reason")
-        wanted = _Wanted(source, target, tag, namespace, None if weight is None else rounded(weight), reason)
+        wanted = _Wanted(source, target, tag, namespace, None if weight is None else round_weight(weight), reason)
         with lock_workspace(self._inbox, self._memos.workspace):
-            return write_batch(self._inbox, partial(self._saved, wanted))
+            return write_batch(self._inbox, partial(self._plan_save, wanted))
 
     def delete(self, source: str, target: str, tag: str, *, namespace: str = "default") -> MemoTie:
         """Remove a relation, and tell what it was."""
         wanted = _Wanted(source, target, checked_tag(tag), namespace)
         with lock_workspace(self._inbox, self._memos.workspace):
-            return write_batch(self._inbox, partial(self._deleted, wanted))
+            return write_batch(self._inbox, partial(self._plan_delete, wanted))
 
     def list(
         self,
@@ -121,16 +121,22 @@ class MemoGraph:
             return ListedRelations((), (), truncated=False)
         ties = self._memos.index.memos.ties
         if from_ is None and to is None:
-            matches = ties.within(self._memos.workspace, namespace, asked, limit + 1)
+            matches = ties.list_relations(self._memos.workspace, namespace, asked, limit + 1)
         else:
-            beside = ties.out_of([end(from_)]) if from_ is not None else ties.into([end(to)]) if to is not None else []
+            beside = (
+                ties.outgoing([end_of(from_)])
+                if from_ is not None
+                else ties.incoming([end_of(to)])
+                if to is not None
+                else []
+            )
             kept = (tie for tie in beside if to is None or tie.target.path == to.path)
             matches = sorted(
                 (tie for tie in kept if asked in (None, tie.relation.tag)), key=lambda tie: (-tie.updated_at, tie.key)
             )
-        return ListedRelations(tuple(matches[:limit]), self._ends(matches[:limit]), len(matches) > limit)
+        return ListedRelations(tuple(matches[:limit]), self._joined_memos(matches[:limit]), len(matches) > limit)
 
-    def graph(
+    def walk(
         self,
         start: str,
         *,
@@ -146,13 +152,13 @@ class MemoGraph:
         if not 1 <= limit <= WALKED:
             raise InvalidArgument(f"limit must be from 1 to {WALKED}", field="limit")
         asked = None if tag is None else checked_tag(tag)
-        begin = end(self._memos.memo(start, namespace))
+        begin = end_of(self._memos.memo(start, namespace))
         steps, more = walk(self._memos.index.memos.ties, begin, WAYS[way], depth=depth, most=limit, tag=asked)
-        return WalkedRelations(tuple(steps), self._ends([step.tie for step in steps], begin), more)
+        return WalkedRelations(tuple(steps), self._joined_memos([step.tie for step in steps], begin), more)
 
-    def _saved(self, wanted: _Wanted, _: Index) -> tuple[Sequence[Change], MemoTie]:
+    def _plan_save(self, wanted: _Wanted, _: Index) -> tuple[Sequence[Change], MemoTie]:
         """What to write so that the relation is as it is wanted."""
-        drafts, source, target, text, old = self._found(wanted)
+        drafts, source, target, text, old = self._find_relation(wanted)
         if target.id == path_id(target.path):
             self._memos.read(drafts, target)  # it may not have an id of its own yet
         now, link = self._inbox.now(), target.path.rpartition("/")[2].removesuffix(".md")
@@ -166,7 +172,7 @@ class MemoGraph:
                 reason=old.reason if wanted.reason is None else wanted.reason or None,
             )
             if made == old:
-                return [], MemoTie(end(source), end(target), old)
+                return [], MemoTie(end_of(source), end_of(target), old)
             made = replace(
                 made,
                 target=target.id,
@@ -176,31 +182,31 @@ class MemoGraph:
                 updated_at=now,
             )
         try:
-            drafts.set_text(source.path, saved(text, made, partial(_same, wanted.tag, target)))
+            drafts.set_text(source.path, save_relation(text, made, partial(_is_same, wanted.tag, target)))
         except FrontmatterError as error:
             raise property_error(error) from error
-        return drafts.changes(), MemoTie(end(source), end(target), made)
+        return drafts.changes(), MemoTie(end_of(source), end_of(target), made)
 
-    def _deleted(self, wanted: _Wanted, _: Index) -> tuple[Sequence[Change], MemoTie]:
+    def _plan_delete(self, wanted: _Wanted, _: Index) -> tuple[Sequence[Change], MemoTie]:
         """What to write so that the relation is gone."""
-        drafts, source, target, text, old = self._found(wanted)
+        drafts, source, target, text, old = self._find_relation(wanted)
         if old is None:
             raise NotFound(f"no relation {wanted.tag!r} from {wanted.source!r} to {wanted.target!r}")
         try:
-            drafts.set_text(source.path, dropped(text, partial(_same, wanted.tag, target)))
+            drafts.set_text(source.path, drop_relations(text, partial(_is_same, wanted.tag, target)))
         except FrontmatterError as error:
             raise property_error(error) from error
-        return drafts.changes(), MemoTie(end(source), end(target), old)
+        return drafts.changes(), MemoTie(end_of(source), end_of(target), old)
 
-    def _found(self, wanted: _Wanted) -> tuple[NoteDrafts, Record, Record, str, MemoRelation | None]:
+    def _find_relation(self, wanted: _Wanted) -> tuple[NoteDrafts, Record, Record, str, MemoRelation | None]:
         """Both memos, the text of the first, and the relation as it is stated there now."""
         source, target = (self._memos.memo(id, wanted.namespace) for id in (wanted.source, wanted.target))
         drafts = NoteDrafts(self._inbox.vault)
         text, document = self._memos.read(drafts, source)
-        old = next(filter(partial(_same, wanted.tag, target), document.memo_relations), None)
+        old = next(filter(partial(_is_same, wanted.tag, target), document.memo_relations), None)
         return drafts, source, target, text, old
 
-    def _ends(self, ties: Sequence[MemoTie], *more: MemoEnd) -> tuple[Record, ...]:
+    def _joined_memos(self, ties: Sequence[MemoTie], *more: MemoEnd) -> tuple[Record, ...]:
         """The memos that are joined, each once, in the order in which they are met."""
         keys = dict.fromkeys(
             path_id(memo_end.path) for memo_end in (*more, *(e for tie in ties for e in (tie.source, tie.target)))
@@ -209,5 +215,5 @@ class MemoGraph:
         return tuple(records[key] for key in keys if key in records)
 
 
-def _same(tag: str, target: Record, relation: MemoRelation) -> bool:
-    return relation.tag == tag and leads(target, relation)
+def _is_same(tag: str, target: Record, relation: MemoRelation) -> bool:
+    return relation.tag == tag and leads_to(target, relation)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from index.document_ids import ID, path_id
 from index.errors import Conflict, InvalidArgument, NotFound
-from index.memos.relations import end
+from index.memos.relations import end_of
 from index.model import Document, Filter, MemoRelation, Record
 from index.names import fold, stem
 from index.scope.index import Index
@@ -22,10 +22,10 @@ from index.tracing import span
 from syncd.captures import note_update
 from syncd.captures.batch_writer import Change, DeletedStoredFile, NoteDrafts, write_batch
 from syncd.captures.writer import check_workspace_indexed, create_note, lock_workspace, require_row
-from syncd.documents.capture_note import checked, metadata_of, properties_of
-from syncd.documents.collection_membership import filed, retagged
-from syncd.documents.memo_relations import dropped
-from syncd.files.file_removal import stored_file
+from syncd.documents.capture_note import check_content, properties_of, split_metadata
+from syncd.documents.collection_membership import choose_collection, tag_changes
+from syncd.documents.memo_relations import drop_relations
+from syncd.files.file_removal import find_stored_file
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, encode
 from syncd.vault.location import namespace_path
 
@@ -99,7 +99,7 @@ class Memos:
 
         `metadata` is merged as RFC 7396 has it, or takes the place of all there is with `replace`. `version` is the one
         that the memo must have, 0 for none at all. Raises Conflict, with the version, when it has another."""
-        wish = _wish(
+        wish = _check_wish(
             content,
             namespace=namespace,
             memo_id=memo_id,
@@ -137,17 +137,17 @@ class Memos:
         around = None if pivot is None else path_id(self.memo(pivot, namespace).path)
         with span("embed"):
             if query is not None:
-                points = rows.point(query)
+                points = rows.embed_query(query)
             elif around is not None:
-                points = rows.points_of(around)
-        keys = rows.matching(self.workspace, namespace, wanted or {})
+                points = rows.stored_vectors(around)
+        keys = rows.find_matching(self.workspace, namespace, wanted or {})
         if around is not None and exclude_pivot:
             keys = [key for key in keys if key != around]
         scored: Sequence[tuple[str, float | None]] = [(key, None) for key in keys[:k]]
         unseen = 0
         if points is not None:
             with span("vector", memos=len(keys)):
-                nearest, unseen = rows.nearest(points, keys, Filter(self.workspace, namespace), k)
+                nearest, unseen = rows.find_nearest(points, keys, Filter(self.workspace, namespace), k)
             scored = [(key, _score(cosine, metric)) for key, cosine in nearest if minimum is None or cosine >= minimum]
         records = rows.records([key for key, _ in scored])
         items = tuple(FoundMemo(records[key], score) for key, score in scored if key in records)
@@ -159,7 +159,7 @@ class Memos:
 
         Raises Conflict, with the version, when it has another than `version`."""
         with lock_workspace(self._inbox, self.workspace):
-            return write_batch(self._inbox, partial(self._removal, memo_id, namespace, version))
+            return write_batch(self._inbox, partial(self._plan_removal, memo_id, namespace, version))
 
     # For those who write memos
 
@@ -171,7 +171,7 @@ class Memos:
     def memo(self, memo_id: str, namespace: str) -> Record:
         """The memo of that id. Raises NotFound, also for what is no memo or lies elsewhere."""
         record = self.index.record(memo_id, self.workspace)
-        if record is None or not self._here(record, namespace):
+        if record is None or not self._is_here(record, namespace):
             raise NotFound(f"no memo {memo_id[:64]!r} in namespace {namespace[:200]!r}")
         return record
 
@@ -179,12 +179,12 @@ class Memos:
         """The memo as its file has it now. Raises Conflict when it is one that can't be written to, or not yet."""
         return note_update.read_note(self._inbox, drafts, record)
 
-    def _here(self, record: Record, namespace: str) -> bool:
+    def _is_here(self, record: Record, namespace: str) -> bool:
         return (record.workspace, record.namespace) == (self.workspace, namespace) and record.type != "entity"
 
     def _attempt(self, wish: _Wish) -> SaveOutcome | None:
         """Create the memo, or revise the one of that id; None when somebody else has created it at the same moment."""
-        if wish.memo_id is not None and self._standing(wish.memo_id, wish.namespace) is not None:
+        if wish.memo_id is not None and self._find_existing(wish.memo_id, wish.namespace) is not None:
             return self._revise(wish.memo_id, wish)
         if wish.version:
             raise Conflict(f"there is no memo {wish.memo_id!r}, so it has no version {wish.version}", version=0)
@@ -204,46 +204,46 @@ class Memos:
                 source=None,
                 collection=wish.collection or "memory",
                 tags=wish.tags,
-                metadata=patched({}, wish.fields),
+                metadata=merge_patch({}, wish.fields),
             ),
             now=now,
-            instead=partial(self._taken, wish.memo_id),
+            instead=partial(self._is_id_taken, wish.memo_id),
             progress=self._progress,
         )
         return None if record is True else SaveOutcome(record, created=True)
 
     def _revise(self, memo_id: str, wish: _Wish) -> SaveOutcome:
         with lock_workspace(self._inbox, self.workspace):
-            path = write_batch(self._inbox, partial(self._revision, memo_id, wish), self._progress)
-            return SaveOutcome(require_row(self.index.at(path)), created=False)
+            path = write_batch(self._inbox, partial(self._plan_revision, memo_id, wish), self._progress)
+            return SaveOutcome(require_row(self.index.record_at(path)), created=False)
 
-    def _taken(self, memo_id: str | None) -> Literal[True] | None:
+    def _is_id_taken(self, memo_id: str | None) -> Literal[True] | None:
         return True if memo_id is not None and self.index.record(memo_id, self.workspace) is not None else None
 
-    def _standing(self, memo_id: str, namespace: str) -> Record | None:
+    def _find_existing(self, memo_id: str, namespace: str) -> Record | None:
         """The memo to change, if there is one. Raises Conflict when its id is another note's, InvalidArgument for a file's."""
         record = self.index.record(memo_id, self.workspace)
-        if record is not None and not self._here(record, namespace):
+        if record is not None and not self._is_here(record, namespace):
             raise Conflict(f"the id {memo_id!r} is in use; leave memo_id out, or choose another")
         if record is not None and record.type in note_update.ELSEWHERE:
             raise InvalidArgument(f"this is no memo to change: {note_update.ELSEWHERE[record.type]}", type=record.type)
         return record
 
-    def _revision(self, memo_id: str, wish: _Wish, _: Index) -> tuple[list[Change], str]:
+    def _plan_revision(self, memo_id: str, wish: _Wish, _: Index) -> tuple[list[Change], str]:
         """What to write so that the memo says what was given."""
-        record = self._standing(memo_id, wish.namespace)
+        record = self._find_existing(memo_id, wish.namespace)
         if record is None:
             raise Conflict("the memo was removed a moment ago; try again in a moment", retryable=True)
 
         def changes(front: str, document: Document) -> dict[str, PropertyValue]:
-            filed = retagged(front, wish.tags, wish.collection) if wish.retag else {}
-            return {**wish.titles, **_changes(document.metadata, wish.fields, replace=wish.replace), **filed}
+            filed = tag_changes(front, wish.tags, wish.collection) if wish.retag else {}
+            return {**wish.titles, **_metadata_changes(document.metadata, wish.fields, replace=wish.replace), **filed}
 
         return note_update.plan_changes(
             self._inbox, record, changes, content=wish.content, version=wish.version
         ), record.path
 
-    def _removal(
+    def _plan_removal(
         self, memo_id: str, namespace: str, version: int | None, index: Index
     ) -> tuple[list[Change], tuple[Record, int]]:
         """What to write so that the memo is gone, and with it the entries that lead to it."""
@@ -258,16 +258,16 @@ class Memos:
         note_update.refuse_unread_edit(self._inbox, document, record, whole=version is not None)
         drafts.delete(record.path)
         ties = index.memos.ties
-        into = ties.into([end(record)])
-        count = len({tie.key for tie in (*into, *ties.out_of([end(record)]))})
+        into = ties.incoming([end_of(record)])
+        count = len({tie.key for tie in (*into, *ties.outgoing([end_of(record)]))})
         for path in {tie.source.path for tie in into} - {record.path}:
-            source = index.at(path)
+            source = index.record_at(path)
             if source is not None and source.writable and drafts.exists(path):
                 try:
-                    drafts.set_text(path, dropped(drafts.text(path), partial(leads, record)))
+                    drafts.set_text(path, drop_relations(drafts.text(path), partial(leads_to, record)))
                 except FrontmatterError:
                     continue  # its owner is in the middle of editing it; the entry leads nowhere now
-        stored = stored_file(self._inbox, record.path, encode(text))
+        stored = find_stored_file(self._inbox, record.path, encode(text))
         return [*([DeletedStoredFile(*stored)] if stored else []), *drafts.changes()], (record, count)
 
 
@@ -288,7 +288,7 @@ def _score(cosine: float, metric: Metric) -> float:
     return cosine if metric == "cosine" else round(sqrt(max(0.0, 2 - 2 * cosine)), 6)
 
 
-def _wish(
+def _check_wish(
     content: str,
     *,
     namespace: str,
@@ -300,9 +300,9 @@ def _wish(
     collections: Sequence[str],
 ) -> _Wish:
     """What a call asks for. Raises InvalidArgument for what no memo can become."""
-    checked(content)
-    fields, titled, labels = metadata_of(metadata)
-    collection, tags = filed(None, labels, collections)
+    check_content(content)
+    fields, titled, labels = split_metadata(metadata)
+    collection, tags = choose_collection(None, labels, collections)
     namespace_path(namespace)
     if memo_id is not None and not ID.match(memo_id):
         raise InvalidArgument("memo_id must be 1 to 64 letters, digits, - or _, as in a UUID", field="memo_id")
@@ -323,14 +323,14 @@ def _wish(
     )
 
 
-def leads(record: Record, relation: MemoRelation) -> bool:
+def leads_to(record: Record, relation: MemoRelation) -> bool:
     """Whether a relation of a note beside it leads to this memo."""
     if relation.target is not None:
         return relation.target == record.id
     return stem(relation.link) == stem(record.path)
 
 
-def patched(old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+def merge_patch(old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     """`old` after a merge patch (RFC 7396): null takes a key away, objects are merged, all else is replaced."""
     merged = dict(old)
     for key, value in patch.items():
@@ -338,15 +338,15 @@ def patched(old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
             merged.pop(key, None)
         elif isinstance(value, Mapping):
             held = merged.get(key)
-            merged[key] = patched(held if isinstance(held, Mapping) else {}, value)
+            merged[key] = merge_patch(held if isinstance(held, Mapping) else {}, value)
         else:
             merged[key] = value
     return merged
 
 
-def _changes(old: Mapping[str, Any], fields: Mapping[str, Any], *, replace: bool) -> dict[str, PropertyValue]:
+def _metadata_changes(old: Mapping[str, Any], fields: Mapping[str, Any], *, replace: bool) -> dict[str, PropertyValue]:
     """The properties to set, None for those to remove. Keys that differ by letter case alone are one property."""
     spelt = {fold(key): key for key in old}
     named = {key if key in old else spelt.get(fold(key), key): value for key, value in fields.items()}
-    merged = patched({} if replace else old, named)
+    merged = merge_patch({} if replace else old, named)
     return {key: merged.get(key) for key in ({**old, **named} if replace else named)}

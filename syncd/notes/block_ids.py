@@ -30,28 +30,32 @@ class BlockId:
         return int(self.text[2:])
 
 
-def find(inner: Sequence[str], paragraph: int) -> tuple[BlockId | None, BlockId | None]:
+def find_block_ids(inner: Sequence[str], paragraph: int) -> tuple[BlockId | None, BlockId | None]:
     """The id of ours and that of a person, in the lines of an item of which `paragraph` are its own first paragraph.
 
     Ours is on the last line that is nothing else, or else ends the paragraph's last line that one ends. A person's is
     on the same line, or behind it: at the end of the paragraph, or of the item on a line of its own."""
-    ours = _ours(inner, paragraph)
+    ours = _find_ours(inner, paragraph)
     if ours:
-        theirs = _at_end(ours.line, inner[ours.line])[1]
+        theirs = _find_at_end(ours.line, inner[ours.line])[1]
         if theirs:
             return ours, theirs
     first = ours.line + 1 if ours else 0
     last = len(inner) - 1
-    if last >= max(first, 1) and not apart(inner[:last]) and len(inner[last]) - len(inner[last].lstrip()) < 2:
-        last_ours, theirs = _at_end(last, inner[last])
+    if (
+        last >= max(first, 1)
+        and not needs_blank_line(inner[:last])
+        and len(inner[last]) - len(inner[last].lstrip()) < 2
+    ):
+        last_ours, theirs = _find_at_end(last, inner[last])
         if theirs and not last_ours and not inner[last][: theirs.start].strip():
             return ours, theirs
     if paragraph > first:
-        return ours, _at_end(paragraph - 1, inner[paragraph - 1])[1]
+        return ours, _find_at_end(paragraph - 1, inner[paragraph - 1])[1]
     return ours, None
 
 
-def without(inner: Sequence[str], ids: Sequence[BlockId]) -> str:
+def remove_block_ids(inner: Sequence[str], ids: Sequence[BlockId]) -> str:
     """The text of the lines less these ids; a line that was nothing else goes."""
     kept = list(inner)
     cuts = {at: min(id.start for id in ids if id.line == at) for at in {id.line for id in ids}}
@@ -61,33 +65,33 @@ def without(inner: Sequence[str], ids: Sequence[BlockId]) -> str:
     return "\n".join(kept).strip()
 
 
-def apart(above: Sequence[str]) -> bool:
+def needs_blank_line(above: Sequence[str]) -> bool:
     """Whether an id on the next line would count as the end of a nested list or a quote."""
     return any(BLOCK.match(line) for line in takewhile(str.strip, reversed(above)))
 
 
-def confusing(line: str) -> bool:
+def ends_like_block_id(line: str) -> bool:
     """Whether a text ends as if in a person's id, so that none of ours can follow on its line."""
-    return _at_end(0, line)[1] is not None
+    return _find_at_end(0, line)[1] is not None
 
 
-def _ours(inner: Sequence[str], paragraph: int) -> BlockId | None:
+def _find_ours(inner: Sequence[str], paragraph: int) -> BlockId | None:
     for at in range(len(inner) - 1, 0, -1):
-        ours, theirs = _at_end(at, inner[at])
+        ours, theirs = _find_at_end(at, inner[at])
         if ours and not inner[at][: min(ours.start, theirs.start if theirs else ours.start)].strip():
             return ours
     for at in range(max(paragraph, 1) - 1, -1, -1):
-        if ours := _at_end(at, inner[at])[0]:
+        if ours := _find_at_end(at, inner[at])[0]:
             return ours
     return None
 
 
-def _at_end(at: int, line: str) -> tuple[BlockId | None, BlockId | None]:
+def _find_at_end(at: int, line: str) -> tuple[BlockId | None, BlockId | None]:
     """The id of ours and that of a person which end a line, whichever is the last."""
-    last = _last(at, line)
+    last = _last_id(at, line)
     if last is None:
         return None, None
-    before = _last(at, line[: last.start])
+    before = _last_id(at, line[: last.start])
     if _is_ours(last):
         return last, before if before and not _is_ours(before) else None
     return before if before and _is_ours(before) else None, last
@@ -97,7 +101,7 @@ def _is_ours(id: BlockId) -> bool:
     return _OURS.fullmatch(id.text) is not None
 
 
-def _last(at: int, line: str) -> BlockId | None:
+def _last_id(at: int, line: str) -> BlockId | None:
     end = len(line.rstrip())
     start = line.rfind("^", 0, end)
     if start < 0 or (start and not line[start - 1].isspace()) or not _ID.fullmatch(line, start, end):

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from syncd.notes.front_matter import split
-from syncd.notes.markdown_outline import outline
-from syncd.notes.quoted_text import shown
+from syncd.notes.markdown_outline import parse_outline
+from syncd.notes.quoted_text import quote_inline
 
 Answer: TypeAlias = Literal["accepted", "dismissed"]
 
@@ -42,12 +42,12 @@ class ProposalOutcome:
     over: bool = False  # another box was ticked in its place, so it is told whether or not it was ticked itself
 
 
-def item(text: str, key: str) -> str:
+def format_checkbox(text: str, key: str) -> str:
     """The line of a proposal; `text` is Markdown on one line."""
     return f"- [ ] {text} ^p-{key}"
 
 
-def boxes(text: str) -> list[Checkbox]:
+def find_checkboxes(text: str) -> list[Checkbox]:
     """The boxes of a note, in order."""
     if "^p-" not in text and "^P-" not in text:
         return []
@@ -55,42 +55,42 @@ def boxes(text: str) -> list[Checkbox]:
     lines = [0, *(end.end() for end in _LINE_END.finditer(body))]
     ends = [*(end.start() for end in _LINE_END.finditer(body)), len(body)]
     checkboxes = []
-    for number in sorted({task.line for task in outline(body).tasks}):
+    for number in sorted({task.line for task in parse_outline(body).tasks}):
         line = body[lines[number] : ends[number]]
         box, ids = _BOX.match(line), list(_ID.finditer(line))
-        if box and len({id[1].casefold() for id in ids}) == 1 and not any(_hidden(line, id) for id in ids):
+        if box and len({id[1].casefold() for id in ids}) == 1 and not any(_is_hidden(line, id) for id in ids):
             checkboxes.append(
                 Checkbox(ids[0][1].casefold(), box[1], len(front) + lines[number], len(front) + ends[number])
             )
     return checkboxes
 
 
-def _hidden(line: str, id: re.Match[str]) -> bool:
+def _is_hidden(line: str, id: re.Match[str]) -> bool:
     """Whether an id may stand in code or in a comment."""
     return bool(_HIDING.search(line, 0, id.start()) and _HIDING.search(line, id.end()))
 
 
-def answers(texts: Iterable[str]) -> dict[str, Answer]:
+def read_answers(texts: Iterable[str]) -> dict[str, Answer]:
     """What was answered in these notes, by the proposal's key; two answers that differ are none."""
     by_key: dict[str, set[Answer]] = {}
     for text in texts:
-        for box in boxes(text):
+        for box in find_checkboxes(text):
             if answer := _ANSWERS.get(box.mark):
                 by_key.setdefault(box.key, set()).add(answer)
     return {key: choices.pop() for key, choices in by_key.items() if len(choices) == 1}
 
 
-def settled(text: str, outcomes: Mapping[str, ProposalOutcome], day: str) -> str:
+def write_outcomes(text: str, outcomes: Mapping[str, ProposalOutcome], day: str) -> str:
     """`text` with what became of its proposals, as the plug-in Tasks writes it; a line that tells it has no id any more.
 
     Where nothing was done only boxes that were ticked, or in whose place another was, are told so."""
-    for box in reversed(boxes(text)):
+    for box in reversed(find_checkboxes(text)):
         outcome = outcomes.get(box.key)
         if outcome is None or not (outcome.done or outcome.over or _ANSWERS.get(box.mark) == "accepted"):
             continue
         line = text[box.start : box.end]
         start, end = next(_ID.finditer(line)).span()
-        words = f"– {shown(outcome.said, 300)} {'✅' if outcome.done else '❌'} {day}"
+        words = f"– {quote_inline(outcome.said, 300)} {'✅' if outcome.done else '❌'} {day}"
         line = line[:start] + words + _ID.sub("", line[end:])
         mark = _BOX.match(line).end(1)  # type: ignore[union-attr]  # a box is a match
         text = text[: box.start] + line[: mark - 1] + ("x" if outcome.done else "-") + line[mark:] + text[box.end :]

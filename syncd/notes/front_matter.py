@@ -12,7 +12,16 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from index.names import fold
-from syncd.notes.property_reader import OWNED, FrontmatterError, Properties, PropertyKey, fences, read, reserved, scan
+from syncd.notes.property_reader import (
+    OWNED,
+    FrontmatterError,
+    Properties,
+    PropertyKey,
+    find_fences,
+    is_reserved,
+    read,
+    scan,
+)
 
 __all__ = [
     "OWNED",
@@ -23,15 +32,15 @@ __all__ = [
     "decode",
     "edit",
     "encode",
-    "item",
-    "properties",
+    "format_list_item",
+    "has_merge_conflict",
+    "is_reserved",
+    "is_unclosed",
     "read",
-    "reserved",
-    "rewritten",
+    "read_properties",
+    "readable_properties",
+    "replace_body",
     "split",
-    "stated",
-    "unclosed",
-    "unmerged",
     "verify",
 ]
 
@@ -62,11 +71,11 @@ def encode(text: str) -> bytes:
 
 def split(text: str) -> tuple[str, str]:
     """The front matter (byte order mark, fences, the line end after them), "" when there is none, and the body."""
-    cut = fences(text)[2]
+    cut = find_fences(text)[2]
     return text[:cut], text[cut:]
 
 
-def rewritten(text: str, body: str) -> str:
+def replace_body(text: str, body: str) -> str:
     """`text` with another body. The line end that its front matter may lack at the end of the file is added."""
     front = split(text)[0]
     if front and body and front[-1] not in "\r\n":
@@ -74,12 +83,12 @@ def rewritten(text: str, body: str) -> str:
     return front + body
 
 
-def unclosed(text: str) -> bool:
+def is_unclosed(text: str) -> bool:
     """Whether `text` begins with properties that lack their closing fence, so that they count as text."""
-    return fences(text)[1] == 0 and _UNCLOSED.match(text) is not None
+    return find_fences(text)[1] == 0 and _UNCLOSED.match(text) is not None
 
 
-def unmerged(text: str) -> bool:
+def has_merge_conflict(text: str) -> bool:
     """Whether a merge has left its marks: lines that begin with them, in their order."""
     if _MERGE_MARKS[0] not in text:
         return False
@@ -90,15 +99,15 @@ def unmerged(text: str) -> bool:
     return not wanted
 
 
-def properties(front: str) -> dict[str, Any]:
+def read_properties(front: str) -> dict[str, Any]:
     """The values of a front matter: JSON-safe, text as written, the last of a repeated key. Raises FrontmatterError."""
     return read(front).values
 
 
-def stated(text: str) -> dict[str, Any]:
+def readable_properties(text: str) -> dict[str, Any]:
     """The values of the properties of a note; none when its front matter can't be read."""
     try:
-        return properties(split(text)[0])
+        return read_properties(split(text)[0])
     except FrontmatterError:
         return {}
 
@@ -112,7 +121,11 @@ def compose(properties: Mapping[str, PropertyValue], body: str) -> str:
     """A new note, as Obsidian's own property editor would write it. Raises FrontmatterError for what YAML can't hold."""
     if not properties and split(body) == ("", body):
         return body
-    front = "---\n" + "".join(_lines(_key(key), value, "", "\n") for key, value in properties.items()) + "---\n"
+    front = (
+        "---\n"
+        + "".join(_format_property(_format_key(key), value, "", "\n") for key, value in properties.items())
+        + "---\n"
+    )
     verify(front, dict(properties))
     return front + body
 
@@ -122,13 +135,13 @@ def edit(text: str, changes: Mapping[str, PropertyValue]) -> str:
 
     A key is found whatever its letter case, and keeps the case it has. Raises FrontmatterError, and then nothing is to
     be written: the properties are broken, repeated, unclosed, or laid out so that a key has no lines of its own."""
-    start, end, cut = fences(text)
-    if unclosed(text):
+    start, end, cut = find_fences(text)
+    if is_unclosed(text):
         raise FrontmatterError("the properties have no closing `---`", defect="unclosed-frontmatter")
     current = scan(text[start:end]) if start else Properties({}, keys={})
     if current.repeated:
         raise FrontmatterError(f"the key {current.repeated[0]!r} is there twice", defect="duplicate-keys")
-    named = {_spelled(key, current.values): value for key, value in changes.items()}
+    named = {_spelling_of(key, current.values): value for key, value in changes.items()}
     changed = {key: value for key, value in named.items() if _differs(key, value, current.values)}
     if not changed:
         return text
@@ -136,14 +149,14 @@ def edit(text: str, changes: Mapping[str, PropertyValue]) -> str:
         raise FrontmatterError("the properties are written as one `{…}`, which can't be changed line by line")
     end_of_line = _LINE_END.search(text)
     newline = end_of_line[0] if end_of_line else "\n"
-    inner = _changed(text[start:end], current, changed, newline)
+    inner = _apply_changes(text[start:end], current, changed, newline)
     front = text[:start] + inner + text[end:cut] if start else f"{text[:cut]}---{newline}{inner}---{newline}"
     expected = {key: value for key, value in {**current.values, **changed}.items() if changed.get(key, "") is not None}
     verify(front, expected)
     return front + text[cut:]
 
 
-def _changed(inner: str, current: Properties, changed: Mapping[str, PropertyValue], newline: str) -> str:
+def _apply_changes(inner: str, current: Properties, changed: Mapping[str, PropertyValue], newline: str) -> str:
     """The lines between the fences, after the changes."""
     keys = current.keys or {}
     indent = " " * current.column
@@ -152,13 +165,15 @@ def _changed(inner: str, current: Properties, changed: Mapping[str, PropertyValu
         first = _line_start(inner, keys[name].start)
         following = min((at for at in begins if at > first), default=len(inner))
         last = _content_end(inner, first, following, len(inner) if keys[name].value else current.column)
-        lines = "" if changed[name] is None else _replaced(inner, keys[name], changed[name], newline)
+        lines = "" if changed[name] is None else _replace_value(inner, keys[name], changed[name], newline)
         inner = inner[:first] + lines + inner[last:]
     new = ((name, value) for name, value in changed.items() if name not in keys and value is not None)
-    return inner + "".join(indent + _lines(_key(name), value, "", newline, indent) for name, value in new)
+    return inner + "".join(
+        indent + _format_property(_format_key(name), value, "", newline, indent) for name, value in new
+    )
 
 
-def _replaced(inner: str, key: PropertyKey, value: PropertyValue, newline: str) -> str:
+def _replace_value(inner: str, key: PropertyKey, value: PropertyValue, newline: str) -> str:
     """The lines of a key that is there: its spelling and the comment behind it stay."""
     first = _line_start(inner, key.start)
     line_end = _line_end(inner, key.end)
@@ -172,7 +187,7 @@ def _replaced(inner: str, key: PropertyKey, value: PropertyValue, newline: str) 
         behind = inner[key.value[1] : line_end] if key.value[1] <= line_end else ""
     comment = behind if behind[:1] in (" ", "\t") and behind.lstrip(" \t").startswith("#") else ""
     indent = inner[first : key.start]
-    return indent + _lines(inner[key.start : key.end], value, comment, newline, indent)
+    return indent + _format_property(inner[key.start : key.end], value, comment, newline, indent)
 
 
 def _line_start(inner: str, at: int) -> int:
@@ -196,7 +211,7 @@ def _content_end(inner: str, first: int, last: int, column: int) -> int:
     return ends[-1]
 
 
-def _spelled(key: str, values: Mapping[str, Any]) -> str:
+def _spelling_of(key: str, values: Mapping[str, Any]) -> str:
     """`key` as it is written in the note: Obsidian takes keys that differ only by letter case for one."""
     if key in values:
         return key
@@ -206,50 +221,53 @@ def _spelled(key: str, values: Mapping[str, Any]) -> str:
 def _differs(key: str, value: PropertyValue, values: Mapping[str, Any]) -> bool:
     if value is None or key not in values:
         return (value is None) == (key in values)
-    return _json(value) != _json(values[key])
+    return _canonical_json(value) != _canonical_json(values[key])
 
 
 def verify(front: str, expected: Mapping[str, Any]) -> None:
     """Refuse a front matter that would not be read back as it was meant. Raises FrontmatterError."""
-    if split(front) != (front, "") or _json(properties(front)) != _json(expected):
+    if split(front) != (front, "") or _canonical_json(read_properties(front)) != _canonical_json(expected):
         raise FrontmatterError("the properties can't be written so that they read back the same")
 
 
-def _json(value: Any) -> str:
+def _canonical_json(value: Any) -> str:
     try:
         return json.dumps(value, sort_keys=True)
     except (TypeError, ValueError, RecursionError) as error:
         raise FrontmatterError(f"not a property value: {error}") from error
 
 
-def _lines(key: str, value: PropertyValue, comment: str, newline: str, indent: str = "") -> str:
+def _format_property(key: str, value: PropertyValue, comment: str, newline: str, indent: str = "") -> str:
     """The lines of one property, its own indentation left out: lists in block form, what is nested deeper as JSON."""
     if isinstance(value, (list, tuple)) and value:
-        return f"{key}:{comment}{newline}" + "".join(item(part, indent + "  ", newline) for part in value)
-    text = "" if value is None else " " + _scalar(value)
+        return f"{key}:{comment}{newline}" + "".join(format_list_item(part, indent + "  ", newline) for part in value)
+    text = "" if value is None else " " + _format_scalar(value)
     return f"{key}:{text}{comment}{newline}"
 
 
-def item(value: PropertyValue, indent: str, newline: str) -> str:
+def format_list_item(value: PropertyValue, indent: str, newline: str) -> str:
     """The lines of one item of a list; a mapping has a line for each of its keys."""
     if not isinstance(value, dict) or not value:
-        return f"{indent}- {_scalar(value)}{newline}"
-    lines = [f"{_key(key)}:{'' if part is None else ' ' + _scalar(part)}{newline}" for key, part in value.items()]
+        return f"{indent}- {_format_scalar(value)}{newline}"
+    lines = [
+        f"{_format_key(key)}:{'' if part is None else ' ' + _format_scalar(part)}{newline}"
+        for key, part in value.items()
+    ]
     return f"{indent}- " + f"{indent}  ".join(lines)
 
 
-def _key(key: str) -> str:
+def _format_key(key: str) -> str:
     bare = isinstance(key, str) and _BARE_KEY.fullmatch(key) and not key.endswith(" ") and not _MISREAD.fullmatch(key)
-    return key if bare else _quoted(key)
+    return key if bare else _quote(key)
 
 
-def _scalar(value: PropertyValue) -> str:
-    if isinstance(value, str) and _bare(value):
+def _format_scalar(value: PropertyValue) -> str:
+    if isinstance(value, str) and _needs_no_quotes(value):
         return value
-    return "null" if value is None else _quoted(value)
+    return "null" if value is None else _quote(value)
 
 
-def _bare(text: str) -> bool:
+def _needs_no_quotes(text: str) -> bool:
     """Whether `text` needs no quotes to be read as itself."""
     return (
         bool(text)
@@ -263,7 +281,7 @@ def _bare(text: str) -> bool:
     )
 
 
-def _quoted(value: PropertyValue) -> str:
+def _quote(value: PropertyValue) -> str:
     """JSON on one line, which is YAML too; what YAML counts as a line break or unprintable is escaped."""
     try:
         text = json.dumps(value, ensure_ascii=False)

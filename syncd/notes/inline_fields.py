@@ -46,35 +46,35 @@ class InlineField:
     whole: bool  # the line says nothing else
 
 
-def fields(line: str) -> list[InlineField]:
+def find_fields(line: str) -> list[InlineField]:
     """The fields with links of a line (without its line end), in order. Code and comments hold none."""
     if "::" not in line or "[[" not in line:
         return []
     if brackets := list(_BRACKET.finditer(line)):
-        links = _links(line, 0)
-        if bracketed := [field for match in brackets if (field := _field(line, match, links))]:
+        links = _find_links(line, 0)
+        if bracketed := [field for match in brackets if (field := _parse_field(line, match, links))]:
             return bracketed  # and the line is no field, as for the programs that know inline fields
     match = _LINE.match(line)
-    field = _field(line, match, _links(line, match.end())) if match else None
+    field = _parse_field(line, match, _find_links(line, match.end())) if match else None
     return [field] if field else []
 
 
-def retyped(line: str, which: Callable[[Statement], bool], type: str) -> str:
+def change_type(line: str, which: Callable[[Statement], bool], type: str) -> str:
     """`line` with the type of its fields changed where all their targets are among `which`."""
-    keys = (field.key for field in fields(line) if all(which(target.says) for target in field.targets))
-    return _replaced(line, [(start, end, type) for start, end in keys])
+    keys = (field.key for field in find_fields(line) if all(which(target.says) for target in field.targets))
+    return _replace_spans(line, [(start, end, type) for start, end in keys])
 
 
-def without(line: str, gone: Callable[[Statement], bool], *, keep: bool = False) -> str | None:
+def remove_targets(line: str, gone: Callable[[Statement], bool], *, keep: bool = False) -> str | None:
     """`line` without the targets that are `gone`; None when nothing is left to say.
 
     Where a field stands in a sentence, the sentence keeps its link; with `keep`, so does a line of its own."""
     changes = []
-    for field in fields(line):
+    for field in find_fields(line):
         kept = [target.start for target in field.targets if not gone(target.says)]
         if kept:
             out = (target for target in field.targets if gone(target.says))
-            changes += [(*_span(line, target, last=kept[-1] < target.start), "") for target in out]
+            changes += [(*_target_span(line, target, last=kept[-1] < target.start), "") for target in out]
         elif field.whole and not keep:
             return None
         elif field.start == 0:
@@ -82,22 +82,24 @@ def without(line: str, gone: Callable[[Statement], bool], *, keep: bool = False)
         else:
             words = ", ".join(line[target.start : target.end] for target in field.targets)
             changes.append((field.start, field.end, words))
-    left = _replaced(line, changes)
-    nested = any(gone(target.says) for field in fields(left) for target in field.targets)  # as in `a:: [a:: [[X]]]`
-    return without(left, gone, keep=keep) if nested and left != line else left
+    left = _replace_spans(line, changes)
+    nested = any(
+        gone(target.says) for field in find_fields(left) for target in field.targets
+    )  # as in `a:: [a:: [[X]]]`
+    return remove_targets(left, gone, keep=keep) if nested and left != line else left
 
 
-def prefix(line: str) -> str:
+def line_prefix(line: str) -> str:
     """What a further line of the same list or quote begins with, its list mark left out."""
     return line[: len(line) - len(line.lstrip(" \t>"))]
 
 
-def listed(line: str) -> bool:
+def is_list_item(line: str) -> bool:
     """Whether `line` is a list item."""
     return bool((lead := _LEAD.match(line)) and lead[1])
 
 
-def _field(line: str, match: re.Match[str], links: list[tuple[int, int, str]]) -> InlineField | None:
+def _parse_field(line: str, match: re.Match[str], links: list[tuple[int, int, str]]) -> InlineField | None:
     """The field of a match of `_LINE`, or of one of `_BRACKET`, whose first group is the type."""
     bracket = match.re is _BRACKET
     group = 1 if bracket else 2
@@ -106,7 +108,7 @@ def _field(line: str, match: re.Match[str], links: list[tuple[int, int, str]]) -
     type = unicodedata.normalize("NFC", key.strip())
     row = not bracket and not match[1] and type.startswith("|")  # of a table
     inside = match.end(group), match.end(2) if bracket else len(line)
-    inner = links[bisect_left(links, inside[0], key=_start) : bisect_left(links, inside[1], key=_start)]
+    inner = links[bisect_left(links, inside[0], key=_link_start) : bisect_left(links, inside[1], key=_link_start)]
     targets = tuple(FieldTarget(first, behind, Statement(type, target)) for first, behind, target in inner)
     if row or not targets or not 0 < len(type) <= LONGEST or UNTYPED.search(type):
         return None
@@ -117,17 +119,17 @@ def _field(line: str, match: re.Match[str], links: list[tuple[int, int, str]]) -
     return InlineField(*match.span(), named, targets, whole)
 
 
-def _links(line: str, start: int) -> list[tuple[int, int, str]]:
+def _find_links(line: str, start: int) -> list[tuple[int, int, str]]:
     """The wikilinks from `start` on: where each begins and ends, and its path."""
     links = ((start + at, link) for at, link in scan(line[start:]).links if link.kind == "wikilink" and link.target)
     return [(at, line.index("]]", at) + 2, link.target) for at, link in links]
 
 
-def _start(link: tuple[int, int, str]) -> int:
+def _link_start(link: tuple[int, int, str]) -> int:
     return link[0]
 
 
-def _span(line: str, target: FieldTarget, *, last: bool) -> tuple[int, int]:
+def _target_span(line: str, target: FieldTarget, *, last: bool) -> tuple[int, int]:
     """A target with what separates it from the next; with `last`, from the one before."""
     start, end = target.start, target.end
     if not last:
@@ -138,7 +140,7 @@ def _span(line: str, target: FieldTarget, *, last: bool) -> tuple[int, int]:
     return start, end
 
 
-def _replaced(line: str, changes: Sequence[tuple[int, int, str]]) -> str:
+def _replace_spans(line: str, changes: Sequence[tuple[int, int, str]]) -> str:
     """`line` with other text in these spans, which are in order."""
     parts, at = [], 0
     for start, end, text in changes:

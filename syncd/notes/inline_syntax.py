@@ -54,18 +54,18 @@ def scan(text: str, *, cells: bool = False) -> Inline:
     return Inline(sorted(scanner.links, key=lambda pair: pair[0]), scanner.tags, scanner.hidden)
 
 
-def wikilink(inner: str, kind: Literal["wikilink", "embed"]) -> Link | None:
+def parse_wikilink(inner: str, kind: Literal["wikilink", "embed"]) -> Link | None:
     """The link between `[[` and `]]`; None for a search that was left in the text (`[[## words]]`, `[[^^words]]`)."""
     cut = inner.find("|", 1)
     target, display = (inner[:cut].removesuffix("\\"), inner[cut + 1 :]) if cut > 0 else (inner, None)
     if target.startswith(("##", "^^")):
         return None
-    return _link(kind, target, display)
+    return _make_link(kind, target, display)
 
 
-def wikilinks(text: str) -> list[Link]:
+def find_wikilinks(text: str) -> list[Link]:
     """The wikilinks of a property's text, at line -1."""
-    links = (wikilink(match[1], "wikilink") for match in _WIKI.finditer(text)) if "[[" in text else ()
+    links = (parse_wikilink(match[1], "wikilink") for match in _WIKI.finditer(text)) if "[[" in text else ()
     return [Link(link.kind, link.target, link.subpath, link.display, -1) for link in links if link]
 
 
@@ -74,17 +74,17 @@ def is_tag(tag: str) -> bool:
     return TAG.fullmatch(tag) is not None and not _NUMBER.fullmatch(tag)
 
 
-def _link(kind: Literal["wikilink", "embed", "markdown"], target: str, display: str | None) -> Link:
+def _make_link(kind: Literal["wikilink", "embed", "markdown"], target: str, display: str | None) -> Link:
     path, mark, subpath = target.partition("#")
     return Link(kind, path.strip(), mark + subpath, display, 0)
 
 
-def _internal(kind: Literal["embed", "markdown"], pointed: str | None, bare: str, display: str) -> Link | None:
+def _internal_link(kind: Literal["embed", "markdown"], pointed: str | None, bare: str, display: str) -> Link | None:
     """The link to a Markdown destination, or None when that is empty or lies outside the vault."""
     target = ESCAPE.sub(r"\1", bare if pointed is None else pointed)
     if not target or SCHEME.match(target):
         return None
-    return _link(kind, unquote(target), display)
+    return _make_link(kind, unquote(target), display)
 
 
 class _Scanner:
@@ -106,7 +106,7 @@ class _Scanner:
             at = self._steps[match[0][0]](self, *match.span())
         if "]:" in self.text:
             for match in _DEFINITION.finditer(self.text):
-                if link := _internal("markdown", match[2], match[3], match[1]):
+                if link := _internal_link("markdown", match[2], match[3], match[1]):
                     self.links.append((match.start(1) - 1, link))
 
     def _escape(self, start: int, end: int) -> int:
@@ -160,7 +160,7 @@ class _Scanner:
         if not wiki:
             self.openers.append((start, end))
             return end
-        if link := wikilink(wiki[1], "embed" if end - start > 1 else "wikilink"):
+        if link := parse_wikilink(wiki[1], "embed" if end - start > 1 else "wikilink"):
             self.links.append((start, link))
         return wiki.end()
 
@@ -172,7 +172,7 @@ class _Scanner:
         if not destination:
             return end
         kind: Literal["embed", "markdown"] = "embed" if inside - start > 1 else "markdown"
-        if link := _internal(kind, destination[1], destination[2], self.text[inside : end - 1]):
+        if link := _internal_link(kind, destination[1], destination[2], self.text[inside : end - 1]):
             self.links.append((start, link))
         return destination.end()
 

@@ -8,47 +8,51 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, item, verify
-from syncd.notes.property_reader import Properties, fences, scan
+from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, format_list_item, verify
+from syncd.notes.property_reader import Properties, find_fences, scan
 
 
-def revised(
+def edit_items(
     text: str, key: str, changed: Mapping[int, Mapping[str, PropertyValue] | None], added: Sequence[PropertyValue] = ()
 ) -> str:
     """`text` with some items of the list `key` changed and some added behind them.
 
     `changed` has, by the place of an item, the keys of it that are set (None: that key leaves), or None: the item leaves.
     A list without items leaves as well. Raises FrontmatterError, as `front_matter.edit` does."""
-    start, end, cut = fences(text)
+    start, end, cut = find_fences(text)
     current = scan(text[start:end]) if start else Properties({})
     name = next((name for name in current.values if name.casefold() == key.casefold()), key)
     values = current.values.get(name) or []
     if not isinstance(values, list):
         raise FrontmatterError(f"`{name}` is not a list")
-    wanted = [_merged(value, changed[at]) if at in changed else value for at, value in enumerate(values)]
+    wanted = [_merge_item(value, changed[at]) if at in changed else value for at, value in enumerate(values)]
     kept = [value for at, value in enumerate(wanted) if changed.get(at, {}) is not None] + list(added)
-    spans = _spans(text[start:end], current, name) if values and kept and not current.repeated else []
+    spans = _item_spans(text[start:end], current, name) if values and kept and not current.repeated else []
     if len(spans) != len(values) or not spans:
         return edit(text, {key: kept or None})
     newline = "\r\n" if text[start - 2 : start] == "\r\n" else text[start - 1]
     inner = text[start:end]
     indent = " " * _indent(inner[spans[0][0] :])
-    inner = inner[: spans[-1][1]] + "".join(item(value, indent, newline) for value in added) + inner[spans[-1][1] :]
+    inner = (
+        inner[: spans[-1][1]]
+        + "".join(format_list_item(value, indent, newline) for value in added)
+        + inner[spans[-1][1] :]
+    )
     for at in sorted(changed, reverse=True):
         first, last = spans[at]
-        inner = inner[:first] + _lines(inner[first:last], wanted[at], changed[at], newline) + inner[last:]
+        inner = inner[:first] + _edit_item_lines(inner[first:last], wanted[at], changed[at], newline) + inner[last:]
     verify(text[:start] + inner + text[end:cut], {**current.values, name: kept})
     return text[:start] + inner + text[end:]
 
 
-def _merged(value: Any, changes: Mapping[str, PropertyValue] | None) -> Any:
+def _merge_item(value: Any, changes: Mapping[str, PropertyValue] | None) -> Any:
     if changes is None:
         return value
     whole = {**(value if isinstance(value, dict) else {}), **changes}
     return {key: part for key, part in whole.items() if part is not None or key not in changes}
 
 
-def _lines(lines: str, wanted: Any, changes: Mapping[str, PropertyValue] | None, newline: str) -> str:
+def _edit_item_lines(lines: str, wanted: Any, changes: Mapping[str, PropertyValue] | None, newline: str) -> str:
     """The lines of an item after the changes: those of the keys that changed, if it has a line for each of them."""
     if changes is None:
         return ""
@@ -57,13 +61,13 @@ def _lines(lines: str, wanted: Any, changes: Mapping[str, PropertyValue] | None,
     try:
         inner = edit(f"{fence}{indent} {lines[len(indent) + 1 :]}{fence}", changes)[len(fence) : -len(fence)]
     except FrontmatterError:
-        return item(wanted, indent, newline)
+        return format_list_item(wanted, indent, newline)
     if inner.isspace() or not inner.startswith(indent + " "):
-        return item(wanted, indent, newline)
+        return format_list_item(wanted, indent, newline)
     return f"{indent}-{inner[len(indent) + 1 :]}"
 
 
-def _spans(inner: str, current: Properties, name: str) -> list[tuple[int, int]]:
+def _item_spans(inner: str, current: Properties, name: str) -> list[tuple[int, int]]:
     """Where the lines of each item begin and end; comments and blank lines behind it are not its. None: not so written."""
     keys = current.keys or {}
     if keys[name].value is not None or current.flow:

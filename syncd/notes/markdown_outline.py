@@ -61,7 +61,7 @@ class Outline:
     defects: list[Defect] = field(default_factory=list)
 
 
-def outline(body: str, hidden: Sequence[tuple[int, int]] = ()) -> Outline:
+def parse_outline(body: str, hidden: Sequence[tuple[int, int]] = ()) -> Outline:
     """Everything the body holds; what is `hidden` (spans) is left out of its text, as comments are.
 
     Never raises: what the grammar can't read is outlined as paragraphs."""
@@ -72,17 +72,17 @@ def outline(body: str, hidden: Sequence[tuple[int, int]] = ()) -> Outline:
     except (RecursionError, IndexError, RuntimeError, ValueError) as error:
         tokens, why = None, type(error).__name__
     if tokens is None:
-        tokens = _paragraphs(body)
-        reader.defect("unread-markdown", f"its structure is not read ({why}); its text is searched")
+        tokens = _parse_paragraphs(body)
+        reader.add_defect("unread-markdown", f"its structure is not read ({why}); its text is searched")
     return reader.read(tokens)
 
 
-def open_ended(body: str) -> bool:
+def is_open_ended(body: str) -> bool:
     """Whether what is added behind the body would be part of code or a comment that is not closed."""
-    return any(defect.name in ("unclosed-fence", "unclosed-comment") for defect in outline(body).defects)
+    return any(defect.name in ("unclosed-fence", "unclosed-comment") for defect in parse_outline(body).defects)
 
 
-def _paragraphs(body: str) -> list[Token]:
+def _parse_paragraphs(body: str) -> list[Token]:
     """The tokens of a body read as nothing but paragraphs."""
     tokens, first = [], 0
     lines = [*_LINE_END.split(body), ""]
@@ -100,7 +100,7 @@ class _Reader:
 
     def __init__(self, body: str, hidden: Sequence[tuple[int, int]]) -> None:
         self.body = body
-        self.starts = _starts(body)
+        self.starts = _line_starts(body)
         self.out = Outline(body)
         self.hidden = list(hidden)
         self.pieces: list[tuple[BlockKind, int, int, Heading | None]] = []  # top-level: kind, first line, line behind
@@ -118,40 +118,40 @@ class _Reader:
             first, behind = token.map
             if kind == "inline":
                 if not table:
-                    self._text(first, behind)
+                    self._read_text(first, behind)
             elif kind == "table_open":
                 for line in range(first, behind):
-                    self._text(line, line + 1, cells=True)
+                    self._read_text(line, line + 1, cells=True)
             elif kind == "html_block":
-                self._html(token.content, first, behind)
+                self._hide_html_comments(token.content, first, behind)
             elif kind == "comment":
-                self._comment(first, behind, closed=token.hidden)
+                self._hide_comment(first, behind, closed=token.hidden)
             elif kind == "fence":
-                self._fence(token, first, behind)
+                self._check_fence(token, first, behind)
             elif kind == "blockquote_open":
-                self._callout(tokens[at + 1 : at + 3], first)
+                self._read_callout(tokens[at + 1 : at + 3], first)
             elif kind == "list_item_open":
-                self._task(tokens[at + 1 : at + 3], first)
+                self._read_task(tokens[at + 1 : at + 3], first)
             if token.level == 0:
-                self._piece(tokens, at, first, behind)
+                self._read_block(tokens, at, first, behind)
             elif token.level >= DEEPEST - 1 and not any(d.name == "deep-nesting" for d in self.out.defects):
-                self.defect(
+                self.add_defect(
                     "deep-nesting", f"line {first + 1} is nested too deep: links and tags below it are not seen"
                 )
         self._assemble()
         return self.out
 
-    def defect(self, name: str, detail: str) -> None:
+    def add_defect(self, name: str, detail: str) -> None:
         self.out.defects.append(Defect(name, detail))
 
-    def _text(self, first: int, behind: int, *, cells: bool = False) -> None:
+    def _read_text(self, first: int, behind: int, *, cells: bool = False) -> None:
         """Scan the lines of one leaf block."""
         text = self.body[self.starts[first] : self.starts[behind]]
         if self.quotes:
             text = _QUOTE_MARKS.sub(lambda marks: " " * len(marks[0]), text)
-        self._scan(text, self.starts[first], cells=cells)
+        self._scan_inline(text, self.starts[first], cells=cells)
 
-    def _scan(self, text: str, offset: int, *, cells: bool = False) -> None:
+    def _scan_inline(self, text: str, offset: int, *, cells: bool = False) -> None:
         inline = scan(text, cells=cells)
         self.out.tags += [tag for _, tag in inline.tags]
         self.out.tag_places += [offset + at for at, _ in inline.tags]
@@ -160,7 +160,7 @@ class _Reader:
             self.found.append((offset + at, Link(link.kind, link.target, link.subpath, link.display, line)))
         self.hidden += [(offset + start, offset + end) for start, end in inline.hidden]
 
-    def _html(self, content: str, first: int, behind: int) -> None:
+    def _hide_html_comments(self, content: str, first: int, behind: int) -> None:
         """Hide the comments of raw HTML; one that is not closed hides the rest, as it does in Obsidian."""
         if _VERBATIM.match(content):
             return
@@ -168,48 +168,48 @@ class _Reader:
         while (at := self.body.find("<!--", at, end)) >= 0:
             closing = self.body.find("-->", at + 4, end)
             if closing < 0:
-                self._unclosed("<!--", first)
+                self._report_unclosed("<!--", first)
             self.hidden.append((at, closing + 3 if closing >= 0 else end))
             at = self.hidden[-1][1]
 
-    def _comment(self, first: int, behind: int, *, closed: bool) -> None:
+    def _hide_comment(self, first: int, behind: int, *, closed: bool) -> None:
         """Hide a `%%` block. Obsidian sees the tags in it, and links there should follow a note that moves."""
         opening = COMMENT.search(self.body, self.starts[first])
         assert opening is not None
         end = self.starts[behind]
         closing = COMMENT.search(self.body, opening.end(), end) if closed else None
         if not closing:
-            self._unclosed("%%", first)
-        self._scan(self.body[opening.end() : closing.start() if closing else end], opening.end())
+            self._report_unclosed("%%", first)
+        self._scan_inline(self.body[opening.end() : closing.start() if closing else end], opening.end())
         self.hidden.append((opening.start(), closing.end() if closing else end))
         if closing:
-            self._scan(self.body[closing.end() : end], closing.end())
+            self._scan_inline(self.body[closing.end() : end], closing.end())
 
-    def _unclosed(self, mark: str, line: int) -> None:
-        self.defect(
+    def _report_unclosed(self, mark: str, line: int) -> None:
+        self.add_defect(
             "unclosed-comment", f"the comment {mark} in line {line + 1} is not closed: what follows is not searched"
         )
 
-    def _fence(self, token: Token, first: int, behind: int) -> None:
+    def _check_fence(self, token: Token, first: int, behind: int) -> None:
         last = self.body[self.starts[behind - 1] : self.starts[behind]].rstrip()
         if behind - first == 1 or not last.endswith(token.markup) or last.lstrip(" \t>").strip(token.markup[0]):
-            self.defect("unclosed-fence", f"the code fence in line {first + 1} is not closed: what follows is code")
+            self.add_defect("unclosed-fence", f"the code fence in line {first + 1} is not closed: what follows is code")
 
-    def _callout(self, inner: list[Token], line: int) -> None:
+    def _read_callout(self, inner: list[Token], line: int) -> None:
         if callout := _CALLOUT.match(_first_line(inner)):
             kind, fold, title = callout.groups()
             self.out.callouts.append(Callout(kind.strip().casefold(), title.strip(), fold, line))
 
-    def _task(self, inner: list[Token], line: int) -> None:
+    def _read_task(self, inner: list[Token], line: int) -> None:
         if task := _TASK.match(_first_line(inner)):
             self.out.tasks.append(Task(task[1], task[2].strip(), line))
 
-    def _piece(self, tokens: list[Token], at: int, first: int, behind: int) -> None:
+    def _read_block(self, tokens: list[Token], at: int, first: int, behind: int) -> None:
         token = tokens[at]
         heading = None
         kind = _KINDS.get(token.type, "paragraph")
         if kind == "heading":
-            heading = Heading(int(token.tag[1:]), _visible(tokens[at + 1].content), first)
+            heading = Heading(int(token.tag[1:]), _visible_text(tokens[at + 1].content), first)
             self.out.headings.append(heading)
         elif kind == "quote" and _CALLOUT.match(_first_line(tokens[at + 1 : at + 3])):
             kind = "callout"
@@ -219,8 +219,8 @@ class _Reader:
         """Leave the comments out of the text, then place every line of it in a block."""
         self.found.sort(key=lambda pair: pair[1].line)  # in a line, in the order in which they were seen
         self.out.places, self.out.links = [at for at, _ in self.found], [link for _, link in self.found]
-        self.out.text = text = _without(self.body, self.hidden)
-        starts = _starts(text) if self.hidden else self.starts
+        self.out.text = text = _remove_hidden(self.body, self.hidden)
+        starts = _line_starts(text) if self.hidden else self.starts
         starts += [len(text)] * (len(self.starts) - len(starts))  # a last line that was only a comment is gone
         trail: list[Heading] = []
         line = 0
@@ -228,15 +228,15 @@ class _Reader:
         for kind, first, behind, heading in [*self.pieces, end]:
             names = tuple(each.text for each in trail if each.text)
             if first > line:
-                self._block("paragraph", starts[line], starts[first], names)
+                self._add_block("paragraph", starts[line], starts[first], names)
             if heading:
                 trail = [each for each in trail if each.level < heading.level]
                 names = tuple(each.text for each in trail if each.text)
                 trail.append(heading)
-            self._block(kind, starts[max(line, first)], starts[max(line, behind)], names)
+            self._add_block(kind, starts[max(line, first)], starts[max(line, behind)], names)
             line = max(line, behind)
 
-    def _block(self, kind: BlockKind, start: int, end: int, trail: tuple[str, ...]) -> None:
+    def _add_block(self, kind: BlockKind, start: int, end: int, trail: tuple[str, ...]) -> None:
         piece = self.out.text[start:end]
         text = piece.strip()
         if text:
@@ -244,13 +244,13 @@ class _Reader:
             self.out.blocks.append(Block(kind, start, start + len(text), trail))
 
 
-def _starts(text: str) -> list[int]:
+def _line_starts(text: str) -> list[int]:
     """Where each line begins, and at last where the text ends; a last line without a line end counts as one."""
     starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
     return starts if starts[-1] == len(text) else [*starts, len(text)]
 
 
-def _without(text: str, hidden: list[tuple[int, int]]) -> str:
+def _remove_hidden(text: str, hidden: list[tuple[int, int]]) -> str:
     """`text` less the hidden spans, of which only the line ends stay: it has as many lines as before."""
     blank = " " if hidden and _BARE_CR.search(text) else ""  # so that no CR and LF come together to one line end
     parts, at = [], 0
@@ -261,10 +261,10 @@ def _without(text: str, hidden: list[tuple[int, int]]) -> str:
     return "".join([*parts, text[at:]]) if parts else text
 
 
-def _visible(text: str) -> str:
+def _visible_text(text: str) -> str:
     """A heading's text on one line, without comments."""
     if "%%" in text or "<!--" in text:
-        text = _without(text, scan(text).hidden)
+        text = _remove_hidden(text, scan(text).hidden)
     return " ".join(text.split())
 
 
@@ -275,7 +275,7 @@ def _first_line(inner: list[Token]) -> str:
     return ""
 
 
-def _closing(state: StateBlock, mark: re.Pattern[str], line: int, end_line: int) -> int | None:
+def _find_closing_line(state: StateBlock, mark: re.Pattern[str], line: int, end_line: int) -> int | None:
     """The line in which a block that opens in `line` is closed by the next `mark`; None: not in this container."""
     closing = mark.search(state.src, state.eMarks[line])
     last = bisect_right(state.bMarks, closing.start(), lo=line) - 1 if closing else end_line
@@ -293,7 +293,7 @@ def _comment_block(state: StateBlock, start_line: int, end_line: int, silent: bo
     opening = COMMENT.match(state.src, begin)
     if not opening or COMMENT.search(state.src, opening.end(), end):
         return False
-    last = _closing(state, COMMENT, start_line, end_line)
+    last = _find_closing_line(state, COMMENT, start_line, end_line)
     if last is None and (state.level or state.blkIndent):
         return False
     if not silent:
@@ -314,7 +314,7 @@ def _math_block(state: StateBlock, start_line: int, end_line: int, silent: bool)
     closing = _DOLLARS.search(state.src, begin + 2, end)
     if closing and state.src[closing.end() : end].strip():
         return False  # a line of text that begins with math
-    last = start_line if closing else _closing(state, _DOLLARS, start_line, end_line)
+    last = start_line if closing else _find_closing_line(state, _DOLLARS, start_line, end_line)
     if last is None:
         return False
     if not silent:
@@ -323,7 +323,7 @@ def _math_block(state: StateBlock, start_line: int, end_line: int, silent: bool)
     return True
 
 
-def _grammar() -> MarkdownIt:
+def _make_grammar() -> MarkdownIt:
     grammar = MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable("table").disable("reference")
     ends: Any = {"alt": ["paragraph", "reference", "blockquote", "list"]}
     grammar.block.ruler.before("fence", "comment", _comment_block, ends)
@@ -332,4 +332,4 @@ def _grammar() -> MarkdownIt:
     return grammar
 
 
-_GRAMMAR = _grammar()
+_GRAMMAR = _make_grammar()

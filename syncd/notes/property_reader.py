@@ -96,7 +96,7 @@ class Properties:
     flow: bool = False  # `{a: 1}`: valid, but a key has no line of its own
 
 
-def fences(text: str) -> tuple[int, int, int]:
+def find_fences(text: str) -> tuple[int, int, int]:
     """The offsets at which the properties begin and end and the body begins; (0, 0, cut) when there are none."""
     opening = _OPEN.match(text)
     closing = _CLOSE.search(text, opening.end()) if opening else None
@@ -105,12 +105,12 @@ def fences(text: str) -> tuple[int, int, int]:
     return 0, 0, int(text.startswith("\ufeff"))
 
 
-def for_the_person(key: str) -> bool:
+def is_for_person(key: str) -> bool:
     """Whether what `key` says is a suggestion to the person, drawn from notes that no agent sees."""
     return key.strip().casefold().startswith(SUGGESTED)
 
 
-def reserved(key: str) -> bool:
+def is_reserved(key: str) -> bool:
     """Whether `key` is one of `OWNED`. Letter case does not count, because in Obsidian it does not either."""
     return key.strip().casefold() in OWNED
 
@@ -139,7 +139,7 @@ def scan(inner: str) -> Properties:
         raise FrontmatterError(f"line {mark.line + 2}: {problem}" if mark else problem) from error
 
 
-def filled(inner: str) -> bool:
+def exceeds_agent_limits(inner: str) -> bool:
     """Whether what stands between the fences, the person's keys aside, is more than agents may write. Raises FrontmatterError."""
     properties = scan(inner)
     begins = sorted((inner.rfind("\n", 0, key.start) + 1, name) for name, key in (properties.keys or {}).items())
@@ -147,32 +147,32 @@ def filled(inner: str) -> bool:
     size = len(inner.encode()) - sum(
         len(inner[at:end].encode()) for (at, name), end in zip(begins, ends, strict=True) if name.casefold() in PERSONS
     )
-    parts = sum(1 + _parts(value) for name, value in properties.values.items() if name.casefold() not in PERSONS)
+    parts = sum(1 + _count_parts(value) for name, value in properties.values.items() if name.casefold() not in PERSONS)
     return size > LARGEST_OWN or parts > MOST_OWN
 
 
-def _parts(value: Any) -> int:
+def _count_parts(value: Any) -> int:
     if isinstance(value, dict):
-        return 1 + sum(1 + _parts(part) for part in value.values())
-    return 1 + sum(map(_parts, value)) if isinstance(value, list) else 1
+        return 1 + sum(1 + _count_parts(part) for part in value.values())
+    return 1 + sum(map(_count_parts, value)) if isinstance(value, list) else 1
 
 
-def scalars(inner: str) -> list[tuple[int, int, str | None, str]] | None:
+def find_scalars(inner: str) -> list[tuple[int, int, str | None, str]] | None:
     """Each single value between the fences, keys too: start, end, kind of quotes, what it says; None: it is no YAML."""
-    events = _events(inner)
+    events = _parse_events(inner)
     if events is None:
         return None
     scalar_events: list[Any] = [event for event in events if isinstance(event, yaml.ScalarEvent)]
     return [(event.start_mark.index, event.end_mark.index, event.style, event.value) for event in scalar_events]
 
 
-def shape(inner: str) -> list[tuple[str, str | None]] | None:
+def read_structure(inner: str) -> list[tuple[str, str | None]] | None:
     """How what stands between the fences is built, whatever its values say; None when it is no YAML."""
-    events = _events(inner)
+    events = _parse_events(inner)
     return None if events is None else [(type(event).__name__, getattr(event, "style", None)) for event in events]
 
 
-def _events(inner: str) -> list[Any] | None:
+def _parse_events(inner: str) -> list[Any] | None:
     events: list[Any] = []
     depth = 0
     try:
@@ -216,7 +216,7 @@ class _Handler(frontmatter.YAMLHandler):  # type: ignore[misc, name-defined]  # 
     repeated: tuple[str, ...] = ()
 
     def split(self, text: str) -> tuple[str, str]:
-        start, end, _ = fences(text)
+        start, end, _ = find_fences(text)
         return text[start:end], ""
 
     def load(self, fm: str, **_: object) -> dict[str, Any]:
@@ -242,25 +242,25 @@ class _Reader:
         event: Any  # the stubs know neither marks nor tags
         for event in yaml.parse(inner, Loader=yaml.CSafeLoader):
             if isinstance(event, yaml.ScalarEvent):
-                self._scalar(event)
+                self._read_scalar(event)
             elif isinstance(event, yaml.CollectionStartEvent):
-                self._open(event)
+                self._open_collection(event)
             elif isinstance(event, yaml.CollectionEndEvent):
-                self._close(event)
+                self._close_collection(event)
             elif isinstance(event, yaml.AliasEvent):
-                raise _refused(event, f"YAML aliases (*{event.anchor}) are not read")
+                raise _error_at(event, f"YAML aliases (*{event.anchor}) are not read")
             elif isinstance(event, yaml.DocumentStartEvent):
                 self.documents += 1
                 if self.documents > 1:
-                    raise _refused(event, "a second YAML document begins")
+                    raise _error_at(event, "a second YAML document begins")
         return Properties(self.root or {}, tuple(dict.fromkeys(self.repeated)), self.keys, self.column, self.flow)
 
-    def _scalar(self, event: Any) -> None:
-        self._count(event)
+    def _read_scalar(self, event: Any) -> None:
+        self._count_node(event)
         start, end = event.start_mark.index, event.end_mark.index
         if not self.stack:
             if event.value or event.style:
-                raise _refused(event, "a single value where `key: value` lines belong")
+                raise _error_at(event, "a single value where `key: value` lines belong")
             return
         container, key = self.stack[-1]
         if isinstance(container, dict) and key is None:
@@ -271,33 +271,33 @@ class _Reader:
             self.stack[-1] = (container, event.value)
             return
         if container is self.root and event.style not in ("|", ">"):
-            self._written(start, end)
-        self._put(_value(event))
+            self._set_value_span(start, end)
+        self._put_value(_scalar_value(event))
 
-    def _open(self, event: Any) -> None:
-        self._count(event)
+    def _open_collection(self, event: Any) -> None:
+        self._count_node(event)
         if len(self.stack) >= DEEPEST:
-            raise _refused(event, f"nested more than {DEEPEST} deep")
+            raise _error_at(event, f"nested more than {DEEPEST} deep")
         value: dict[str, Any] | list[Any] = {} if isinstance(event, yaml.MappingStartEvent) else []
         if self.stack:
             container, key = self.stack[-1]
             if isinstance(container, dict) and key is None:
-                raise _refused(event, "a key must be text, not a list or mapping")
+                raise _error_at(event, "a key must be text, not a list or mapping")
             if container is self.root:
                 self.opened = event.start_mark.index if event.flow_style else None
-            self._put(value)
+            self._put_value(value)
         elif isinstance(value, dict):
             self.root, self.column, self.flow = value, event.start_mark.column, bool(event.flow_style)
         else:
-            raise _refused(event, "a list where `key: value` lines belong")
+            raise _error_at(event, "a list where `key: value` lines belong")
         self.stack.append((value, None))
 
-    def _close(self, event: Any) -> None:
+    def _close_collection(self, event: Any) -> None:
         self.stack.pop()
         if len(self.stack) == 1 and self.opened is not None:
-            self._written(self.opened, event.end_mark.index)
+            self._set_value_span(self.opened, event.end_mark.index)
 
-    def _put(self, value: Any) -> None:
+    def _put_value(self, value: Any) -> None:
         container, key = self.stack[-1]
         if isinstance(container, list):
             container.append(value)
@@ -306,25 +306,25 @@ class _Reader:
             container[key] = value
             self.stack[-1] = (container, None)
 
-    def _written(self, start: int, end: int) -> None:
+    def _set_value_span(self, start: int, end: int) -> None:
         key = self.keys[self.last]
         self.keys[self.last] = PropertyKey(key.start, key.end, (start, end))
 
-    def _count(self, event: Any) -> None:
+    def _count_node(self, event: Any) -> None:
         self.nodes += 1
         if self.nodes > MOST_NODES:
             raise FrontmatterError(
                 f"the properties have more than {MOST_NODES:,} parts", defect="frontmatter-too-large"
             )
         if event.tag not in (None, "!", "tag:yaml.org,2002:str"):
-            raise _refused(event, f"YAML tags ({event.tag}) are not read")
+            raise _error_at(event, f"YAML tags ({event.tag}) are not read")
 
 
-def _refused(event: Any, why: str) -> FrontmatterError:
+def _error_at(event: Any, why: str) -> FrontmatterError:
     return FrontmatterError(f"line {event.start_mark.line + 2}: {why}")
 
 
-def _value(event: Any) -> str | int | float | bool | None:
+def _scalar_value(event: Any) -> str | int | float | bool | None:
     """What a scalar says: the text as written, unless it is a plain number, boolean or null in its one true form."""
     text: str = event.value
     if event.style or event.tag:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from index.text.sentences import cut
+from index.text.sentences import shorten
 
 LONGEST: Final = 160  # characters of a text that stands in a sentence
 
@@ -31,21 +31,21 @@ _MARK: Final = re.compile(
 _TICKS: Final = re.compile(r"`+")
 
 
-def shown(text: str, longest: int = LONGEST) -> str:
+def quote_inline(text: str, longest: int = LONGEST) -> str:
     """`text` on one line, cut at `longest`, as Markdown that shows just that; a dash where it says nothing."""
-    flat = cut(" ".join(_UNSEEN.sub("", " ".join(text.split())).split()), longest) or "–"
+    flat = shorten(" ".join(_UNSEEN.sub("", " ".join(text.split())).split()), longest) or "–"
     return _MARK.sub(lambda match: f"&#{ord(match[0])};", flat)
 
 
-def fenced(text: str, language: str = "text") -> list[str]:
+def quote_block(text: str, language: str = "text") -> list[str]:
     """The lines of a code block that holds `text`; its fence is longer than any in the text."""
     kept = [_UNSEEN.sub("", line).replace("<%", "< %") for line in text.splitlines()]  # a template runs in code, too
     fence = "`" * max(3, 1 + max((len(run) for line in kept for run in _TICKS.findall(line)), default=0))
     return [f"{fence}{language}", *kept, fence]
 
 
-def link(path: str) -> str:
+def link_to(path: str) -> str:
     """A wikilink to the file at `path`, shown by its name; where no link can hold that path, its name alone."""
     target = path.removesuffix(".md")
     name = target.rpartition("/")[2]
-    return f"[[{target}|{name}]]" if name and shown(target, len(target)) == target else f"“{shown(name)}”"
+    return f"[[{target}|{name}]]" if name and quote_inline(target, len(target)) == target else f"“{quote_inline(name)}”"

@@ -37,17 +37,17 @@ class SecretRule(NamedTuple):
     holds: Callable[[str], bool] = bool
 
 
-def found(text: str) -> tuple[str, ...]:
+def find_secrets(text: str) -> tuple[str, ...]:
     """The names of the rules that find a secret in `text`."""
     lower = text.lower()
-    return tuple(rule.name for rule in RULES if next(_matches(rule, text, lower), None) is not None)
+    return tuple(rule.name for rule in RULES if next(_find_matches(rule, text, lower), None) is not None)
 
 
-def redacted(text: str) -> str:
+def redact(text: str) -> str:
     """`text` with the name of its rule in place of each secret."""
     for rule in RULES:
         at, kept = 0, []
-        for start, end in _matches(rule, text, text.lower()):
+        for start, end in _find_matches(rule, text, text.lower()):
             kept += [text[at:start], f"[{rule.name}]"]
             at = end
         if kept:
@@ -55,13 +55,13 @@ def redacted(text: str) -> str:
     return text
 
 
-def defects(text: str) -> tuple[Defect, ...]:
+def secret_defects(text: str) -> tuple[Defect, ...]:
     """What is wrong with a note of an agent that says `text`."""
     advice = "the note seems to hold a secret: take it out, and have it replaced wherever it is valid"
-    return tuple(Defect(DEFECT, f"{rule}: {advice}") for rule in found(text))
+    return tuple(Defect(DEFECT, f"{rule}: {advice}") for rule in find_secrets(text))
 
 
-def flagged(pairs: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+def list_flagged(pairs: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
     """Which paths hold which kind of secret, of all (path, defect as text)."""
     mark = f"{DEFECT}: "
     return [
@@ -71,7 +71,7 @@ def flagged(pairs: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
     ]
 
 
-def _random(value: str) -> bool:
+def _looks_random(value: str) -> bool:
     """Whether a value looks like dice made it, and not a person."""
     low = value.lower()
     if _SHOWN.search(low) or _UUID.fullmatch(low):
@@ -79,19 +79,19 @@ def _random(value: str) -> bool:
     letters, digits = sum(map(str.isalpha, value)), sum(map(str.isdigit, value))
     if digits < 2 or letters < 2 or sum(map(len, _WORDS.findall(value))) * 2 > len(value):
         return False
-    return _bits(value) >= BITS
+    return _entropy(value) >= BITS
 
 
-def _bits(value: str) -> float:
+def _entropy(value: str) -> float:
     return -sum(n / len(value) * math.log2(n / len(value)) for n in Counter(value).values())
 
 
-def _unlikely_word(value: str) -> bool:
+def _is_unlikely_word(value: str) -> bool:
     """Whether something with a known beginning goes on like a key and not like a slug: `sk-learn-in-ten-minutes`."""
-    return any(map(str.isdigit, value)) and not _SHOWN.search(value.lower()) and _bits(value) >= BITS
+    return any(map(str.isdigit, value)) and not _SHOWN.search(value.lower()) and _entropy(value) >= BITS
 
 
-def _spelt_out(value: str) -> bool:
+def _is_real_password(value: str) -> bool:
     """Whether a password in an address is one, and not the word for it."""
     low = value.lower()
     return (
@@ -101,7 +101,7 @@ def _spelt_out(value: str) -> bool:
     )
 
 
-def _matches(rule: SecretRule, text: str, lower: str) -> Iterator[tuple[int, int]]:
+def _find_matches(rule: SecretRule, text: str, lower: str) -> Iterator[tuple[int, int]]:
     """Where the secrets of a rule begin and end."""
     if not any(hint in lower for hint in rule.hints):
         return
@@ -127,12 +127,12 @@ RULES: Final = (
         re.compile(r"-----BEGIN [A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----[A-Za-z0-9+/=\s\\]{0,8192}+"),
     ),
     SecretRule("memex-key", ("mx_",), re.compile(r"(?<![A-Za-z0-9])mx_[0-9a-f]{12}_[0-9a-f]{16,64}+")),
-    SecretRule("openai-key", ("sk-",), re.compile(r"(?<![A-Za-z0-9_-])sk-[A-Za-z0-9_-]{20,256}+"), _unlikely_word),
-    SecretRule("github-token", ("gh", "github_pat_"), re.compile(r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{36,255}+|github_pat_[A-Za-z0-9_]{22,255}+)"), _unlikely_word),
-    SecretRule("gitlab-token", ("glpat-",), re.compile(r"(?<![A-Za-z0-9])glpat-[A-Za-z0-9_.-]{20,255}+"), _unlikely_word),
-    SecretRule("aws-key", ("akia", "asia"), re.compile(r"(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])"), _unlikely_word),
-    SecretRule("slack-token", ("xox",), re.compile(r"(?<![A-Za-z0-9])xox[abeoprs]-[A-Za-z0-9-]{10,255}+"), _unlikely_word),
-    SecretRule("google-key", ("aiza",), re.compile(r"(?<![A-Za-z0-9])AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"), _unlikely_word),
+    SecretRule("openai-key", ("sk-",), re.compile(r"(?<![A-Za-z0-9_-])sk-[A-Za-z0-9_-]{20,256}+"), _is_unlikely_word),
+    SecretRule("github-token", ("gh", "github_pat_"), re.compile(r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{36,255}+|github_pat_[A-Za-z0-9_]{22,255}+)"), _is_unlikely_word),
+    SecretRule("gitlab-token", ("glpat-",), re.compile(r"(?<![A-Za-z0-9])glpat-[A-Za-z0-9_.-]{20,255}+"), _is_unlikely_word),
+    SecretRule("aws-key", ("akia", "asia"), re.compile(r"(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])"), _is_unlikely_word),
+    SecretRule("slack-token", ("xox",), re.compile(r"(?<![A-Za-z0-9])xox[abeoprs]-[A-Za-z0-9-]{10,255}+"), _is_unlikely_word),
+    SecretRule("google-key", ("aiza",), re.compile(r"(?<![A-Za-z0-9])AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"), _is_unlikely_word),
     SecretRule(
         "jwt",
         ("eyj",),
@@ -142,7 +142,7 @@ RULES: Final = (
         "url-password",
         ("://",),
         re.compile(r"(?<=://)[^\s/:@\"'<>]{0,64}+:(?P<value>[^\s/@\"'<>]{3,256}+)(?=@)"),
-        _spelt_out,
+        _is_real_password,
     ),
     SecretRule(
         "assigned-secret",
@@ -152,6 +152,6 @@ RULES: Final = (
             r"[\"'`]?(?P<value>[A-Za-z0-9+/_.~!@$%^*-]{" + str(SHORTEST) + r",256}+={0,2}+)",
             re.IGNORECASE,
         ),
-        _random,
+        _looks_random,
     ),
 )  # fmt: skip

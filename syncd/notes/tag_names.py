@@ -17,7 +17,7 @@ def tag_of(text: str) -> str:
     return re.sub(r"[\s#,]+", "-", text.strip().lstrip("#").strip()).strip("-")[:100]
 
 
-def checked_tags(texts: Sequence[str]) -> tuple[str, ...]:
+def check_tags(texts: Sequence[str]) -> tuple[str, ...]:
     """Tags as Obsidian accepts them, each once. Raises InvalidArgument."""
     tags: dict[str, str] = {}
     for tag in map(tag_of, texts):

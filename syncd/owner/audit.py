@@ -26,70 +26,73 @@ Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
 def operations(audit: AuditLog, vault: Vault, *, inbox: str) -> dict[str, Operation]:
     """What the owner may ask of the log, by name."""
 
-    def listed(arguments: Mapping[str, Any], _: Any) -> list[dict[str, Any]]:
+    def list_entries(arguments: Mapping[str, Any], _: Any) -> list[dict[str, Any]]:
         limit = arguments.get("limit") or 50
         if not 1 <= limit <= MOST:
             raise InvalidArgument(f"limit must be between 1 and {MOST:,}")
         wanted = {name: arguments.get(name) for name in WANTED}
-        return [asdict(entry) for entry in audit.found(limit, after=arguments.get("after"), **wanted)]
+        return [asdict(entry) for entry in audit.find(limit, after=arguments.get("after"), **wanted)]
 
-    def verified(arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-        head = _head(arguments.get("head"))
-        result = asdict(_checked(audit, [head] if head else [], progress))
+    def verify(arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+        head = _parse_head(arguments.get("head"))
+        result = asdict(_verify_chain(audit, [head] if head else [], progress))
         if arguments.get("files", True):
-            result |= _compared(audit, vault, inbox)
+            result |= _compare_files(audit, vault, inbox)
         return result | {"head": str(audit.head)}
 
-    def pruned(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
-        gone, base = audit.prunable(int(arguments["before"])), audit.base()
+    def prune(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
+        gone, base = audit.last_prunable(int(arguments["before"])), audit.base()
         if gone <= base.seq:
             return {"pruned": 0, "file": None, "head": str(audit.head)}
-        if not arguments.get("force") and (chain := digest_chain.checked(_until(audit.entries(), gone), base)).broken:
+        if (
+            not arguments.get("force")
+            and (chain := digest_chain.check(_entries_up_to(audit.entries(), gone), base)).broken
+        ):
             raise Conflict(f"the log is not whole, so nothing was pruned: {chain.breaks[0]}; --force moves it as it is")
-        _written(Path(arguments["file"]), _until(audit.entries(), gone))
+        _write_entries(Path(arguments["file"]), _entries_up_to(audit.entries(), gone))
         return {"pruned": audit.prune(gone), "file": arguments["file"], "head": str(audit.head)}
 
-    return {"audit.list": listed, "audit.verify": verified, "audit.prune": pruned}
+    return {"audit.list": list_entries, "audit.verify": verify, "audit.prune": prune}
 
 
-def of_file(lines: Iterable[str], head: str | None) -> Checked:
+def verify_file(lines: Iterable[str], head: str | None) -> Checked:
     """Look through entries that were exported, as lines of JSON."""
     try:
-        entries = [digest_chain.read(line) for line in lines if line.strip()]
+        entries = [digest_chain.parse_line(line) for line in lines if line.strip()]
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidArgument(f"the file holds a line that is no entry of an audit log: {error}") from error
-    base: Head | None = digest_chain.base_of(entries)
+    base: Head | None = digest_chain.find_base(entries)
     if entries and base and base.seq + 1 != entries[0].seq:
         base = None if entries[0].seq > 1 else Head()  # a part: its first entry is taken as it is
-    noted = _head(head)
-    return digest_chain.checked(entries, base, heads=[noted] if noted else [])
+    noted = _parse_head(head)
+    return digest_chain.check(entries, base, heads=[noted] if noted else [])
 
 
-def _head(text: str | None) -> Head | None:
+def _parse_head(text: str | None) -> Head | None:
     if not text:
         return None
-    head = Head.of(text)
+    head = Head.parse(text)
     if head is None:
         raise InvalidArgument("a head is an entry's number and seal, as `memex status` tells it: 1234:ab12…")
     return head
 
 
-def _checked(audit: AuditLog, heads: Iterable[Head], progress: Callable[[dict[str, Any]], None]) -> Checked:
+def _verify_chain(audit: AuditLog, heads: Iterable[Head], progress: Callable[[dict[str, Any]], None]) -> Checked:
     end, total = audit.head, audit.count
-    noted = audit.noted()
+    noted = audit.saved_head()
 
     def entries() -> Iterable[Entry]:
-        for done, entry in enumerate(_until(audit.entries(), end.seq)):
+        for done, entry in enumerate(_entries_up_to(audit.entries(), end.seq)):
             if done % 1000 == 0:
                 progress({"stage": "checking seals", "done": done, "total": total})
             yield entry
 
-    return digest_chain.checked(
+    return digest_chain.check(
         entries(), audit.base(), heads=[*heads, end, *([noted] if noted and noted.seq <= end.seq else [])]
     )
 
 
-def _until(entries: Iterable[Entry], last: int) -> Iterable[Entry]:
+def _entries_up_to(entries: Iterable[Entry], last: int) -> Iterable[Entry]:
     """The entries up to a number; those that are written meanwhile are another look's."""
     for entry in entries:
         if entry.seq > last:
@@ -97,9 +100,9 @@ def _until(entries: Iterable[Entry], last: int) -> Iterable[Entry]:
         yield entry
 
 
-def _compared(audit: AuditLog, vault: Vault, inbox: str) -> dict[str, list[str]]:
+def _compare_files(audit: AuditLog, vault: Vault, inbox: str) -> dict[str, list[str]]:
     """How the files differ from what the log last says of them: changed or gone by hand, or never written by us."""
-    known = audit.states()
+    known = audit.last_digests()
     listing = vault.list_notes(inbox)
     changed, gone = [], []
     for path, after in known.items():
@@ -117,7 +120,7 @@ def _compared(audit: AuditLog, vault: Vault, inbox: str) -> dict[str, list[str]]
     return {"changed": sorted(changed), "gone": sorted(gone), "unlogged": sorted(set(files) - known.keys())}
 
 
-def _written(target: Path, entries: Iterable[Entry]) -> None:
+def _write_entries(target: Path, entries: Iterable[Entry]) -> None:
     """Write entries as lines of JSON into a new, private file, and have it on the disk."""
     try:
         fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -127,7 +130,7 @@ def _written(target: Path, entries: Iterable[Entry]) -> None:
         raise Unavailable(f"{target} can't be written: {error.strerror}", retryable=False) from error
     try:
         with open(fd, "w", encoding="utf-8") as stream:  # noqa: PTH123 - the descriptor is what makes it private
-            stream.writelines(digest_chain.line(entry) + "\n" for entry in entries)
+            stream.writelines(digest_chain.format_line(entry) + "\n" for entry in entries)
             stream.flush()
             os.fsync(fd)
         sync_folder(target.parent)

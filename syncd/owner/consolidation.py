@@ -33,7 +33,7 @@ def operations(
             progress=lambda done, total, stage: progress({"done": done, "total": total, "stage": stage}),
         )
         if not dry and workspace is None:
-            jobs().noted(JOB, Run(at, time.monotonic() - began, ""))
+            jobs().record_run(JOB, Run(at, time.monotonic() - began, ""))
         return outcome
 
     return {"consolidate": run}

@@ -31,7 +31,7 @@ def commit_operations(
             made, selection = commits.preview(due())
             return {
                 "commits": [asdict(commit) for commit in made],
-                "kept": _kept(selection.kept),
+                "kept": _kept_rows(selection.kept),
                 "edited": sorted(selection.edited),
             }
         done, edited = commits.commit_pending(), set(commits.edited)
@@ -41,14 +41,14 @@ def commit_operations(
             raise Conflict(why)
         return {
             "commits": [asdict(commit) for commit in done],
-            "kept": _kept(commits.kept),
+            "kept": _kept_rows(commits.kept),
             "edited": sorted(edited | commits.edited),
         }
 
     return {"commit": commit}
 
 
-def _kept(kept: Mapping[str, str]) -> list[dict[str, str]]:
+def _kept_rows(kept: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"path": path, "why": why} for path, why in sorted(kept.items())]
 
 
@@ -56,10 +56,10 @@ def remote_operations(remote: RemoteSync) -> dict[str, Operation]:
     """What the owner may ask for, by name."""
 
     def sync(arguments: Arguments, progress: Progress) -> dict[str, Any]:
-        def tell(stage: str) -> None:
+        def report_stage(stage: str) -> None:
             progress({"done": STAGES.index(stage), "total": len(STAGES), "stage": stage})
 
         pull, push = bool(arguments.get("pull")), bool(arguments.get("push"))
-        return asdict(remote.sync(pull=pull or not push, push=push or not pull, tell=tell))
+        return asdict(remote.sync(pull=pull or not push, push=push or not pull, tell=report_stage))
 
     return {"sync": sync}

@@ -25,36 +25,34 @@ def operations(history: NoteHistory, undo: Undo) -> dict[str, Operation]:
             raise InvalidArgument(f"limit must be between 1 and {MOST:,}")
         return history.log(arguments["id"], limit, patch=bool(arguments.get("patch")))
 
-    def undone(arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    def undo_changes(arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         name, since = arguments.get("id"), arguments.get("since")
         if (name is None) == (since is None):
             raise InvalidArgument("name one note or call, or a time with --since")
         if name is None:
-            wanted = undo.since(int(since or 0), key=arguments.get("key"), workspace=arguments.get("workspace"))
+            wanted = undo.writes_since(int(since or 0), key=arguments.get("key"), workspace=arguments.get("workspace"))
             last = ""
         else:
-            wanted, last = undo.call(name)
-        steps = undo.planned(wanted, last=last)
+            wanted, last = undo.writes_of_call(name)
+        steps = undo.plan(wanted, last=last)
         if arguments.get("dry_run"):
-            done = [step for step in steps if not step.reason and step.now != step.then]
-            return _answer("", done, [step for step in steps if step.reason])
-        made = undo.carried_out(
-            steps, lambda number, of, stage: progress({"done": number, "total": of, "stage": stage})
-        )
-        return _answer(AUTHOR.get().request if made.done else "", made.done, made.skipped)
+            done = [step for step in steps if not step.reason and step.now != step.target_digest]
+            return _undo_result("", done, [step for step in steps if step.reason])
+        made = undo.carry_out(steps, lambda number, of, stage: progress({"done": number, "total": of, "stage": stage}))
+        return _undo_result(AUTHOR.get().request if made.done else "", made.done, made.skipped)
 
-    return {"log": log, "undo": undone}
+    return {"log": log, "undo": undo_changes}
 
 
-def _answer(call: str, done: list[UndoStep], skipped: list[UndoStep]) -> dict[str, Any]:
+def _undo_result(call: str, done: list[UndoStep], skipped: list[UndoStep]) -> dict[str, Any]:
     return {
         "undo": call or None,
-        "done": [_about(step) | {"did": step.did} for step in done],
-        "skipped": [_about(step) | {"reason": step.reason} for step in skipped],
+        "done": [_step_fields(step) | {"did": step.action} for step in done],
+        "skipped": [_step_fields(step) | {"reason": step.reason} for step in skipped],
     }
 
 
-def _about(step: UndoStep) -> dict[str, Any]:
+def _step_fields(step: UndoStep) -> dict[str, Any]:
     entries = step.way.taken or step.way.left
     return {
         "id": step.id,

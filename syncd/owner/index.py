@@ -26,35 +26,35 @@ def operations(
         return facts | {"coverage": health.coverage()} if arguments.get("coverage") else facts
 
     def update(arguments: Arguments, progress: Progress) -> dict[str, Any]:
-        sync, tell = _rooted(opened.sync), _teller(progress)
+        sync, tell = _require_vault(opened.sync), _stage_reporter(progress)
         accept, full = bool(arguments.get("accept_removals")), bool(arguments.get("full"))
         if full:
-            sync.builds.accept()
-        if not full and not sync.builds.outdated():
+            sync.builds.accept_new_model()
+        if not full and not sync.builds.is_outdated():
             return asdict(sync.run(accept=accept, progress=tell))
         if accept:
             sync.run(accept=True)  # what is held would keep a new index from being made
         return asdict(sync.rebuild(fresh=full, progress=tell))
 
     def check(_: Arguments, progress: Progress) -> dict[str, Any]:
-        sync, tell = _rooted(opened.sync), _teller(progress)
+        sync, tell = _require_vault(opened.sync), _stage_reporter(progress)
         sync.run(progress=tell)  # what a listing finds needs no deep check
         checked = opened.check.run(stopping(), tell)
         return {"checked": checked.checked, "mended": checked.mended, "failed": sync.run(progress=tell).failed}
 
     def examine(_: Arguments, __: Progress) -> dict[str, str]:
         """What is wrong with the index of each scope; "" = nothing."""
-        return {scope: scope_index.index.examined() for scope, scope_index in opened.builds.scopes.items()}
+        return {scope: scope_index.index.describe_differences() for scope, scope_index in opened.builds.scopes.items()}
 
     return {"status": status, "index": update, "check": check, "index.examine": examine}
 
 
-def _rooted(sync: Sync) -> Sync:
+def _require_vault(sync: Sync) -> Sync:
     """The same, once it is sure that the vault is there."""
     if not sync.vault.is_present():
         raise Unavailable(f"the vault {sync.vault.root} is missing; the index is kept as it was")
     return sync
 
 
-def _teller(progress: Progress) -> Callable[[int, int, str], None]:
+def _stage_reporter(progress: Progress) -> Callable[[int, int, str], None]:
     return lambda done, total, stage: progress({"done": done, "total": total, "stage": stage})

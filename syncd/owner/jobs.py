@@ -24,7 +24,7 @@ Progress: TypeAlias = Callable[[dict[str, Any]], None]
 def queue_operations(queue: Queue, worker: Worker) -> dict[str, Callable[[Arguments, Progress], Any]]:
     """What the owner may ask of the queue, by name."""
 
-    def listed(arguments: Arguments, _: Progress) -> dict[str, Any]:
+    def list_jobs(arguments: Arguments, _: Progress) -> dict[str, Any]:
         limit, status = arguments.get("limit") or 20, arguments.get("status")
         if not 1 <= limit <= MOST:
             raise InvalidArgument(f"limit must be between 1 and {MOST}")
@@ -32,28 +32,36 @@ def queue_operations(queue: Queue, worker: Worker) -> dict[str, Callable[[Argume
             raise InvalidArgument(f"status must be one of {', '.join(STATUSES)}")
         workspace = arguments.get("workspace")
         jobs = queue.jobs(workspace=workspace, status=status, limit=limit, before=arguments.get("before"))
-        return {"jobs": [told(job) for job in jobs], "counts": queue.counts(workspace), "hindrance": worker.hindrance}
+        rows = [job_fields(job) for job in jobs]
+        return {"jobs": rows, "counts": queue.counts(workspace), "hindrance": worker.hindrance}
 
     def show(arguments: Arguments, _: Progress) -> dict[str, Any]:
-        return told(_named(queue, arguments["id"]))
+        return job_fields(_find_job(queue, arguments["id"]))
 
     def retry(arguments: Arguments, _: Progress) -> dict[str, Any]:
-        return told(queue.retry(_named(queue, arguments["id"]).id))
+        return job_fields(queue.retry(_find_job(queue, arguments["id"]).id))
 
     def cancel(arguments: Arguments, _: Progress) -> dict[str, Any]:
-        return told(queue.cancel(_named(queue, arguments["id"]).id))
+        return job_fields(queue.cancel(_find_job(queue, arguments["id"]).id))
 
     def wait(arguments: Arguments, progress: Progress) -> dict[str, Any]:
-        ids = [_named(queue, id).id for id in arguments["ids"]]
+        ids = [_find_job(queue, id).id for id in arguments["ids"]]
         if not worker.running:
             worker.drain(ids, progress)
-        jobs = _waited(queue, worker, ids, progress, seconds=0.0 if arguments.get("at_once") else TURN_S)
-        return {"jobs": [told(job) for job in jobs], "ended": all(job.status in ("done", "failed") for job in jobs)}
+        jobs = _wait_for_jobs(queue, worker, ids, progress, seconds=0.0 if arguments.get("at_once") else TURN_S)
+        ended = all(job.status in ("done", "failed") for job in jobs)
+        return {"jobs": [job_fields(job) for job in jobs], "ended": ended}
 
-    return {"queue.list": listed, "queue.show": show, "queue.retry": retry, "queue.cancel": cancel, "queue.wait": wait}
+    return {
+        "queue.list": list_jobs,
+        "queue.show": show,
+        "queue.retry": retry,
+        "queue.cancel": cancel,
+        "queue.wait": wait,
+    }
 
 
-def told(job: Job) -> dict[str, Any]:
+def job_fields(job: Job) -> dict[str, Any]:
     """A job as a command shows it."""
     names = ("id", "kind", "status", "stage", "progress", "workspace", "key", "title", "document_id", "tries")
     times = ("due_at", "created_at", "started_at", "finished_at")
@@ -61,9 +69,9 @@ def told(job: Job) -> dict[str, Any]:
     return shown | {"by": job.author.name, "error": dict(job.error) if job.error else None}
 
 
-def _named(queue: Queue, id: str) -> Job:
+def _find_job(queue: Queue, id: str) -> Job:
     """The job of this id, or of the one id that begins so."""
-    whole = queue.beginning(id) if len(id) >= SHORTEST else [id]
+    whole = queue.ids_beginning(id) if len(id) >= SHORTEST else [id]
     if len(whole) > 1:
         raise InvalidArgument(f"several jobs begin with {id!r}: give more of the id")
     if not whole:
@@ -71,7 +79,9 @@ def _named(queue: Queue, id: str) -> Job:
     return queue.job(whole[0])
 
 
-def _waited(queue: Queue, worker: Worker, ids: Sequence[str], progress: Progress, *, seconds: float) -> list[Job]:
+def _wait_for_jobs(
+    queue: Queue, worker: Worker, ids: Sequence[str], progress: Progress, *, seconds: float
+) -> list[Job]:
     """These jobs, once all have ended, or after so long."""
     left = seconds
     while True:
@@ -94,19 +104,19 @@ SPELLED = str.maketrans("-_", "  ")  # `deep-check` is one word for a shell
 def job_operations(jobs: Callable[[], Scheduler]) -> dict[str, Callable[[Mapping[str, Any], Any], Any]]:
     """What the owner may ask of jobs, by name; `jobs` gives those that are in force."""
 
-    def listed(_: Mapping[str, Any], __: Any) -> list[dict[str, Any]]:
-        return [{"name": name, **asdict(job)} for name, job in sorted(jobs().standing().items())]
+    def list_jobs(_: Mapping[str, Any], __: Any) -> list[dict[str, Any]]:
+        return [{"name": name, **asdict(job)} for name, job in sorted(jobs().states().items())]
 
     def history(arguments: Mapping[str, Any], _: Any) -> list[dict[str, Any]]:
-        return [asdict(run) for run in jobs().history(_name(arguments))]
+        return [asdict(run) for run in jobs().history(_job_name(arguments))]
 
     def run(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
-        name = _name(arguments)
+        name = _job_name(arguments)
         done = jobs().run(name, wait=bool(arguments.get("wait")))
         return {"name": name, "ended": done is not None, **(asdict(done) if done else {})}
 
-    return {"job.list": listed, "job.history": history, "job.run": run}
+    return {"job.list": list_jobs, "job.history": history, "job.run": run}
 
 
-def _name(arguments: Mapping[str, Any]) -> str:
+def _job_name(arguments: Mapping[str, Any]) -> str:
     return str(arguments["name"]).translate(SPELLED)

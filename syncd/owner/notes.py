@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 from index.errors import InvalidArgument, NotFound
 from index.model import Answer, Filter, Hit, Query, Record, Scope
-from index.query import request
-from index.search.reranker import reranked
+from index.query import make_query
+from index.search.reranker import search_reranked
 from syncd.daemon.open_parts import OpenParts
 from syncd.indexes import note_lookup
 from syncd.indexes.index_builds import SCOPES
@@ -23,43 +23,45 @@ Operation: TypeAlias = Callable[[Arguments, Any], Any]
 
 def operations(opened: OpenParts, agent_access: AgentAccess, degraded: Callable[[], list[str]]) -> dict[str, Operation]:
     """What the owner may ask of notes, by name. `degraded`: what does not work just now, which a search repeats."""
-    return reads(opened, agent_access, degraded) | writes(opened, agent_access)
+    return read_operations(opened, agent_access, degraded) | write_operations(opened, agent_access)
 
 
-def reads(opened: OpenParts, agent_access: AgentAccess, degraded: Callable[[], list[str]]) -> dict[str, Operation]:
+def read_operations(
+    opened: OpenParts, agent_access: AgentAccess, degraded: Callable[[], list[str]]
+) -> dict[str, Operation]:
     """Those that change nothing."""
 
     def search(arguments: Arguments, _: Any) -> dict[str, Any]:
         scope = arguments.get("scope") or "captures"
         if scope not in ("captures", "vault", "all"):
             raise InvalidArgument(f"scope must be captures, vault or all, not {scope!r}")
-        query = _query(arguments, opened.settings.kb.known)
+        query = _parse_query(arguments, opened.settings.kb.all_collections)
         if query.filter.workspace:
             agent_access.workspace(query.filter.workspace)
         scopes = [name for name in SCOPES if scope in (name, "all")]
-        answer = reranked(opened.reranker, query, lambda wider: _searched(opened, wider, scopes))
+        answer = search_reranked(opened.reranker, query, lambda wider: _search_scopes(opened, wider, scopes))
         return {
-            "hits": [_hit(hit) for hit in answer.hits],
+            "hits": [_hit_fields(hit) for hit in answer.hits],
             "mode": answer.mode,
             "degraded": list(dict.fromkeys([*answer.degraded, *degraded()])),
         }
 
     def get(arguments: Arguments, _: Any) -> dict[str, Any]:
-        kept = _kept(opened, agent_access, arguments["id"], arguments.get("workspace"))
-        return _record(kept.record) | {"content": kept.content, "passages": list(kept.chunks)}
+        kept = _read_stored(opened, agent_access, arguments["id"], arguments.get("workspace"))
+        return _record_fields(kept.record) | {"content": kept.content, "passages": list(kept.chunks)}
 
     def recent(arguments: Arguments, _: Any) -> list[dict[str, Any]]:
         limit = arguments.get("limit") or 20
         if not 1 <= limit <= 1000:
             raise InvalidArgument("limit must be between 1 and 1000")
         asked = Filter(workspace=agent_access.workspace(name).name if (name := arguments.get("workspace")) else None)
-        records, _more = opened.captures.index.latest(asked, limit)
-        return [_record(record) for record in records]
+        records, _more = opened.captures.index.list_recent(asked, limit)
+        return [_record_fields(record) for record in records]
 
     return {"search": search, "get": get, "recent": recent}
 
 
-def writes(opened: OpenParts, agent_access: AgentAccess) -> dict[str, Operation]:
+def write_operations(opened: OpenParts, agent_access: AgentAccess) -> dict[str, Operation]:
     """Those that write captures."""
 
     def capture(arguments: Arguments, _: Any) -> dict[str, Any]:
@@ -71,34 +73,34 @@ def writes(opened: OpenParts, agent_access: AgentAccess) -> dict[str, Operation]
             namespace=arguments.get("namespace") or "default",
             collection=arguments.get("collection"),
         )
-        return _record(captured.record) | {"created": captured.created}
+        return _record_fields(captured.record) | {"created": captured.created}
 
     def update(arguments: Arguments, _: Any) -> dict[str, Any]:
-        record = _capture(opened, arguments)
+        record = _find_capture(opened, arguments)
         fields = {name: arguments.get(name) for name in ("title", "tags", "collection", "version")}
         updated, changed = agent_access.workspace(record.workspace).update_note(
             record.id, arguments.get("text"), **fields
         )
-        return _record(updated) | {"changed": changed}
+        return _record_fields(updated) | {"changed": changed}
 
     def delete(arguments: Arguments, _: Any) -> dict[str, Any]:
-        record = _capture(opened, arguments)
-        return _record(agent_access.workspace(record.workspace).delete(record.id)) | {"deleted": True}
+        record = _find_capture(opened, arguments)
+        return _record_fields(agent_access.workspace(record.workspace).delete(record.id)) | {"deleted": True}
 
     return {"capture": capture, "updatenote": update, "delete": delete}
 
 
-def _searched(opened: OpenParts, query: Query, scopes: list[Scope]) -> Answer:
+def _search_scopes(opened: OpenParts, query: Query, scopes: list[Scope]) -> Answer:
     """The best of these scopes."""
-    answers = [opened.builds.scopes[scope].index.search(_in_scope(query, scope)) for scope in scopes]
+    answers = [opened.builds.scopes[scope].index.search(_query_for_scope(query, scope)) for scope in scopes]
     hits = sorted((hit for answer in answers for hit in answer.hits), key=lambda hit: -hit.score)
     degraded = tuple(sentence for answer in answers for sentence in answer.degraded)
     return Answer(tuple(hits[: query.limit]), answers[0].mode, degraded)
 
 
-def _capture(opened: OpenParts, arguments: Arguments) -> Record:
+def _find_capture(opened: OpenParts, arguments: Arguments) -> Record:
     """The capture that is meant; NotFound for a note of the vault, and for one in another workspace than was named."""
-    record = note_lookup.found_note(
+    record = note_lookup.find_note(
         [opened.captures.index], arguments["id"], workspace=arguments.get("workspace") or None
     )
     if record is None:
@@ -108,10 +110,10 @@ def _capture(opened: OpenParts, arguments: Arguments) -> Record:
     return record
 
 
-def _kept(opened: OpenParts, agent_access: AgentAccess, id: str, workspace: str | None) -> StoredDocument:
+def _read_stored(opened: OpenParts, agent_access: AgentAccess, id: str, workspace: str | None) -> StoredDocument:
     slots = opened.builds.scopes
     indexes = [slots[scope].index for scope in (SCOPES if not workspace else ("captures",))]
-    record = note_lookup.found_note(indexes, id, workspace=workspace or None)
+    record = note_lookup.find_note(indexes, id, workspace=workspace or None)
     if record is None:
         raise NotFound(f"no note {id[:200]!r}; memex search finds its id")
     if record.scope == "captures":
@@ -121,19 +123,19 @@ def _kept(opened: OpenParts, agent_access: AgentAccess, id: str, workspace: str 
     return StoredDocument(record, body, tuple(opened.notes.index.passages(record)))
 
 
-def _query(arguments: Arguments, collections: tuple[str, ...]) -> Query:
+def _parse_query(arguments: Arguments, collections: tuple[str, ...]) -> Query:
     names = ("limit", "mode", "workspace", "namespace", "collection", "tags", "type", "source", "since", "until")
     asked = {name: arguments[name] for name in names if arguments.get(name) is not None}
-    return request(arguments["query"], collections=collections, **asked)
+    return make_query(arguments["query"], collections=collections, **asked)
 
 
-def _in_scope(query: Query, scope: Scope) -> Query:
+def _query_for_scope(query: Query, scope: Scope) -> Query:
     if scope == "captures" or not query.filter.workspace:
         return query
     return replace(query, filter=Filter(**{**asdict(query.filter), "workspace": None}))
 
 
-def _hit(hit: Hit) -> dict[str, Any]:
+def _hit_fields(hit: Hit) -> dict[str, Any]:
     record = hit.record
     return {
         "id": record.id,
@@ -147,7 +149,7 @@ def _hit(hit: Hit) -> dict[str, Any]:
     }
 
 
-def _record(record: Record) -> dict[str, Any]:
+def _record_fields(record: Record) -> dict[str, Any]:
     fields = asdict(record)
     fields["metadata"] = dict(record.metadata)
     fields["tags"], fields["aliases"] = list(record.tags), list(record.aliases)

@@ -15,7 +15,7 @@ from syncd.daemon.open_parts import OpenParts
 from syncd.daemon.vault_services import VaultServices
 from syncd.enrichment.backfill import Backfill
 from syncd.graph.nodes import Nodes
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from syncd.jobs.scheduler import Scheduler
 from syncd.jobs.worker import Worker
 from syncd.owner import audit, consolidation, git, history, notes, promotion, review, uploads, workspaces_and_keys
@@ -45,22 +45,22 @@ def operations(
         **notes.operations(opened, agent_access, health.degraded),
         **owner_index.operations(opened, health, lambda: jobs().stopping),
         **workspaces_and_keys.operations(agent_access, opened.keys, opened.perspectives, state=opened.settings.state),
-        "enrich": backfill.again,
-        "enrich.backfill": backfill.backfill,
+        "enrich": backfill.enrich_note,
+        "enrich.backfill": backfill.enrich_all,
         "enrich.stop": backfill.stop,
         **owner_jobs.job_operations(jobs),
         **owner_jobs.queue_operations(opened.queue, worker),
         **uploads.operations(agent_access, opened.ledger, lambda: opened.captures.index),
-        **_on_graphs(opened, agent_access),
-        **_on_history(opened, services),
+        **_graph_operations(opened, agent_access),
+        **_history_operations(opened, services),
         **consolidation.operations(services.consolidation, agent_access, jobs),
         **promotion.operations(services.promotions, services.snapshot),
         **review.operations(services.review, services.archive, services.snapshot),
     }
-    return {name: _signed(name, operation) for name, operation in named.items()}
+    return {name: _sign_operation(name, operation) for name, operation in named.items()}
 
 
-def _on_graphs(opened: OpenParts, agent_access: AgentAccess) -> dict[str, Operation]:
+def _graph_operations(opened: OpenParts, agent_access: AgentAccess) -> dict[str, Operation]:
     """Those on the graph of a workspace, which must exist."""
 
     def nodes(workspace: str) -> Nodes:
@@ -79,21 +79,21 @@ def _on_graphs(opened: OpenParts, agent_access: AgentAccess) -> dict[str, Operat
     }
 
 
-def _on_history(opened: OpenParts, services: VaultServices) -> dict[str, Operation]:
+def _history_operations(opened: OpenParts, services: VaultServices) -> dict[str, Operation]:
     """Those on what was written: Git, the remote, what a note was, the audit log."""
     return {
         **git.remote_operations(services.remote),
-        **git.commit_operations(services.commits, services.settle, services.due),
+        **git.commit_operations(services.commits, services.make_due_commits, services.due_commits),
         **history.operations(services.history, services.undo),
         **audit.operations(opened.audit, opened.vault, inbox=opened.settings.vault.inbox),
     }
 
 
-def _signed(name: str, operation: Operation) -> Operation:
+def _sign_operation(name: str, operation: Operation) -> Operation:
     """An operation whose writes are logged as the owner's, done by this command."""
 
-    def signed(arguments: Arguments, progress: Progress) -> Any:
-        with authored(Author("cli", name, request=secrets.token_hex(8))):
+    def run_signed(arguments: Arguments, progress: Progress) -> Any:
+        with acting_as(Author("cli", name, request=secrets.token_hex(8))):
             return operation(arguments, progress)
 
-    return signed
+    return run_signed

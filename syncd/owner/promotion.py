@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from index.errors import Conflict, InvalidArgument, MemexError
-from syncd.promotion.plan import Plan, TakenDestination, speak
+from syncd.promotion.plan import Plan, TakenDestination, reserve_paths
 from syncd.promotion.promotions import Promotions
 from syncd.promotion.vault_snapshot import VaultSnapshot
 
@@ -23,11 +23,11 @@ def operations(promotions: Promotions, snapshot: VaultSnapshot) -> dict[str, Ope
     """What the owner may ask, by name."""
 
     def promote(arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-        plans, failed = _planned(promotions, snapshot, _ids(arguments), arguments.get("to"))
+        plans, failed = _plan_promotions(promotions, snapshot, _parse_ids(arguments), arguments.get("to"))
         if arguments.get("dry_run"):
-            return {"promoted": [], "planned": [_told(plan) for plan in plans], "failed": failed}
+            return {"promoted": [], "planned": [_plan_fields(plan) for plan in plans], "failed": failed}
         done: list[dict[str, Any]] = []
-        outcomes = promotions.carry(
+        outcomes = promotions.carry_out(
             plans, progress=lambda number, of, stage: progress({"done": number, "total": of, "stage": stage})
         )
         for plan, outcome in zip(plans, outcomes, strict=True):
@@ -38,7 +38,7 @@ def operations(promotions: Promotions, snapshot: VaultSnapshot) -> dict[str, Ope
         return {"promoted": done, "planned": [], "failed": failed}
 
     def unpromote(arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-        ids = _ids(arguments)
+        ids = _parse_ids(arguments)
         done: list[dict[str, Any]] = []
         failed: list[dict[str, Any]] = []
         for number, id in enumerate(ids, 1):
@@ -49,20 +49,20 @@ def operations(promotions: Promotions, snapshot: VaultSnapshot) -> dict[str, Ope
             progress({"done": number, "total": len(ids), "stage": "bringing back"})
         return {"returned": done, "failed": failed}
 
-    def promoted(arguments: Mapping[str, Any], _: Progress) -> list[dict[str, Any]]:
+    def list_promoted(arguments: Mapping[str, Any], _: Progress) -> list[dict[str, Any]]:
         return promotions.latest(int(arguments.get("limit") or 50))
 
-    return {"promote": promote, "unpromote": unpromote, "promoted": promoted}
+    return {"promote": promote, "unpromote": unpromote, "promoted": list_promoted}
 
 
-def _ids(arguments: Mapping[str, Any]) -> list[str]:
+def _parse_ids(arguments: Mapping[str, Any]) -> list[str]:
     ids = list(dict.fromkeys(arguments.get("ids") or ()))
     if not 1 <= len(ids) <= MOST:
         raise InvalidArgument(f"name 1 to {MOST:,} notes by their ids or paths")
     return ids
 
 
-def _planned(
+def _plan_promotions(
     promotions: Promotions, snapshot: VaultSnapshot, ids: Sequence[str], to: str | None
 ) -> tuple[list[Plan], list[dict[str, Any]]]:
     """What is to become of each, and what keeps the others from it."""
@@ -71,7 +71,7 @@ def _planned(
     spoken: dict[str, str] = {}
     for id in ids:
         try:
-            plan = promotions.planned(snapshot.capture(id), to=to, spoken=spoken)
+            plan = promotions.make_plan(snapshot.find_capture(id), to=to, spoken=spoken)
         except TakenDestination as error:
             way_out = "name another folder with --to, or mark the capture (promote: true) to be asked in a note"
             failed.append({"id": id, "error": Conflict(f"{error.message}; {way_out}").as_dict()})
@@ -79,10 +79,10 @@ def _planned(
             failed.append({"id": id, "error": error.as_dict()})
         else:
             plans.setdefault(plan.source, plan)
-            speak(spoken, plan)
+            reserve_paths(spoken, plan)
     return list(plans.values()), failed
 
 
-def _told(plan: Plan) -> dict[str, Any]:
+def _plan_fields(plan: Plan) -> dict[str, Any]:
     fields = {"id": plan.id, "source": plan.source, "target": plan.target, "chosen": plan.chosen}
     return fields | {"file": plan.stored.new if plan.stored else None}

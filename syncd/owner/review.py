@@ -12,8 +12,8 @@ from index.errors import InvalidArgument, MemexError, NotFound
 from index.model import Record
 from syncd.documents.owner_marks import OwnerMarks
 from syncd.indexes import note_lookup
-from syncd.notes.front_matter import FrontmatterError, decode, properties, split
-from syncd.promotion.promoted_note import Problem, goal
+from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
+from syncd.promotion.promoted_note import Problem, choose_destination
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.review.archive import Archive
 from syncd.review.review import Review
@@ -32,42 +32,45 @@ SUGGESTED = ("suggested_folder", "suggested_tags", "suggested_links", "suggested
 def operations(review: Review, archive: Archive, snapshot: VaultSnapshot) -> dict[str, Operation]:
     """What the owner may ask, by name."""
     return {
-        "review.list": partial(_listed, review, snapshot),
-        "review.show": partial(_shown, review, snapshot),
-        "review.dismiss": partial(_dismissed, archive),
-        "unarchive": partial(_returned, archive),
+        "review.list": partial(_list_waiting, review, snapshot),
+        "review.show": partial(_show_capture, review, snapshot),
+        "review.dismiss": partial(_dismiss, archive),
+        "unarchive": partial(_unarchive, archive),
         "archived": lambda arguments, _: archive.latest(int(arguments.get("limit") or 50)),
     }
 
 
-def _listed(review: Review, snapshot: VaultSnapshot, arguments: Mapping[str, Any], _: Progress) -> dict[str, Any]:
+def _list_waiting(review: Review, snapshot: VaultSnapshot, arguments: Mapping[str, Any], _: Progress) -> dict[str, Any]:
     limit, workspace = int(arguments.get("limit") or 50), arguments.get("workspace")
     if not 1 <= limit <= MOST:
         raise InvalidArgument(f"limit must be between 1 and {MOST:,}")
-    waiting = [(record, marks) for record, marks in review.waiting() if workspace in (None, record.workspace)]
-    return {"total": len(waiting), "waiting": [_told(snapshot, record, marks) for record, marks in waiting[:limit]]}
+    waiting = [(record, marks) for record, marks in review.list_waiting() if workspace in (None, record.workspace)]
+    return {
+        "total": len(waiting),
+        "waiting": [_capture_fields(snapshot, record, marks) for record, marks in waiting[:limit]],
+    }
 
 
-def _shown(review: Review, snapshot: VaultSnapshot, arguments: Mapping[str, Any], _: Progress) -> dict[str, Any]:
+def _show_capture(review: Review, snapshot: VaultSnapshot, arguments: Mapping[str, Any], _: Progress) -> dict[str, Any]:
     id = arguments["id"]
-    waiting = {record.path: (record, marks) for record, marks in review.waiting()}
-    match = note_lookup.found_note([snapshot.captures.index], id, lambda record: record.path in waiting)
+    waiting = {record.path: (record, marks) for record, marks in review.list_waiting()}
+    match = note_lookup.find_note([snapshot.captures.index], id, lambda record: record.path in waiting)
     if match is None:
         raise NotFound(f"no capture {id[:200]!r} waits; memex review --json lists those that do")
     record, marks = waiting[match.path]
-    suggestions = review.suggestions(record)
+    suggestions = review.suggest(record)
     return (
-        _told(snapshot, record, marks)
-        | _goal(snapshot, record, marks)
+        _capture_fields(snapshot, record, marks)
+        | _goal_fields(snapshot, record, marks)
         | {
             "file": str(snapshot.vault.root / record.path),
-            "content": _text(snapshot, record.path)[:TEXT],
+            "content": _read_body(snapshot, record.path)[:TEXT],
         }
-        | _suggestions(snapshot, suggestions)
+        | _suggestion_fields(snapshot, suggestions)
     )
 
 
-def _suggestions(snapshot: VaultSnapshot, suggestions: Suggestions) -> dict[str, Any]:
+def _suggestion_fields(snapshot: VaultSnapshot, suggestions: Suggestions) -> dict[str, Any]:
     """The folders and similar notes that are suggested for a capture, with what speaks for each."""
     return {
         "folders": [
@@ -81,17 +84,17 @@ def _suggestions(snapshot: VaultSnapshot, suggestions: Suggestions) -> dict[str,
     }
 
 
-def _dismissed(archive: Archive, arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-    done, failed = _each(arguments, archive.dismiss, progress, "setting aside")
+def _dismiss(archive: Archive, arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+    done, failed = _run_each(arguments, archive.dismiss, progress, "setting aside")
     return {"archived": done, "failed": failed}
 
 
-def _returned(archive: Archive, arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-    done, failed = _each(arguments, archive.bring_back, progress, "bringing back")
+def _unarchive(archive: Archive, arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+    done, failed = _run_each(arguments, archive.bring_back, progress, "bringing back")
     return {"returned": done, "failed": failed}
 
 
-def _each(
+def _run_each(
     arguments: Mapping[str, Any], work: Callable[[str], dict[str, Any]], progress: Progress, stage: str
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Do it for each of the ids; what came of it, and what keeps the others from it."""
@@ -109,12 +112,12 @@ def _each(
     return done, failed
 
 
-def _told(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) -> dict[str, Any]:
+def _capture_fields(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) -> dict[str, Any]:
     """A capture that waits, with the suggestions that stand in it."""
     values: dict[str, Any] = {}
     try:
         front = split(decode(snapshot.vault.read(record.path)[0]))[0]
-        values = {key.casefold(): value for key, value in properties(front).items()}
+        values = {key.casefold(): value for key, value in read_properties(front).items()}
     except (MemexError, FrontmatterError):
         pass  # it went a moment ago, or is being edited
     return {
@@ -133,13 +136,13 @@ def _told(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) -> dict[st
     }
 
 
-def _goal(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) -> dict[str, Any]:
+def _goal_fields(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) -> dict[str, Any]:
     """Where it goes if it is promoted, and what chose that; what is wrong with that, if something is."""
     promotion = snapshot.settings.promote
     raw, stat = snapshot.vault.read(record.path)
-    document = snapshot.parsed(raw, record.path, stat)
+    document = snapshot.parse(raw, record.path, stat)
     try:
-        where = goal(
+        where = choose_destination(
             document, marks, promotion.rules, folder=promotion.folder, name=promotion.name, inbox=snapshot.inbox
         )
     except Problem as error:
@@ -149,11 +152,11 @@ def _goal(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) -> dict[st
 
 def _excerpt(snapshot: VaultSnapshot, path: str) -> str:
     try:
-        return " ".join(_text(snapshot, path).split())[:EXCERPT]
+        return " ".join(_read_body(snapshot, path).split())[:EXCERPT]
     except MemexError:  # it went a moment ago
         return ""
 
 
-def _text(snapshot: VaultSnapshot, path: str) -> str:
+def _read_body(snapshot: VaultSnapshot, path: str) -> str:
     """A note without its properties, as JSON can hold it."""
     return split(decode(snapshot.vault.read(path)[0]))[1].encode("utf-8", "replace").decode()

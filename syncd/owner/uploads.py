@@ -24,29 +24,29 @@ def operations(agent_access: AgentAccess, ledger: Ledger, index: Callable[[], In
 
     def check(asked: Mapping[str, Any], _: Any) -> dict[str, Any]:
         workspace = agent_access.workspace(asked["workspace"]).name
-        upload_request.described(agent_access.uploads.settings.known, **_description(asked))
+        upload_request.check_description(agent_access.uploads.settings.all_collections, **_description_fields(asked))
         digest = str(asked.get("sha256") or "")
-        job = agent_access.queue.job_of(workspace, digest, int(asked.get("size") or 0)) if digest else None
+        job = agent_access.queue.job_for_file(workspace, digest, int(asked.get("size") or 0)) if digest else None
         return {
-            "document": _same(workspace, digest) if digest else None,
-            "job": jobs.told(job) if job else None,
+            "document": find_same(workspace, digest) if digest else None,
+            "job": jobs.job_fields(job) if job else None,
             "largest": agent_access.uploads.settings.max_file,
         }
 
     def add(asked: Mapping[str, Any], _: Any) -> dict[str, Any]:
         workspace = agent_access.workspace(asked["workspace"]).name
-        job = agent_access.uploads.adopted(
-            asked["staged"], workspace, filename=asked["name"], sha256=asked.get("sha256"), **_description(asked)
+        job = agent_access.uploads.adopt(
+            asked["staged"], workspace, filename=asked["name"], sha256=asked.get("sha256"), **_description_fields(asked)
         )
-        return jobs.told(job)
+        return jobs.job_fields(job)
 
-    def _same(workspace: str, digest: str) -> dict[str, Any] | None:
+    def find_same(workspace: str, digest: str) -> dict[str, Any] | None:
         """The document of a file with these very bytes, or the note that a Markdown file of them became."""
         for path, id in documents_of(ledger, digest):
             record = index().record(id, workspace)
             if record is not None and record.file == path:
                 return {"id": record.id, "path": path}
-        for id in agent_access.queue.documents_of(workspace, digest):
+        for id in agent_access.queue.documents_of_file(workspace, digest):
             record = index().record(id, workspace)
             if record is not None and record.file is None:
                 return {"id": record.id, "path": record.path}
@@ -55,5 +55,5 @@ def operations(agent_access: AgentAccess, ledger: Ledger, index: Callable[[], In
     return {"file.check": check, "file.add": add}
 
 
-def _description(asked: Mapping[str, Any]) -> dict[str, Any]:
+def _description_fields(asked: Mapping[str, Any]) -> dict[str, Any]:
     return {name: asked[name] for name in DESCRIPTION if asked.get(name) is not None}

@@ -20,16 +20,16 @@ def operations(
     agent_access: AgentAccess, keys: ApiKeys, perspectives: Perspectives, *, state: Path
 ) -> dict[str, Operation]:
     """What the owner may ask of both, by name."""
-    return of_workspaces(agent_access, perspectives) | of_keys(agent_access, keys, state)
+    return workspace_operations(agent_access, perspectives) | key_operations(agent_access, keys, state)
 
 
-def of_workspaces(agent_access: AgentAccess, perspectives: Perspectives) -> dict[str, Operation]:
+def workspace_operations(agent_access: AgentAccess, perspectives: Perspectives) -> dict[str, Operation]:
     """Create, list and delete workspaces."""
 
     def create(arguments: Arguments, _: Any) -> dict[str, Any]:
         return {"name": agent_access.create_workspace(arguments["name"]).name}
 
-    def listed(_: Arguments, __: Any) -> list[dict[str, Any]]:
+    def list_workspaces(_: Arguments, __: Any) -> list[dict[str, Any]]:
         return [{"name": name} for name in agent_access.workspaces()]
 
     def delete(arguments: Arguments, _: Any) -> dict[str, Any]:
@@ -37,10 +37,10 @@ def of_workspaces(agent_access: AgentAccess, perspectives: Perspectives) -> dict
         perspectives.reset(arguments["name"])
         return {"name": arguments["name"], "deleted": True}
 
-    return {"workspace.create": create, "workspace.list": listed, "workspace.delete": delete}
+    return {"workspace.create": create, "workspace.list": list_workspaces, "workspace.delete": delete}
 
 
-def of_keys(agent_access: AgentAccess, keys: ApiKeys, state: Path) -> dict[str, Operation]:
+def key_operations(agent_access: AgentAccess, keys: ApiKeys, state: Path) -> dict[str, Operation]:
     """Create, list, revoke and rotate keys, and what became of them."""
 
     def create(arguments: Arguments, _: Any) -> dict[str, Any]:
@@ -56,25 +56,25 @@ def of_keys(agent_access: AgentAccess, keys: ApiKeys, state: Path) -> dict[str, 
         )
         return {"name": key.name, "key": secret}
 
-    def listed(_: Arguments, __: Any) -> list[dict[str, Any]]:
-        return [_key(key) for key in keys.list()]
+    def list_keys(_: Arguments, __: Any) -> list[dict[str, Any]]:
+        return [_key_fields(key) for key in keys.list()]
 
     def revoke(arguments: Arguments, _: Any) -> dict[str, Any]:
-        return _key(keys.revoke(arguments["name"], now=_now()))
+        return _key_fields(keys.revoke(arguments["name"], now=_now()))
 
     def history(_: Arguments, __: Any) -> list[dict[str, Any]]:
         return [dict(event) for event in keys.history()]
 
     return {
         "key.create": create,
-        "key.list": listed,
+        "key.list": list_keys,
         "key.revoke": revoke,
-        "key.rotate": lambda arguments, _: _rotated(keys, state, arguments),
+        "key.rotate": lambda arguments, _: _rotate_key(keys, state, arguments),
         "key.history": history,
     }
 
 
-def _rotated(keys: ApiKeys, state: Path, arguments: Arguments) -> dict[str, Any]:
+def _rotate_key(keys: ApiKeys, state: Path, arguments: Arguments) -> dict[str, Any]:
     """A new secret for a key. If the owner's key file holds that key, the secret is written there too."""
     key, secret = keys.rotate(
         arguments["name"],
@@ -88,7 +88,7 @@ def _rotated(keys: ApiKeys, state: Path, arguments: Arguments) -> dict[str, Any]
     return {"name": key.name, "key": secret, "old_until": key.old_until, "expires_at": key.expires_at}
 
 
-def _key(key: ApiKey) -> dict[str, Any]:
+def _key_fields(key: ApiKey) -> dict[str, Any]:
     return {
         "id": key.id,
         "name": key.name,

@@ -13,12 +13,12 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Record
 from syncd.history.change_journal import sha256
-from syncd.notes.checkboxes import item
+from syncd.notes.checkboxes import format_checkbox
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, split
-from syncd.notes.quoted_text import fenced, link, shown
-from syncd.notes.secret_patterns import redacted
-from syncd.promotion.plan import other_name
-from syncd.promotion.promoted_note import unmarked
+from syncd.notes.quoted_text import link_to, quote_block, quote_inline
+from syncd.notes.secret_patterns import redact
+from syncd.promotion.plan import choose_free_name
+from syncd.promotion.promoted_note import remove_mark
 from syncd.promotion.promotions import Promotions
 from syncd.promotion.proposal_store import Proposal, Proposals
 from syncd.promotion.vault_snapshot import VaultSnapshot
@@ -37,7 +37,7 @@ class DestinationConflicts:
 
     def __init__(self, snapshot: VaultSnapshot, promotions: Promotions, proposals: Proposals) -> None:
         self._snapshot, self._promotions, self._proposals = snapshot, promotions, proposals
-        proposals.on(KIND, self._carried)
+        proposals.register(KIND, self._carry_out)
 
     def ask(self, taken: Sequence[tuple[Record, str]], *, whole: bool = True) -> dict[str, str]:
         """Ask about these captures, each with what is at its destination; the name of the note that asks, by path of capture.
@@ -47,7 +47,7 @@ class DestinationConflicts:
         kept: list[str] = []
         for record, target in taken:
             try:
-                offered = self._offered(record, target)
+                offered = self._offer_choices(record, target)
             except MemexError:  # one of the two is being changed
                 whole = False
                 continue
@@ -57,75 +57,77 @@ class DestinationConflicts:
                 continue
             keys = self._proposals.offer(offered)
             kept += keys
-            if note := self._placed([proposal for proposal in offered if proposal.key in keys], record, target):
+            if note := self._write_question([proposal for proposal in offered if proposal.key in keys], record, target):
                 asked[record.path] = note
         if whole:
             self._proposals.withdraw([KIND], kept)
         return asked
 
-    def _offered(self, record: Record, target: str) -> list[Proposal]:
+    def _offer_choices(self, record: Record, target: str) -> list[Proposal]:
         there = sha256(self._snapshot.vault.read(target)[0])
         about = {"id": record.id, "content": record.content_hash, "target": target, "digest": there}
-        choices = [{"choice": "rename", "name": other_name(self._snapshot, target)}, {"choice": "leave"}]
+        choices = [{"choice": "rename", "name": choose_free_name(self._snapshot, target)}, {"choice": "leave"}]
         if not record.file:
             choices.insert(1, {"choice": "append"})
         return [Proposal(KIND, (record.id, target, choice["choice"]), {**about, **choice}) for choice in choices]
 
-    def _placed(self, offered: Sequence[Proposal], record: Record, target: str) -> str:
+    def _write_question(self, offered: Sequence[Proposal], record: Record, target: str) -> str:
         """The name of the note that asks, which is made unless it is there; "" = none could be."""
         snapshot = self._snapshot
         keys = [proposal.key for proposal in offered]
         if not keys:
             return ""
-        here = {self._proposals.where(key) for key in keys}
+        here = {self._proposals.report_of(key) for key in keys}
         if len(here) == 1 and (path := here.pop()) and snapshot.vault.stat(path) is not None:
             return path.rpartition("/")[2][:-3]
         folder = f"{snapshot.inbox}/{REPORTS}"
-        wanted = file_name(f"Merge {redacted(record.title)}") or "Merge"
-        path = join(folder, f"{other_name(snapshot, f'{folder}/{wanted}.md')}.md")
+        wanted = file_name(f"Merge {redact(record.title)}") or "Merge"
+        path = join(folder, f"{choose_free_name(snapshot, f'{folder}/{wanted}.md')}.md")
         capture, note = snapshot.vault.read(record.path)[0], snapshot.vault.read(target)[0]
-        snapshot.vault.create(path, encode(question(offered, record.path, target, decode(capture), decode(note))))
-        self._proposals.placed(keys, path)
+        snapshot.vault.create(
+            path, encode(format_question(offered, record.path, target, decode(capture), decode(note)))
+        )
+        self._proposals.mark_placed(keys, path)
         snapshot.sync.hint([path])
         return path.rpartition("/")[2][:-3]
 
-    def _carried(self, about: Mapping[str, Any]) -> str:
+    def _carry_out(self, about: Mapping[str, Any]) -> str:
         """Do what was ticked, after which the other boxes are no question any more."""
-        outcome = self._answered(about)
+        outcome = self._apply_choice(about)
         same = (about["id"], about["target"])
-        others = self._proposals.open().items()
-        self._proposals.decided(
+        others = self._proposals.list_open().items()
+        self._proposals.mark_superseded(
             key for key, (kind, other) in others if kind == KIND and (other["id"], other["target"]) == same
         )
         return outcome
 
-    def _answered(self, about: Mapping[str, Any]) -> str:
+    def _apply_choice(self, about: Mapping[str, Any]) -> str:
         """Do what was ticked. Raises Conflict or NotFound when one of the two is not what was shown."""
         snapshot, target = self._snapshot, about["target"]
-        self._promotions.tend()  # a crash may have left this very one half done
-        if outcome := self._done(about):
+        self._promotions.finish_pending()  # a crash may have left this very one half done
+        if outcome := self._done_before_crash(about):
             return outcome
-        record = snapshot.capture(about["id"])
+        record = snapshot.find_capture(about["id"])
         if about["choice"] != "leave":
             if record.content_hash != about["content"]:
                 raise Conflict("the capture was changed since")
             if sha256(snapshot.vault.read(target)[0]) != about["digest"]:
                 raise Conflict(f"{target} was changed since")
         if about["choice"] == "rename":
-            plan = self._promotions.planned(record, to=target.rpartition("/")[0], called=about["name"])
-            (done,) = self._promotions.carry([plan])
+            plan = self._promotions.make_plan(record, to=target.rpartition("/")[0], called=about["name"])
+            (done,) = self._promotions.carry_out([plan])
             if isinstance(done, MemexError):
                 raise done
             return f"promoted as {done['target']}"
         if about["choice"] == "append":
             self._promotions.merge(record.id, target)
             return f"appended to {target}"
-        self._left(record)
+        self._leave_in_inbox(record)
         return "left in the inbox"
 
-    def _done(self, about: Mapping[str, Any]) -> str:
+    def _done_before_crash(self, about: Mapping[str, Any]) -> str:
         """What was done of it before a crash, and not told; "" = nothing."""
-        kind, source, there = self._promotions.became(about["id"])
+        kind, source, there = self._promotions.last_action(about["id"])
         if not kind or self._snapshot.vault.stat(source) is not None:
             return ""
         renamed = join(about["target"].rpartition("/")[0], f"{about.get('name', '')}.md")
@@ -133,11 +135,11 @@ class DestinationConflicts:
             return f"appended to {there}"
         return f"promoted as {there}" if (about["choice"], kind, there) == ("rename", "promote", renamed) else ""
 
-    def _left(self, record: Record) -> None:
+    def _leave_in_inbox(self, record: Record) -> None:
         snapshot = self._snapshot
         raw, _ = snapshot.vault.read(record.path)
         try:
-            text = edit(unmarked(decode(raw)), {"promote_problem": None})
+            text = edit(remove_mark(decode(raw)), {"promote_problem": None})
         except FrontmatterError as error:
             raise NotFound(f"its mark can't be taken out: {error}") from error
         if encode(text) != raw:
@@ -145,7 +147,7 @@ class DestinationConflicts:
             snapshot.sync.hint([record.path])
 
 
-def question(offered: Iterable[Proposal], source: str, target: str, capture: str, note: str) -> str:
+def format_question(offered: Iterable[Proposal], source: str, target: str, capture: str, note: str) -> str:
     """The note that asks."""
     labels = {
         "rename": "Promote the capture as “{name}”",
@@ -153,21 +155,23 @@ def question(offered: Iterable[Proposal], source: str, target: str, capture: str
         "leave": "Leave the capture in the inbox, and take its mark off",
     }
     boxes = [
-        item(labels[proposal.about["choice"]].format(name=shown(proposal.about.get("name", ""))), proposal.key)
+        format_checkbox(
+            labels[proposal.about["choice"]].format(name=quote_inline(proposal.about.get("name", ""))), proposal.key
+        )
         for proposal in offered
     ]
-    old, new = (redacted(split(text)[1]).splitlines() for text in (note, capture))
-    lines = list(difflib.unified_diff(old, new, shown(target), shown(source), lineterm="", n=3))
+    old, new = (redact(split(text)[1]).splitlines() for text in (note, capture))
+    lines = list(difflib.unified_diff(old, new, quote_inline(target), quote_inline(source), lineterm="", n=3))
     more = [f"… and {len(lines) - MOST:,} lines more"] if len(lines) > MOST else []
     return "\n".join(
         [
-            f"{link(source)} was marked to be promoted, and {link(target)} was there already. What is ticked is done:",
+            f"{link_to(source)} was marked to be promoted, and {link_to(target)} was there already. What is ticked is done:",
             "",
             *boxes,
             "",
             "What differs, from the note that is there to the capture:",
             "",
-            *(fenced("\n".join([*lines[:MOST], *more]), "diff") if lines else ["Their texts are the same."]),
+            *(quote_block("\n".join([*lines[:MOST], *more]), "diff") if lines else ["Their texts are the same."]),
             "",
         ]
     )

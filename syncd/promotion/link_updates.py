@@ -16,10 +16,10 @@ from urllib.parse import unquote
 
 from index.errors import MemexError, NotFound
 from index.names import fold
-from syncd.links.canvas_link_positions import in_canvas
+from syncd.links.canvas_link_positions import find_in_canvas
 from syncd.links.link_resolution import Paths
-from syncd.links.link_rewriting import Move, edited, relinked, spliced
-from syncd.links.unlinked_mentions import Names, mentioned
+from syncd.links.link_rewriting import Move, apply_edits, find_edits, rewrite_links
+from syncd.links.unlinked_mentions import Names, find_mentions
 from syncd.notes.front_matter import decode, encode
 from syncd.vault.location import INBOX, locate
 from syncd.vault.path_rules import is_note
@@ -48,7 +48,7 @@ class LinkUpdates:
     unread: tuple[str, ...] = ()  # files that can't be read now: nobody knows whether they have such links
 
 
-def relinking(
+def plan_link_updates(
     vault: Vault,
     moves: Mapping[str, str],
     *,
@@ -71,87 +71,87 @@ def relinking(
     before = Paths(came.get(path, path) for path in files)
     after = Paths(going.get(path, path) for path in files)
 
-    move = Move(moves, before, after, _relative(vault), _privacy(inbox), only_broken=moved)
-    return _relinking(vault, files, move, _Look(vault, texts or {}, came, going))
+    move = Move(moves, before, after, _uses_relative_links(vault), _make_privacy_rule(inbox), only_broken=moved)
+    return _collect_updates(vault, files, move, _Look(vault, texts or {}, came, going))
 
 
-def _privacy(inbox: str) -> Callable[[str, str], bool]:
+def _make_privacy_rule(inbox: str) -> Callable[[str, str], bool]:
     """Whether a note may not say where another one lies: those of a workspace know of their own only."""
 
-    def private(source: str, target: str) -> bool:
+    def is_private(source: str, target: str) -> bool:
         here, there = locate(source, inbox), locate(target, inbox)
         return here.scope == "captures" and (there.scope, there.workspace) != (here.scope, here.workspace)
 
-    return private
+    return is_private
 
 
 class MoveSeries:
     """Several moves made one after another, with one look through the vault for all of them.
 
-    What a step changes is what `relinking` would say of it alone, at that time."""
+    What a step changes is what `plan_link_updates` would say of it alone, at that time."""
 
     def __init__(self, vault: Vault, moves: Mapping[str, str], *, inbox: str = INBOX) -> None:
         files = list(vault.walk_files())
-        self._vault, self._inbox, self._relative = vault, inbox, _relative(vault)
+        self._vault, self._inbox, self._relative = vault, inbox, _uses_relative_links(vault)
         self._before, self._after = Paths(files), Paths(files)
-        leads, names = {lead(path) for path in (*moves, *moves.values())}, Names(moves)
+        leads, names = {name_prefix(path) for path in (*moves, *moves.values())}, Names(moves)
         self._always: set[str] = set()  # files that any step may concern
         self._led: dict[str, set[str]] = {}  # how a name begins → the files that may link to one
         for path in files:
-            for beginning in self._concerns(path, leads, names):
+            for beginning in self._relevant_prefixes(path, leads, names):
                 self._led.setdefault(beginning, set()).add(path) if beginning else self._always.add(path)
 
-    def _concerns(self, path: str, leads: set[str], names: Names) -> Collection[str]:
+    def _relevant_prefixes(self, path: str, leads: set[str], names: Names) -> Collection[str]:
         """How the names begin of those that move to which a file may link; "" = it may link to any, or name one."""
-        if not _linking(path) or self._vault.ignores(path):
+        if not _can_hold_links(path) or self._vault.ignores(path):
             return ()
         try:
             text = decode(self._vault.read(path)[0])
         except MemexError:
             return ("",)  # which each step tells
-        if path.endswith(".canvas") or any(mentioned(path, text, names)):
+        if path.endswith(".canvas") or any(find_mentions(path, text, names)):
             return ("",)
-        return set(_leads(text, leads))
+        return set(_matching_prefixes(text, leads))
 
-    def step(self, moves: Mapping[str, str], texts: Mapping[str, bytes]) -> LinkUpdates:
-        """What changes with these moves, from where the files are now. Nothing has moved until it is `made`."""
-        if gone := next((old for old in moves if self._before.at(old) != old), None):
+    def plan_step(self, moves: Mapping[str, str], texts: Mapping[str, bytes]) -> LinkUpdates:
+        """What changes with these moves, from where the files are now. Nothing has moved until `record_moves` is called."""
+        if gone := next((old for old in moves if self._before.exact_path(old) != old), None):
             raise NotFound(f"nothing was at {gone}")
-        _move(self._after, moves)
+        _move_paths(self._after, moves)
         try:
-            move = Move(moves, self._before, self._after, self._relative, _privacy(self._inbox))
-            led = (self._led.get(lead(path), ()) for path in (*moves, *moves.values()))
+            move = Move(moves, self._before, self._after, self._relative, _make_privacy_rule(self._inbox))
+            led = (self._led.get(name_prefix(path), ()) for path in (*moves, *moves.values()))
             files = sorted({*self._always, *self._led.get("", ()), *moves}.union(*led))
-            return _relinking(self._vault, files, move, _Look(self._vault, texts, {}, moves))
+            return _collect_updates(self._vault, files, move, _Look(self._vault, texts, {}, moves))
         finally:
-            _move(self._after, {new: old for old, new in moves.items()})
+            _move_paths(self._after, {new: old for old, new in moves.items()})
 
-    def made(self, moves: Mapping[str, str]) -> None:
+    def record_moves(self, moves: Mapping[str, str]) -> None:
         """These files are where they were to be."""
         for paths in (self._before, self._after):
-            _move(paths, moves)
+            _move_paths(paths, moves)
         for files in (self._always, *self._led.values()):
             for old in files & moves.keys():
                 files.remove(old)
                 files.add(moves[old])
 
 
-def _move(paths: Paths, moves: Mapping[str, str]) -> None:
+def _move_paths(paths: Paths, moves: Mapping[str, str]) -> None:
     for old in moves:
         paths.remove(old)
     for new in moves.values():
         paths.add(new)
 
 
-def _relinking(vault: Vault, files: Iterable[str], move: Move, look: _Look) -> LinkUpdates:
+def _collect_updates(vault: Vault, files: Iterable[str], move: Move, look: _Look) -> LinkUpdates:
     changes: dict[str, tuple[bytes, bytes]] = {}
     lost: list[tuple[str, str]] = []
     mentions: list[tuple[str, str]] = []
     unread: list[str] = []
     touched = {*move.moved, *move.moved.values()}
-    leads, names = {lead(path) for path in touched}, Names(move.moved)
+    leads, names = {name_prefix(path) for path in touched}, Names(move.moved)
     for path in sorted(files):
-        if not _linking(path) or vault.ignores(path):
+        if not _can_hold_links(path) or vault.ignores(path):
             continue
         try:
             raw = look.read(path)
@@ -161,23 +161,23 @@ def _relinking(vault: Vault, files: Iterable[str], move: Move, look: _Look) -> L
         old = look.came.get(path, path)
         new = look.going.get(path, path)
         text = decode(raw)
-        mentions += ((path, mention) for mention in mentioned(path, text, names))
-        if path.endswith(".base") or not (old != new or path.endswith(".canvas") or may_lead(text, leads)):
+        mentions += ((path, mention) for mention in find_mentions(path, text, names))
+        if path.endswith(".base") or not (old != new or path.endswith(".canvas") or may_link_to(text, leads)):
             continue
         if path.endswith(".canvas"):
-            spots = in_canvas(text)
+            spots = find_in_canvas(text)
             if spots is None:
-                if names.within(text):
+                if names.occur_in(text):
                     mentions.append((path, "it is no valid canvas, so it is left as it is"))
                 continue
-            edits, gone = edited(spots, old, new, move)
-            written = spliced(text, edits)
+            edits, gone = find_edits(spots, old, new, move)
+            written = apply_edits(text, edits)
         else:
-            written, gone = relinked(text, old, new, move)
+            written, gone = rewrite_links(text, old, new, move)
         lost += ((path, target) for target in gone)
         if written != text:
             changes[path] = (raw, encode(written))
-    mentions += _bookmarks(vault, names)
+    mentions += _find_bookmarks(vault, names)
     return LinkUpdates(changes, tuple(lost), tuple(mentions), tuple(unread))
 
 
@@ -195,11 +195,11 @@ class _Look:
         return self.vault.read(path)[0] if text is None else text
 
 
-def _linking(path: str) -> bool:
+def _can_hold_links(path: str) -> bool:
     return is_note(path) or path.endswith((".canvas", ".base"))
 
 
-def _relative(vault: Vault) -> bool:
+def _uses_relative_links(vault: Vault) -> bool:
     """Whether the vault's owner wants links to count from their note. Each link stays of its kind."""
     with suppress(MemexError, ValueError, RecursionError):
         settings = json.loads(vault.read(_SETTINGS)[0])
@@ -207,22 +207,22 @@ def _relative(vault: Vault) -> bool:
     return False
 
 
-def _bookmarks(vault: Vault, names: Names) -> Iterator[tuple[str, str]]:
+def _find_bookmarks(vault: Vault, names: Names) -> Iterator[tuple[str, str]]:
     path = ".obsidian/bookmarks.json"
     with suppress(MemexError):
-        if names.within(decode(vault.read(path)[0])):
+        if names.occur_in(decode(vault.read(path)[0])):
             yield path, "a bookmark"
 
 
 # A quick look: whether a text may have a link to one of some names, without reading it as Markdown
 
 
-def lead(path: str) -> str:
+def name_prefix(path: str) -> str:
     """How the base name of a file begins, folded and without `.md`: up to a sign that may be escaped or end a link."""
-    return _begins(fold(path.rpartition("/")[2]))
+    return _cut_prefix(fold(path.rpartition("/")[2]))
 
 
-def _begins(name: str) -> str:
+def _cut_prefix(name: str) -> str:
     cut = _CUT.search(name)
     name = (name[: cut.start()] if cut else name).strip()
     while name.endswith(".md"):
@@ -230,12 +230,12 @@ def _begins(name: str) -> str:
     return name
 
 
-def may_lead(text: str, leads: set[str]) -> bool:
+def may_link_to(text: str, leads: set[str]) -> bool:
     """Whether a link of `text` may lead to a file whose name begins as one of `leads`. False is certain, True is not."""
-    return any(True for _ in _leads(text, leads))
+    return any(True for _ in _matching_prefixes(text, leads))
 
 
-def _leads(text: str, leads: set[str]) -> Iterator[str]:
+def _matching_prefixes(text: str, leads: set[str]) -> Iterator[str]:
     """Those of `leads` that a link of `text` may lead to; "" = it may lead to any.
 
     In time linear in the text: the text between two marks of links is looked at once."""
@@ -253,4 +253,4 @@ def _leads(text: str, leads: set[str]) -> Iterator[str]:
             yield ""  # in quotes of a property: what it says is for whoever reads those
         if not wiki:
             target = unquote(_ESCAPE.sub("", target))
-        yield from leads.intersection(_begins(part) for part in fold(target).split("/"))
+        yield from leads.intersection(_cut_prefix(part) for part in fold(target).split("/"))

@@ -16,14 +16,14 @@ from index.errors import MemexError
 from index.model import Document
 from syncd.git import head_moves
 from syncd.git.repository import Repository
-from syncd.history.audit_log import Author, authored
-from syncd.history.change_journal import FileChange, MovePlan, moved, sha256, written
-from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, properties, split
-from syncd.promotion.link_updates import LinkUpdates, relinking
+from syncd.history.audit_log import Author, acting_as
+from syncd.history.change_journal import FileChange, MovePlan, move_steps, note_step, sha256
+from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, read_properties, split
+from syncd.promotion.link_updates import LinkUpdates, plan_link_updates
 from syncd.promotion.marked_captures import written_at
 from syncd.promotion.moved_note_detection import MovedNote, MovedNotes
-from syncd.promotion.plan import StoredFile, stored_of, there_of, told
-from syncd.promotion.promoted_note import INBOX_ONLY, PROMOTED_AT, inside, promoted
+from syncd.promotion.plan import StoredFile, describe_links, find_stored_file, resolve_folder
+from syncd.promotion.promoted_note import INBOX_ONLY, PROMOTED_AT, is_inside, promote_text
 from syncd.promotion.promotions import Promotions
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.sync.hand_edits import TORN
@@ -59,63 +59,63 @@ class ManualMoves:
         """Finish what is quiet."""
         if not self._snapshot.sync.ready.is_set():
             return
-        with authored(AUTHOR):
+        with acting_as(AUTHOR):
             try:
-                moved_notes = self._moved_notes.look()
-                if moved_notes and not self._busy() and all(self._quiet(note) for note in moved_notes):
+                moved_notes = self._moved_notes.find_moved()
+                if moved_notes and not self._is_git_busy() and all(self._is_quiet(note) for note in moved_notes):
                     # together, as they may lead to each other
-                    self._finish([move for note in moved_notes if (move := self._drag(note))])
+                    self._finish_moves([move for note in moved_notes if (move := self._plan_move(note))])
             except MemexError as error:
                 log.info("a drag waits: %s", error.message)
 
     # What is to be done
 
-    def _busy(self) -> bool:
+    def _is_git_busy(self) -> bool:
         busy = self._repo.busy_reason()
         return bool(busy) and not busy.endswith(".lock")
 
-    def _quiet(self, note: MovedNote) -> bool:
+    def _is_quiet(self, note: MovedNote) -> bool:
         """Whether nobody is at work on it: it was moved a while ago, as Obsidian may still ask whether to mend links."""
         aged = time.time() - note.since / 1000 >= self._snapshot.settings.sync.adopt_s
-        return aged and self._rested(note.new)
+        return aged and self._is_at_rest(note.new)
 
-    def _rested(self, path: str) -> bool:
+    def _is_at_rest(self, path: str) -> bool:
         stat = self._snapshot.vault.stat(path)
         return stat is not None and not 0 <= time.time() - stat.mtime_ns / 1e9 < self._snapshot.settings.sync.adopt_s
 
-    def _drag(self, note: MovedNote) -> ManualMove | None:
+    def _plan_move(self, note: MovedNote) -> ManualMove | None:
         """What is to become of a note. None when nothing is, or nothing can be just now."""
         snapshot = self._snapshot
         raw, stat = snapshot.vault.read(note.new)
-        document = snapshot.parsed(raw, note.old, stat)
+        document = snapshot.parse(raw, note.old, stat)
         if document.claimed_id != note.id or any(defect.name in TORN for defect in document.defects):
             return None
         was, is_ = (locate(path, snapshot.inbox).scope == "captures" for path in (note.old, note.new))
-        out = was and not inside(note.new, snapshot.inbox)
+        out = was and not is_inside(note.new, snapshot.inbox)
         try:
-            text = self._edited(decode(raw), note, out=out, back=is_ and not was)
+            text = self._edit_properties(decode(raw), note, out=out, back=is_ and not was)
         except FrontmatterError as error:
             log.info("the properties of a dragged note are left as they are: %s", error)
             text, out = raw, False
-        stored, followed = self._file(document, note) if out else (None, None)
+        stored, followed = self._find_stored_file(document, note) if out else (None, None)
         return ManualMove(note, document, raw, text, out, stored, followed)
 
-    def _edited(self, text: str, note: MovedNote, *, out: bool, back: bool) -> bytes:
-        keys = {key.casefold() for key in properties(split(text)[0])}
+    def _edit_properties(self, text: str, note: MovedNote, *, out: bool, back: bool) -> bytes:
+        keys = {key.casefold() for key in read_properties(split(text)[0])}
         if out and (PROMOTED_AT not in keys or keys & set(INBOX_ONLY)):
-            return encode(promoted(text, written_at(self._snapshot, self._repo, note.new)))
+            return encode(promote_text(text, written_at(self._snapshot, self._repo, note.new)))
         if back and PROMOTED_AT in keys:
             return encode(edit(text, {PROMOTED_AT: None}))
         return encode(text)
 
-    def _file(self, document: Document, note: MovedNote) -> tuple[StoredFile | None, dict[str, str] | None]:
+    def _find_stored_file(self, document: Document, note: MovedNote) -> tuple[StoredFile | None, dict[str, str] | None]:
         """The stored file of a note: to go along if it stayed behind, or where it was dragged to."""
         snapshot = self._snapshot
         if document.file is None:
             return None, None
         if snapshot.vault.stat(document.file) is not None:
-            folder = there_of(snapshot, snapshot.settings.promote.attachments or note.new.rpartition("/")[0], {})
-            return stored_of(snapshot, document, folder, {}), None
+            folder = resolve_folder(snapshot, snapshot.settings.promote.attachments or note.new.rpartition("/")[0], {})
+            return find_stored_file(snapshot, document, folder, {}), None
         name, digest = document.file.rpartition("/")[2], document.metadata.get("file_sha256")
         candidates = [path for path in snapshot.vault.walk_other_files() if path.rpartition("/")[2] == name]
         same = [path for path in candidates if snapshot.vault.digest_file(path).digest == digest]
@@ -123,31 +123,31 @@ class ManualMoves:
 
     # How it is done
 
-    def _finish(self, moves: Sequence[ManualMove]) -> None:
+    def _finish_moves(self, moves: Sequence[ManualMove]) -> None:
         done = {move.stray.old: move.stray.new for move in moves}
         for move in moves:
             done |= move.followed or {}
         along = {move.stored.old: move.stored.new for move in moves if move.stored}
         texts = {move.stray.old: move.text for move in moves}
-        updates = relinking(
+        updates = plan_link_updates(
             self._snapshot.vault, done, texts=texts, inbox=self._snapshot.inbox, moved=True, along=along
         )
         moved_paths = {move.stray.new for move in moves}
         others = {path: pair for path, pair in updates.changes.items() if path not in moved_paths}
-        if not all(self._rested(path) for path in others):
+        if not all(self._is_at_rest(path) for path in others):
             return  # somebody is at work on a note that is to be mended
         for move in sorted(moves, key=lambda move: not move.out):
             text = updates.changes.get(move.stray.new, (b"", move.text))[1]
             if move.out and (text != move.raw or move.stored or others):
-                self._promotions.settle(_way(move, text, others, updates), by=self._by(move))
+                self._promotions.finish_move(_make_move_plan(move, text, others, updates), by=self._git_author_of(move))
                 others = {}
             elif text != move.raw:
-                self._write(move.stray.new, move.raw, text)
-            self._moved_notes.settled([move.stray.id])
+                self._write_file(move.stray.new, move.raw, text)
+            self._moved_notes.forget([move.stray.id])
         for path, (before, after) in others.items():
-            self._write(path, before, after)
+            self._write_file(path, before, after)
 
-    def _by(self, move: ManualMove) -> str:
+    def _git_author_of(self, move: ManualMove) -> str:
         """Who dragged it, if Git brought it; "" = whoever owns this vault."""
         path, at = move.stray.new, self._snapshot.vault.stat(move.stray.new)
         if at is None or not head_moves.is_from_git(self._repo, path, move.raw, at.mtime_ns // 1_000_000_000):
@@ -157,25 +157,27 @@ class ManualMoves:
         )
         return (author or "").strip()
 
-    def _write(self, path: str, before: bytes, after: bytes) -> None:
+    def _write_file(self, path: str, before: bytes, after: bytes) -> None:
         self._snapshot.vault.replace(path, after, digest=sha256(before))
         self._snapshot.sync.hint([path])
 
 
-def _way(move: ManualMove, text: bytes, others: Mapping[str, tuple[bytes, bytes]], updates: LinkUpdates) -> MovePlan:
+def _make_move_plan(
+    move: ManualMove, text: bytes, others: Mapping[str, tuple[bytes, bytes]], updates: LinkUpdates
+) -> MovePlan:
     """What is left to do of a promotion whose note lies at its place already."""
     note, document = move.stray, move.document
     # The journal keeps what the capture said: its file has gone, and nothing that fails brings it back.
-    steps = [written(note.new, move.raw, text), FileChange(note.old, "", "", before=move.raw)]
-    steps[1:1] = [written(path, *pair) for path, pair in sorted(others.items())]
+    steps = [note_step(note.new, move.raw, text), FileChange(note.old, "", "", before=move.raw)]
+    steps[1:1] = [note_step(path, *pair) for path, pair in sorted(others.items())]
     if move.stored:
-        copied, gone = moved(move.stored.old, move.stored.new, move.stored.digest)
+        copied, gone = move_steps(move.stored.old, move.stored.new, move.stored.digest)
         steps = [copied, *steps, gone]
     about: dict[str, Any] = {
         "title": document.title,
         "origin": document.source or "",
         "tool": "drag",
         "chosen": "you",
-        **told(updates, sorted(others)),
+        **describe_links(updates, sorted(others)),
     }
     return MovePlan("promote", note.id, note.old, note.new, steps, about)

@@ -15,14 +15,14 @@ from typing import Any, Final, TypeAlias
 from index.errors import MemexError
 from index.model import Record
 from index.names import fold
-from syncd.documents.owner_marks import OwnerMarks, marks
+from syncd.documents.owner_marks import OwnerMarks, read_marks
 from syncd.git import head_moves
 from syncd.git.repository import Repository
-from syncd.history.audit_log import authored
+from syncd.history.audit_log import acting_as
 from syncd.history.change_journal import sha256
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode
 from syncd.promotion.destination_conflicts import DestinationConflicts
-from syncd.promotion.plan import Plan, TakenDestination, fit, restless, speak
+from syncd.promotion.plan import Plan, TakenDestination, is_in_use, read_promotable, reserve_paths
 from syncd.promotion.promoted_note import DEFECT, UNCLEAR, Problem
 from syncd.promotion.promotions import AUTHOR, Promotions
 from syncd.promotion.vault_snapshot import VaultSnapshot
@@ -70,7 +70,7 @@ class _Batch:
         match result:
             case ReadyCapture(plan):
                 self.plans.append(plan)
-                speak(self.spoken, plan)
+                reserve_paths(self.spoken, plan)
             case UndecidedCapture():
                 self.again = self.unsure = True
             case Defect():
@@ -112,48 +112,48 @@ class MarkedCaptures:
 
     def run(self) -> None:
         """Look, if anything has changed since the last time."""
-        with authored(AUTHOR):
+        with acting_as(AUTHOR):
             last_look, snapshot = self._look, self._snapshot
             if not snapshot.vault.is_present():
                 return
-            self._promotions.tend()
+            self._promotions.finish_pending()
             if not snapshot.settings.promote.marks or not snapshot.sync.ready.is_set():
                 return
-            moment = self._waiting.moment, snapshot.notes.index.generation if last_look.problems else None
+            moment = self._waiting.version, snapshot.notes.index.generation if last_look.problems else None
             if moment == last_look.moment and not last_look.again:
                 return
             last_look.moment, last_look.again = moment, False
-            self._done()
+            self._promote_marked()
 
     def facts(self) -> dict[str, Any]:
         """What its owner is told."""
         problems = [{"path": path, "problem": why} for path, why in sorted(self._look.problems.items())]
         return {"on": self._snapshot.settings.promote.marks, "problems": problems, "promoted": self._look.promoted}
 
-    def _done(self) -> None:
+    def _promote_marked(self) -> None:
         """Plan what marks ask for, carry it out, and write down what can't be."""
         batch, last_look = _Batch(), self._look
         try:
-            for record, asked in self._waiting.look(_concerned):
-                batch.add(record, self._result(record, asked, batch.spoken))
+            for record, asked in self._waiting.find_captures(_needs_attention):
+                batch.add(record, self._decide(record, asked, batch.spoken))
         finally:
             last_look.again |= batch.again  # also where reading the marks fails midway
         problems = batch.problems
-        last_look.again |= self._carried(batch.plans, problems)
+        last_look.again |= self._carry_out(batch.plans, problems)
         for path, note in self._merging.ask(batch.taken, whole=not batch.unsure).items():
             problems[path] += f"; see [[{note}]]"
-        self._tell(problems)
+        self._write_problems(problems)
         last_look.problems = problems
 
-    def _result(self, record: Record, asked: OwnerMarks, spoken: Mapping[str, str]) -> Result | None:
+    def _decide(self, record: Record, asked: OwnerMarks, spoken: Mapping[str, str]) -> Result | None:
         """What is to become of one capture; None = nothing, and nothing is wrong. `spoken`: paths that other plans make."""
         try:
-            if restless(self._snapshot, self._repo, record.path):
+            if is_in_use(self._snapshot, self._repo, record.path):
                 return UndecidedCapture()
-            if not asked.meant:
-                self._say(record, None)
+            if not asked.may_be_promotion:
+                self._write_problem(record, None)
                 return None
-            return ReadyCapture(self._planned(record, asked, spoken))
+            return ReadyCapture(self._make_plan(record, asked, spoken))
         except Problem as error:
             # Once the other capture is there, a person can be asked about it.
             return UndecidedCapture() if isinstance(error, TakenDestination) and fold(error.target) in spoken else error
@@ -164,22 +164,22 @@ class MarkedCaptures:
             log.exception("a marked capture could not be planned")
             return Defect()
 
-    def _planned(self, record: Record, asked: OwnerMarks, spoken: Mapping[str, str]) -> Plan:
+    def _make_plan(self, record: Record, asked: OwnerMarks, spoken: Mapping[str, str]) -> Plan:
         if not asked.promote:
-            fit(self._snapshot, record)
+            read_promotable(self._snapshot, record)
             raise Problem(UNCLEAR)
         at = written_at(self._snapshot, self._repo, record.path)
-        return self._promotions.planned(record, tool="mark", at=at, spoken=spoken)
+        return self._promotions.make_plan(record, tool="mark", at=at, spoken=spoken)
 
-    def _tell(self, problems: Mapping[str, str]) -> None:
-        for record, asked in self._waiting.look(_concerned):
+    def _write_problems(self, problems: Mapping[str, str]) -> None:
+        for record, asked in self._waiting.find_captures(_needs_attention):
             if why := problems.get(record.path):
-                self._say(record, why, asked)
+                self._write_problem(record, why, asked)
 
-    def _carried(self, plans: list[Plan], problems: dict[str, str]) -> bool:
+    def _carry_out(self, plans: list[Plan], problems: dict[str, str]) -> bool:
         """Carry out what can be; whether something of it is left for another time."""
         left = False
-        outcomes = self._promotions.carry(plans, stopping=self._stopping())
+        outcomes = self._promotions.carry_out(plans, stopping=self._stopping())
         for plan, done in zip(plans, outcomes, strict=True):
             if isinstance(done, Problem):
                 problems[plan.source] = done.message
@@ -190,13 +190,13 @@ class MarkedCaptures:
                 self._look.promoted += 1
         return left
 
-    def _say(self, record: Record, why: str | None, asked: OwnerMarks | None = None) -> None:
+    def _write_problem(self, record: Record, why: str | None, asked: OwnerMarks | None = None) -> None:
         """Write into the capture why it is not promoted, if it does not say so yet; None: take that out."""
         if asked is not None and asked.promote_problem == why:
             return
         try:
             raw, _ = self._snapshot.vault.read(record.path)
-            if sha256(raw) == record.digest and marks(decode(raw)).promote_problem != why:
+            if sha256(raw) == record.digest and read_marks(decode(raw)).promote_problem != why:
                 self._snapshot.vault.replace(record.path, encode(edit(decode(raw), {KEY: why})), digest=record.digest)
                 self._snapshot.sync.hint([record.path])
         except (MemexError, FrontmatterError) as error:
@@ -205,9 +205,9 @@ class MarkedCaptures:
             log.exception("why a capture is not promoted can't be written into it")
 
 
-def _concerned(marks: OwnerMarks) -> bool:
+def _needs_attention(marks: OwnerMarks) -> bool:
     """Whether there is something to do, or to say, about a capture with these marks."""
-    return marks.meant or marks.promote_problem is not None
+    return marks.may_be_promotion or marks.promote_problem is not None
 
 
 def written_at(snapshot: VaultSnapshot, repo: Repository, path: str) -> int:

@@ -18,9 +18,9 @@ from index.document_ids import path_id
 from index.errors import MemexError, Unavailable
 from index.scope.index import Index
 from syncd.history.audit_log import AuditLog
-from syncd.history.change_journal import documents
+from syncd.history.change_journal import document_ids
 from syncd.history.write_lineage import AGENTS
-from syncd.notes.front_matter import FrontmatterError, decode, properties, split
+from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
 from syncd.notes.property_reader import as_time
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.state import named_values
@@ -50,7 +50,7 @@ class _Bell:
         self._lock = threading.Lock()
         self._paths: set[str] | None = None  # None: all may have changed
 
-    def told(self, paths: Collection[str] | None) -> None:
+    def add_changes(self, paths: Collection[str] | None) -> None:
         """These have changed."""
         with self._lock:
             if paths is None:
@@ -58,7 +58,7 @@ class _Bell:
             elif self._paths is not None:
                 self._paths.update(paths)
 
-    def heard(self) -> set[str] | None:
+    def take_changes(self) -> set[str] | None:
         """What has changed since this was asked last."""
         with self._lock:
             paths, self._paths = self._paths, set()
@@ -66,41 +66,41 @@ class _Bell:
 
 
 class MovedNotes:
-    """The notes that were moved. `look` from one thread at a time."""
+    """The notes that were moved. `find_moved` from one thread at a time."""
 
     def __init__(self, snapshot: VaultSnapshot, ledger: Ledger, audit: AuditLog) -> None:
         self._snapshot, self._ledger, self._audit = snapshot, ledger, audit
         self._first = True
         # path → the id of the note that was there at the last look, in the order in which they came there
-        self._where = self._now()
+        self._where = self._current_ids()
         # id → where its note was, when it was noticed that it is not, and where agents had given others its id by then
         self._left: dict[str, tuple[str, int, list[str]]] = {
             id: (*json.loads(value), [])[:3] for id, value in named_values.read_prefixed(ledger, _NAME).items()
         }
         self._bells = (_Bell(), _Bell())
         for scope_index, bell in zip((snapshot.captures, snapshot.notes), self._bells, strict=True):
-            scope_index.told.append(bell.told)
+            scope_index.told.append(bell.add_changes)
 
-    def look(self) -> list[MovedNote]:
+    def find_moved(self) -> list[MovedNote]:
         """Those that are elsewhere now, and not dealt with yet."""
-        heard = [bell.heard() for bell in self._bells]
+        heard = [bell.take_changes() for bell in self._bells]
         changed = set().union(*(paths or () for paths in heard))
         if changed or None in heard:
-            self._compare(None if None in heard or len(changed) > MANY else changed)
+            self._compare_paths(None if None in heard or len(changed) > MANY else changed)
         if self._first and self._snapshot.sync.ready.is_set():
             self._first = False
-            self._recall()
+            self._recall_captures()
         now, moved_notes, gone = time.time_ns() // 1_000_000, [], []
         for id, (old, since, others) in self._left.items():
-            new = self._found(id, others)
-            if new == old or self._there(old) or (new is None and now - since > KEPT_MS):
+            new = self._find_note(id, others)
+            if new == old or self._exists(old) or (new is None and now - since > KEPT_MS):
                 gone.append(id)
             elif new is not None:
                 moved_notes.append(MovedNote(id, old, new, since))
-        self.settled(gone)
+        self.forget(gone)
         return moved_notes
 
-    def settled(self, ids: Collection[str]) -> None:
+    def forget(self, ids: Collection[str]) -> None:
         """Nothing is to be done for these any more."""
         for id in ids:
             self._left.pop(id, None)
@@ -109,25 +109,25 @@ class MovedNotes:
 
     # How
 
-    def _now(self) -> dict[str, str]:
+    def _current_ids(self) -> dict[str, str]:
         """The notes that say their id, by path.
 
         Which of a note and a capture with one id was there first nobody knows; the note, as agents may give a capture any."""
         return {
             path: id
             for scope_index in (self._snapshot.notes, self._snapshot.captures)
-            for path, id in _claimed(scope_index.index)
+            for path, id in _stated_ids(scope_index.index)
         }
 
-    def _compare(self, changed: set[str] | None) -> None:
+    def _compare_paths(self, changed: set[str] | None) -> None:
         """Notice what is no longer where it was at the last look."""
         was, gone = self._where, []
         scopes = (self._snapshot.captures, self._snapshot.notes)
         if changed is None:
-            there, left = self._now(), set(was)
+            there, left = self._current_ids(), set(was)
         else:
             there, left = (
-                {path: id for scope_index in scopes for path, id in _claimed(scope_index.index, changed)},
+                {path: id for scope_index in scopes for path, id in _stated_ids(scope_index.index, changed)},
                 changed & was.keys(),
             )
         left -= there.keys()
@@ -135,82 +135,88 @@ class MovedNotes:
         came = {path: number for number, path in enumerate(was)}
         for path in left:
             id = was[path]
-            claims = [other for scope_index in scopes for other in scope_index.index.claiming(id)]
+            claims = [other for scope_index in scopes for other in scope_index.index.paths_claiming_id(id)]
             others = [
-                other for other in claims if other in came and (came[other] < came[path] or self._made(id, other))
+                other
+                for other in claims
+                if other in came and (came[other] < came[path] or self._was_made_by_agent(id, other))
             ]
-            if id in self._left or not self._inbox(path, *(other for other in claims if other not in others)):
+            if id in self._left or not self._touches_inbox(path, *(other for other in claims if other not in others)):
                 continue
             try:
-                if self._there(path):
+                if self._exists(path):
                     continue  # it can't be read just now
             except Unavailable:
                 now[path] = id  # nobody knows: it is looked at again
-                self._bells[0].told([path])
+                self._bells[0].add_changes([path])
                 continue
-            if not self._ours(path):
+            if not self._was_moved_by_memex(path):
                 gone.append((id, path, others))
         self._where = now
-        self._keep(gone)
+        self._remember_missing(gone)
 
-    def _inbox(self, *paths: str | None) -> bool:
-        return any(path is not None and self._capture(path) for path in paths)
+    def _touches_inbox(self, *paths: str | None) -> bool:
+        return any(path is not None and self._is_capture(path) for path in paths)
 
-    def _capture(self, path: str) -> bool:
+    def _is_capture(self, path: str) -> bool:
         return locate(path, self._snapshot.inbox).scope == "captures"
 
-    def _there(self, path: str) -> bool:
+    def _exists(self, path: str) -> bool:
         return self._snapshot.vault.stat(path) is not None
 
-    def _ours(self, path: str) -> bool:
+    def _was_moved_by_memex(self, path: str) -> bool:
         """Whether it was Memex that took the file away."""
-        last = self._audit.last(path)
+        last = self._audit.last_entry(path)
         return last is not None and not last.after and last.surface != "file"
 
-    def _found(self, id: str, others: Collection[str]) -> str | None:
+    def _find_note(self, id: str, others: Collection[str]) -> str | None:
         """Where the note of this id is, `others` aside; None when it is nowhere, or nobody can tell which one it is."""
         for scope_index in (self._snapshot.captures, self._snapshot.notes):
-            paths = [path for path in scope_index.index.claiming(id) if path not in others and self._there(path)]
-            if len(paths) > 1 or self._elsewhere(id, paths):
-                paths = [path for path in paths if not self._made(id, path)]
+            paths = [
+                path for path in scope_index.index.paths_claiming_id(id) if path not in others and self._exists(path)
+            ]
+            if len(paths) > 1 or self._is_in_vault(id, paths):
+                paths = [path for path in paths if not self._was_made_by_agent(id, path)]
             if paths:
                 return paths[0] if len(paths) == 1 else None
         return None
 
-    def _elsewhere(self, id: str, paths: Collection[str]) -> bool:
+    def _is_in_vault(self, id: str, paths: Collection[str]) -> bool:
         """Whether a note of the vault has the id of these captures."""
-        return any(self._there(path) for path in self._snapshot.notes.index.claiming(id) if path not in paths)
+        return any(self._exists(path) for path in self._snapshot.notes.index.paths_claiming_id(id) if path not in paths)
 
-    def _made(self, id: str, path: str) -> bool:
+    def _was_made_by_agent(self, id: str, path: str) -> bool:
         """Whether an agent has made the note at `path` with that id, so that nobody has moved it there."""
-        entries = self._audit.of(path=path)
+        entries = self._audit.entries_about(path=path)
         return any(entry.kind == "create" and entry.surface in AGENTS and entry.id == id for entry in entries)
 
-    def _recall(self) -> None:
+    def _recall_captures(self) -> None:
         """Notes of the vault proper that the audit log knows as captures: the index may have been made anew meanwhile."""
-        moved = documents(self._ledger)
-        notes = {id: path for path, id in self._now().items() if not self._capture(path)}
-        self._keep(
+        moved = document_ids(self._ledger)
+        notes = {id: path for path, id in self._current_ids().items() if not self._is_capture(path)}
+        self._remember_missing(
             (id, path, [])
-            for id, path, after, surface in self._audit.latest()
+            for id, path, after, surface in self._audit.latest_notes()
             if id in notes
             and id not in moved
             and id not in self._left
             and (after or surface == "file")
-            and not self._there(path)
-            if self._same(id, notes[id])
+            and not self._exists(path)
+            if self._may_be_same(id, notes[id])
         )
 
-    def _same(self, id: str, note: str) -> bool:
+    def _may_be_same(self, id: str, note: str) -> bool:
         """Whether a note may be the capture that an agent made with that id: it says that it was made then."""
-        made = [entry.at for entry in self._audit.of(id=id) if entry.kind == "create" and entry.surface in AGENTS]
+        made = [
+            entry.at for entry in self._audit.entries_about(id=id) if entry.kind == "create" and entry.surface in AGENTS
+        ]
         with suppress(MemexError, FrontmatterError):
-            values = properties(split(decode(self._snapshot.vault.read(note)[0]))[0])
+            values = read_properties(split(decode(self._snapshot.vault.read(note)[0]))[0])
             at = as_time(next((value for key, value in values.items() if key.casefold() == "created_at"), None))
             return not made or (at is not None and any(0 <= moment - at <= MADE_MS for moment in made))
         return not made
 
-    def _keep(self, gone: Iterable[tuple[str, str, list[str]]]) -> None:
+    def _remember_missing(self, gone: Iterable[tuple[str, str, list[str]]]) -> None:
         now = time.time_ns() // 1_000_000
         kept = {id: (path, now, others) for id, path, others in gone}
         if kept:
@@ -218,7 +224,7 @@ class MovedNotes:
             named_values.write(self._ledger, {_NAME + id: json.dumps(value) for id, value in kept.items()})
 
 
-def _claimed(index: Index, paths: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
+def _stated_ids(index: Index, paths: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
     """Path and id of the notes that say theirs: of all, or of those at `paths`."""
     if paths is None:
         entries = list(index.manifest.copy().items())

@@ -13,15 +13,24 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Document, Record, Stat
 from index.names import fold
-from syncd.documents.file_names import ending, numbered
+from syncd.documents.file_names import known_ending, numbered_names
 from syncd.documents.file_types import KNOWN
-from syncd.documents.owner_marks import marks
+from syncd.documents.owner_marks import read_marks
 from syncd.git.repository import Repository
-from syncd.history.change_journal import FileChange, MovePlan, moved, sha256, written
+from syncd.history.change_journal import FileChange, MovePlan, move_steps, note_step, sha256
 from syncd.notes.front_matter import FrontmatterError, decode, encode, split
-from syncd.notes.markdown_outline import open_ended
-from syncd.promotion.link_updates import LinkUpdates, relinking
-from syncd.promotion.promoted_note import Problem, another, goal, identified, names, promoted, refusal, spelled
+from syncd.notes.markdown_outline import is_open_ended
+from syncd.promotion.link_updates import LinkUpdates, plan_link_updates
+from syncd.promotion.promoted_note import (
+    Problem,
+    candidate_names,
+    choose_destination,
+    derive_other_id,
+    promote_text,
+    refusal_reason,
+    replace_id,
+    spell_like_existing,
+)
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.sync.hand_edits import LOCKED_S
 from syncd.vault.path_rules import join, objection
@@ -74,37 +83,37 @@ class Plan:
     def steps(self, updates: LinkUpdates) -> list[FileChange]:
         """What becomes of each file, in order: what is made, then what leads to it, and what goes at the end."""
         text = updates.changes[self.source][1] if self.source in updates.changes else self.text
-        steps = [written(self.target, None, text)]
-        steps += [written(path, *raws) for path, raws in sorted(updates.changes.items()) if path != self.source]
-        steps.append(written(self.source, self.raw, None))
+        steps = [note_step(self.target, None, text)]
+        steps += [note_step(path, *raws) for path, raws in sorted(updates.changes.items()) if path != self.source]
+        steps.append(note_step(self.source, self.raw, None))
         if self.stored:
-            copied, gone = moved(self.stored.old, self.stored.new, self.stored.digest)
+            copied, gone = move_steps(self.stored.old, self.stored.new, self.stored.digest)
             steps = [copied, *steps, gone]
         return steps
 
 
-def restless(snapshot: VaultSnapshot, repo: Repository, path: str) -> bool:
+def is_in_use(snapshot: VaultSnapshot, repo: Repository, path: str) -> bool:
     """Whether somebody may still be at work on a note, or Git on the files. Raises what keeps it from being read."""
     raw, stat = snapshot.vault.read(path)
     age, busy = time.time() - stat.mtime_ns / 1e9, repo.busy_reason()
     if 0 <= age < snapshot.settings.sync.adopt_s or (busy and not (busy.endswith(".lock") and age > LOCKED_S)):
         return True
-    document = snapshot.parsed(raw, path, stat)
+    document = snapshot.parse(raw, path, stat)
     return document.writable and snapshot.sync.edits.is_pending(document)  # what can't be written to stays so
 
 
-def fit(snapshot: VaultSnapshot, record: Record) -> tuple[Document, bytes]:
+def read_promotable(snapshot: VaultSnapshot, record: Record) -> tuple[Document, bytes]:
     """The capture as it is. Raises Problem when it can't be promoted, or Conflict when it has just changed."""
     raw, stat = snapshot.vault.read(record.path)
     if sha256(raw) != record.digest:
         raise Conflict("the capture was changed a moment ago; try again in a moment", retryable=True)
-    document = snapshot.parsed(raw, record.path, stat)
-    if why := refusal(document, marks(decode(raw))) or _double(snapshot, document):
+    document = snapshot.parse(raw, record.path, stat)
+    if why := refusal_reason(document, read_marks(decode(raw))) or _find_duplicate_id(snapshot, document):
         raise Problem(why)
     return document, raw
 
 
-def planned(
+def make_plan(
     snapshot: VaultSnapshot,
     record: Record,
     *,
@@ -116,48 +125,52 @@ def planned(
 ) -> Plan:
     """What is to become of this capture, in the folder `to` and `called` so, if that is said.
 
-    `spoken` for is what `speak` has noted. Raises Problem, TakenDestination, or Conflict when it has just changed."""
-    document, raw = fit(snapshot, record)
-    owner_marks, spoken = marks(decode(raw)), spoken or {}
+    `spoken` for is what `reserve_paths` has noted. Raises Problem, TakenDestination, or Conflict when it has just changed."""
+    document, raw = read_promotable(snapshot, record)
+    owner_marks, spoken = read_marks(decode(raw)), spoken or {}
     settings, name = snapshot.settings.promote, record.path.rpartition("/")[2][:-3]
-    where = goal(
+    where = choose_destination(
         document, owner_marks, settings.rules, folder=settings.folder, name=settings.name, inbox=snapshot.inbox, to=to
     )
-    folder = there_of(snapshot, where.folder, spoken)
-    target = join(folder, f"{_named(snapshot, folder, called or where.stem, name, spoken)}.md")
-    stored = stored_of(snapshot, document, there_of(snapshot, settings.attachments or folder, spoken), spoken)
+    folder = resolve_folder(snapshot, where.folder, spoken)
+    target = join(folder, f"{_choose_name(snapshot, folder, called or where.stem, name, spoken)}.md")
+    stored = find_stored_file(
+        snapshot, document, resolve_folder(snapshot, settings.attachments or folder, spoken), spoken
+    )
     for path in (target, stored.new if stored else target):
         if wrong := objection(path, new=True):
             raise Problem(f"the path {path!r} {wrong}")
-    id = own_id(snapshot, document, raw)
+    id = choose_id(snapshot, document, raw)
     try:
-        text = encode(promoted(decode(raw), at, id=id))
+        text = encode(promote_text(decode(raw), at, id=id))
     except FrontmatterError as error:
         raise Problem(f"its properties can't be changed line by line: {error}") from error
     return Plan(document, raw, target, text, at, tool, where.by, id, stored)
 
 
-def own_id(snapshot: VaultSnapshot, document: Document, raw: bytes, used: Collection[str] = ()) -> str:
+def choose_id(snapshot: VaultSnapshot, document: Document, raw: bytes, used: Collection[str] = ()) -> str:
     """The id of a capture in the vault proper: another one than its own if a note there has that, or it was just `used`."""
     assert document.claimed_id is not None, "it is fit"
-    there = (path for path in snapshot.notes.index.claiming(document.claimed_id) if not snapshot.archived(path))
+    there = (
+        path for path in snapshot.notes.index.paths_claiming_id(document.claimed_id) if not snapshot.is_archived(path)
+    )
     taken = document.claimed_id in used or any(there)
-    return another(document.claimed_id, raw) if taken else document.claimed_id
+    return derive_other_id(document.claimed_id, raw) if taken else document.claimed_id
 
 
-def freed(
+def free_id(
     snapshot: VaultSnapshot, text: bytes, target: str, changed: Mapping[str, tuple[bytes, bytes]]
 ) -> dict[str, tuple[bytes, bytes]]:
     """What changes so that a note which comes back to `target` has its id: another there that took it since has its own.
 
     `changed` is what changes anyway. Raises Problem."""
-    workspace, freed = snapshot.workspace(target), dict(changed)
-    id = snapshot.parsed(text, target, Stat(0, 0, 0)).claimed_id
-    for path in snapshot.captures.index.claiming(id) if id else ():
-        if snapshot.workspace(path) == workspace:
+    workspace, freed = snapshot.workspace_of(target), dict(changed)
+    id = snapshot.parse(text, target, Stat(0, 0, 0)).claimed_id
+    for path in snapshot.captures.index.paths_claiming_id(id) if id else ():
+        if snapshot.workspace_of(path) == workspace:
             before, now = freed[path] if path in freed else (snapshot.vault.read(path)[0],) * 2
             try:
-                freed[path] = before, encode(identified(decode(now), another(id or "", before)))
+                freed[path] = before, encode(replace_id(decode(now), derive_other_id(id or "", before)))
             except FrontmatterError as error:
                 raise Problem(
                     f"{path} has the same `id` by now, and its properties can't be changed: mend them"
@@ -165,18 +178,18 @@ def freed(
     return freed
 
 
-def _double(snapshot: VaultSnapshot, document: Document) -> str:
+def _find_duplicate_id(snapshot: VaultSnapshot, document: Document) -> str:
     """Why the id of a capture keeps it where it is; "" = nothing does."""
     if document.claimed_id is None:
         raise Conflict(
             "the capture has no id yet; it gets one once it is quiet, so try again in a moment", retryable=True
         )
-    captures = snapshot.captures.index.claiming(document.claimed_id)
-    others = [path for path in captures if path != document.path and snapshot.workspace(path) == document.workspace]
+    captures = snapshot.captures.index.paths_claiming_id(document.claimed_id)
+    others = [path for path in captures if path != document.path and snapshot.workspace_of(path) == document.workspace]
     return f"{others[0]} has the same `id`: take it out of one of the two" if others else ""
 
 
-def speak(spoken: dict[str, str], plan: Plan) -> None:
+def reserve_paths(spoken: dict[str, str], plan: Plan) -> None:
     """Note for plans that follow which paths this one is to make, each folded and as it is spelled; folders too."""
     for path in plan.moves.values():
         parts = path.split("/")
@@ -185,12 +198,12 @@ def speak(spoken: dict[str, str], plan: Plan) -> None:
             spoken.setdefault(fold(made), made)
 
 
-def there_of(snapshot: VaultSnapshot, folder: str, spoken: Mapping[str, str]) -> str:
+def resolve_folder(snapshot: VaultSnapshot, folder: str, spoken: Mapping[str, str]) -> str:
     """The folder as it is spelled on the disk, or where it is spoken for, as far as it is. Raises Problem when no note can be put there."""
     done = ""
     for part in folder.split("/") if folder else ():
         try:
-            there = spelled(part, known := snapshot.vault.list_folders(done))
+            there = spell_like_existing(part, known := snapshot.vault.list_folders(done))
         except MemexError as error:
             raise Problem(f"the folder {folder!r} can't be used: {error.message}") from error
         if there not in known:
@@ -209,10 +222,10 @@ def there_of(snapshot: VaultSnapshot, folder: str, spoken: Mapping[str, str]) ->
     return done
 
 
-def _named(snapshot: VaultSnapshot, folder: str, wanted: str, current: str, spoken: Mapping[str, str]) -> str:
+def _choose_name(snapshot: VaultSnapshot, folder: str, wanted: str, current: str, spoken: Mapping[str, str]) -> str:
     """The base name of the note: one that no other note of the vault has. Raises TakenDestination when the destination has it."""
     there = {fold(name): name for name in snapshot.vault.list_names(folder)}
-    for name in names(wanted, current):
+    for name in candidate_names(wanted, current):
         file = fold(f"{name}.md")
         if file in there or fold(join(folder, f"{name}.md")) in spoken:
             if name == wanted:
@@ -222,10 +235,12 @@ def _named(snapshot: VaultSnapshot, folder: str, wanted: str, current: str, spok
     raise AssertionError
 
 
-def stored_of(snapshot: VaultSnapshot, document: Document, folder: str, spoken: Mapping[str, str]) -> StoredFile | None:
+def find_stored_file(
+    snapshot: VaultSnapshot, document: Document, folder: str, spoken: Mapping[str, str]
+) -> StoredFile | None:
     """The file that goes along with the note of its text, unless another note holds its text too."""
     old = document.file
-    if old is None or {record.path for record in snapshot.captures.index.of_file(old)} - {document.path}:
+    if old is None or {record.path for record in snapshot.captures.index.records_of_file(old)} - {document.path}:
         return None
     try:
         digest = snapshot.vault.digest_file(old).digest
@@ -233,7 +248,7 @@ def stored_of(snapshot: VaultSnapshot, document: Document, folder: str, spoken: 
         return None
     current = old.rpartition("/")[2]
     there = {fold(name) for name in snapshot.vault.list_names(folder)}
-    for name in numbered(current, ending(current, KNOWN)):
+    for name in numbered_names(current, known_ending(current, KNOWN)):
         new = join(folder, name)
         if fold(name) in there or fold(new) in spoken:
             continue
@@ -242,46 +257,48 @@ def stored_of(snapshot: VaultSnapshot, document: Document, folder: str, spoken: 
     raise AssertionError
 
 
-def other_name(snapshot: VaultSnapshot, target: str) -> str:
+def choose_free_name(snapshot: VaultSnapshot, target: str) -> str:
     """A base name for a note in the place of `target`, that no note of the vault has."""
     folder, _, name = target.rpartition("/")
     there = {fold(existing) for existing in snapshot.vault.list_names(folder)}
-    made = names(name[:-3], name[:-3])
+    made = candidate_names(name[:-3], name[:-3])
     return next(
         stem for stem in made if fold(f"{stem}.md") not in there and not snapshot.sync.is_name_taken(fold(stem))
     )
 
 
-def merged(snapshot: VaultSnapshot, record: Record, target: str) -> MovePlan:
+def plan_merge(snapshot: VaultSnapshot, record: Record, target: str) -> MovePlan:
     """How the text of a capture is appended to the note at `target`. Raises Problem, or Conflict when it has just changed."""
-    document, raw = fit(snapshot, record)
+    document, raw = read_promotable(snapshot, record)
     assert document.claimed_id is not None, "it is fit"
     if document.file:
         raise Problem("it holds the text of a stored file, which can't be appended: promote it under another name")
     there, _ = snapshot.vault.read(target)
     body = split(decode(raw))[1]
-    updates = relinking(snapshot.vault, {record.path: target}, texts={record.path: encode(body)}, inbox=snapshot.inbox)
+    updates = plan_link_updates(
+        snapshot.vault, {record.path: target}, texts={record.path: encode(body)}, inbox=snapshot.inbox
+    )
     if record.path in updates.changes:
         body = decode(updates.changes[record.path][1])
     changed = {path: pair for path, pair in updates.changes.items() if path not in (record.path, target)}
     text = decode(updates.changes[target][1] if target in updates.changes else there)
     end = "\r\n" if "\r\n" in text else "\n"
     gap = "" if not text or text.endswith(end * 2) else end if text.endswith(end) else end * 2
-    if body and open_ended(split(text)[1]):
+    if body and is_open_ended(split(text)[1]):
         raise Problem(f"{target} ends in code or a comment that is not closed: close it, and tick again")
-    steps = [written(target, there, encode(f"{text}{gap}{body}"))]
-    steps += [written(path, *pair) for path, pair in sorted(changed.items())]
-    steps.append(written(record.path, raw, None))
+    steps = [note_step(target, there, encode(f"{text}{gap}{body}"))]
+    steps += [note_step(path, *pair) for path, pair in sorted(changed.items())]
+    steps.append(note_step(record.path, raw, None))
     about = {
         "title": document.title,
         "origin": document.source or "",
         "tool": "merge",
-        **told(updates, sorted(changed)),
+        **describe_links(updates, sorted(changed)),
     }
     return MovePlan("merge", document.claimed_id, record.path, target, steps, about)
 
 
-def told(updates: LinkUpdates, changed: Sequence[str]) -> dict[str, Any]:
+def describe_links(updates: LinkUpdates, changed: Sequence[str]) -> dict[str, Any]:
     """What is to be told of links, as JSON values; `changed` are the notes that were given other ones."""
     pairs = {"lost": updates.lost, "mentions": updates.mentions}
     lists = {name: [list(pair) for pair in values] for name, values in pairs.items()}

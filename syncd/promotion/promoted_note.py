@@ -18,7 +18,7 @@ from index.errors import InvalidArgument
 from index.model import Document
 from index.names import fold
 from syncd.documents.owner_marks import OwnerMarks
-from syncd.notes.front_matter import PropertyValue, edit, properties, split
+from syncd.notes.front_matter import PropertyValue, edit, read_properties, split
 from syncd.notes.timestamps import iso
 from syncd.vault.path_rules import HOLE, file_name, objection, template_objection
 
@@ -78,7 +78,7 @@ class PromotionRule:
         if self.name and (wrong := template_objection(self.name)):
             raise ValueError(f"name {wrong}")
 
-    def fits(self, document: Document) -> bool:
+    def matches(self, document: Document) -> bool:
         """Whether this capture is one of these. Letter case does not count; a tag stands for those below it too."""
         tag = fold(self.tag.lstrip("#"))
         tags = [fold(name) for name in document.tags]
@@ -99,7 +99,7 @@ class Destination:
     by: str  # what chose the folder: "you", "rule", "suggestion", "setting"
 
 
-def refusal(document: Document, marks: OwnerMarks) -> str:
+def refusal_reason(document: Document, marks: OwnerMarks) -> str:
     """Why this capture can't be promoted at all; "" = it can."""
     if document.type == "entity":
         return "it is a node of the graph, which stays in the inbox; drag it out yourself if it is to be a plain note"
@@ -114,7 +114,7 @@ def refusal(document: Document, marks: OwnerMarks) -> str:
     return ""
 
 
-def goal(
+def choose_destination(
     document: Document,
     marks: OwnerMarks,
     rules: Sequence[PromotionRule],
@@ -127,7 +127,7 @@ def goal(
     """Where this capture goes. `to` is what a command says, before all others. Raises Problem for a folder that can't be."""
     if to is None and "promote_to" in marks.unclear:
         raise Problem("its `promote_to` is no folder: write the path of one, such as Projects/Ideas")
-    rule = next((candidate for candidate in rules if candidate.fits(document)), None)
+    rule = next((candidate for candidate in rules if candidate.matches(document)), None)
     chosen = (
         (to, "you"),
         (marks.promote_to, "you"),
@@ -136,10 +136,10 @@ def goal(
     )
     where, by = next(((path, by) for path, by in chosen if path is not None), (folder, "setting"))
     template = rule.name if rule and rule.name and by == "rule" else name
-    return Destination(checked_folder(where, inbox), stem(document, template), by)
+    return Destination(check_folder(where, inbox), stem(document, template), by)
 
 
-def checked_folder(folder: str, inbox: str) -> str:
+def check_folder(folder: str, inbox: str) -> str:
     """A folder of the vault as it is written. Raises Problem for one that no note may be promoted into."""
     path = folder.strip().rstrip("/")
     if not path and not folder.startswith("/"):
@@ -150,17 +150,17 @@ def checked_folder(folder: str, inbox: str) -> str:
         raise Problem(f"the folder {folder!r} is a link; write its path instead, such as Projects/Ideas")
     if path.lower().endswith(".md"):
         raise Problem(f"{folder!r} has the name of a note; name the folder only", folder=folder[:200])
-    if inside(path, inbox):
+    if is_inside(path, inbox):
         raise Problem(f"the folder {folder!r} is the inbox, or lies in it", folder=folder[:200])
     return path
 
 
-def inside(path: str, folder: str) -> bool:
+def is_inside(path: str, folder: str) -> bool:
     """Whether `path` is `folder` or lies below it, as a disk sees it that knows no letter case."""
     return f"{fold(path)}/".startswith(f"{fold(folder)}/")
 
 
-def spelled(folder: str, there: Iterable[str]) -> str:
+def spell_like_existing(folder: str, there: Iterable[str]) -> str:
     """The folder of this name that is `there` already, however its letters are written; else `folder`."""
     folders = sorted(there)
     return folder if folder in folders else next((name for name in folders if fold(name) == fold(folder)), folder)
@@ -170,7 +170,7 @@ def stem(document: Document, template: str) -> str:
     """The base name that a template gives a capture; its own where the template says nothing."""
     current = document.path.rpartition("/")[2][:-3]
     values = {
-        "title": called(document),
+        "title": name_of_capture(document),
         "date": datetime.fromtimestamp(document.created_at // 1000, UTC).strftime("%Y-%m-%d"),
         "source": document.source or "",
         "id": document.claimed_id or "",
@@ -183,7 +183,7 @@ def stem(document: Document, template: str) -> str:
     )
 
 
-def called(document: Document) -> str:
+def name_of_capture(document: Document) -> str:
     """A capture's title; once somebody has given its file another name than that, this name."""
     current = document.path.rpartition("/")[2][:-3]
     if document.type == "file" and document.file:
@@ -192,7 +192,7 @@ def called(document: Document) -> str:
     return document.title if re.fullmatch(rf"{made}(?: \d+)?", current) else current
 
 
-def names(wanted: str, current: str) -> Iterator[str]:
+def candidate_names(wanted: str, current: str) -> Iterator[str]:
     """The base names to try in turn: the one that is wanted, the capture's own, then numbered ones."""
     yield wanted
     if current != wanted:
@@ -206,54 +206,56 @@ def names(wanted: str, current: str) -> Iterator[str]:
 # The text
 
 
-def promoted(text: str, at: int, *, id: str | None = None) -> str:
+def promote_text(text: str, at: int, *, id: str | None = None) -> str:
     """The text of a capture as a note of the vault, promoted at that time (epoch ms). Raises FrontmatterError.
 
     `id` is what it has instead of its own, which a note of the vault has."""
-    renamed = text if id is None else identified(text, id)
-    return _edited(renamed, {PROMOTED_AT: iso(at)}, without=INBOX_ONLY)
+    renamed = text if id is None else replace_id(text, id)
+    return _set_and_remove(renamed, {PROMOTED_AT: iso(at)}, without=INBOX_ONLY)
 
 
-def identified(text: str, id: str) -> str:
+def replace_id(text: str, id: str) -> str:
     """`text` with another id in place of the one that it has. Raises FrontmatterError."""
-    return edit(text, {key: id for key in properties(split(text)[0]) if key.casefold() == "id"})
+    return edit(text, {key: id for key in read_properties(split(text)[0]) if key.casefold() == "id"})
 
 
-def another(id: str, raw: bytes) -> str:
+def derive_other_id(id: str, raw: bytes) -> str:
     """An id for a note that says it has this one, which another has; the same one on every machine."""
     return path_id(f"{id} {hashlib.sha256(raw).hexdigest()}")
 
 
-def unmarked(text: str) -> str:
+def remove_mark(text: str) -> str:
     """The text of a capture without its person's wish that it be promoted. Raises FrontmatterError."""
-    values = properties(split(text)[0])
+    values = read_properties(split(text)[0])
     return edit(text, {key: False for key, value in values.items() if key.casefold() == "promote" and value is True})
 
 
-def returned(now: str, before: str, after: str) -> str:
+def restore_capture(now: str, before: str, after: str) -> str:
     """The capture that was promoted from `before` to `after` and says `now` what it says. Raises FrontmatterError.
 
     Unedited, it is as it was, the wish to be promoted aside; edited, it keeps the edits and gets back what it lost."""
-    back = unmarked(before)
+    back = remove_mark(before)
     if now == after:
         return back
-    was = properties(split(back)[0])
+    was = read_properties(split(back)[0])
     lost = {key: value for key, value in was.items() if key.casefold() in INBOX_ONLY}
     stamp = next((value for key, value in was.items() if key.casefold() == PROMOTED_AT), None)
-    if (old_id := _id(back)) and old_id != _id(after) == _id(now):
-        now = identified(now, old_id)
-    there = {key.casefold() for key in properties(split(now)[0])}
+    if (old_id := _read_id(back)) and old_id != _read_id(after) == _read_id(now):
+        now = replace_id(now, old_id)
+    there = {key.casefold() for key in read_properties(split(now)[0])}
     missing = {key: value for key, value in lost.items() if key.casefold() not in there}
-    return _edited(now, {**missing, **({PROMOTED_AT: stamp} if stamp is not None else {})}, without=(PROMOTED_AT,))
+    return _set_and_remove(
+        now, {**missing, **({PROMOTED_AT: stamp} if stamp is not None else {})}, without=(PROMOTED_AT,)
+    )
 
 
-def _id(text: str) -> str | None:
-    return next((str(value) for key, value in properties(split(text)[0]).items() if key.casefold() == "id"), None)
+def _read_id(text: str) -> str | None:
+    return next((str(value) for key, value in read_properties(split(text)[0]).items() if key.casefold() == "id"), None)
 
 
-def _edited(text: str, wanted: Mapping[str, PropertyValue], *, without: Iterable[str]) -> str:
+def _set_and_remove(text: str, wanted: Mapping[str, PropertyValue], *, without: Iterable[str]) -> str:
     """`text` with these properties, and `without` those in any spelling."""
-    values: Mapping[str, Any] = properties(split(text)[0])
+    values: Mapping[str, Any] = read_properties(split(text)[0])
     gone = set(without)
     named = {key.casefold() for key in wanted}
     changes: dict[str, PropertyValue] = {

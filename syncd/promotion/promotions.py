@@ -21,13 +21,13 @@ from syncd.captures.writer import hold_commits
 from syncd.commits.commit_message import format_message
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.git.repository import Repository
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from syncd.history.change_journal import RECENT_MS, ChangeJournal, Entry, FileChange, MovePlan, sha256
-from syncd.notes.front_matter import FrontmatterError, decode, encode, properties, split
-from syncd.promotion.link_updates import MoveSeries, relinking
-from syncd.promotion.plan import Plan, merged, own_id, planned, told
-from syncd.promotion.promoted_note import DEFECT, Problem, promoted
-from syncd.promotion.return_to_inbox import STANDING, return_of
+from syncd.notes.front_matter import FrontmatterError, decode, encode, read_properties, split
+from syncd.promotion.link_updates import MoveSeries, plan_link_updates
+from syncd.promotion.plan import Plan, choose_id, describe_links, make_plan, plan_merge
+from syncd.promotion.promoted_note import DEFECT, Problem, promote_text
+from syncd.promotion.return_to_inbox import STANDING, plan_return
 from syncd.promotion.vault_snapshot import VaultSnapshot
 
 log = logging.getLogger(__name__)
@@ -62,15 +62,17 @@ class Promotions:
 
     # What the owner asks for
 
-    def planned(self, record: Record, *, tool: str = "promote", at: int | None = None, **options: Any) -> Plan:
+    def make_plan(self, record: Record, *, tool: str = "promote", at: int | None = None, **options: Any) -> Plan:
         """What is to become of a capture. Raises Problem for one that can't be promoted as it is."""
-        return planned(self._snapshot, record, tool=tool, at=_now() // 1000 * 1000 if at is None else at, **options)
+        return make_plan(
+            self._snapshot, record, tool=tool, at=_now_ms() // 1000 * 1000 if at is None else at, **options
+        )
 
     def merge(self, reference: str, target: str) -> dict[str, Any]:
         """Append the text of a capture to a note of the vault, to which all links lead from then on; what came of it."""
-        return self.go(lambda: merged(self._snapshot, self._snapshot.capture(reference), target))
+        return self.carry_out_move(lambda: plan_merge(self._snapshot, self._snapshot.find_capture(reference), target))
 
-    def carry(
+    def carry_out(
         self,
         plans: Sequence[Plan],
         *,
@@ -82,30 +84,30 @@ class Promotions:
         done: list[dict[str, Any] | MemexError] = []
         earlier = _Earlier()
         with self.lock, ExitStack() as ending:
-            self.tend()
-            series, indexed_at = self._walk(plans), time.monotonic()
-            ending.callback(lambda: self._known(earlier.steps))
+            self.finish_pending()
+            series, indexed_at = self._make_series(plans), time.monotonic()
+            ending.callback(lambda: self._update_indexes(earlier.steps))
             for plan in plans:
                 if stopping is not None and stopping.is_set():
                     done.append(Unavailable("the daemon is stopping; the rest is done later"))
                     continue
-                done.append(self._outcome(plan, by, series, earlier))
+                done.append(self._carry_out_plan(plan, by, series, earlier))
                 if earlier.steps and time.monotonic() - indexed_at > KNOWN_S:
-                    self._known(earlier.steps)
+                    self._update_indexes(earlier.steps)
                     earlier.steps.clear()
                     indexed_at = time.monotonic()
                 if progress:
                     progress(len(done), len(plans), "promoting")
         return done
 
-    def _outcome(
+    def _carry_out_plan(
         self, plan: Plan, by: str, series: MoveSeries | None, earlier: _Earlier
     ) -> dict[str, Any] | MemexError:
         """Carry out one plan after those before it in the same call; what came of it, or what kept it from that."""
         try:
             again = plan.source in earlier.relinked or plan.id in earlier.ids
-            move_plan = self.way(self._renewed(plan, earlier.ids) if again else plan, series)
-            outcome = self._gone(move_plan, by, known=series is None)
+            move_plan = self.make_move_plan(self._renew_plan(plan, earlier.ids) if again else plan, series)
+            outcome = self._apply_move(move_plan, by, known=series is None)
         except MemexError as error:
             return error
         except Exception:  # a mistake of ours in one must not keep the others from being promoted
@@ -114,17 +116,17 @@ class Promotions:
         earlier.relinked.update(outcome["relinked"])
         earlier.ids.add(outcome["id"])
         if series is not None:
-            series.made(plan.moves)
+            series.record_moves(plan.moves)
             earlier.steps += move_plan.steps
         return outcome
 
-    def _renewed(self, plan: Plan, ids: Collection[str]) -> Plan:
+    def _renew_plan(self, plan: Plan, ids: Collection[str]) -> Plan:
         """The plan for a capture in which a promotion before this one has rewritten links, or that gave away its id."""
         raw, _ = self._snapshot.vault.read(plan.source)
-        id = own_id(self._snapshot, plan.document, raw, ids)
-        return replace(plan, raw=raw, text=encode(promoted(decode(raw), plan.at, id=id)), id=id)
+        id = choose_id(self._snapshot, plan.document, raw, ids)
+        return replace(plan, raw=raw, text=encode(promote_text(decode(raw), plan.at, id=id)), id=id)
 
-    def _walk(self, plans: Sequence[Plan]) -> MoveSeries | None:
+    def _make_series(self, plans: Sequence[Plan]) -> MoveSeries | None:
         """One look for many; for one alone its own is enough."""
         if len(plans) < 2:
             return None
@@ -133,24 +135,24 @@ class Promotions:
 
     def unpromote(self, reference: str) -> dict[str, Any]:
         """Bring a promoted note back into the inbox, as it was; what came of it. Raises what keeps it from that."""
-        return self.go(lambda: return_of(self._snapshot, self._journal, reference))
+        return self.carry_out_move(lambda: plan_return(self._snapshot, self._journal, reference))
 
-    def go(self, decide: Callable[[], MovePlan], *, by: str | None = None) -> dict[str, Any]:
+    def carry_out_move(self, decide: Callable[[], MovePlan], *, by: str | None = None) -> dict[str, Any]:
         """Carry out the way that `decide` finds, which is asked again when a file changed meanwhile; what came of it.
 
         `by`: None = the owner. Raises what keeps it from that."""
         with self.lock:
-            self.tend()
+            self.finish_pending()
             for _ in range(TRIES):
                 with suppress(_Moving):
-                    return self._gone(decide(), self.owner() if by is None else by)
+                    return self._apply_move(decide(), self.owner() if by is None else by)
         raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
 
-    def settle(self, move_plan: MovePlan, *, by: str = "") -> dict[str, Any]:
+    def finish_move(self, move_plan: MovePlan, *, by: str = "") -> dict[str, Any]:
         """Carry out what somebody else has planned, the rest of what a person did by hand say; what came of it."""
         with self.lock:
-            self.tend()
-            return self._gone(move_plan, by or self.owner())
+            self.finish_pending()
+            return self._apply_move(move_plan, by or self.owner())
 
     def owner(self) -> str:
         """Who says so: the person whom Git knows, or the user of the system."""
@@ -161,43 +163,43 @@ class Promotions:
             return getpass.getuser()
         return ""
 
-    def tend(self, *, at_once: bool = False) -> list[MadeCommit]:
+    def finish_pending(self, *, at_once: bool = False) -> list[MadeCommit]:
         """Finish what was begun, and commit what could not be committed yet, or has to wait a little; the commits."""
         made: list[MadeCommit] = []
         if not self._owed or (time.monotonic() < self._not_before and not at_once):
             return made
-        with self.lock, authored(AUTHOR):
+        with self.lock, acting_as(AUTHOR):
             self._owed, self._not_before = False, float("-inf")
-            for entry in self._journal.begun():
-                self._resumed(entry)
-            for entry in self._journal.uncommitted(_now() - RECENT_MS):
+            for entry in self._journal.unfinished():
+                self._resume(entry)
+            for entry in self._journal.uncommitted(_now_ms() - RECENT_MS):
                 steps = self._journal.steps(entry.seq)
                 commit, left_out = self._commit(entry, steps)
                 if self._not_before > time.monotonic():  # Git does not allow the others either
                     break
                 if commit:
-                    subject = _message(entry, json.loads(entry.about)).partition("\n")[0]
+                    subject = _commit_message(entry, json.loads(entry.about)).partition("\n")[0]
                     paths = dict.fromkeys(step.path for step in steps if step.path not in left_out)
                     made.append(MadeCommit(commit, subject, tuple(paths)))
         return made
 
-    def due(self) -> Iterator[DueCommit]:
+    def due_commits(self) -> Iterator[DueCommit]:
         """The commits that Git did not allow yet."""
-        for entry in self._journal.uncommitted(_now() - RECENT_MS):
+        for entry in self._journal.uncommitted(_now_ms() - RECENT_MS):
             with suppress(MemexError):  # nobody can tell
-                if due := self._due(entry, self._journal.steps(entry.seq)):
+                if due := self._make_due_commit(entry, self._journal.steps(entry.seq)):
                     yield due
 
-    def became(self, id: str) -> tuple[str, str, str]:
+    def last_action(self, id: str) -> tuple[str, str, str]:
         """What was done last with a capture, where it was, and where it went; "" = nothing."""
-        last = next((entry for entry in reversed(self._journal.of(id)) if entry.state == "done"), None)
+        last = next((entry for entry in reversed(self._journal.entries_of(id)) if entry.state == "done"), None)
         return (last.kind, last.source, last.target) if last else ("", "", "")
 
     def latest(self, limit: int) -> list[dict[str, Any]]:
         """What was promoted last and not taken back, the newest first."""
         over: set[str] = set()
         rows = []
-        for entry in reversed(self._journal.latest(2 * limit)):
+        for entry in reversed(self._journal.latest_entries(2 * limit)):
             if entry.state == "done" and entry.kind in STANDING and entry.document_id not in over:
                 over.add(entry.document_id)
                 if entry.kind == "promote":
@@ -207,7 +209,7 @@ class Promotions:
 
     def facts(self) -> dict[str, Any]:
         """What is left of promotions that somebody came in between."""
-        recent = self._journal.latest(200)
+        recent = self._journal.latest_entries(200)
         return {
             "torn": [
                 {"path": entry.target, "left": json.loads(entry.about).get("left", [])}
@@ -220,97 +222,101 @@ class Promotions:
 
     # How
 
-    def way(self, plan: Plan, series: MoveSeries | None = None) -> MovePlan:
+    def make_move_plan(self, plan: Plan, series: MoveSeries | None = None) -> MovePlan:
         """What is to become of all files that a promotion touches."""
         snapshot, document = self._snapshot, plan.document
         texts = {plan.source: plan.text}
         if series is not None:
-            updates = series.step(plan.moves, texts)
+            updates = series.plan_step(plan.moves, texts)
         else:
-            updates = relinking(snapshot.vault, plan.moves, texts=texts, inbox=snapshot.inbox)
+            updates = plan_link_updates(snapshot.vault, plan.moves, texts=texts, inbox=snapshot.inbox)
         steps = plan.steps(updates)
         about = {
             "title": document.title,
             "origin": document.source or "",
             "tool": plan.tool,
             "chosen": plan.chosen,
-            **told(updates, [path for path in updates.changes if path != plan.source]),
+            **describe_links(updates, [path for path in updates.changes if path != plan.source]),
         }
         return MovePlan("promote", plan.id, plan.source, plan.target, steps, about)
 
-    def _gone(self, move_plan: MovePlan, by: str, *, known: bool = True) -> dict[str, Any]:
+    def _apply_move(self, move_plan: MovePlan, by: str, *, known: bool = True) -> dict[str, Any]:
         """Go this way, and make it known, unless whoever asks does so."""
         self._owed, steps = True, move_plan.steps  # until it has ended well
-        entry = self._journal.begin(move_plan, by=by, at=_now())
+        entry = self._journal.begin(move_plan, by=by, at=_now_ms())
         try:
-            self._journal.forward(steps)
+            self._journal.roll_forward(steps)
         except (Conflict, NotFound) as error:
-            self._taken_back(entry, steps)
+            self._take_back(entry, steps)
             raise _Moving(error.message, retryable=True) from error
         except BaseException:
-            self._taken_back(entry, steps)
+            self._take_back(entry, steps)
             raise
-        self._journal.note(entry.seq, "done")
+        self._journal.set_state(entry.seq, "done")
         log.info("%s: one more note", move_plan.kind)
         if known:
-            self._known(steps)
+            self._update_indexes(steps)
         commit, left_out = self._commit(entry, steps)
         links = {key: move_plan.about[key] for key in ("relinked", "lost", "mentions", "unread")}
         move = {"id": move_plan.document_id, "source": move_plan.source, "target": move_plan.target}
         return {**move, "by": by, "commit": commit, "left_out": left_out, **links}
 
-    def _taken_back(self, entry: Entry, steps: Sequence[FileChange], why: str = "") -> None:
+    def _take_back(self, entry: Entry, steps: Sequence[FileChange], why: str = "") -> None:
         """Have nothing of it; what can't be taken back just now is so later."""
         try:
-            left = self._journal.back(steps)
-            others = {entry.source} if self._is(entry) else {entry.source, entry.target}  # theirs, and whole
+            left = self._journal.roll_back(steps)
+            others = {entry.source} if self._is_same_note(entry) else {entry.source, entry.target}  # theirs, and whole
             mine = [path for path in left if path not in others]
             about = json.loads(entry.about) | {"left": mine, "why": why}
-            self._journal.note(entry.seq, "torn" if mine else "undone", about=json.dumps(about))
+            self._journal.set_state(entry.seq, "torn" if mine else "undone", about=json.dumps(about))
         except MemexError as error:
             log.warning("a promotion is half done and will be ended later: %s", error.message)
             self._owed = True
 
-    def _resumed(self, entry: Entry) -> None:
+    def _resume(self, entry: Entry) -> None:
         """End what a crash broke off: forward, unless somebody has changed the capture, or something is at its destination."""
         steps = self._journal.steps(entry.seq)
         try:
-            strange = self._journal.strange(steps)
-            here = {step.path: self._journal.found(step) for step in steps if step.path in (entry.source, entry.target)}
-            ours = entry.target in strange and self._is(entry)
+            strange = self._journal.find_conflicts(steps)
+            here = {
+                step.path: self._journal.current_digest(step)
+                for step in steps
+                if step.path in (entry.source, entry.target)
+            }
+            ours = entry.target in strange and self._is_same_note(entry)
             if not any(here.values()):  # somebody has taken the note away, and it is theirs
-                self._journal.note(entry.seq, "undone")
+                self._journal.set_state(entry.seq, "undone")
             elif entry.source in strange or (entry.target in strange and not ours):
-                self._taken_back(entry, steps, "somebody has changed it meanwhile")
+                self._take_back(entry, steps, "somebody has changed it meanwhile")
             else:
-                self._journal.forward(steps, without=strange)
+                self._journal.roll_forward(steps, without=strange)
                 if strange - {entry.target}:
-                    self._mend(
+                    self._mend_links(
                         {step.twin: step.path for step in steps if step.twin and step.now}
                         | {entry.source: entry.target}
                     )
-                self._journal.note(entry.seq, "done")
+                self._journal.set_state(entry.seq, "done")
         except MemexError as error:
             log.warning("a promotion that was broken off can't be ended yet: %s", error.message)
             self._owed = True
         self._snapshot.sync.hint(step.path for step in steps)
 
-    def _is(self, entry: Entry) -> bool:
+    def _is_same_note(self, entry: Entry) -> bool:
         """Whether the file at the destination is the note in question, edited since."""
         with suppress(MemexError, FrontmatterError):
             raw, _ = self._snapshot.vault.read(entry.target)
-            values = properties(split(decode(raw))[0])
+            values = read_properties(split(decode(raw))[0])
             return any(key.casefold() == "id" and value == entry.document_id for key, value in values.items())
         return False
 
-    def _mend(self, moves: dict[str, str]) -> None:
+    def _mend_links(self, moves: dict[str, str]) -> None:
         """Mend the links of notes that were edited while their promotion was broken off."""
-        updates = relinking(self._snapshot.vault, moves, inbox=self._snapshot.inbox, moved=True)
+        updates = plan_link_updates(self._snapshot.vault, moves, inbox=self._snapshot.inbox, moved=True)
         for path, (before, after) in updates.changes.items():
             with suppress(Conflict, NotFound):  # they are being edited again
                 self._snapshot.vault.replace(path, after, digest=sha256(before))
 
-    def _known(self, steps: Sequence[FileChange]) -> None:
+    def _update_indexes(self, steps: Sequence[FileChange]) -> None:
         """Have the index say what the files say."""
         if not steps:
             return
@@ -327,40 +333,40 @@ class Promotions:
     def _commit(self, entry: Entry, steps: Sequence[FileChange]) -> tuple[str, list[str]]:
         """Commit it; the commit ("" = none), and the notes that are not in it because a person has edits in them."""
         try:
-            due = self._due(entry, steps)
+            due = self._make_due_commit(entry, steps)
         except MemexError:
             self._owed = True
             return "", []
         if due is None:
-            self._journal.note(entry.seq, "done", commit_id=NOTHING)
+            self._journal.set_state(entry.seq, "done", commit_id=NOTHING)
             return "", []
         made = self._commits.commit(due.changes, due.message, approved=due.approved)
         if made is None and self._commits.is_on and self._repo.local_state() not in NO_HISTORY:
             self._owed, self._not_before = True, time.monotonic() + AGAIN_S
             return "", []
-        self._journal.note(entry.seq, "done", commit_id=made or NOTHING)
+        self._journal.set_state(entry.seq, "done", commit_id=made or NOTHING)
         if not made:
             return "", []
         asked = ("-r", "-z", "--name-only", "--no-commit-id", "--root", "--end-of-options", made)
         there = set((self._repo.query("diff-tree", *asked) or "").split("\0"))
         return made, [path for path in due.changes if path not in due.approved and path not in there]
 
-    def _due(self, entry: Entry, steps: Sequence[FileChange]) -> DueCommit | None:
+    def _make_due_commit(self, entry: Entry, steps: Sequence[FileChange]) -> DueCommit | None:
         """The commit of it; None when the capture is there again. Raises Unavailable when nobody can tell."""
         changes = {}
         for step in steps:
             try:
-                if self._journal.found(step) == step.now:
-                    changes[step.path] = self._bytes(step)
+                if self._journal.current_digest(step) == step.now:
+                    changes[step.path] = self._bytes_after(step)
             except MemexError:
                 if step.path == entry.source:
                     raise
         if entry.source not in changes:
             return None
         approved = {entry.source, entry.target, *(step.path for step in steps if step.twin)}
-        return DueCommit(changes, _message(entry, json.loads(entry.about)), approved)
+        return DueCommit(changes, _commit_message(entry, json.loads(entry.about)), approved)
 
-    def _bytes(self, step: FileChange) -> bytes | None:
+    def _bytes_after(self, step: FileChange) -> bytes | None:
         if not step.now or not step.twin:
             return step.after
         pieces: list[bytes] = []
@@ -372,7 +378,7 @@ class _Moving(Conflict):
     """Somebody changed one of the files at the very moment."""
 
 
-def _message(entry: Entry, about: dict[str, Any]) -> str:
+def _commit_message(entry: Entry, about: dict[str, Any]) -> str:
     """What the commit says."""
     lines = [f"{entry.source} → {entry.target}"]
     if relinked := about.get("relinked"):
@@ -386,5 +392,5 @@ def _message(entry: Entry, about: dict[str, Any]) -> str:
     return format_message(f"{entry.kind.capitalize()} {about.get('title', '')}", lines, trailers)
 
 
-def _now() -> int:
+def _now_ms() -> int:
     return time.time_ns() // 1_000_000

@@ -44,7 +44,7 @@ class Proposal:
     @property
     def key(self) -> str:
         """16 hexadecimal digits that name just this change."""
-        return hashlib.sha256(_json([self.kind, dict(self.about)]).encode()).hexdigest()[:16]
+        return hashlib.sha256(_canonical_json([self.kind, dict(self.about)]).encode()).hexdigest()[:16]
 
 
 class Proposals:
@@ -56,34 +56,40 @@ class Proposals:
         self._carriers: dict[str, Carrier] = {}
         self._proposal_execution = threading.Lock()
 
-    def on(self, kind: str, carrier: Carrier) -> None:
+    def register(self, kind: str, carrier: Carrier) -> None:
         """Have proposals of this kind carried out so."""
         self._carriers[kind] = carrier
 
     def offer(self, proposals: Iterable[Proposal]) -> list[str]:
         """Note what was found; the keys of those that wait for an answer, in their order."""
         with self._ledger.transaction():
-            waiting = self._waiting(proposals)
+            waiting = self._find_waiting(proposals)
             for key, (proposal, state) in waiting.items():
                 if state not in OPEN:
                     self._ledger.execute(
                         "INSERT OR REPLACE INTO proposals VALUES (?, ?, ?, ?, 'open', '', '', ?)",
-                        (key, proposal.kind, _json(proposal.subject), _json(dict(proposal.about)), self._now()),
+                        (
+                            key,
+                            proposal.kind,
+                            _canonical_json(proposal.subject),
+                            _canonical_json(dict(proposal.about)),
+                            self._now(),
+                        ),
                     )
         return list(waiting)
 
-    def waiting(self, proposals: Iterable[Proposal]) -> list[str]:
+    def waiting_keys(self, proposals: Iterable[Proposal]) -> list[str]:
         """The keys that `offer` would answer; nothing is noted."""
-        return list(self._waiting(proposals))
+        return list(self._find_waiting(proposals))
 
-    def _waiting(self, proposals: Iterable[Proposal]) -> dict[str, tuple[Proposal, str]]:
+    def _find_waiting(self, proposals: Iterable[Proposal]) -> dict[str, tuple[Proposal, str]]:
         """Those that are neither done nor dismissed, each with its state, "" = unknown so far."""
         waiting: dict[str, tuple[Proposal, str]] = {}
         for proposal in proposals:
             key = proposal.key
             before = self._ledger.query(
                 "SELECT key, state FROM proposals WHERE key = ? OR (kind = ? AND subject = ? AND state = 'dismissed')",
-                (key, proposal.kind, _json(proposal.subject)),
+                (key, proposal.kind, _canonical_json(proposal.subject)),
             )
             if not {state for _, state in before} & {"carried", "dismissed"}:
                 waiting[key] = proposal, next((state for _, state in before), "")
@@ -91,44 +97,48 @@ class Proposals:
 
     def withdraw(self, kinds: Collection[str], kept: Collection[str]) -> None:
         """Of these kinds only what is `kept` still holds; the others that are open are stale."""
-        gone = [(GONE, key) for key, kind in self._keyed("open") if kind in kinds and key not in kept]
-        self._note("UPDATE proposals SET state = 'stale', said = ? WHERE key = ? AND state = 'open'", gone)
+        gone = [(GONE, key) for key, kind in self._keys_in_state("open") if kind in kinds and key not in kept]
+        self._run_for_each("UPDATE proposals SET state = 'stale', said = ? WHERE key = ? AND state = 'open'", gone)
 
-    def decided(self, keys: Iterable[str]) -> None:
+    def mark_superseded(self, keys: Iterable[str]) -> None:
         """In place of these another one was carried out; those that are open are stale, and told so in their note."""
         gone = [(OTHER, key) for key in keys]
-        self._note("UPDATE proposals SET state = 'stale', said = ? WHERE key = ? AND state = 'open'", gone)
+        self._run_for_each("UPDATE proposals SET state = 'stale', said = ? WHERE key = ? AND state = 'open'", gone)
 
-    def placed(self, keys: Iterable[str], report: str) -> None:
+    def mark_placed(self, keys: Iterable[str], report: str) -> None:
         """These stand in the note at `report`."""
-        self._note("UPDATE proposals SET report = ? WHERE key = ?", [(report, key) for key in keys])
+        self._run_for_each("UPDATE proposals SET report = ? WHERE key = ?", [(report, key) for key in keys])
 
-    def unplaced(self, keys: Iterable[str]) -> list[str]:
+    def list_unplaced(self, keys: Iterable[str]) -> list[str]:
         """Those of these that no note shows yet."""
         shown = {key for (key,) in self._ledger.query("SELECT key FROM proposals WHERE report != ''")}
         return [key for key in keys if key not in shown]
 
-    def where(self, key: str) -> str:
+    def report_of(self, key: str) -> str:
         """The note in which a proposal stands; "" = in none."""
         rows = self._ledger.query("SELECT report FROM proposals WHERE key = ?", (key,))
         return str(rows[0][0]) if rows else ""
 
-    def answered(self, answers: Mapping[str, Answer]) -> list[str]:
+    def record_answers(self, answers: Mapping[str, Answer]) -> list[str]:
         """Note what a person answered; the keys that this changed. Only what is open can be answered."""
-        known = {key for key, _ in self._keyed("open")}
+        known = {key for key, _ in self._keys_in_state("open")}
         new = {key: answer for key, answer in answers.items() if key in known}
-        self._note("UPDATE proposals SET state = ? WHERE key = ? AND state = 'open'", [(s, k) for k, s in new.items()])
+        self._run_for_each(
+            "UPDATE proposals SET state = ? WHERE key = ? AND state = 'open'", [(s, k) for k, s in new.items()]
+        )
         return list(new)
 
-    def accepted(self) -> set[str]:
+    def accepted_keys(self) -> set[str]:
         """Those that wait to be carried out."""
-        return {key for key, _ in self._keyed("accepted")}
+        return {key for key, _ in self._keys_in_state("accepted")}
 
-    def reopened(self, keys: Iterable[str]) -> None:
+    def reopen(self, keys: Iterable[str]) -> None:
         """A person has taken these ticks back, before anything was done."""
-        self._note("UPDATE proposals SET state = 'open' WHERE key = ? AND state = 'accepted'", [(key,) for key in keys])
+        self._run_for_each(
+            "UPDATE proposals SET state = 'open' WHERE key = ? AND state = 'accepted'", [(key,) for key in keys]
+        )
 
-    def carry(self, stopping: threading.Event | None = None) -> dict[str, ProposalOutcome]:
+    def carry_out(self, stopping: threading.Event | None = None) -> dict[str, ProposalOutcome]:
         """Carry out what was accepted; what became of each. What can't be done just now is left for the next call."""
         done: dict[str, ProposalOutcome] = {}
         with self._proposal_execution:
@@ -139,9 +149,11 @@ class Proposals:
             for key, kind, about in sorted(rows, key=lambda row: LATE.index(row[1]) if row[1] in LATE else -1):
                 if stopping is not None and stopping.is_set():
                     break
-                if outcome := self._carried(key, kind, json.loads(about)):
+                if outcome := self._carry_out_one(key, kind, json.loads(about)):
                     state = "carried" if outcome.done else "stale"
-                    self._note("UPDATE proposals SET state = ?, said = ? WHERE key = ?", [(state, outcome.said, key)])
+                    self._run_for_each(
+                        "UPDATE proposals SET state = ?, said = ? WHERE key = ?", [(state, outcome.said, key)]
+                    )
                     done[key] = outcome
         return done
 
@@ -153,7 +165,7 @@ class Proposals:
             for key, state, message in rows
         }
 
-    def open(self) -> dict[str, tuple[str, dict[str, Any]]]:
+    def list_open(self) -> dict[str, tuple[str, dict[str, Any]]]:
         """The kind of each that waits for an answer, and what it is about, by key."""
         rows = self._ledger.query("SELECT key, kind, about FROM proposals WHERE state = 'open'")
         return {key: (kind, json.loads(about)) for key, kind, about in rows}
@@ -163,7 +175,7 @@ class Proposals:
         rows = self._ledger.query("SELECT state, count(*) FROM proposals GROUP BY state")
         return dict.fromkeys(STATES, 0) | dict(rows)
 
-    def _carried(self, key: str, kind: str, about: Mapping[str, Any]) -> ProposalOutcome | None:
+    def _carry_out_one(self, key: str, kind: str, about: Mapping[str, Any]) -> ProposalOutcome | None:
         """What became of it; None when it is left for later."""
         carrier = self._carriers.get(kind)
         if carrier is None:
@@ -182,17 +194,17 @@ class Proposals:
             log.exception("a proposal (%s) could not be carried out", kind)
             return None
 
-    def _keyed(self, state: str) -> list[tuple[str, str]]:
+    def _keys_in_state(self, state: str) -> list[tuple[str, str]]:
         return [
             (key, kind) for key, kind in self._ledger.query("SELECT key, kind FROM proposals WHERE state = ?", (state,))
         ]
 
-    def _note(self, statement: str, rows: Sequence[tuple[str, ...]]) -> None:
+    def _run_for_each(self, statement: str, rows: Sequence[tuple[str, ...]]) -> None:
         if rows:
             with self._ledger.transaction():
                 for row in rows:
                     self._ledger.execute(statement, row)
 
 
-def _json(value: Any) -> str:
+def _canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False)

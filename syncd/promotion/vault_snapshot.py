@@ -30,22 +30,22 @@ class VaultSnapshot:
         """The folder of the inbox."""
         return self.settings.vault.inbox
 
-    def parsed(self, raw: bytes, path: str, stat: Stat) -> Document:
+    def parse(self, raw: bytes, path: str, stat: Stat) -> Document:
         """The document that these bytes are."""
         mtime_ms = stat.mtime_ns // 1_000_000
-        return parse(raw, path, mtime_ms=mtime_ms, inbox=self.inbox, collections=self.settings.kb.known)
+        return parse(raw, path, mtime_ms=mtime_ms, inbox=self.inbox, collections=self.settings.kb.all_collections)
 
-    def workspace(self, path: str) -> str:
+    def workspace_of(self, path: str) -> str:
         """The workspace that a path lies in; "" = none."""
         return locate(path, self.inbox).workspace
 
-    def archived(self, path: str) -> bool:
+    def is_archived(self, path: str) -> bool:
         """Whether a path is that of a capture that was set aside."""
         return path.startswith(f"{self.inbox}/{ARCHIVE}/")
 
-    def capture(self, reference: str) -> Record:
+    def find_capture(self, reference: str) -> Record:
         """The capture that is meant by that. Raises NotFound, or InvalidArgument where it may be one of several."""
-        record = note_lookup.found_note([self.captures.index], reference)
+        record = note_lookup.find_note([self.captures.index], reference)
         if record is None:
             raise NotFound(f"no capture {reference[:200]!r}; memex recent lists them")
         return record

@@ -11,13 +11,13 @@ from collections.abc import Callable, Collection
 
 from index.errors import MemexError
 from index.model import Entry, Record
-from syncd.documents.owner_marks import OwnerMarks, marks
+from syncd.documents.owner_marks import OwnerMarks, read_marks
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.notes.front_matter import decode
 from syncd.vault.vault import Vault
 
 
-def everything(_: OwnerMarks) -> bool:
+def any_marks(_: OwnerMarks) -> bool:
     """Whatever the owner has said, or has not."""
     return True
 
@@ -32,29 +32,29 @@ class WaitingCaptures:
         self._changed: set[str] = set()
         self._all = True  # to be looked at anew
         self.reads = 0  # notes that were read, all looks together
-        captures.told.append(self._told)
+        captures.told.append(self._add_changes)
 
     @property
-    def moment(self) -> object:
+    def version(self) -> object:
         """Something that is another once anything in the inbox has changed; quick to ask."""
         index = self._captures.index
         return id(index), index.generation
 
-    def look(self, only: Callable[[OwnerMarks], bool] = everything) -> list[tuple[Record, OwnerMarks]]:
+    def find_captures(self, only: Callable[[OwnerMarks], bool] = any_marks) -> list[tuple[Record, OwnerMarks]]:
         """The captures whose marks `only` wants, nodes among them, by path; what can't be read just now is left out."""
         with self._looking:
             self._refresh()
             wanted = sorted(path for path, (_, marks) in self._known.items() if only(marks))
-            rows = [(self._captures.index.at(path), *self._known[path]) for path in wanted]
+            rows = [(self._captures.index.record_at(path), *self._known[path]) for path in wanted]
         return [(record, marks) for record, digest, marks in rows if record is not None and record.digest == digest]
 
-    def at(self, path: str) -> OwnerMarks:
+    def marks_of(self, path: str) -> OwnerMarks:
         """The marks of one capture; none where there is no such capture."""
         with self._looking:
             self._refresh()
             return self._known[path][1] if path in self._known else OwnerMarks()
 
-    def _told(self, paths: Collection[str] | None) -> None:
+    def _add_changes(self, paths: Collection[str] | None) -> None:
         with self._telling:
             self._all |= paths is None
             self._changed.update(paths or ())
@@ -66,11 +66,11 @@ class WaitingCaptures:
         if everywhere:
             manifest = manifest.copy()
             changed = manifest.keys() | self._known.keys()
-        unread = {path for path in changed if not self._noted(path, manifest.get(path))}
+        unread = {path for path in changed if not self._read_marks(path, manifest.get(path))}
         with self._telling:
             self._changed |= unread
 
-    def _noted(self, path: str, entry: Entry | None) -> bool:
+    def _read_marks(self, path: str, entry: Entry | None) -> bool:
         """Remember what the note at `path` says; False when that can't be told just now. `entry`: None = it is gone."""
         before = self._known.get(path)
         if before is not None and entry is not None and before[0] == entry.digest:
@@ -84,5 +84,5 @@ class WaitingCaptures:
         except MemexError:
             return False
         if hashlib.sha256(raw).hexdigest() == entry.digest:
-            self._known[path] = entry.digest, marks(decode(raw))
+            self._known[path] = entry.digest, read_marks(decode(raw))
         return path in self._known

@@ -39,7 +39,7 @@ def find_leaks(repo: Repository, inbox: str, tip: str, known: str) -> list[tuple
         *((path, path) for path in blobs.values()),
         *((blobs[blob], text) for blob, text in _read_texts(repo, [*blobs])),
     ]
-    return sorted({(path, kind) for path, text in texts for kind in secret_patterns.found(text)})
+    return sorted({(path, kind) for path, text in texts for kind in secret_patterns.find_secrets(text)})
 
 
 def _read_texts(repo: Repository, blobs: list[bytes]) -> Iterator[tuple[bytes, str]]:

@@ -14,7 +14,7 @@ from typing import Final
 from index.errors import Conflict, Unavailable
 from syncd.git.child_process import ProcessResult
 from syncd.git.repository import Repository
-from syncd.notes.secret_patterns import redacted
+from syncd.notes.secret_patterns import redact
 
 _FORMAT: Final = "--format=%(upstream:remotename)%00%(upstream:remoteref)%00%(upstream)%00%(push:remotename)"
 _SSH: Final = "-oBatchMode=yes -oConnectTimeout=10 -oServerAliveInterval=10 -oServerAliveCountMax=3"
@@ -88,7 +88,7 @@ def push(repo: Repository, tracked: TrackedBranch, tip: str, *, limit_s: float, 
     if not result.late and (_is_race(result) or any("\t[rejected]" in line for line in refused)):
         return False
     if refused:
-        why = redacted(refused[0].rpartition("\t")[2])
+        why = redact(refused[0].rpartition("\t")[2])
         raise Unavailable(f"the remote does not take the commits: {why}; {_error_text(result)}")
     raise _unreachable_error(result, limit_s, stop)
 
@@ -133,4 +133,4 @@ def _unreachable_error(result: ProcessResult, limit_s: float, stop: threading.Ev
 def _error_text(result: ProcessResult) -> str:
     """What Git said, on one line, without secrets."""
     lines = (line.strip() for line in result.said.splitlines() if not line.startswith(("hint:", "To ")))
-    return redacted(" ".join(filter(None, lines)))[:_SAID] or f"Git ended with {result.code}"
+    return redact(" ".join(filter(None, lines)))[:_SAID] or f"Git ended with {result.code}"

@@ -17,21 +17,21 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Document, Record
 from index.names import fold
-from syncd.documents.owner_marks import OwnerMarks, marks
+from syncd.documents.owner_marks import OwnerMarks, read_marks
 from syncd.git.repository import Repository
 from syncd.history.audit_log import AuditLog
-from syncd.history.change_journal import ChangeJournal, FileChange, MovePlan, moved, sha256, written
+from syncd.history.change_journal import ChangeJournal, FileChange, MovePlan, move_steps, note_step, sha256
 from syncd.indexes import note_lookup
-from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, properties, split
-from syncd.notes.inline_syntax import wikilinks
+from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, read_properties, split
+from syncd.notes.inline_syntax import find_wikilinks
 from syncd.notes.property_reader import as_text
-from syncd.promotion.link_updates import relinking
-from syncd.promotion.plan import freed, restless, told
-from syncd.promotion.promoted_note import HINDERING, Problem, names
+from syncd.promotion.link_updates import plan_link_updates
+from syncd.promotion.plan import describe_links, free_id, is_in_use
+from syncd.promotion.promoted_note import HINDERING, Problem, candidate_names
 from syncd.promotion.promotions import Promotions
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.promotion.waiting_captures import WaitingCaptures
-from syncd.review.archive_rules import away, brought_back, home, reason, set_aside
+from syncd.review.archive_rules import archive_path, archive_reason, archive_text, inbox_path, restore_text
 from syncd.review.bases_table import DISMISSED
 from syncd.vault.location import ARCHIVE
 from syncd.vault.path_rules import join
@@ -66,17 +66,17 @@ class Archive:
 
     def dismiss(self, reference: str) -> dict[str, Any]:
         """Set the capture of this id, or at this path, aside; what came of it. Raises what keeps it from that."""
-        return self._aside(self._snapshot.capture(reference), DISMISSED)
+        return self._set_aside(self._snapshot.find_capture(reference), DISMISSED)
 
     def bring_back(self, reference: str) -> dict[str, Any]:
         """Bring a capture back that was set aside; what came of it. Raises what keeps it from that."""
-        return self._promotions.go(lambda: self._way_back(reference))
+        return self._promotions.carry_out_move(lambda: self._plan_return(reference))
 
     def latest(self, limit: int) -> list[dict[str, Any]]:
         """What was set aside, by path."""
         index, folder = self._snapshot.notes.index, f"{self._snapshot.inbox}/{ARCHIVE}/"
         paths = sorted(path for path in list(index.manifest) if path.startswith(folder))
-        records = [record for path in paths[:limit] if (record := index.at(path))]
+        records = [record for path in paths[:limit] if (record := index.record_at(path))]
         return [
             {"id": record.id, "path": record.path, "title": record.title, "created_at": record.created_at}
             for record in records
@@ -89,11 +89,13 @@ class Archive:
         if not self._snapshot.sync.ready.is_set() or self._repo.busy_reason():
             return 0
         done, begun, now = 0, time.monotonic(), time.time_ns() // 1_000_000
-        moment = self._waiting.moment, now // (EVERY_S * 1000)
+        moment = self._waiting.version, now // (EVERY_S * 1000)
         if moment == self._moment:
             return 0
         due = [
-            (record, why) for record, marks in self._waiting.look(self._may) if (why := self._due(record, marks, now))
+            (record, why)
+            for record, marks in self._waiting.find_captures(self._may_be_due)
+            if (why := self._due_reason(record, marks, now))
         ]
         left = False
         for record, why in due:
@@ -101,10 +103,10 @@ class Archive:
                 left = True
                 break
             try:
-                if restless(self._snapshot, self._repo, record.path):
+                if is_in_use(self._snapshot, self._repo, record.path):
                     left = True
                     continue
-                self._aside(record, why)
+                self._set_aside(record, why)
             except Problem as error:  # until it is mended, which is a change
                 log.info("a capture can't be set aside: %s", error)
             except MemexError as error:
@@ -115,31 +117,33 @@ class Archive:
         self._moment = None if left or done else moment
         return done
 
-    def _may(self, marks: OwnerMarks) -> bool:
+    def _may_be_due(self, marks: OwnerMarks) -> bool:
         days = self._snapshot.settings.review.expire_days
         return marks.review == DISMISSED or marks.expires is not None or days > 0
 
-    def _due(self, record: Record, marks: OwnerMarks, now: int) -> str:
+    def _due_reason(self, record: Record, marks: OwnerMarks, now: int) -> str:
         if record.type == "entity" or marks.twice:
             return ""
         days, since = self._snapshot.settings.review.expire_days, None
         if days > 0:
-            last = self._audit.last(record.path)
+            last = self._audit.last_entry(record.path)
             ours = last is not None and last.after == record.digest  # else a person has changed it, or put it there
             since = (record.updated_at or record.created_at) if ours else None
-        return reason(marks, now=now, untouched_since=since, expire_days=days)
+        return archive_reason(marks, now=now, untouched_since=since, expire_days=days)
 
     # How
 
-    def _aside(self, record: Record, why: str) -> dict[str, Any]:
+    def _set_aside(self, record: Record, why: str) -> dict[str, Any]:
         by = None if why == DISMISSED else ""
-        return self._promotions.go(lambda: self._way(self._snapshot.capture(record.path), why), by=by)
+        return self._promotions.carry_out_move(
+            lambda: self._plan_archiving(self._snapshot.find_capture(record.path), why), by=by
+        )
 
-    def _way(self, record: Record, why: str) -> MovePlan:
+    def _plan_archiving(self, record: Record, why: str) -> MovePlan:
         """The way of a capture into the archive. Raises Problem, or Conflict when it has just changed."""
         snapshot = self._snapshot
         raw, stat = snapshot.vault.read(record.path)
-        document = snapshot.parsed(raw, record.path, stat)
+        document = snapshot.parse(raw, record.path, stat)
         if sha256(raw) != record.digest or document.claimed_id is None:
             raise Conflict("the capture was changed a moment ago; try again in a moment", retryable=True)
         if document.type == "entity":
@@ -148,99 +152,105 @@ class Archive:
             raise Problem("its properties can't be read: mend them")
         if any(defect.name == "conflict-copy" for defect in document.defects):
             raise Problem(HINDERING["conflict-copy"])
-        owner_marks = marks(decode(raw))
-        if why != DISMISSED and not self._due(record, owner_marks, time.time_ns() // 1_000_000):
+        owner_marks = read_marks(decode(raw))
+        if why != DISMISSED and not self._due_reason(record, owner_marks, time.time_ns() // 1_000_000):
             raise Conflict("its owner has just said something of the capture")
         try:
-            text = encode(set_aside(decode(raw), why))
+            text = encode(archive_text(decode(raw), why))
         except FrontmatterError as error:
             raise Problem(f"its properties can't be changed line by line: {error}") from error
-        target = self._free(away(record.path, snapshot.inbox))
-        files = self._along(document)
-        return self._carried(document, raw, text, {record.path: target} | files, why)
+        target = self._free_path(archive_path(record.path, snapshot.inbox))
+        files = self._stored_file_archiving(document)
+        return self._make_move_plan(document, raw, text, {record.path: target} | files, why)
 
-    def _along(self, document: Document) -> dict[str, str]:
+    def _stored_file_archiving(self, document: Document) -> dict[str, str]:
         """Where the stored file goes that only this capture holds the text of."""
         old = document.file
         if old is None or self._snapshot.vault.stat(old) is None:
             return {}
-        if {record.path for record in self._snapshot.captures.index.of_file(old)} - {document.path}:
+        if {record.path for record in self._snapshot.captures.index.records_of_file(old)} - {document.path}:
             return {}
-        return {old: self._free(away(old, self._snapshot.inbox))}
+        return {old: self._free_path(archive_path(old, self._snapshot.inbox))}
 
-    def _way_back(self, reference: str) -> MovePlan:
+    def _plan_return(self, reference: str) -> MovePlan:
         """The way of a capture out of the archive. Raises NotFound, Problem or Conflict."""
         snapshot, index = self._snapshot, self._snapshot.notes.index
         folder = f"{snapshot.inbox}/{ARCHIVE}/"
-        record = note_lookup.found_note([index], reference, lambda note: note.path.startswith(folder))
+        record = note_lookup.find_note([index], reference, lambda note: note.path.startswith(folder))
         if record is None:
             raise NotFound(f"{reference[:200]!r} is no capture that was set aside; memex unarchive --list names them")
         raw, stat = snapshot.vault.read(record.path)
-        document = snapshot.parsed(raw, record.path, stat)
+        document = snapshot.parse(raw, record.path, stat)
         if document.claimed_id is None:
             raise Problem("it has no `id`: drag it back into its workspace yourself")
         try:
-            original = self._unsaid(decode(raw), document.claimed_id)
-            text = encode(brought_back(original, time.time_ns() // 1_000_000))
+            original = self._undo_supersession(decode(raw), document.claimed_id)
+            text = encode(restore_text(original, time.time_ns() // 1_000_000))
         except FrontmatterError as error:
             raise Problem(f"its properties can't be changed line by line: {error}") from error
-        target = home(record.path, snapshot.inbox)
+        target = inbox_path(record.path, snapshot.inbox)
         workspace = target.removeprefix(f"{snapshot.inbox}/").partition("/")[0]
         if workspace not in snapshot.vault.list_folders(snapshot.inbox):
             raise Conflict(f"the workspace {workspace!r} is no longer there: memex workspace create {workspace}")
-        files = self._beside(raw, record.path)
-        return self._carried(document, raw, text, {record.path: self._free(target)} | files, "")
+        files = self._stored_file_return(raw, record.path)
+        return self._make_move_plan(document, raw, text, {record.path: self._free_path(target)} | files, "")
 
-    def _unsaid(self, text: str, id: str) -> str:
+    def _undo_supersession(self, text: str, id: str) -> str:
         """`text` as it was before consolidation said in it which duplicate takes its place, unless that was changed since."""
-        entry = next((candidate for candidate in reversed(self._united.about(id)) if candidate.state == "done"), None)
+        entry = next(
+            (candidate for candidate in reversed(self._united.entries_about(id)) if candidate.state == "done"), None
+        )
         if entry is None or json.loads(entry.about)["ids"][-1] != id:
             return text
         after = [step.after for step in self._united.steps(entry.seq) if not step.was]
-        successor = marks(text).superseded_by
-        if successor is None or successor not in [marks(decode(raw)).superseded_by for raw in after if raw]:
+        successor = read_marks(text).superseded_by
+        if successor is None or successor not in [read_marks(decode(raw)).superseded_by for raw in after if raw]:
             return text
-        return edit(text, {key: None for key in properties(split(text)[0]) if key.casefold() == "superseded_by"})
+        return edit(text, {key: None for key in read_properties(split(text)[0]) if key.casefold() == "superseded_by"})
 
-    def _beside(self, raw: bytes, path: str) -> dict[str, str]:
+    def _stored_file_return(self, raw: bytes, path: str) -> dict[str, str]:
         """Where the stored file goes back to that a note of the archive holds the text of."""
         snapshot = self._snapshot
-        values = {key.casefold(): value for key, value in properties(split(decode(raw))[0]).items()}
-        link = next((wikilink.target for wikilink in wikilinks(as_text(values.get("file")) or "")), "")
+        values = {key.casefold(): value for key, value in read_properties(split(decode(raw))[0]).items()}
+        link = next((wikilink.target for wikilink in find_wikilinks(as_text(values.get("file")) or "")), "")
         old = link if "/" in link else join(path.rpartition("/")[0], link)
         if not link or not old.startswith(f"{snapshot.inbox}/{ARCHIVE}/") or snapshot.vault.stat(old) is None:
             return {}
-        return {old: self._free(home(old, snapshot.inbox))}
+        return {old: self._free_path(inbox_path(old, snapshot.inbox))}
 
-    def _free(self, path: str) -> str:
+    def _free_path(self, path: str) -> str:
         """`path`, or one beside it, where nothing is yet."""
         folder, _, name = path.rpartition("/")
         there = {fold(existing) for existing in self._snapshot.vault.list_names(folder)}
         stem, dot, ending = name.rpartition(".")
         return next(
             join(folder, f"{candidate}{dot}{ending}")
-            for candidate in names(stem, stem)
+            for candidate in candidate_names(stem, stem)
             if fold(f"{candidate}{dot}{ending}") not in there
         )
 
-    def _carried(self, document: Document, raw: bytes, text: bytes, moves: Mapping[str, str], why: str) -> MovePlan:
+    def _make_move_plan(
+        self, document: Document, raw: bytes, text: bytes, moves: Mapping[str, str], why: str
+    ) -> MovePlan:
         """The way of a note that is to say `text`, with its stored file; why it is set aside, "" = it comes back."""
         snapshot, path = self._snapshot, document.path
         kind = "dismiss" if why == DISMISSED else "expire" if why else "unarchive"
         target = moves[path]
-        updates = relinking(snapshot.vault, moves, texts={path: text}, inbox=snapshot.inbox)
+        updates = plan_link_updates(snapshot.vault, moves, texts={path: text}, inbox=snapshot.inbox)
         made = updates.changes[path][1] if path in updates.changes else text
         changed = {other: pair for other, pair in updates.changes.items() if other != path}
         if not why:
-            changed = freed(snapshot, made, target, changed)
-        steps: list[FileChange] = [written(target, None, made)]
-        steps += [written(other, *pair) for other, pair in sorted(changed.items())]
-        steps.append(written(path, raw, None))
+            changed = free_id(snapshot, made, target, changed)
+        steps: list[FileChange] = [note_step(target, None, made)]
+        steps += [note_step(other, *pair) for other, pair in sorted(changed.items())]
+        steps.append(note_step(path, raw, None))
         for old, new in moves.items():
             if old == path:
                 continue
-            copied, gone = moved(old, new, snapshot.vault.digest_file(old).digest)
+            copied, gone = move_steps(old, new, snapshot.vault.digest_file(old).digest)
             steps = [copied, *steps, gone]
         about = {"title": document.title, "origin": document.source or "", "tool": kind, "why": why}
         assert document.claimed_id is not None, "what has none is not set aside"
-        return MovePlan(kind, document.claimed_id, path, target, steps, about | told(updates, sorted(changed)))
+        return MovePlan(
+            kind, document.claimed_id, path, target, steps, about | describe_links(updates, sorted(changed))
+        )

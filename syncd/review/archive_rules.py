@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from index.errors import InvalidArgument
-from syncd.documents.owner_marks import OwnerMarks, marks
-from syncd.notes.front_matter import PropertyValue, edit, properties, split
+from syncd.documents.owner_marks import OwnerMarks, read_marks
+from syncd.notes.front_matter import PropertyValue, edit, read_properties, split
 from syncd.review.bases_table import DISMISSED
 from syncd.vault.location import ARCHIVE, locate
 
@@ -17,7 +17,7 @@ DAY_MS: Final = 24 * 3600 * 1000
 KEEP: Final = "keep"  # what `review` says of a capture that was brought back after it had expired
 
 
-def reason(marks: OwnerMarks, *, now: int, untouched_since: int | None, expire_days: float) -> str:
+def archive_reason(marks: OwnerMarks, *, now: int, untouched_since: int | None, expire_days: float) -> str:
     """Why a capture is set aside: "dismissed", "expired", "unused", or "" = it is not.
 
     `untouched_since`: when it last changed, if no person ever changed it. Times are epoch ms."""
@@ -25,23 +25,23 @@ def reason(marks: OwnerMarks, *, now: int, untouched_since: int | None, expire_d
         return "dismissed"
     if marks.review is not None or marks.promote:
         return ""  # its owner has said something of it
-    if marks.expires is not None and expired(marks.expires, now):
+    if marks.expires is not None and has_expired(marks.expires, now):
         return "expired"
     old = untouched_since is not None and expire_days > 0 and now - untouched_since > expire_days * DAY_MS
     return "unused" if old else ""
 
 
-def expired(at: int, now: int) -> bool:
+def has_expired(at: int, now: int) -> bool:
     """Whether a time is over; a day without a time of it is over when it has ended everywhere."""
     return now > at + (0 if at % DAY_MS else DAY_MS + DAY_MS // 2)
 
 
-def away(path: str, inbox: str) -> str:
+def archive_path(path: str, inbox: str) -> str:
     """Where a capture, or its stored file, goes when it is set aside."""
     return f"{inbox}/{ARCHIVE}/{path.removeprefix(f'{inbox}/')}"
 
 
-def home(path: str, inbox: str) -> str:
+def inbox_path(path: str, inbox: str) -> str:
     """Where something that was set aside came from. Raises InvalidArgument for what was not."""
     folder = f"{inbox}/{ARCHIVE}/"
     back = f"{inbox}/{path.removeprefix(folder)}"
@@ -50,22 +50,24 @@ def home(path: str, inbox: str) -> str:
     return back
 
 
-def set_aside(text: str, why: str) -> str:
+def archive_text(text: str, why: str) -> str:
     """The text of a capture as it is set aside: a person's word is written down, all else stays. Raises FrontmatterError."""
     return edit(text, {"review": DISMISSED}) if why == DISMISSED else text
 
 
-def brought_back(text: str, now: int) -> str:
+def restore_text(text: str, now: int) -> str:
     """The text of a capture that is brought back: it is not set aside again for the same reason. Raises FrontmatterError."""
-    values = properties(split(text)[0])
+    values = read_properties(split(text)[0])
     changes: dict[str, PropertyValue] = {
         key: None
         for key, value in values.items()
         if key.casefold() == "review" and isinstance(value, str) and value.strip().casefold() == DISMISSED
     }
     back = edit(text, changes)
-    marked = marks(back)
+    marked = read_marks(back)
     again = marked.review is None and not changes
     return (
-        edit(back, {"review": KEEP}) if again or reason(marked, now=now, untouched_since=None, expire_days=0) else back
+        edit(back, {"review": KEEP})
+        if again or archive_reason(marked, now=now, untouched_since=None, expire_days=0)
+        else back
     )

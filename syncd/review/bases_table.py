@@ -42,58 +42,58 @@ _RECENT: Final = ("file.name", "note.summary", "note.tags", "note.source", "note
 _WIDTHS: Final = {"file.name": 260, "note.promote": 80, "note.review": 110}
 
 
-def review_table(inbox: str) -> str:
+def compose_table(inbox: str) -> str:
     """The base for the inbox of that name. What is ticked stays listed until it is moved, so that it can be unticked."""
     lower = inbox.lower()
     return "".join(
         [
             "filters:\n  and:\n",
-            _item(4, 'file.ext.lower() == "md"'),
-            _item(4, f"file.folder.startsWith({_text(f'{inbox}/')})"),
+            _format_filter(4, 'file.ext.lower() == "md"'),
+            _format_filter(4, f"file.folder.startsWith({_quote_text(f'{inbox}/')})"),
             "    - not:\n",
-            _item(8, f"file.path.lower().startsWith({_text(f'{lower}/{REPORTS.lower()}/')})"),
-            _item(8, f"file.path.lower().startsWith({_text(f'{lower}/{ARCHIVE.lower()}/')})"),
-            _item(8, 'note.type == "entity"'),
-            _item(8, f"note.type.isEmpty() && file.folder.endsWith({_text(f'/{ENTITIES}')})"),
-            _item(4, "note.promoted_at.isEmpty()"),
-            _item(4, f"note.review != {_text(DISMISSED)}"),
+            _format_filter(8, f"file.path.lower().startsWith({_quote_text(f'{lower}/{REPORTS.lower()}/')})"),
+            _format_filter(8, f"file.path.lower().startsWith({_quote_text(f'{lower}/{ARCHIVE.lower()}/')})"),
+            _format_filter(8, 'note.type == "entity"'),
+            _format_filter(8, f"note.type.isEmpty() && file.folder.endsWith({_quote_text(f'/{ENTITIES}')})"),
+            _format_filter(4, "note.promoted_at.isEmpty()"),
+            _format_filter(4, f"note.review != {_quote_text(DISMISSED)}"),
             "properties:\n",
             *(f'  {column}:\n    displayName: "{name}"\n' for column, name in _NAMES.items()),
             "views:\n",
-            *_view("table", "Waiting", _WAITING, "ASC"),
+            *_format_view("table", "Waiting", _WAITING, "ASC"),
             "    summaries:\n      note.promote: Checked\n    rowHeight: medium\n",
-            _widths(_WIDTHS | {"note.summary": 360}),
-            *_view("table", "Problems", _PROBLEMS, "ASC", where="!note.promote_problem.isEmpty()"),
+            _format_widths(_WIDTHS | {"note.summary": 360}),
+            *_format_view("table", "Problems", _PROBLEMS, "ASC", where="!note.promote_problem.isEmpty()"),
             "    rowHeight: medium\n",
-            _widths(_WIDTHS | {"note.promote_problem": 420}),
-            *_view("cards", "Recent", _RECENT, "DESC"),
+            _format_widths(_WIDTHS | {"note.promote_problem": 420}),
+            *_format_view("cards", "Recent", _RECENT, "DESC"),
             "    limit: 50\n    cardSize: 260\n",
         ]
     )
 
 
-def _view(kind: str, name: str, columns: Sequence[str], direction: str, where: str = "") -> list[str]:
+def _format_view(kind: str, name: str, columns: Sequence[str], direction: str, where: str = "") -> list[str]:
     """The lines that all views have."""
     return [
         f'  - type: {kind}\n    name: "{name}"\n',
-        *([f"    filters:\n      and:\n{_item(8, where)}"] if where else []),
+        *([f"    filters:\n      and:\n{_format_filter(8, where)}"] if where else []),
         "    order:\n",
         *(f"      - {column}\n" for column in columns),
         f"    sort:\n      - property: note.created_at\n        direction: {direction}\n",
     ]
 
 
-def _widths(pixels: Mapping[str, int]) -> str:
+def _format_widths(pixels: Mapping[str, int]) -> str:
     return "    columnSize:\n" + "".join(f"      {column}: {width}\n" for column, width in pixels.items())
 
 
-def _item(indent: int, expression: str) -> str:
+def _format_filter(indent: int, expression: str) -> str:
     """An item of a list of filters: in single quotes, in which YAML knows no escapes but the quote itself."""
     quoted = expression.replace("'", "''")
     return f"{' ' * indent}- '{quoted}'\n"
 
 
-def _text(value: str) -> str:
+def _quote_text(value: str) -> str:
     """A text within an expression."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
-from index.encoders.word_frequency import places
+from index.encoders.word_frequency import word_ranks
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Document, Record, Stat
 from index.names import fold, stem
@@ -24,21 +24,20 @@ from syncd.captures.writer import hold_commits
 from syncd.documents.owner_marks import OwnerMarks
 from syncd.git.repository import Repository
 from syncd.links.link_resolution import Paths
-from syncd.notes.front_matter import FrontmatterError, PropertyValue, decode, edit, encode, split
-from syncd.notes.front_matter import properties as properties_of
+from syncd.notes.front_matter import FrontmatterError, PropertyValue, decode, edit, encode, read_properties, split
 from syncd.notes.timestamps import iso
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.promotion.waiting_captures import WaitingCaptures
-from syncd.review.bases_table import DISMISSED, NAME, review_table
+from syncd.review.bases_table import DISMISSED, NAME, compose_table
 from syncd.review.suggestions import (
     Suggestions,
     SuggestionSubject,
     VaultHabits,
-    habits,
-    properties,
-    shared,
+    learn_habits,
+    shared_parts,
     shingles,
-    suggested,
+    suggest,
+    suggestion_properties,
 )
 from syncd.state import named_values
 from syncd.state.ledger import Ledger
@@ -85,7 +84,7 @@ class Review:
             waiting,
         )
         self._edits, self._repo, self._ledger, self._settings = snapshot.sync.edits, repo, ledger, snapshot.settings
-        self._inbox, self._parsed = snapshot.inbox, snapshot.parsed
+        self._inbox, self._parsed = snapshot.inbox, snapshot.parse
         self._one, self._learning = threading.Lock(), threading.Lock()
         self._learnt: LearntVault | None = None
         self._looked: dict[str, tuple[str, int, float]] = {}  # path → what it said, by which habits, and when
@@ -94,16 +93,18 @@ class Review:
 
     # What waits
 
-    def waiting(self) -> list[tuple[Record, OwnerMarks]]:
+    def list_waiting(self) -> list[tuple[Record, OwnerMarks]]:
         """The captures that wait for a decision, those that are marked for promotion too, the oldest first."""
-        captures = [(record, marks) for record, marks in self._waiting.look(undecided) if record.type != "entity"]
+        captures = [
+            (record, marks) for record, marks in self._waiting.find_captures(is_undecided) if record.type != "entity"
+        ]
         return sorted(captures, key=lambda pair: (pair[0].created_at, pair[0].path))
 
     def summary(self) -> dict[str, int]:
         """How many captures wait, how many of them are marked for promotion, and how many can't be promoted as they are."""
-        moment = self._waiting.moment
+        moment = self._waiting.version
         if self._counted[0] != moment:
-            waiting = [marks for _, marks in self.waiting()]
+            waiting = [marks for _, marks in self.list_waiting()]
             counts = {
                 "waiting": len(waiting),
                 "marked": sum(marks.promote for marks in waiting),
@@ -112,10 +113,10 @@ class Review:
             self._counted = moment, counts
         return dict(self._counted[1])
 
-    def suggestions(self, record: Record) -> Suggestions:
+    def suggest(self, record: Record) -> Suggestions:
         """What may become of one capture, with what speaks for it, as things stand now."""
         raw, stat = self._vault.read(record.path)
-        return self._suggested(record, self._parsed(raw, record.path, stat), self._habits())
+        return self._compute_suggestions(record, self._parsed(raw, record.path, stat), self._learn_habits())
 
     # Keeping it
 
@@ -124,12 +125,12 @@ class Review:
         with self._one:
             if not self._vault.is_present() or self._repo.busy_reason():
                 return 0
-            self._table()
-            return self._suggest(stopping or threading.Event()) if self._settings.review.suggest else 0
+            self._write_table()
+            return self._write_suggestions(stopping or threading.Event()) if self._settings.review.suggest else 0
 
-    def _table(self) -> None:
+    def _write_table(self) -> None:
         """Write the table if it is missing, or still as it was last written."""
-        path, wanted = f"{self._inbox}/{NAME}", review_table(self._inbox).encode()
+        path, wanted = f"{self._inbox}/{NAME}", compose_table(self._inbox).encode()
         if not self._settings.review.table or not self._vault.list_folders(self._inbox):
             return
         try:
@@ -139,35 +140,35 @@ class Review:
         if there != wanted:
             if there is None:
                 self._vault.create(path, wanted)
-            elif _sha(there) == named_values.read(self._ledger, NAME):
-                self._vault.replace(path, wanted, digest=_sha(there))
+            elif _sha256(there) == named_values.read(self._ledger, NAME):
+                self._vault.replace(path, wanted, digest=_sha256(there))
             else:
                 return  # a person's
-        if named_values.read(self._ledger, NAME) != _sha(wanted):
-            named_values.write(self._ledger, {NAME: _sha(wanted)})
+        if named_values.read(self._ledger, NAME) != _sha256(wanted):
+            named_values.write(self._ledger, {NAME: _sha256(wanted)})
 
-    def _suggest(self, stopping: threading.Event) -> int:
+    def _write_suggestions(self, stopping: threading.Event) -> int:
         captures, proper = self._captures.index, self._proper.index
-        if not (captures.listed and proper.listed):
+        if not (captures.is_complete and proper.is_complete):
             return 0  # else what is near would be what happens to be read already
-        moment = (self._waiting.moment, proper.generation, int(time.monotonic() / RELEARN_S))
+        moment = (self._waiting.version, proper.generation, int(time.monotonic() / RELEARN_S))
         if moment == self._moment:
             return 0
         written, begun, left = 0, time.monotonic(), False
-        waiting = [record for record, marks in self.waiting() if not marks.promote and not marks.twice]
+        waiting = [record for record, marks in self.list_waiting() if not marks.promote and not marks.twice]
         self._looked = {record.path: self._looked[record.path] for record in waiting if record.path in self._looked}
-        for record in self._due(waiting):
+        for record in self._due_captures(waiting):
             if stopping.is_set() or self._repo.busy_reason():
                 left = True
                 break
             try:
-                done = self._given(record)
+                done = self._update_capture(record)
             except (Conflict, NotFound, Unavailable) as error:
                 log.info("suggestions for a capture are put off: %s", error.message)
                 done = None
             except FrontmatterError as error:  # until it is edited
                 log.info("a capture can't be given suggestions: %s", error)
-                done = self._seen(record, self._habits())
+                done = self._remember_looked(record, self._learn_habits())
             left |= done is None
             written += bool(done)
             if time.monotonic() - begun > RUN_S:
@@ -176,11 +177,11 @@ class Review:
         self._moment = None if left or written else moment
         return written
 
-    def _due(self, waiting: list[Record]) -> Iterator[Record]:
+    def _due_captures(self, waiting: list[Record]) -> Iterator[Record]:
         """Those that have changed since they were looked at; then those for which the vault has."""
         if not waiting:
             return
-        generation, now = self._habits().generation, time.monotonic()
+        generation, now = self._learn_habits().generation, time.monotonic()
         later = []
         for record in waiting:
             known = self._looked.get(record.path)
@@ -190,34 +191,36 @@ class Review:
                 later.append(record)
         yield from later
 
-    def _given(self, record: Record) -> bool | None:
+    def _update_capture(self, record: Record) -> bool | None:
         """Write suggestions into a capture if they differ; whether it was written to, None when that can't be yet."""
         raw, stat = self._vault.read(record.path)
         before = self._parsed(raw, record.path, stat)
         age = time.time() - stat.mtime_ns / 1e9
         if before.digest != record.digest or 0 <= age < self._settings.sync.adopt_s or self._edits.is_pending(before):
             return None
-        learnt = self._habits()
-        if not steady(before):
-            return self._seen(record, learnt)
+        learnt = self._learn_habits()
+        if not is_writable(before):
+            return self._remember_looked(record, learnt)
         text = decode(raw)
-        values = {key.casefold(): value for key, value in properties_of(split(text)[0]).items()}
-        suggestions = self._suggested(record, before, learnt)
-        changes: dict[str, PropertyValue] = properties(suggestions, values, self._links(suggestions, record))
+        values = {key.casefold(): value for key, value in read_properties(split(text)[0]).items()}
+        suggestions = self._compute_suggestions(record, before, learnt)
+        changes: dict[str, PropertyValue] = suggestion_properties(
+            suggestions, values, self._link_targets(suggestions, record)
+        )
         if "promote" not in values:
             changes = {"promote": False} | changes
-        after = self._edited(text, changes, before, stat)
-        if after is not None and encode(after) != raw and not self._written(record, before, encode(after), stat):
+        after = self._edit_note(text, changes, before, stat)
+        if after is not None and encode(after) != raw and not self._write_note(record, before, encode(after), stat):
             return None
-        self._seen(record, learnt)
+        self._remember_looked(record, learnt)
         return after is not None and encode(after) != raw
 
-    def _seen(self, record: Record, learnt: LearntVault) -> bool:
+    def _remember_looked(self, record: Record, learnt: LearntVault) -> bool:
         """Remember that there is nothing to do for a capture until it, or the vault, has changed; False."""
         self._looked[record.path] = visible_digest(record), learnt.generation, time.monotonic()
         return False
 
-    def _edited(self, text: str, changes: Mapping[str, PropertyValue], before: Document, stat: Stat) -> str | None:
+    def _edit_note(self, text: str, changes: Mapping[str, PropertyValue], before: Document, stat: Stat) -> str | None:
         """The note with these properties; without the suggestions where an agent could tell that they are there."""
         dated: dict[str, PropertyValue] = {}
         if before.created_at == stat.mtime_ns // 1_000_000:  # else it would be that of this write
@@ -226,11 +229,11 @@ class Review:
             if (after := edit(text, wanted)) == text:
                 return text
             after = edit(after, dated)
-            if alike(before, self._parsed(encode(after), before.path, stat)):
+            if look_alike_to_agents(before, self._parsed(encode(after), before.path, stat)):
                 return after
         return None
 
-    def _written(self, record: Record, before: Document, raw: bytes, stat: Stat) -> bool:
+    def _write_note(self, record: Record, before: Document, raw: bytes, stat: Stat) -> bool:
         index = self._captures.index
         document = self._parsed(raw, record.path, stat)
         (ready,) = index.prepare([(document, stat)])
@@ -243,13 +246,13 @@ class Review:
 
     # What may be suggested
 
-    def _suggested(self, record: Record, document: Document, learnt: LearntVault) -> Suggestions:
+    def _compute_suggestions(self, record: Record, document: Document, learnt: LearntVault) -> Suggestions:
         spoken = "\n\n".join(
             document.text[block.start : block.end] for block in document.blocks if block.kind not in UNSPOKEN
         )
         spoken = CODE.sub(" ", spoken)
         words = " ".join([document.title, *document.tags[:FIRST_TAGS]])
-        similar = self._proper.index.kin(self._captures.index.vectors_of(record), words)
+        similar = self._proper.index.find_similar(self._captures.index.vectors_of(record), words)
         similar = [hit for hit in similar if not hit.record.path.startswith(f"{self._inbox}/")]
         linked = {
             path
@@ -257,15 +260,15 @@ class Review:
             if link.line >= 0 and (path := learnt.paths.resolve(link.target, document.path))
         }
         mine, shares = shingles(document.content), {}
-        for hit in [hit for hit in similar if hit.near >= LEAST_NEAR or _called(hit.record, document.title)][:COMPARED]:
+        for hit in [hit for hit in similar if hit.near >= LEAST_NEAR or _has_name(hit.record, document.title)][
+            :COMPARED
+        ]:
             with suppress(MemexError):  # it went a moment ago
                 body = split(decode(self._vault.read(hit.record.path)[0]))[1]
-                shares[hit.record.path] = shared(mine, shingles(body))
-        return suggested(
-            SuggestionSubject(document.title, document.tags, spoken, linked), similar, learnt.habits, shares
-        )
+                shares[hit.record.path] = shared_parts(mine, shingles(body))
+        return suggest(SuggestionSubject(document.title, document.tags, spoken, linked), similar, learnt.habits, shares)
 
-    def _links(self, suggestions: Suggestions, record: Record) -> dict[str, str]:
+    def _link_targets(self, suggestions: Suggestions, record: Record) -> dict[str, str]:
         """How each note that was found is written in a link: by its name where no other has it."""
         paths = {*(link.what for link in suggestions.links), *(note.path for note in suggestions.similar)}
         captures, proper = self._captures.index.names, self._proper.index.names
@@ -277,19 +280,21 @@ class Review:
                 targets[path] = target
         return targets
 
-    def _habits(self) -> LearntVault:
+    def _learn_habits(self) -> LearntVault:
         """The vault's habits; what was learnt serves for a while, however the vault changes."""
         with self._learning:
             index, now = self._proper.index, time.monotonic()
             known = self._learnt
             if known is None or (known.generation != index.generation and now - known.at > RELEARN_S):
                 generation = index.generation
-                vault_habits = habits(index.known(), inbox=self._inbox, aside=self._aside(), ordinary=places())
+                vault_habits = learn_habits(
+                    index.note_names(), inbox=self._inbox, aside=self._special_folders(), ordinary=word_ranks()
+                )
                 files = [*index.manifest.copy(), *self._captures.index.manifest.copy()]
                 known = self._learnt = LearntVault(vault_habits, Paths(files), generation, now)
             return known
 
-    def _aside(self) -> list[str]:
+    def _special_folders(self) -> list[str]:
         """The folders that the vault's own settings keep for daily notes and templates."""
         folders = []
         for path, key in _SETTINGS:
@@ -300,25 +305,25 @@ class Review:
         return folders
 
 
-def undecided(marks: OwnerMarks) -> bool:
+def is_undecided(marks: OwnerMarks) -> bool:
     """Whether a capture with these marks waits for its owner."""
     return marks.review != DISMISSED and marks.promoted_at is None
 
 
-def steady(document: Document) -> bool:
+def is_writable(document: Document) -> bool:
     """Whether a note is whole, and Memex may write into it."""
     torn = any(defect.name in UNADOPTED for defect in document.defects)
     return document.writable and document.claimed_id is not None and not torn
 
 
-def alike(before: Document, after: Document) -> bool:
+def look_alike_to_agents(before: Document, after: Document) -> bool:
     """Whether no agent can tell two states of a note apart."""
     return replace(after, digest=before.digest, links=before.links) == before
 
 
-def _called(record: Record, title: str) -> bool:
+def _has_name(record: Record, title: str) -> bool:
     return fold(title) in {fold(name) for name in (record.title, *record.aliases)}
 
 
-def _sha(data: bytes) -> str:
+def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()

@@ -60,7 +60,7 @@ class VaultHabits:
     names: Names  # theirs, by number
 
     @property
-    def used(self) -> dict[str, int]:
+    def tag_counts(self) -> dict[str, int]:
         """How many notes have each tag, by key."""
         return {key: sum(folders.values()) for key, folders in self.tags.items()}
 
@@ -108,14 +108,14 @@ def folder_of(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def habits(
+def learn_habits(
     notes: Iterable[Told], *, inbox: str, aside: Collection[str] = (), ordinary: Container[str] = frozenset()
 ) -> VaultHabits:
     """The habits of the vault proper. `aside`: folders that its settings name for daily notes or templates.
 
     `ordinary`: words, in lower case, that are not names in themselves."""
     proper = [note for note in notes if not note[0].startswith(f"{inbox}/")]
-    out = _apart(proper, aside)
+    out = _excluded_folders(proper, aside)
     kept = sorted((note for note in proper if folder_of(note[0]) not in out), key=lambda note: note[0])
     folders: Counter[str] = Counter()
     tags: dict[str, Counter[str]] = defaultdict(Counter)
@@ -128,7 +128,7 @@ def habits(
             spelt[key_of(tag)][tag] += 1
         for key in {key_of(tag) for tag in tagged}:
             tags[key][folder] += 1
-        for word in units(title):
+        for word in name_words(title):
             titled[word][folder] += 1
     return VaultHabits(
         folders={folder: count for folder, count in folders.items() if folder},
@@ -140,7 +140,7 @@ def habits(
     )
 
 
-def _apart(notes: Sequence[Told], aside: Collection[str]) -> set[str]:
+def _excluded_folders(notes: Sequence[Told], aside: Collection[str]) -> set[str]:
     """The folders from which nothing is proposed: by their names, by what the settings say, by what lies in them."""
     inside: dict[str, list[Told]] = defaultdict(list)
     for note in notes:
@@ -156,14 +156,14 @@ def _apart(notes: Sequence[Told], aside: Collection[str]) -> set[str]:
     return apart
 
 
-def units(text: str) -> set[str]:
+def name_words(text: str) -> set[str]:
     """The words of a name that say something: in one form, pairs of characters where a script parts no words."""
     words = {word for word in words_of(_RUN.sub(" ", text)) if len(word) > 2 and word not in stopwords.ENGLISH}
     pairs = {run[n : n + 2] for run in _RUN.findall(text) for n in range(max(1, len(run) - 1))}
     return words | pairs
 
 
-def suggested(
+def suggest(
     subject: SuggestionSubject,
     similar: Sequence[SimilarDocument],
     known: VaultHabits,
@@ -177,16 +177,18 @@ def suggested(
     weights = {note.record.path: _weight(note) for note in similar if note.record.path in linkable}
     near = sorted(weights, key=lambda path: (-weights[path], path))[:NEAREST]
     whole = sum(weights[path] for path in near)
-    named = [(known.linkable[n], count) for n, count in known.names.named(subject.text).items()]
+    named = [(known.linkable[n], count) for n, count in known.names.count_mentions(subject.text).items()]
     return Suggestions(
-        folders=_folders(subject, known, {path: weights[path] / whole for path in near} if whole else {}),
-        tags=_tags(subject, known, [(note, weights[note.record.path]) for note in similar if note.record.path in near]),
+        folders=_suggest_folders(subject, known, {path: weights[path] / whole for path in near} if whole else {}),
+        tags=_suggest_tags(
+            subject, known, [(note, weights[note.record.path]) for note in similar if note.record.path in near]
+        ),
         links=tuple(
             Scored(path, float(count), "it names the note")
             for path, count in sorted(named, key=lambda pair: (-pair[1], pair[0]))
             if path not in subject.linked
         )[:MOST_LINKS],
-        similar=_similar(subject, similar, linkable, shares),
+        similar=_similar_notes(subject, similar, linkable, shares),
     )
 
 
@@ -194,7 +196,7 @@ def _weight(note: SimilarDocument) -> float:
     return NEAR * max(0.0, note.near) ** STEEP + WORDED * note.words**2
 
 
-def _folders(subject: SuggestionSubject, known: VaultHabits, near: Mapping[str, float]) -> tuple[Scored, ...]:
+def _suggest_folders(subject: SuggestionSubject, known: VaultHabits, near: Mapping[str, float]) -> tuple[Scored, ...]:
     """Folders by what speaks for them. `near`: the nearest notes, with the share of each in their weight."""
     score: dict[str, float] = defaultdict(float)
     beside: Counter[str] = Counter()
@@ -202,17 +204,21 @@ def _folders(subject: SuggestionSubject, known: VaultHabits, near: Mapping[str, 
         score[folder_of(path)] += share
         beside[folder_of(path)] += 1
     tagged = _affinity({key_of(tag) for tag in subject.tags}, known.tags)
-    titled = _affinity(units(subject.title), known.titled)
+    titled = _affinity(name_words(subject.title), known.titled)
     for folder, value in tagged.items():
         score[folder] += TAGGED * value
     for folder, value in titled.items():
         score[folder] += TITLED * value
-    words = units(subject.title) | {word for tag in subject.tags for word in units(tag)}
+    words = name_words(subject.title) | {word for tag in subject.tags for word in name_words(tag)}
     for folder in known.folders:
-        if words & units(folder.rpartition("/")[2]):
+        if words & name_words(folder.rpartition("/")[2]):
             score[folder] += NAMED
     scored = [
-        Scored(folder, round(value, 4), _why(beside[folder], len(near), tagged.get(folder, 0), titled.get(folder, 0)))
+        Scored(
+            folder,
+            round(value, 4),
+            _folder_reason(beside[folder], len(near), tagged.get(folder, 0), titled.get(folder, 0)),
+        )
         for folder, value in score.items()
         if folder in known.folders and value > 0
     ]
@@ -230,26 +236,26 @@ def _affinity(terms: Collection[str], table: Mapping[str, Mapping[str, int]]) ->
     return affinities
 
 
-def _why(beside: int, near: int, tagged: float, titled: float) -> str:
+def _folder_reason(beside: int, near: int, tagged: float, titled: float) -> str:
     reasons = [f"{beside} of its {near} nearest notes lie there"] if beside else []
     reasons += ["notes with its tags do"] if tagged >= 0.2 else []
     reasons += ["notes with such titles do"] if titled >= 0.2 else []
     return ", ".join(reasons) or "its name fits"
 
 
-def _tags(
+def _suggest_tags(
     subject: SuggestionSubject, known: VaultHabits, near: Sequence[tuple[SimilarDocument, float]]
 ) -> tuple[Scored, ...]:
     """Tags of the nearest notes, and those of the vault whose own words the capture's title holds."""
     has = {key_of(tag) for tag in subject.tags}
-    used, whole = known.used, sum(weight for _, weight in near)
+    used, whole = known.tag_counts, sum(weight for _, weight in near)
     share: dict[str, float] = defaultdict(float)
     for note, weight in near:
         for key in {key_of(tag) for tag in note.record.tags}:
             share[key] += weight / whole if whole else 0
-    words = units(subject.title) | {word for tag in subject.tags for word in units(tag)}
+    words = name_words(subject.title) | {word for tag in subject.tags for word in name_words(tag)}
     for key, tag in known.spelt.items():
-        tag_words = units(tag.rpartition("/")[2])
+        tag_words = name_words(tag.rpartition("/")[2])
         if tag_words and tag_words <= words:
             share[key] += TAG
     scored = [
@@ -260,7 +266,7 @@ def _tags(
     return tuple(sorted(scored, key=lambda suggestion: (-suggestion.score, suggestion.what)))
 
 
-def _similar(
+def _similar_notes(
     subject: SuggestionSubject,
     similar: Sequence[SimilarDocument],
     linkable: Collection[str],
@@ -295,7 +301,7 @@ def shingles(text: str) -> frozenset[str]:
     return frozenset(" ".join(words[n : n + 3]) for n in range(len(words) - 2))
 
 
-def shared(capture: Collection[str], note: Collection[str]) -> tuple[float, float]:
+def shared_parts(capture: Collection[str], note: Collection[str]) -> tuple[float, float]:
     """How much of the one stands in the other, either way round."""
     both = len(frozenset(capture) & frozenset(note))
     return both / len(capture) if capture else 0.0, both / len(note) if note else 0.0
@@ -304,26 +310,28 @@ def shared(capture: Collection[str], note: Collection[str]) -> tuple[float, floa
 # What is written
 
 
-def properties(suggestions: Suggestions, before: Mapping[str, Any], link: Mapping[str, str]) -> dict[str, Any]:
+def suggestion_properties(
+    suggestions: Suggestions, before: Mapping[str, Any], link: Mapping[str, str]
+) -> dict[str, Any]:
     """The person's properties for these `suggestions`, where the note says `before`; a key that is None leaves.
 
     `link`: by path, how a note's path is written in a link of a property; one that is not there can't be linked."""
-    links = [(scored.score, _link(link[scored.what], "")) for scored in suggestions.links if scored.what in link]
+    links = [(scored.score, _format_link(link[scored.what], "")) for scored in suggestions.links if scored.what in link]
     similar = [
-        (note.score if note.kind == "similar" else 1.0, _link(link[note.path], note.kind))
+        (note.score if note.kind == "similar" else 1.0, _format_link(link[note.path], note.kind))
         for note in suggestions.similar
         if note.path in link
     ]
     tags = [(tag.score, tag.what) for tag in suggestions.tags]
     return {
-        "suggested_folder": _folder(suggestions.folders, before.get("suggested_folder")),
-        "suggested_tags": _list(tags, before.get("suggested_tags"), TAG, MOST_TAGS),
-        "suggested_links": _list(links, before.get("suggested_links"), 0.0, MOST_LINKS),
-        "suggested_similar": _list(similar, before.get("suggested_similar"), ALIKE, MOST_SIMILAR),
+        "suggested_folder": _choose_folder(suggestions.folders, before.get("suggested_folder")),
+        "suggested_tags": _update_list(tags, before.get("suggested_tags"), TAG, MOST_TAGS),
+        "suggested_links": _update_list(links, before.get("suggested_links"), 0.0, MOST_LINKS),
+        "suggested_similar": _update_list(similar, before.get("suggested_similar"), ALIKE, MOST_SIMILAR),
     }
 
 
-def _folder(folders: Sequence[Scored], before: Any) -> str | None:
+def _choose_folder(folders: Sequence[Scored], before: Any) -> str | None:
     best = folders[0] if folders and folders[0].score >= SURE else None
     stood = next((folder for folder in folders if folder.what == before), None)
     if best is None:
@@ -331,7 +339,7 @@ def _folder(folders: Sequence[Scored], before: Any) -> str | None:
     return stood.what if stood and stood.score >= STAYS * best.score else best.what
 
 
-def _list(scored: Sequence[tuple[float, str]], before: Any, enough: float, most: int) -> list[str] | None:
+def _update_list(scored: Sequence[tuple[float, str]], before: Any, enough: float, most: int) -> list[str] | None:
     """What was given and still may be, in its order, then what is new and good enough."""
     previous = [text for text in before if isinstance(text, str)] if isinstance(before, list) else []
     may = {text for _, text in scored}
@@ -340,6 +348,6 @@ def _list(scored: Sequence[tuple[float, str]], before: Any, enough: float, most:
     return (stays + new)[:most] or None
 
 
-def _link(target: str, kind: str) -> str:
+def _format_link(target: str, kind: str) -> str:
     """A link to a note, shown with what the capture is to it."""
     return f"[[{target}|{kind}: {target.rpartition('/')[2]}]]" if kind else f"[[{target}]]"

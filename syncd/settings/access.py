@@ -49,7 +49,7 @@ class AccessSettings:
             raise InvalidArgument(
                 "access.team is the team's name alone, as `acme` in https://acme.cloudflareaccess.com"
             )
-        if self.on != bool(self.audience) or not all(self.audience):
+        if self.is_enabled != bool(self.audience) or not all(self.audience):
             raise InvalidArgument(
                 "access.team (or access.issuer) and access.audience belong together: set both, or neither"
             )
@@ -58,16 +58,16 @@ class AccessSettings:
                 raise InvalidArgument(f"access.{name} must be an https:// address")
 
     @property
-    def on(self) -> bool:
+    def is_enabled(self) -> bool:
         """Whether assertions are looked at."""
         return bool(self.team or self.issuer)
 
     @property
-    def signed_by(self) -> str:
+    def expected_issuer(self) -> str:
         """The issuer that an assertion must name."""
         return self.issuer or f"https://{self.team}.cloudflareaccess.com"
 
     @property
-    def certificates(self) -> str:
+    def key_set_url(self) -> str:
         """Where the signing keys are."""
-        return self.jwks_url or f"{self.signed_by.rstrip('/')}/cdn-cgi/access/certs"
+        return self.jwks_url or f"{self.expected_issuer.rstrip('/')}/cdn-cgi/access/certs"

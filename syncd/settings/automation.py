@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from syncd.settings.cron_schedule import unfit
+from syncd.settings.cron_schedule import find_mistake
 from syncd.settings.values import Tables, setting
 from syncd.vault.path_rules import objection, template_objection
 
 
-def _unfit(folder: str) -> str:
+def _folder_objection(folder: str) -> str:
     """Why a folder that a setting names can't take notes; "" = it can, as the vault's root, "", can."""
     return objection(folder, new=True) if folder else ""
 
@@ -44,7 +44,9 @@ class PromoteSettings:
         True, "Whether a capture with the property `promote: true` is promoted by itself, once quiet."
     )
     folder: str = setting(
-        "Notes", "The folder of the vault for captures for which neither you nor a rule says another.", wrong=_unfit
+        "Notes",
+        "The folder of the vault for captures for which neither you nor a rule says another.",
+        wrong=_folder_objection,
     )
     name: str = setting(
         "{title}",
@@ -54,10 +56,10 @@ class PromoteSettings:
     rules: tuple[Any, ...] = setting(
         (),
         "Which captures go elsewhere: the first table counts of which all fits.",
-        kind=Tables("syncd.promotion.promoted_note", "Rule"),
+        kind=Tables("syncd.promotion.promoted_note", "PromotionRule"),
     )
     attachments: str = setting(
-        "", "The folder for stored files whose notes are promoted; empty = beside the note.", wrong=_unfit
+        "", "The folder for stored files whose notes are promoted; empty = beside the note.", wrong=_folder_objection
     )
 
 
@@ -83,5 +85,5 @@ class ConsolidateSettings:
     cron: str = setting(
         "0 3 * * *",
         "When the report is made, by the local time: minute, hour, day, month, weekday; empty = only by hand.",
-        wrong=unfit,
+        wrong=find_mistake,
     )

@@ -23,32 +23,32 @@ _PART: Final = re.compile(r"(?:(\*)|([0-9a-z]+)(?:-([0-9a-z]+))?)(?:/([0-9]{1,4}
 _LONGEST: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)  # days that each month has at most
 
 
-def times(expression: str) -> dict[str, str]:
+def parse_cron(expression: str) -> dict[str, str]:
     """The numbers that each field allows, as `1,2,3`, or `*`; weekdays by their names. Raises ValueError with a sentence."""
     words = expression.casefold().split()
     if len(words) != len(_FIELDS):
         raise ValueError(f"must be five words, as `0 3 * * *` for each night at three; it has {len(words)}")
     numbers = {
-        name: _numbers(word, name.replace("_", " "), least, most, named)
+        name: _parse_field(word, name.replace("_", " "), least, most, named)
         for word, (name, least, most, named) in zip(words, _FIELDS, strict=True)
     }
     if len(numbers["day"]) < 31 and len({day % 7 for day in numbers["day_of_week"]}) < 7:
         raise ValueError("may name days of the month or weekdays, not both")
     if min(numbers["day"]) > max(_LONGEST[month - 1] for month in numbers["month"]):
         raise ValueError("names a day that none of its months has")
-    return {name: _written(name, numbers[name], most - least + 1) for name, least, most, _ in _FIELDS}
+    return {name: _format_field(name, numbers[name], most - least + 1) for name, least, most, _ in _FIELDS}
 
 
-def unfit(expression: str) -> str:
+def find_mistake(expression: str) -> str:
     """Why `expression` does not say when a job runs; "" = it does, or is empty and says never."""
     try:
-        times(expression or "* * * * *")
+        parse_cron(expression or "* * * * *")
     except ValueError as error:
         return str(error)
     return ""
 
 
-def _numbers(word: str, name: str, least: int, most: int, named: tuple[str, ...]) -> set[int]:
+def _parse_field(word: str, name: str, least: int, most: int, named: tuple[str, ...]) -> set[int]:
     allowed: set[int] = set()
     numbers: Mapping[str, int] = {text: least + at for at, text in enumerate(named)}
     for part in word.split(","):
@@ -56,22 +56,22 @@ def _numbers(word: str, name: str, least: int, most: int, named: tuple[str, ...]
         if match is None:
             raise ValueError(f"has {part[:20]!r} as {name}, which cron does not know")
         every, first, last, step = match.groups()
-        low = least if every else _number(first, name, least, most, numbers)
-        high = most if every or (step and not last) else _number(last or first, name, least, most, numbers)
+        low = least if every else _parse_number(first, name, least, most, numbers)
+        high = most if every or (step and not last) else _parse_number(last or first, name, least, most, numbers)
         if high < low or step == "0":
             raise ValueError(f"has {part[:20]!r} as {name}, which is never")
         allowed.update(range(low, high + 1, int(step or 1)))
     return allowed
 
 
-def _number(text: str, name: str, least: int, most: int, named: Mapping[str, int]) -> int:
+def _parse_number(text: str, name: str, least: int, most: int, named: Mapping[str, int]) -> int:
     number = named.get(text, int(text) if text.isdecimal() and len(text) < 4 else -1)
     if not least <= number <= most:
         raise ValueError(f"has {text[:20]!r} as {name}, which is {least} to {most}")
     return number
 
 
-def _written(name: str, allowed: set[int], count: int) -> str:
+def _format_field(name: str, allowed: set[int], count: int) -> str:
     if name == "day_of_week":
         return ",".join(_DAYS[day] for day in sorted({day % 7 for day in allowed}))
     return "*" if len(allowed) == count else ",".join(map(str, sorted(allowed)))

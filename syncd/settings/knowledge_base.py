@@ -46,6 +46,6 @@ class KbSettings:
                 )
 
     @property
-    def known(self) -> tuple[str, ...]:
+    def all_collections(self) -> tuple[str, ...]:
         """All collections there are, the default one first."""
         return tuple(dict.fromkeys((*COLLECTIONS, *self.collections)))

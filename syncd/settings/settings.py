@@ -17,7 +17,7 @@ from syncd.settings.access import AccessSettings, LimitsSettings
 from syncd.settings.automation import ConsolidateSettings, GitSettings, PromoteSettings, ReviewSettings
 from syncd.settings.knowledge_base import KbSettings
 from syncd.settings.logs_and_traces import LogSettings, TelemetrySettings
-from syncd.settings.values import Setting, Variants, closest, listed, setting, typed
+from syncd.settings.values import Setting, Variants, convert, did_you_mean, setting, settings_of
 from syncd.state.folder import default_state_folder, read_vault_path
 
 if TYPE_CHECKING:
@@ -214,9 +214,9 @@ SHORT = {"MEMEX_VAULT": "vault.path", "MEMEX_STATE": "state"}
 
 
 @functools.cache
-def known() -> dict[str, Setting]:
+def all_settings() -> dict[str, Setting]:
     """Every setting by its name, in the order in which people read them."""
-    settings = [STATE, *(entry for section, cls in SECTIONS.items() for entry in listed(cls, section))]
+    settings = [STATE, *(entry for section, cls in SECTIONS.items() for entry in settings_of(cls, section))]
     return {entry.name: entry for entry in settings}
 
 
@@ -246,9 +246,9 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, cwd: Path | No
     cwd = cwd or Path.cwd()
     mistakes: list[str] = []
     file = config_file(flags.get("config"), environ, cwd)
-    written = _of_file(file, mistakes, must=bool(flags.get("config") or environ.get("MEMEX_CONFIG")))
-    sources = [written, _of_environment(environ, written, cwd, mistakes), _of_flags(flags, cwd)]  # a later one wins
-    typed_sources = [_typed(source, mistakes) for source in sources]
+    written = _read_file(file, mistakes, must=bool(flags.get("config") or environ.get("MEMEX_CONFIG")))
+    sources = [written, _read_environment(environ, written, cwd, mistakes), _read_flags(flags, cwd)]  # a later one wins
+    typed_sources = [_convert_source(source, mistakes) for source in sources]
     if mistakes:
         count = "1 setting needs" if len(mistakes) == 1 else f"{len(mistakes)} settings need"
         raise InvalidArgument("\n  ".join([f"{count} mending:", *mistakes]), mistakes=mistakes)
@@ -260,7 +260,7 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, cwd: Path | No
         else None
         for name in ("state", "vault.path")
     )
-    state, vault = state_and_vault(state, vault, typed_sources[0].get("vault.path"), read_vault_path)
+    state, vault = resolve_state_and_vault(state, vault, typed_sources[0].get("vault.path"), read_vault_path)
     if vault is None:
         raise InvalidArgument(NO_VAULT)
     values |= {"vault.path": vault.path, "state": state.path if state else default_state_folder(vault.path, environ)}
@@ -274,7 +274,7 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, cwd: Path | No
     return Settings(state=values["state"], file=file if file.exists() else None, origins=origins, **sections)
 
 
-def state_and_vault(
+def resolve_state_and_vault(
     state: NamedFolder | None,
     vault: NamedFolder | None,
     vault_in_file: Path | None,
@@ -300,7 +300,7 @@ def config_file(flag: str | None, environ: Mapping[str, str], cwd: Path) -> Path
     return Path(home).expanduser() / "memex" / "config.toml"
 
 
-def _of_file(file: Path, mistakes: list[str], *, must: bool) -> dict[str, GivenValue]:
+def _read_file(file: Path, mistakes: list[str], *, must: bool) -> dict[str, GivenValue]:
     try:
         with file.open("rb") as stream:
             data = tomllib.load(stream)
@@ -318,16 +318,16 @@ def _of_file(file: Path, mistakes: list[str], *, must: bool) -> dict[str, GivenV
     for key, value in data.items():
         entries = {f"{key}.{name}": entry for name, entry in value.items()} if isinstance(value, dict) else {key: value}
         for name, entry in entries.items():
-            if name in known():
+            if name in all_settings():
                 source[name] = GivenValue(entry, str(file), False, file.parent)
             else:
-                mistakes.append(f"{name} in {file} is not a setting{closest(name, known())}")
+                mistakes.append(f"{name} in {file} is not a setting{did_you_mean(name, all_settings())}")
         if isinstance(value, dict) and not value and key not in SECTIONS:
-            mistakes.append(f"[{key}] in {file} is not a section{closest(key, SECTIONS)}")
+            mistakes.append(f"[{key}] in {file} is not a section{did_you_mean(key, SECTIONS)}")
     return source
 
 
-def _of_environment(
+def _read_environment(
     environ: Mapping[str, str], before: Mapping[str, GivenValue], cwd: Path, mistakes: list[str]
 ) -> dict[str, GivenValue]:
     source: dict[str, GivenValue] = {}
@@ -341,15 +341,15 @@ def _of_environment(
             name = "index.storage_options"
             table = source.get(name, before.get(name))
             source[name] = GivenValue({**(table.value if table else {}), entry: value}, variable, True, cwd)
-        elif (name := variable.removeprefix("MEMEX_").lower().replace("__", ".")) in known():
+        elif (name := variable.removeprefix("MEMEX_").lower().replace("__", ".")) in all_settings():
             source[name] = GivenValue(value, variable, True, cwd)
         else:
-            hint = closest(name, known()).replace(".", "__").replace(" mean ", " mean MEMEX_")
+            hint = did_you_mean(name, all_settings()).replace(".", "__").replace(" mean ", " mean MEMEX_")
             mistakes.append(f"{variable} is not a setting{hint.upper().replace('; DID YOU MEAN', '; did you mean')}")
     return source
 
 
-def _of_flags(flags: Mapping[str, Any], cwd: Path) -> dict[str, GivenValue]:
+def _read_flags(flags: Mapping[str, Any], cwd: Path) -> dict[str, GivenValue]:
     return {
         name: GivenValue(value, f"--{name.rsplit('.', 1)[-1] if name != 'vault.path' else 'vault'}", True, cwd)
         for name, value in flags.items()
@@ -357,17 +357,17 @@ def _of_flags(flags: Mapping[str, Any], cwd: Path) -> dict[str, GivenValue]:
     }
 
 
-def _typed(source: Mapping[str, GivenValue], mistakes: list[str]) -> dict[str, Any]:
+def _convert_source(source: Mapping[str, GivenValue], mistakes: list[str]) -> dict[str, Any]:
     values = {}
     for name, entry in source.items():
         try:
-            values[name] = _expanded(typed(known()[name], entry.value, text=entry.text), entry.folder)
+            values[name] = _expand_path(convert(all_settings()[name], entry.value, text=entry.text), entry.folder)
         except ValueError as error:
-            mistakes.append(f"{name} = {_shown(name, entry.value)} in {entry.origin}: {error}")
+            mistakes.append(f"{name} = {_format_value(name, entry.value)} in {entry.origin}: {error}")
     return values
 
 
-def _expanded(value: Any, folder: Path) -> Any:
+def _expand_path(value: Any, folder: Path) -> Any:
     if not isinstance(value, Path):
         return value
     try:
@@ -376,8 +376,8 @@ def _expanded(value: Any, folder: Path) -> Any:
         raise ValueError("has a home folder that is not known") from None
 
 
-def _shown(name: str, value: Any) -> str:
-    if known()[name].secret:
+def _format_value(name: str, value: Any) -> str:
+    if all_settings()[name].secret:
         return "…"
     text = repr(value)
     return text if len(text) <= 60 else text[:59] + "…"

@@ -25,7 +25,7 @@ class Variants:
     module: str
     kinds: Mapping[str, str]  # the word in the table -> the name of the class
 
-    def cls(self, kind: str) -> type[Any]:
+    def load_class(self, kind: str) -> type[Any]:
         """The class that `kind` names."""
         loaded: type[Any] = getattr(import_module(self.module), self.kinds[kind])
         return loaded
@@ -38,7 +38,7 @@ class Tables:
     module: str
     name: str
 
-    def cls(self) -> type[Any]:
+    def load_class(self) -> type[Any]:
         """The class of each table."""
         loaded: type[Any] = getattr(import_module(self.module), self.name)
         return loaded
@@ -60,7 +60,7 @@ class Setting:
     @property
     def type(self) -> str:
         """Its type in words."""
-        return words(self.kind)
+        return describe_type(self.kind)
 
 
 def setting(  # what a settings dataclass writes behind each field
@@ -81,7 +81,7 @@ def setting(  # what a settings dataclass writes behind each field
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def listed(cls: type[Any], prefix: str) -> list[Setting]:
+def settings_of(cls: type[Any], prefix: str) -> list[Setting]:
     """The settings of a dataclass, in order."""
     hints = get_type_hints(cls)
     settings = []
@@ -95,23 +95,23 @@ def listed(cls: type[Any], prefix: str) -> list[Setting]:
     return settings
 
 
-def words(kind: Any) -> str:
+def describe_type(kind: Any) -> str:
     """A type as people read it: `list of text`, `one of hybrid, vector, text`."""
     if isinstance(kind, Tables | Variants):
         return "list of tables"
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        return words(next(arg for arg in args if arg is not types.NoneType))
+        return describe_type(next(arg for arg in args if arg is not types.NoneType))
     if origin is Literal:
         return "one of " + ", ".join(map(str, args))
     if origin is tuple:
-        return f"list of {words(args[0])}"
+        return f"list of {describe_type(args[0])}"
     if origin is not None:
         return "table of text"
     return {bool: "true or false", int: "whole number", float: "number", Path: "path"}.get(kind, "text")
 
 
-def closest(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`; did you mean x?`, or nothing: the known name nearest to `name`, also when only its section is missing."""
     known = list(known)
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
@@ -121,13 +121,13 @@ def closest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def typed(setting: Setting, value: Any, *, text: bool) -> Any:
+def convert(setting: Setting, value: Any, *, text: bool) -> Any:
     """`value` as the setting's type. Raises ValueError with a sentence; `text`: it comes from the environment or a flag."""
     if isinstance(setting.kind, Variants):
-        return _variants(setting.kind, _decoded(value) if text else value)
+        return _convert_variants(setting.kind, _parse_json(value) if text else value)
     if isinstance(setting.kind, Tables):
-        return _tables(setting.kind, _decoded(value) if text else value)
-    converted = _typed(setting.kind, value, text=text)
+        return _convert_tables(setting.kind, _parse_json(value) if text else value)
+    converted = _convert(setting.kind, value, text=text)
     if setting.wrong is not None and (why := setting.wrong(converted)):
         raise ValueError(why)
     if isinstance(converted, int | float) and not isinstance(converted, bool):
@@ -138,24 +138,24 @@ def typed(setting: Setting, value: Any, *, text: bool) -> Any:
     return converted
 
 
-def _typed(kind: Any, value: Any, *, text: bool) -> Any:
+def _convert(kind: Any, value: Any, *, text: bool) -> Any:
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         if value is None:
             return None
-        return _typed(next(arg for arg in args if arg is not types.NoneType), value, text=text)
+        return _convert(next(arg for arg in args if arg is not types.NoneType), value, text=text)
     if origin is Literal:
         if value not in args:
             raise ValueError(f"must be one of {', '.join(map(str, args))}")
         return value
     if origin is tuple:
-        return tuple(_typed(args[0], item, text=False) for item in _items(value, text=text))
+        return tuple(_convert(args[0], item, text=False) for item in _to_list(value, text=text))
     if origin is not None:
-        return _table(_decoded(value) if text and isinstance(value, str) else value)
+        return _to_text_table(_parse_json(value) if text and isinstance(value, str) else value)
     return _SCALARS[kind](value, text)
 
 
-def _bool(value: Any, text: bool) -> bool:
+def _to_bool(value: Any, text: bool) -> bool:
     if isinstance(value, bool):
         return value
     if text and str(value).lower() in TRUE | FALSE:
@@ -163,8 +163,8 @@ def _bool(value: Any, text: bool) -> bool:
     raise ValueError("must be true or false")
 
 
-def _number(kind: type[int | float]) -> Callable[[Any, bool], Any]:
-    def number(value: Any, text: bool) -> Any:
+def _to_number(kind: type[int | float]) -> Callable[[Any, bool], Any]:
+    def convert_number(value: Any, text: bool) -> Any:
         try:
             if isinstance(value, bool) or (isinstance(value, str) and not text):
                 raise TypeError  # noqa: TRY301 - one message for all that is no number
@@ -175,10 +175,10 @@ def _number(kind: type[int | float]) -> Callable[[Any, bool], Any]:
             raise ValueError(f"must be {NUMBERS[kind]}")
         return converted
 
-    return number
+    return convert_number
 
 
-def _text(value: Any, text: bool) -> str:  # noqa: ARG001 - one signature for all scalars
+def _to_text(value: Any, text: bool) -> str:  # noqa: ARG001 - one signature for all scalars
     if not isinstance(value, str):
         raise ValueError("must be text")  # noqa: TRY004 - every mistake in a value is a ValueError
     if "\x00" in value:
@@ -186,65 +186,65 @@ def _text(value: Any, text: bool) -> str:  # noqa: ARG001 - one signature for al
     return value
 
 
-def _path(value: Any, text: bool) -> Path:
-    if not _text(value, text):
+def _to_path(value: Any, text: bool) -> Path:
+    if not _to_text(value, text):
         raise ValueError("must not be empty")
     return Path(value)
 
 
 _SCALARS: dict[Any, Callable[[Any, bool], Any]] = {
-    bool: _bool,
-    int: _number(int),
-    float: _number(float),
-    str: _text,
-    Path: _path,
+    bool: _to_bool,
+    int: _to_number(int),
+    float: _to_number(float),
+    str: _to_text,
+    Path: _to_path,
 }
 
 
-def _items(value: Any, *, text: bool) -> list[Any]:
+def _to_list(value: Any, *, text: bool) -> list[Any]:
     if text and isinstance(value, str):
         if not value.lstrip().startswith("["):
             return [part.strip() for part in value.split(",") if part.strip()]
-        value = _decoded(value)
+        value = _parse_json(value)
     if not isinstance(value, list | tuple):
         raise ValueError('must be a list, such as ["a", "b"]')  # noqa: TRY004 - every mistake in a value is a ValueError
     return list(value)
 
 
-def _table(value: Any) -> dict[str, str]:
+def _to_text_table(value: Any) -> dict[str, str]:
     if not isinstance(value, Mapping) or not all(isinstance(entry, str) for entry in value.values()):
         raise ValueError("must be a table of text")
     return dict(value)
 
 
-def _decoded(value: str) -> Any:
+def _parse_json(value: str) -> Any:
     try:
         return json.loads(value)
     except (json.JSONDecodeError, RecursionError):
         raise ValueError("must be JSON here") from None
 
 
-def _variants(variants: Variants, value: Any) -> tuple[Any, ...]:
+def _convert_variants(variants: Variants, value: Any) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(entry, Mapping) for entry in value):
         raise ValueError('must be a list of tables, each with a "kind"')
-    return _each(value, lambda entry, _: _variant(variants, entry))
+    return _convert_each(value, lambda entry, _: _convert_variant(variants, entry))
 
 
-def _variant(variants: Variants, entry: Mapping[str, Any]) -> Any:
+def _convert_variant(variants: Variants, entry: Mapping[str, Any]) -> Any:
     table = dict(entry)
     kind = table.pop("kind", None)
     if kind not in variants.kinds:
         raise ValueError(f'"kind" must be one of {", ".join(variants.kinds)}')
-    return _made(variants.cls(kind), table, f" for kind {kind}")
+    return _build_object(variants.load_class(kind), table, f" for kind {kind}")
 
 
-def _tables(tables: Tables, value: Any) -> tuple[Any, ...]:
+def _convert_tables(tables: Tables, value: Any) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(entry, Mapping) for entry in value):
         raise ValueError("must be a list of tables")
-    return _each(value, lambda entry, place: _made(tables.cls(), entry, f" in table {place}"))
+    return _convert_each(value, lambda entry, place: _build_object(tables.load_class(), entry, f" in table {place}"))
 
 
-def _each(value: Iterable[Any], made: Callable[[Mapping[str, Any], int], Any]) -> tuple[Any, ...]:
+def _convert_each(value: Iterable[Any], made: Callable[[Mapping[str, Any], int], Any]) -> tuple[Any, ...]:
     """What is made of each table and its place; what is wrong with any of them is said in one sentence."""
     objects, mistakes = [], []
     for place, entry in enumerate(value, 1):
@@ -257,10 +257,10 @@ def _each(value: Iterable[Any], made: Callable[[Mapping[str, Any], int], Any]) -
     return tuple(objects)
 
 
-def _made(cls: type[Any], table: Mapping[str, Any], of: str) -> Any:
+def _build_object(cls: type[Any], table: Mapping[str, Any], of: str) -> Any:
     """One table as a value of its class; what is wrong with it is said in one sentence. `of` tells which table it is."""
-    known = {setting.name.removeprefix("."): setting for setting in listed(cls, "")}
-    mistakes = [f"{name} is not known{of}{closest(name, known)}" for name in table if name not in known]
+    known = {setting.name.removeprefix("."): setting for setting in settings_of(cls, "")}
+    mistakes = [f"{name} is not known{of}{did_you_mean(name, known)}" for name in table if name not in known]
     missing = [
         field.name for field in dataclasses.fields(cls)
         if field.default is MISSING and field.default_factory is MISSING and field.name not in table
@@ -269,7 +269,7 @@ def _made(cls: type[Any], table: Mapping[str, Any], of: str) -> Any:
     values = {}
     for name in table.keys() & known.keys():
         try:
-            values[name] = typed(known[name], table[name], text=False)
+            values[name] = convert(known[name], table[name], text=False)
         except ValueError as error:
             mistakes.append(f"{name} {error}{of}")
     if mistakes:

@@ -89,8 +89,8 @@ class DeepCheck:
 
     def _compare_halves(self, index: Index) -> int:
         """Compare what the catalog claims with what the store holds."""
-        torn, orphans = index.torn()
-        index.doubt(torn)
+        torn, orphans = index.repair_torn()
+        index.forget_digests(torn)
         self._hint([entry.path for entry in torn])
         return len(torn) + orphans
 
@@ -107,7 +107,7 @@ class DeepCheck:
             return False
         unseen = stat == entry.stat and index.manifest.get(entry.path) == entry
         if unseen:
-            index.doubt([entry])
+            index.forget_digests([entry])
         self._hint([entry.path])
         return unseen
 

@@ -21,7 +21,7 @@ from index.document_ids import path_id
 from index.errors import Unavailable
 from index.model import Document, Record, Stat
 from index.scope.index import Index
-from syncd.documents.collection_membership import contested
+from syncd.documents.collection_membership import has_several
 from syncd.git import head_moves
 from syncd.git.note_commits import find_creation
 from syncd.git.repository import Repository
@@ -138,7 +138,7 @@ class HandEdits:
 
     def _find_edit(self, document: Document, index: Index) -> Edit | None:
         """The edit that this note shows against the one the index has; None when it is none, or nobody can tell."""
-        before = index.at(document.path)
+        before = index.record_at(document.path)
         if before is None and document.claimed_id is not None:
             before = index.record(document.claimed_id, document.workspace)
             if before is not None and self._vault.stat(before.path) is not None:
@@ -157,7 +157,7 @@ class HandEdits:
 
     def _is_own_write(self, document: Document) -> bool:
         """Whether these very bytes are the last that Memex has written there."""
-        last = self._audit.last(document.path)
+        last = self._audit.last_entry(document.path)
         return last is not None and last.after == document.digest
 
     def _save(self, edit: Edit) -> None:
@@ -181,6 +181,6 @@ def visible_digest(note: Document | Record) -> str:
     A person's own marks (`promote`, `promote_to`, `review`), relations and the name of the file are no part."""
     stem = note.path.rpartition("/")[2][:-3]
     title = None if note.title == stem else note.title
-    filed = [note.collection, contested(note)]
+    filed = [note.collection, has_several(note)]
     fields = [note.content_hash, title, sorted(note.tags), filed, note.summary, dict(note.metadata)]
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()

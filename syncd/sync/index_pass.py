@@ -109,11 +109,11 @@ class IndexPass:
             raise Unavailable("some notes can't be seen just now, so no new index is made; memex status names them")
         suspects: list[str] = []
         missing: list[str] = []
-        embedding = all(index.comparable for index in request.build.indexes.values())
+        embedding = all(index.can_embed for index in request.build.indexes.values())
         for scope, index in request.build.indexes.items():
             files = {path: stat for path, stat in listing.files.items() if self._locate(path).scope == scope}
             if request.under is None:
-                index.review(self._collections)
+                index.forget_outdated(self._collections)
             comparison = compare_stats(files, index.entries(request.under), under=request.under, embedded=embedding)
             late = []
             if scope == "captures" and request.live:
@@ -158,7 +158,7 @@ class IndexPass:
         """Remember what this look found that is no note to read."""
         looked = partial(is_below, folders=request.under or ("",))
         left_out = {path: why for path, why in skipped.items() if looked(path)}
-        index.skip(left_out, lambda path: self._locate(path).workspace, of=looked)
+        index.replace_skipped(left_out, lambda path: self._locate(path).workspace, of=looked)
 
     def _current_stat(self, path: str) -> Stat | None:
         """The stat of the note at `path` now; None when there is none, or one that is too large to be read."""
@@ -266,7 +266,7 @@ class IndexPass:
             }
             absent = {path for path in left if path in index.manifest}
             known = {path: entry for path in (*seen, *absent) if (entry := index.manifest.get(path))}
-            planned = plan_changes(seen, absent, known, embedded=index.comparable)
+            planned = plan_changes(seen, absent, known, embedded=index.can_embed)
             moved = {change.old: change.new for change in planned.changes if isinstance(change, Moved)}
             changed = [change.path for change in planned.changes if not isinstance(change, Moved | Removed)]
             aged = [path for path in planned.touched if _has_file_time(*mine[path])]
@@ -315,7 +315,9 @@ class IndexPass:
             return None, stat
         document = self._parse(raw, path, stat)
         if request.live:
-            self._filing.look(document, raw, partial(_known_record, document, request.build.indexes[document.scope]))
+            self._filing.remember(
+                document, raw, partial(_known_record, document, request.build.indexes[document.scope])
+            )
         known = request.build if request.live else request.beside
         edited = known is not None and self._edits.notice_edit(document, stat, known.indexes["captures"])
         if request.live and raw.strip() and (edited or is_adoptable(document)):
@@ -340,7 +342,7 @@ def _find_elsewhere(build: Build, listing: Listing, missing: Collection[str]) ->
 
 def _known_record(document: Document, index: Index) -> Record | None:
     """What is known of a note until now, perhaps under another path."""
-    there = index.at(document.path)
+    there = index.record_at(document.path)
     return there or (index.record(document.claimed_id, document.workspace) if document.claimed_id else None)
 
 

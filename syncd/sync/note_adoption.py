@@ -14,8 +14,8 @@ from index.document_ids import path_id
 from index.errors import Conflict, NotFound, Unavailable
 from index.model import Document, Stat
 from index.scope.index import Index
-from syncd.documents.collection_membership import Filing, contested
-from syncd.documents.entity_edits import settle
+from syncd.documents.collection_membership import Filing, has_several
+from syncd.documents.entity_edits import state_ordinals
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode
 from syncd.sync.hand_edits import HandEdits
 from syncd.sync.pending_paths import PendingPaths
@@ -58,8 +58,8 @@ class NoteAdoption:
                 text = edit(text, self._edits.identity_properties(document, stat))
             if document.node:
                 with suppress(Conflict):  # in code that is not closed, or out of ordinals
-                    text = settle(text, now=int(time.time() * 1000))
-            text = edit(self._filing.settled(document.path, text), stamps or {})
+                    text = state_ordinals(text, now=int(time.time() * 1000))
+            text = edit(self._filing.settle(document.path, text), stamps or {})
             if text == decode(raw):
                 return document, stat
             raw = encode(text)
@@ -79,7 +79,7 @@ class NoteAdoption:
 def is_adoptable(document: Document) -> bool:
     """Whether a note of the inbox lacks what `adopt` would write."""
     lacks = (
-        document.claimed_id is None or (document.node is not None and document.node.unsettled) or contested(document)
+        document.claimed_id is None or (document.node is not None and document.node.unsettled) or has_several(document)
     )
     able = document.scope == "captures" and document.writable
     return lacks and able and not any(defect.name in UNADOPTED for defect in document.defects)
@@ -89,6 +89,6 @@ def list_unadopted(paths: Iterable[str], index: Index, edited: Collection[str]) 
     """Those of these known notes of the inbox that were not quiet yet when they were read.
 
     They lack an id or ordinals, name several collections, or were `edited`."""
-    manifest, several = index.manifest, {*index.contested(), *edited}
+    manifest, several = index.manifest, {*index.contested_paths(), *edited}
     known = ((path, entry) for path in paths if (entry := manifest.get(path)))
-    return [path for path, entry in known if entry.id == path_id(path) or index.unsettled(path) or path in several]
+    return [path for path, entry in known if entry.id == path_id(path) or index.lacks_ordinals(path) or path in several]

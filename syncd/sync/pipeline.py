@@ -15,7 +15,7 @@ from pathlib import Path
 
 from index.errors import MemexError, Unavailable
 from syncd.git.repository import Repository
-from syncd.history.audit_log import ADOPTION, authored
+from syncd.history.audit_log import ADOPTION, acting_as
 from syncd.indexes.index_builds import Build, IndexBuilds
 from syncd.settings.settings import SyncSettings
 from syncd.sync.hand_edits import HandEdits
@@ -136,7 +136,7 @@ class Sync:
             if progress:
                 progress(done, total, stage)
 
-        with self._passing, authored(ADOPTION):  # all that a pass writes
+        with self._passing, acting_as(ADOPTION):  # all that a pass writes
             self._moved = time.monotonic()
             try:
                 yield report
@@ -211,9 +211,9 @@ class Sync:
             started = time.monotonic()
             if not self._check_vault():
                 raise Unavailable("the vault is missing, so no new index can be made of it")
-            if not self.builds.lost() and (problem := self.builds.worse()):
+            if not self.builds.is_lost() and (problem := self.builds.missing_encoder()):
                 raise Unavailable(f"a new index would have no vectors now, so the one there is stays: {problem}")
-            self._trouble["build"] = LOST if self.builds.lost() else BUILDING
+            self._trouble["build"] = LOST if self.builds.is_lost() else BUILDING
             build = self.builds.begin(fresh=fresh)
             done = sum(len(index.manifest) for index in build.indexes.values())
             log.info("building the index anew in %s: %d notes are in it already", build.folder.name, done)
@@ -221,7 +221,7 @@ class Sync:
                 outcome = self._fill_build(build, tell)
             finally:
                 self._trouble.pop("build", None)
-                self.builds.ended(build)
+                self.builds.release(build)
             outcome.seconds = round(time.monotonic() - started, 3)
             log.info(
                 "%s: %s passages embedded in %.1f s",
@@ -232,7 +232,7 @@ class Sync:
             return outcome
 
     def _fill_build(self, build: Build, progress: Progress) -> PassOutcome:
-        request = PassRequest(build, live=False, beside=None if self.builds.lost() else self.builds.live)
+        request = PassRequest(build, live=False, beside=None if self.builds.is_lost() else self.builds.live)
         outcome = self._index_pass.run(request, progress)
         for _ in range(ROUNDS):  # what changed meanwhile; the rest is done while commits are held back
             if self._pending_paths.stopped:
@@ -245,7 +245,7 @@ class Sync:
             return outcome
         with ExitStack() as stack:
             for index in self.builds.live.indexes.values():
-                stack.enter_context(index.still())
+                stack.enter_context(index.hold_commits())
             self._index_pass.run(request)
             self.builds.switch(build)
         self._mark_listed(build)
@@ -254,8 +254,8 @@ class Sync:
 
     def _mark_listed(self, build: Build) -> None:
         for index in build.indexes.values():
-            index.listed = True
-        self.builds.filled()
+            index.is_complete = True
+        self.builds.mark_filled()
         self.ready.set()
 
     def _run_loop(self) -> None:
@@ -286,10 +286,10 @@ class Sync:
 
     def _reason_for_pass(self) -> str:
         """What else calls for a pass over everything: a key of `AGAIN`, "held", or "" when nothing does."""
-        self.builds.recall()
+        self.builds.keep_previous_encoder()
         if "vault" in self._trouble:
             return "root" if self._may_try("root") and self.vault.root.is_dir() else ""
-        if self._may_try("build") and (self.builds.lost() or (self.ready.is_set() and self.builds.outdated())):
+        if self._may_try("build") and (self.builds.is_lost() or (self.ready.is_set() and self.builds.is_outdated())):
             return "build"
         if self._may_try("embed") and self._has_unembedded():
             return "embed"
@@ -304,7 +304,7 @@ class Sync:
     def _rebuild(self) -> None:
         """Build anew; while that can't be, the index there is is kept true."""
         self._record_try("build", True)
-        self.rebuild(fresh=self.builds.lost())
+        self.rebuild(fresh=self.builds.is_lost())
         self._record_try("build", False)
 
     def _record_failure(self, sentence: str, pause: float, due: Iterable[str]) -> None:
@@ -316,7 +316,7 @@ class Sync:
         self._pending_paths.request_listing()
 
     def _has_unembedded(self) -> bool:
-        return any(index.comparable and index.wordbound for index in self.builds.live.indexes.values())
+        return any(index.can_embed and index.words_only_count for index in self.builds.live.indexes.values())
 
     def _check_vault(self) -> bool:
         """Whether the vault is there, perhaps again."""

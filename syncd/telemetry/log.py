@@ -17,14 +17,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, TextIO
 
-from syncd.notes.secret_patterns import redacted
+from syncd.notes.secret_patterns import redact
 from syncd.settings.logs_and_traces import LogSettings
 
 FIELDS: Final = ("request", "key", "method", "route", "status", "tool", "code", "ms")  # in this order, and no other
 OURS: Final = ("index", "syncd", "mcp_server", "memex")  # loggers that follow the level; libraries speak when unwell
 PRIORITY: Final = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3, logging.CRITICAL: 2}
 LONGEST: Final = 16_000  # characters of a text; the journal cuts a line in two at 48 kB
-# More than `redacted` takes for a secret in a note: in a log nothing is lost when a word too many goes.
+# More than `redact` takes for a secret in a note: in a log nothing is lost when a word too many goes.
 _SECRET: Final = re.compile(r"(mx_[A-Za-z0-9]+_)[A-Za-z0-9_-]+|(\b[Bb]earer\s+)[^\s\"',;]+|(//[^/\s:@]*:)[^/\s@]+(?=@)")
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -33,7 +33,7 @@ _bound: ContextVar[Mapping[str, Any] | None] = ContextVar("log", default=None)
 
 
 @contextmanager
-def bound(fields: Mapping[str, Any]) -> Iterator[None]:
+def bind_fields(fields: Mapping[str, Any]) -> Iterator[None]:
     """Say with each record that is logged inside what it is about: names of FIELDS. The mapping may still grow."""
     token = _bound.set(fields)
     try:
@@ -45,7 +45,7 @@ def bound(fields: Mapping[str, Any]) -> Iterator[None]:
 def install(settings: LogSettings, *, stream: TextIO | None = None, environ: Mapping[str, str] = os.environ) -> None:
     """Make this the way that everything logs, libraries, warnings and dead threads included."""
     stream = stream or sys.stderr
-    journal = in_journal(stream, environ)
+    journal = is_journal(stream, environ)
     structured = settings.format == "json" or (settings.format == "auto" and journal)
     handler = logging.StreamHandler(stream)
     handler.setFormatter(LogFormatter(structured=structured, prefixed=journal))
@@ -57,10 +57,10 @@ def install(settings: LogSettings, *, stream: TextIO | None = None, environ: Map
     for name in OURS:
         logging.getLogger(name).setLevel(settings.level.upper())
     logging.captureWarnings(True)
-    threading.excepthook = _died
+    threading.excepthook = _log_thread_death
 
 
-def in_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
+def is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
     """Whether `stream` is the journal's end of a pipe, as systemd says in JOURNAL_STREAM."""
     try:
         status = os.fstat(stream.fileno())
@@ -69,7 +69,7 @@ def in_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
     return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
 
-def talking() -> bool:
+def is_structured() -> bool:
     """Whether what is said to a person is to be logged instead, because nobody sits at a terminal."""
     return any(
         isinstance(handler.formatter, LogFormatter) and handler.formatter.structured
@@ -94,53 +94,55 @@ class LogFormatter(logging.Formatter):
         fields = {**(_bound.get() or {}), **getattr(record, "fields", {})}
         context = {name: fields[name] for name in FIELDS if fields.get(name) is not None}
         # Whole first: of a secret of several lines, no line by itself is known for a part of one.
-        trace = [clean(line) for line in _without_secrets(_trace(record)).splitlines()]
+        trace = [clean(line) for line in _redact_secrets(_format_trace(record)).splitlines()]
         if self.structured:
-            line = self._json(record, message, context, "\n".join(trace)[-LONGEST:])
+            line = self._format_json(record, message, context, "\n".join(trace)[-LONGEST:])
         else:
-            line = _text(record, message, context, trace, apart=" | " if self._prefixed else "\n  ")
+            line = _format_text(record, message, context, trace, apart=" | " if self._prefixed else "\n  ")
         return f"<{PRIORITY.get(record.levelno, 5)}>{line}" if self._prefixed else line
 
-    def _json(self, record: logging.LogRecord, message: str, context: dict[str, Any], error: str) -> str:
+    def _format_json(self, record: logging.LogRecord, message: str, context: dict[str, Any], error: str) -> str:
         shown = {
             "time": f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": clean(message),
-            **{name: _line(value) if isinstance(value, str) else value for name, value in context.items()},
+            **{name: _escape_controls(value) if isinstance(value, str) else value for name, value in context.items()},
         }
         return json.dumps(shown | ({"error": error} if error else {}), ensure_ascii=True, default=str)
 
 
 def clean(text: str) -> str:
     """`text` without secrets, as one line of what can be shown, cut to a bearable length."""
-    text = _without_secrets(text)  # before it is cut: half a secret is not known for one
+    text = _redact_secrets(text)  # before it is cut: half a secret is not known for one
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
-    return _line(text)
+    return _escape_controls(text)
 
 
-def _without_secrets(text: str) -> str:
-    return redacted(_SECRET.sub(lambda match: f"{next(filter(None, match.groups()))}[redacted]", text))
+def _redact_secrets(text: str) -> str:
+    return redact(_SECRET.sub(lambda match: f"{next(filter(None, match.groups()))}[redacted]", text))
 
 
-def _line(text: str) -> str:
+def _escape_controls(text: str) -> str:
     return _CONTROL.sub(lambda match: ascii(match.group())[1:-1], text)
 
 
-def _text(record: logging.LogRecord, message: str, context: Mapping[str, Any], trace: list[str], *, apart: str) -> str:
+def _format_text(
+    record: logging.LogRecord, message: str, context: Mapping[str, Any], trace: list[str], *, apart: str
+) -> str:
     about = " ".join(f"{name}={value}" for name, value in context.items())
     when = time.strftime("%H:%M:%S", time.localtime(record.created))
     return apart.join([clean(f"{when} {record.levelname.lower():7} {message}{f' ({about})' if about else ''}"), *trace])
 
 
-def _trace(record: logging.LogRecord) -> str:
+def _format_trace(record: logging.LogRecord) -> str:
     if not record.exc_info or record.exc_info[0] is None:
         return ""
     return logging.Formatter().formatException(record.exc_info)
 
 
-def _died(args: threading.ExceptHookArgs) -> None:
+def _log_thread_death(args: threading.ExceptHookArgs) -> None:
     """A thread ended by an error: a record like any other."""
     if args.exc_type is SystemExit or args.exc_value is None:
         return

@@ -47,13 +47,13 @@ class Traces:
         self._tracer: Tracer = provider.get_tracer("memex")
 
     @contextmanager
-    def request(self, carried: Mapping[str, str]) -> Iterator[Span]:
+    def trace_request(self, carried: Mapping[str, str]) -> Iterator[Span]:
         """The span of a request; `carried` are the headers of it that say whose part it is."""
         from opentelemetry.trace import SpanKind
 
         with self._tracer.start_as_current_span(
             "request",
-            context=_parent(carried),
+            context=_parent_context(carried),
             kind=SpanKind.SERVER,
             record_exception=False,
             set_status_on_exception=False,
@@ -61,21 +61,21 @@ class Traces:
             if not recorded.is_recording():  # left out of the sample
                 yield _Open(recorded)
                 return
-            opened = OPENER.set(self._opened)
+            opened = OPENER.set(self._open_span)
             try:
                 yield _Open(recorded)
             finally:
                 OPENER.reset(opened)
 
     @contextmanager
-    def under(self, carried: Mapping[str, str]) -> Iterator[None]:
+    def attach_parent(self, carried: Mapping[str, str]) -> Iterator[None]:
         """Make what is done inside a part of what `carried` names, unless the request itself is a part of something.
 
         An MCP message may name its parent in `_meta`, where no header could say it."""
         from opentelemetry import context
         from opentelemetry.trace import get_current_span
 
-        here, parent = get_current_span(), _parent(carried)
+        here, parent = get_current_span(), _parent_context(carried)
         if parent is None or OPENER.get() is None or getattr(here, "parent", None) is not None:
             yield
             return
@@ -91,14 +91,14 @@ class Traces:
         self._provider.shutdown()
 
     @contextmanager
-    def _opened(self, name: str, attributes: dict[str, Value]) -> Iterator[Span]:
+    def _open_span(self, name: str, attributes: dict[str, Value]) -> Iterator[Span]:
         with self._tracer.start_as_current_span(
-            name, record_exception=False, set_status_on_exception=False, attributes=_named(attributes)
+            name, record_exception=False, set_status_on_exception=False, attributes=_allowed_attributes(attributes)
         ) as recorded:
             try:
                 yield _Open(recorded)
             except BaseException as error:
-                _failed(recorded, type(error).__name__)
+                _mark_failed(recorded, type(error).__name__)
                 raise
 
 
@@ -112,11 +112,11 @@ class _Open:
         if name := attributes.pop("name", None):
             self._recorded.update_name(str(name))
         if error := attributes.pop("error", None):
-            _failed(self._recorded, str(error))
-        self._recorded.set_attributes(_named(attributes))
+            _mark_failed(self._recorded, str(error))
+        self._recorded.set_attributes(_allowed_attributes(attributes))
 
 
-def opened(settings: TelemetrySettings, environ: Mapping[str, str], *, version: str) -> Traces | None:
+def open_traces(settings: TelemetrySettings, environ: Mapping[str, str], *, version: str) -> Traces | None:
     """The exporter that the settings or OpenTelemetry's own variables name; None when none is set.
 
     InvalidArgument when the SDK is not installed."""
@@ -142,7 +142,7 @@ def opened(settings: TelemetrySettings, environ: Mapping[str, str], *, version: 
     return Traces(provider)
 
 
-def _parent(carried: Mapping[str, str]) -> Any:
+def _parent_context(carried: Mapping[str, str]) -> Any:
     """The context that W3C's headers name; None when they name none that is valid."""
     from opentelemetry.trace import get_current_span
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -152,13 +152,13 @@ def _parent(carried: Mapping[str, str]) -> Any:
     return context if get_current_span(context).get_span_context().is_valid else None
 
 
-def _named(attributes: Mapping[str, Value]) -> dict[str, Value]:
+def _allowed_attributes(attributes: Mapping[str, Value]) -> dict[str, Value]:
     """Our short names in full, and nothing that is not allowed."""
     full = {name if "." in name else f"memex.{name}": value for name, value in attributes.items()}
     return {name: value for name, value in full.items() if name in ALLOWED}
 
 
-def _failed(recorded: Recorded, what: str) -> None:
+def _mark_failed(recorded: Recorded, what: str) -> None:
     """Mark a span as failed by a word: an error's code, or the name of its class."""
     from opentelemetry.trace import Status, StatusCode
 

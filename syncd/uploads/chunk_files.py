@@ -59,41 +59,41 @@ class ChunkFiles:
 
     def begin(self) -> None:
         """Make its folder."""
-        with disk():
+        with hiding_disk_errors():
             self.folder.mkdir(mode=0o700)
             write_private(self.folder / ABOUT, json.dumps(asdict(self.about)))
             sync_folder(self.folder.parent)
 
-    def holds(self, index: int, data: bytes) -> bool:
+    def has_chunk(self, index: int, data: bytes) -> bool:
         """Whether a chunk is this very one; if so, that is a sign of life."""
-        with disk():
-            if self.sizes.get(index) != len(data) or self._part(index).read_bytes() != data:
+        with hiding_disk_errors():
+            if self.sizes.get(index) != len(data) or self._chunk_path(index).read_bytes() != data:
                 return False
             os.utime(self.folder)
             return True
 
-    def keep(self, index: int, data: bytes) -> None:
+    def write_chunk(self, index: int, data: bytes) -> None:
         """Write a chunk, in place of the one that was there."""
-        part = self._part(index)
+        part = self._chunk_path(index)
         temp = part.with_name(f".{part.name}.{secrets.token_hex(4)}")
-        with disk():
-            with fresh(temp) as file:
-                write(file, data)
+        with hiding_disk_errors():
+            with new_file(temp) as file:
+                write_all(file, data)
                 os.fsync(file)
                 temp.replace(part)
             sync_folder(self.folder)
         self.sizes[index] = len(data)
 
-    def whole(self) -> Path:
+    def assemble(self) -> Path:
         """One file of all chunks. Raises InvalidArgument when it is not the one that was announced."""
         made, digest, size = self.folder / WHOLE, hashlib.sha256(), 0
-        with disk():
+        with hiding_disk_errors():
             made.unlink(missing_ok=True)
-            with fresh(made) as file:
+            with new_file(made) as file:
                 for index in range(len(self.sizes)):
-                    with self._part(index).open("rb", buffering=0) as part:
+                    with self._chunk_path(index).open("rb", buffering=0) as part:
                         while piece := part.read(BLOCK):
-                            write(file, piece)
+                            write_all(file, piece)
                             size += len(piece)
                             if self.about.sha256:
                                 digest.update(piece)
@@ -111,13 +111,13 @@ class ChunkFiles:
             self.folder.rename(away)
             shutil.rmtree(away)
 
-    def _part(self, index: int) -> Path:
+    def _chunk_path(self, index: int) -> Path:
         return self.folder / f"{index:06}"
 
 
-def found(root: Path) -> Iterator[ChunkFiles]:
+def find_uploads(root: Path) -> Iterator[ChunkFiles]:
     """The uploads that an earlier process left below `root`."""
-    with disk():
+    with hiding_disk_errors():
         root.mkdir(mode=0o700, exist_ok=True)
         folders = list(root.iterdir())
     for folder in folders:
@@ -131,9 +131,9 @@ def found(root: Path) -> Iterator[ChunkFiles]:
             yield ChunkFiles(folder.name, facts, folder, touched, sizes)
 
 
-def leftovers(root: Path, kept: frozenset[str], *, before: int) -> list[str]:
+def remove_leftovers(root: Path, kept: frozenset[str], *, before: int) -> list[str]:
     """Remove what else lies below `root` and was not changed since `before` (epoch milliseconds); the names of what went."""
-    with disk():
+    with hiding_disk_errors():
         there = [path for path in root.iterdir() if path.name not in kept]
     gone = []
     for path in there:
@@ -146,7 +146,7 @@ def leftovers(root: Path, kept: frozenset[str], *, before: int) -> list[str]:
 
 
 @contextmanager
-def disk() -> Iterator[None]:
+def hiding_disk_errors() -> Iterator[None]:
     """A failure of the disk in words that name no path."""
     try:
         yield
@@ -155,14 +155,14 @@ def disk() -> Iterator[None]:
         raise Unavailable(f"{problem}; what was uploaded before is kept, try again") from error
 
 
-def spare(folder: Path, size: int, *, free: int) -> bool:
+def has_space(folder: Path, size: int, *, free: int) -> bool:
     """Whether the disk of a folder has room for `size` bytes beside those that are to stay free. Raises OSError."""
     there = os.statvfs(folder)
     return there.f_bavail * there.f_frsize - size >= free
 
 
 @contextmanager
-def fresh(path: Path) -> Iterator[int]:
+def new_file(path: Path) -> Iterator[int]:
     """A new file, open for writing; removed unless all goes well."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
@@ -174,7 +174,7 @@ def fresh(path: Path) -> Iterator[int]:
         os.close(file)
 
 
-def write(file: int, data: bytes) -> None:
+def write_all(file: int, data: bytes) -> None:
     """Write all of `data`."""
     rest = memoryview(data)
     while rest:

@@ -26,9 +26,9 @@ from index.errors import (
     ResourceExhausted,
     Unavailable,
 )
-from syncd.documents.file_types import HEAD, kind_of
-from syncd.uploads.chunk_files import ALONE, BLOCK, disk, fresh, write
-from syncd.uploads.upload_request import filename
+from syncd.documents.file_types import HEAD, media_type_of
+from syncd.uploads.chunk_files import ALONE, BLOCK, hiding_disk_errors, new_file, write_all
+from syncd.uploads.upload_request import check_filename
 
 _WILD: Final = frozenset("*?[")
 
@@ -52,20 +52,20 @@ class SkippedFile:
     error: MemexError | None = None
 
 
-def picked(words: Sequence[str], *, largest: int) -> Iterator[File | SkippedFile]:
+def find_files(words: Sequence[str], *, largest: int) -> Iterator[File | SkippedFile]:
     """The files that `words` name, each once, in order. NotFound for a word that names nothing."""
     seen: set[tuple[int, int]] = set()
-    for path in [path for word in words for path in _named(word)]:
-        for entry in _below(path):
-            file = entry if isinstance(entry, SkippedFile) else looked_at(entry, seen, largest=largest)
+    for path in [path for word in words for path in _expand_word(word)]:
+        for entry in _walk(path):
+            file = entry if isinstance(entry, SkippedFile) else check_file(entry, seen, largest=largest)
             if file is not None:
                 yield file
 
 
-def looked_at(path: Path, seen: set[tuple[int, int]], *, largest: int) -> File | SkippedFile | None:
+def check_file(path: Path, seen: set[tuple[int, int]], *, largest: int) -> File | SkippedFile | None:
     """The file at `path`, if it can be added; None for one that has been `seen`."""
     try:
-        with opened(path) as file:
+        with open_file(path) as file:
             there = os.fstat(file.fileno())
             if (there.st_dev, there.st_ino) in seen:
                 return None
@@ -77,7 +77,7 @@ def looked_at(path: Path, seen: set[tuple[int, int]], *, largest: int) -> File |
         denied = PermissionDenied(f"it can't be read: {error.strerror}")
         return SkippedFile(path, denied.message, denied)
     try:
-        kind, name = kind_of(path.name, head), filename(path.name)
+        kind, name = media_type_of(path.name, head), check_filename(path.name)
     except InvalidArgument as error:
         return SkippedFile(path, error.message)
     if there.st_size > largest:
@@ -87,7 +87,7 @@ def looked_at(path: Path, seen: set[tuple[int, int]], *, largest: int) -> File |
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def open_file(path: Path) -> Iterator[BinaryIO]:
     """A regular file, open. InvalidArgument for what is none: nobody waits for a pipe."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(handle, "rb", buffering=0) as file:  # noqa: PTH123 - by its descriptor
@@ -96,7 +96,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         yield file
 
 
-def _named(word: str) -> list[Path]:
+def _expand_word(word: str) -> list[Path]:
     path = Path(word).expanduser()
     if path.exists() or path.is_symlink():
         return [path]
@@ -106,7 +106,7 @@ def _named(word: str) -> list[Path]:
     return [Path(match) for match in matches]
 
 
-def _below(path: Path) -> Iterator[Path | SkippedFile]:
+def _walk(path: Path) -> Iterator[Path | SkippedFile]:
     """The files of a folder and of those in it; of a file, itself."""
     if not path.is_dir():
         yield path
@@ -124,7 +124,7 @@ def _below(path: Path) -> Iterator[Path | SkippedFile]:
         elif entry.is_symlink():
             yield SkippedFile(below, "a link, which is not followed")
         elif entry.is_dir(follow_symlinks=False):
-            yield from _below(below)
+            yield from _walk(below)
         elif entry.is_file(follow_symlinks=False):
             yield below
         else:
@@ -144,7 +144,7 @@ class StagedCopy:
 
 
 @contextmanager
-def copied(
+def staged_copy(
     source: BinaryIO, state: Path, *, largest: int, free: int, show: Callable[[int], None]
 ) -> Iterator[StagedCopy]:
     """A copy of what `source` gives, for as long as the block lasts; `show` is told the bytes so far.
@@ -153,7 +153,7 @@ def copied(
     target = state / FOLDER / f"{uuid.uuid4()}{ALONE}"
     before, digest, size = os.fstat(source.fileno()), hashlib.sha256(), 0
     try:
-        with disk(), fresh(target) as file:
+        with hiding_disk_errors(), new_file(target) as file:
             while piece := source.read(BLOCK):
                 size += len(piece)
                 if size > largest:
@@ -161,7 +161,7 @@ def copied(
                 there = os.statvfs(target.parent)
                 if there.f_bavail * there.f_frsize - len(piece) < free:
                     raise Unavailable("the disk is almost full (kb.free stays free); make room, then add the rest")
-                write(file, piece)
+                write_all(file, piece)
                 digest.update(piece)
                 show(size)
             os.fsync(file)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from index.errors import InvalidArgument, ResourceExhausted
-from syncd.documents.collection_membership import filed
+from syncd.documents.collection_membership import choose_collection
 from syncd.notes.tag_names import tag_of
 from syncd.vault.location import namespace_path
 
@@ -25,23 +25,23 @@ _HOSTILE: Final = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\
 _SHA256: Final = re.compile(r"[0-9a-fA-F]{64}")
 
 
-def filename(raw_name: str) -> str:
+def check_filename(raw_name: str) -> str:
     """The name of a file as it is kept: of a path, as some clients send it, the last part. Raises InvalidArgument."""
     try:
         raw_name.encode()
     except UnicodeEncodeError:
-        raise _wrong("filename", "is not Unicode text") from None
+        raise _invalid_field("filename", "is not Unicode text") from None
     name = unicodedata.normalize("NFC", re.split(r"[/\\]", raw_name)[-1]).strip()
     if not name.strip(". "):
-        raise _wrong("filename", "is no name of a file: give one such as report.pdf")
+        raise _invalid_field("filename", "is no name of a file: give one such as report.pdf")
     if _HOSTILE.search(name):
-        raise _wrong("filename", "has a control character or one that reorders text in it")
+        raise _invalid_field("filename", "has a control character or one that reorders text in it")
     if (size := len(name.encode())) > NAME_BYTES:
-        raise _wrong("filename", f"has {size:,} bytes; a name may have {NAME_BYTES}")
+        raise _invalid_field("filename", f"has {size:,} bytes; a name may have {NAME_BYTES}")
     return name
 
 
-def described(
+def check_description(
     known: Sequence[str],
     *,
     title: str | None = None,
@@ -52,12 +52,12 @@ def described(
 ) -> dict[str, Any]:
     """What is said of a file, as the queue keeps it; `known` are the collections. Raises InvalidArgument."""
     for field, text, longest in (("title", title, TITLE), ("source", source, SOURCE)):
-        if text and (len(text) > longest or _HOSTILE.search(text) or not _unicode(text)):
-            raise _wrong(field, f"must be one line of at most {longest} characters")
+        if text and (len(text) > longest or _HOSTILE.search(text) or not _is_unicode(text)):
+            raise _invalid_field(field, f"must be one line of at most {longest} characters")
     namespace_path(namespace or "default")
-    if len(tags) > TAGS or not all(_unicode(tag) for tag in tags):
-        raise _wrong("tags", f"must be at most {TAGS} tags of Unicode text")
-    named, plain_tags = filed(collection, tags, known)
+    if len(tags) > TAGS or not all(_is_unicode(tag) for tag in tags):
+        raise _invalid_field("tags", f"must be at most {TAGS} tags of Unicode text")
+    named, plain_tags = choose_collection(collection, tags, known)
     return {
         "title": (title or "").strip() or None,
         "tags": list(dict.fromkeys(tag for plain in plain_tags if (tag := tag_of(plain)))),
@@ -67,66 +67,68 @@ def described(
     }
 
 
-def sized(total: int, *, largest: int) -> int:
+def check_size(total: int, *, largest: int) -> int:
     """The bytes that a whole file has. Raises InvalidArgument, or ResourceExhausted for one that is too large."""
     if total < 1:
-        raise _wrong("total_size", "must be the number of bytes of the file, 1 or more: an empty file holds no text")
+        raise _invalid_field(
+            "total_size", "must be the number of bytes of the file, 1 or more: an empty file holds no text"
+        )
     if total > largest:
         raise ResourceExhausted(f"the file has {total:,} bytes; one may have {largest:,}", limit=largest)
     return total
 
 
-def sha256(digest: str | None) -> str | None:
+def check_sha256(digest: str | None) -> str | None:
     """A digest that a whole file must have, in lower case. Raises InvalidArgument."""
     if digest is not None and not _SHA256.fullmatch(digest):
-        raise _wrong("sha256", "must be 64 hexadecimal digits")
+        raise _invalid_field("sha256", "must be 64 hexadecimal digits")
     return digest.lower() if digest else None
 
 
-def decoded(data: str) -> bytes:
+def decode_chunk(data: str) -> bytes:
     """The bytes of a chunk given as base64; line breaks in it do not matter. Raises InvalidArgument."""
     if len(data) > 2 * LARGEST:
-        raise too_large(len(data) * 3 // 4)
+        raise chunk_too_large(len(data) * 3 // 4)
     plain = "".join(data.split())
     try:
         if len(plain) % 4 == 0:  # the strict mode of some versions of Python takes one = too many
             return binascii.a2b_base64(plain.encode("ascii"), strict_mode=True)
     except (binascii.Error, UnicodeEncodeError):
         pass
-    raise _wrong("data", "is not base64 (A-Z a-z 0-9 + / and = at the end); encode each chunk by itself")
+    raise _invalid_field("data", "is not base64 (A-Z a-z 0-9 + / and = at the end); encode each chunk by itself")
 
 
-def chunk(index: int, size: int, *, total: int, others: int) -> None:
+def check_chunk(index: int, size: int, *, total: int, others: int) -> None:
     """Refuse a chunk that can't be part of a file of `total` bytes, `others` of which other chunks have brought."""
     most = min(total, CHUNKS)
     if not 0 <= index < most:
         more = "; send fewer, larger chunks" if index >= CHUNKS else ""
-        raise _wrong("chunk_index", f"must be from 0 to {most - 1:,} in a file of {total:,} bytes{more}")
+        raise _invalid_field("chunk_index", f"must be from 0 to {most - 1:,} in a file of {total:,} bytes{more}")
     if not size:
-        raise _wrong("data", "is empty")
+        raise _invalid_field("data", "is empty")
     if size > LARGEST:
-        raise too_large(size)
+        raise chunk_too_large(size)
     if others + size > total:
-        raise _wrong(
+        raise _invalid_field(
             "data",
             f"would make {others + size:,} bytes of a file that was to have {total:,}; send the right chunk, or start again",
         )
 
 
-def too_large(size: int) -> ResourceExhausted:
+def chunk_too_large(size: int) -> ResourceExhausted:
     """Why a chunk of `size` bytes is not taken."""
     return ResourceExhausted(
         f"the chunk has {size:,} bytes; one may have {LARGEST:,}, and {CHUNK:,} are recommended", limit=LARGEST
     )
 
 
-def whole(parts: Mapping[int, int], total: int) -> None:
+def check_complete(parts: Mapping[int, int], total: int) -> None:
     """Refuse to finish an upload unless `parts` (index → bytes) are all of a file of `total` bytes."""
     received = sum(parts.values())
     missing = [index for index in range(max(parts, default=0)) if index not in parts] or ([] if parts else [0])
     if missing:
         raise InvalidArgument(
-            f"chunks are missing: {spans(missing)}; send them, then finish again",
+            f"chunks are missing: {format_spans(missing)}; send them, then finish again",
             missing=missing[:TOLD],
             received_bytes=received,
             total_size=total,
@@ -140,7 +142,7 @@ def whole(parts: Mapping[int, int], total: int) -> None:
         )
 
 
-def spans(numbers: Iterable[int]) -> str:
+def format_spans(numbers: Iterable[int]) -> str:
     """Ascending numbers in words: `0, 3-7, 9`, the first of them if there are many."""
     runs: list[list[int]] = []
     for number in numbers:
@@ -152,7 +154,7 @@ def spans(numbers: Iterable[int]) -> str:
     return ", ".join(ranges) + (" and more" if len(runs) > 20 else "")
 
 
-def _unicode(text: str) -> bool:
+def _is_unicode(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -160,5 +162,5 @@ def _unicode(text: str) -> bool:
     return True
 
 
-def _wrong(field: str, problem: str) -> InvalidArgument:
+def _invalid_field(field: str, problem: str) -> InvalidArgument:
     return InvalidArgument(f"{field} {problem}", field=field)

@@ -15,13 +15,23 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailable
-from syncd.documents.file_types import HEAD, KNOWN, kind_of, suffix
+from syncd.documents.file_types import HEAD, KNOWN, media_type_of, suffix
 from syncd.jobs.queue import Queue
 from syncd.jobs.queued_job import Job
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.folder import sync_folder
 from syncd.uploads import upload_request
-from syncd.uploads.chunk_files import ALONE, OURS, ChunkFiles, UploadFacts, disk, found, leftovers, spare, write
+from syncd.uploads.chunk_files import (
+    ALONE,
+    OURS,
+    ChunkFiles,
+    UploadFacts,
+    find_uploads,
+    has_space,
+    hiding_disk_errors,
+    remove_leftovers,
+    write_all,
+)
 
 FOLDER: Final = "uploads"  # in the state folder
 OWNER: Final = ""  # in place of a key's id
@@ -50,7 +60,7 @@ class Uploads:
         self.settings = settings
         self._root, self._queue, self._vault, self._now = state / FOLDER, queue, vault, now
         self._lock = threading.Lock()  # for the two below
-        self._known = {parts.id: parts for parts in found(self._root)}
+        self._known = {parts.id: parts for parts in find_uploads(self._root)}
         self._arriving: dict[str, SingleUpload] = {}
 
     # In three steps
@@ -65,57 +75,57 @@ class Uploads:
         sha256: str | None = None,
         **description: Any,
     ) -> Upload:
-        """Begin an upload; `description` is what `upload_request.described` takes.
+        """Begin an upload; `description` is what `upload_request.check_description` takes.
 
         Raises InvalidArgument, ResourceExhausted for what is too large or too much, Unavailable without room on the disk."""
-        size = upload_request.sized(total_size, largest=self.settings.max_file)
+        size = upload_request.check_size(total_size, largest=self.settings.max_file)
         arguments = {
-            "name": upload_request.filename(filename),
+            "name": upload_request.check_filename(filename),
             "size": size,
-            **upload_request.described(self.settings.known, **description),
+            **upload_request.check_description(self.settings.all_collections, **description),
         }
-        facts = UploadFacts(key, workspace, size, upload_request.sha256(sha256), arguments)
-        self.room(2 * size, stored=size)  # its chunks, and the file that they make
+        facts = UploadFacts(key, workspace, size, upload_request.check_sha256(sha256), arguments)
+        self.check_space(2 * size, stored=size)  # its chunks, and the file that they make
         made = str(uuid.uuid4())
         parts = ChunkFiles(made, facts, self._root / made, self._now())
         with self._lock:
-            self._allow(key, size)
+            self._check_share(key, size)
             self._known[made] = parts
         try:
             parts.begin()
         except BaseException:
             self._drop(parts)
             raise
-        return _told(parts)
+        return _upload_status(parts)
 
-    def chunk(self, key: str, workspace: str, upload_id: str, index: int, data: bytes) -> Upload:
+    def put_chunk(self, key: str, workspace: str, upload_id: str, index: int, data: bytes) -> Upload:
         """Keep one chunk; one that is sent again replaces what it was. Raises NotFound, InvalidArgument, Unavailable."""
-        with self._under_way(key, workspace, upload_id) as parts:
+        with self._open_upload(key, workspace, upload_id) as parts:
             others = parts.received - parts.sizes.get(index, 0)
-            upload_request.chunk(index, len(data), total=parts.about.size, others=others)
-            if not parts.holds(index, data):
-                self.room(len(data))
-                parts.keep(index, data)
+            upload_request.check_chunk(index, len(data), total=parts.about.size, others=others)
+            if not parts.has_chunk(index, data):
+                self.check_space(len(data))
+                parts.write_chunk(index, data)
             parts.touched_at = self._now()
-            return _told(parts)
+            return _upload_status(parts)
 
     def finish(self, key: str, workspace: str, upload_id: str) -> Job:
         """Queue the file that all chunks are; again, the same job. Raises NotFound, InvalidArgument for what is missing."""
-        with suppress(NotFound), self._under_way(key, workspace, upload_id) as parts:
-            job = self._job(key, workspace, upload_id)  # its process may have died before it could say so
+        with suppress(NotFound), self._open_upload(key, workspace, upload_id) as parts:
+            job = self._finished_job(key, workspace, upload_id)  # its process may have died before it could say so
             if job is None:
                 parts.touched_at = self._now()
-                upload_request.whole(parts.sizes, parts.about.size)
-                self.room(parts.about.size)
-                arguments, file = parts.about.given, parts.whole()
-                taken(str(arguments["name"]), file)
+                upload_request.check_complete(parts.sizes, parts.about.size)
+                self.check_space(parts.about.size)
+                arguments, file = parts.about.given, parts.assemble()
+                check_type(str(arguments["name"]), file)
                 job = self._queue.add_file(key, workspace, arguments, file, id=_job_id(upload_id))
             self._drop(parts)
             return job
         if (
             OURS.fullmatch(upload_id)
             and not upload_id.endswith(ALONE)
-            and (job := self._job(key, workspace, upload_id))
+            and (job := self._finished_job(key, workspace, upload_id))
         ):
             return job
         raise NotFound(NO_SUCH)
@@ -124,10 +134,10 @@ class Uploads:
 
     def receive(self, key: str, workspace: str, size: int | None = None) -> SingleUpload:
         """Begin to take a file whose bytes come in one go, about `size` of them if that is known."""
-        self.room(size or 0, stored=size or 0)
+        self.check_space(size or 0, stored=size or 0)
         upload = SingleUpload(self, key, workspace, self._root / f"{uuid.uuid4()}{ALONE}")
         with self._lock:
-            self._allow(key, size or 0)
+            self._check_share(key, size or 0)
             upload.reserved = size or 0
             self._arriving[upload.path.name] = upload
         return upload
@@ -135,7 +145,7 @@ class Uploads:
     def reserve(self, upload: SingleUpload, more: int) -> None:
         """Count `more` bytes for a file. Raises ResourceExhausted beyond what its key may have."""
         with self._lock:
-            self._quota(upload.key, more)
+            self._check_quota(upload.key, more)
             upload.reserved += more
 
     def forget(self, upload: SingleUpload) -> None:
@@ -143,29 +153,29 @@ class Uploads:
         with self._lock:
             self._arriving.pop(upload.path.name, None)
 
-    def queued(self, upload: SingleUpload, description: Mapping[str, Any]) -> Job:
+    def queue(self, upload: SingleUpload, description: Mapping[str, Any]) -> Job:
         """Queue a file that has arrived. Raises InvalidArgument."""
-        return self._handed(upload.key, upload.workspace, upload.path, size=upload.size, description=description)
+        return self._add_job(upload.key, upload.workspace, upload.path, size=upload.size, description=description)
 
-    def adopted(self, name: str, workspace: str, *, sha256: str | None = None, **description: Any) -> Job:
+    def adopt(self, name: str, workspace: str, *, sha256: str | None = None, **description: Any) -> Job:
         """Queue a file that the owner has put into this folder as `name`; its key is none, and has no share.
 
         `sha256`, the digest of its bytes, lets `memex addfile` know it again."""
         path = self._root / name
         if not (OURS.fullmatch(name) and name.endswith(ALONE)) or path.is_symlink() or not path.is_file():
             raise InvalidArgument("there is no such file among the uploads")
-        return self._handed(
+        return self._add_job(
             OWNER,
             workspace,
             path,
             size=path.stat().st_size,
             description=description,
-            digest=upload_request.sha256(sha256),
+            digest=upload_request.check_sha256(sha256),
         )
 
     # What is left
 
-    def collect(self, now: int | None = None) -> list[str]:
+    def remove_stale(self, now: int | None = None) -> list[str]:
         """Remove what nobody has gone on with for ten minutes, also what a crash left; the names of what went."""
         now = self._now() if now is None else now
         gone = []
@@ -180,17 +190,17 @@ class Uploads:
                     parts.lock.release()
         with self._lock:
             kept = frozenset(self._known) | frozenset(self._arriving)
-        return gone + leftovers(self._root, kept, before=now - LIVES_MS)
+        return gone + remove_leftovers(self._root, kept, before=now - LIVES_MS)
 
-    def room(self, size: int, *, stored: int = 0) -> None:
+    def check_space(self, size: int, *, stored: int = 0) -> None:
         """Raises Unavailable unless this disk has `size` bytes, and the vault's what will be `stored`, beside those that stay free."""
         for folder, wanted in ((self._root, size), (self._vault, stored)):
             with suppress(OSError):  # the vault is away, and its jobs wait for it
-                if wanted and not spare(folder, wanted, free=self.settings.free):
+                if wanted and not has_space(folder, wanted, free=self.settings.free):
                     raise Unavailable("the disk is almost full; nothing was kept, try again when there is room")
 
     @contextmanager
-    def _under_way(self, key: str, workspace: str, upload_id: str) -> Iterator[ChunkFiles]:
+    def _open_upload(self, key: str, workspace: str, upload_id: str) -> Iterator[ChunkFiles]:
         parts = self._known.get(upload_id)
         if parts is not None and (parts.about.key, parts.about.workspace) == (key, workspace):
             with parts.lock:
@@ -199,14 +209,14 @@ class Uploads:
                     return
         raise NotFound(NO_SUCH)
 
-    def _job(self, key: str, workspace: str, upload_id: str) -> Job | None:
+    def _finished_job(self, key: str, workspace: str, upload_id: str) -> Job | None:
         """The job that an upload became, if it was finished."""
         try:
             return self._queue.job(_job_id(upload_id), key=key, workspace=workspace)
         except NotFound:
             return None
 
-    def _handed(
+    def _add_job(
         self,
         key: str,
         workspace: str,
@@ -218,15 +228,15 @@ class Uploads:
     ) -> Job:
         rest = dict(description)
         arguments = {
-            "name": upload_request.filename(rest.pop("filename")),
-            **upload_request.described(self.settings.known, **rest),
+            "name": upload_request.check_filename(rest.pop("filename")),
+            **upload_request.check_description(self.settings.all_collections, **rest),
         }
-        arguments["size"] = upload_request.sized(size, largest=self.settings.max_file)
+        arguments["size"] = upload_request.check_size(size, largest=self.settings.max_file)
         arguments |= {"sha256": digest} if digest else {}
-        taken(arguments["name"], path)
+        check_type(arguments["name"], path)
         return self._queue.add_file(key, workspace, arguments, path)
 
-    def _allow(self, key: str, size: int) -> None:
+    def _check_share(self, key: str, size: int) -> None:
         """Raises ResourceExhausted when the key has too many uploads under way, or too many bytes."""
         uploads = sum(parts.about.key == key for parts in self._known.values())
         uploads += sum(upload.key == key for upload in self._arriving.values())
@@ -234,15 +244,15 @@ class Uploads:
             raise ResourceExhausted(
                 f"{uploads} uploads of this key are under way; finish one first", retryable=True, retry_after=SOON_S
             )
-        self._quota(key, size)
+        self._check_quota(key, size)
 
-    def _quota(self, key: str, more: int) -> None:
+    def _check_quota(self, key: str, more: int) -> None:
         most = self.settings.staged
         if more > most:
             raise ResourceExhausted(f"a key may have {most:,} bytes of files under way, and this is more", limit=most)
         held = sum(parts.about.size for parts in self._known.values() if parts.about.key == key)
         held += sum(upload.reserved for upload in self._arriving.values() if upload.key == key)
-        if held + more > most or held + more + self._queue.held(key, "file")[1] > most:
+        if held + more > most or held + more + self._queue.pending_size(key, "file")[1] > most:
             raise ResourceExhausted(
                 f"files of this key that wait or are under way have {most:,} bytes; try again when jobs have ended",
                 retryable=True,
@@ -272,7 +282,7 @@ class SingleUpload:
 
     def __enter__(self) -> Self:
         try:
-            with disk():
+            with hiding_disk_errors():
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
                 self._file = os.open(self.path, flags, 0o600)
         except Unavailable:
@@ -288,20 +298,20 @@ class SingleUpload:
         """Keep the next bytes. Raises ResourceExhausted, Unavailable."""
         with self._open() as file:
             self.size += len(data)
-            upload_request.sized(max(self.size, 1), largest=self._uploads.settings.max_file)
+            upload_request.check_size(max(self.size, 1), largest=self._uploads.settings.max_file)
             if self.size > self.reserved:
                 self._uploads.reserve(self, self.size - self.reserved)
-            self._uploads.room(len(data))
-            with disk():
-                write(file, data)
+            self._uploads.check_space(len(data))
+            with hiding_disk_errors():
+                write_all(file, data)
 
-    def queued(self, **description: Any) -> Job:
-        """Queue it, on disk; `description` is its `filename` and what `upload_request.described` takes. Raises InvalidArgument."""
+    def queue(self, **description: Any) -> Job:
+        """Queue it, on disk; `description` is its `filename` and what `upload_request.check_description` takes. Raises InvalidArgument."""
         with self._open() as file:
-            with disk():
+            with hiding_disk_errors():
                 os.fsync(file)
                 sync_folder(self.path.parent)
-            return self._uploads.queued(self, description)
+            return self._uploads.queue(self, description)
 
     @contextmanager
     def _open(self) -> Iterator[int]:
@@ -328,14 +338,14 @@ class SingleUpload:
                 self._lock.release()
 
 
-def taken(name: str, file: Path) -> None:
+def check_type(name: str, file: Path) -> None:
     """Raises InvalidArgument, with the reason, for a file of a type that is not read.
 
     One that only can't be read, by what its name says it is, goes on: its job fails with the reason, and keeps it."""
-    with disk(), file.open("rb") as opened:
+    with hiding_disk_errors(), file.open("rb") as opened:
         head = opened.read(HEAD)
     try:
-        kind_of(name, head)
+        media_type_of(name, head)
     except InvalidArgument:
         if suffix(name) not in KNOWN or not head:
             raise
@@ -346,7 +356,7 @@ def _job_id(upload_id: str) -> str:
     return uuid.UUID(upload_id).hex
 
 
-def _told(parts: ChunkFiles) -> Upload:
+def _upload_status(parts: ChunkFiles) -> Upload:
     return Upload(
         upload_id=parts.id,
         filename=str(parts.about.given["name"]),

@@ -51,17 +51,17 @@ class AgentAccess:
         listeners.append(listener)
         return partial(listeners.remove, listener)
 
-    def seen_at(self, path: str) -> Record | None:
+    def record_at(self, path: str) -> Record | None:
         """All that agents can know of the capture at `path`: its row but for the digest of its bytes. Quick."""
-        record = self._inbox.captures.index.at(path)
+        record = self._inbox.captures.index.record_at(path)
         return replace(record, digest="") if record else None
 
-    def denied(self, author: Author, error: MemexError, workspace: str) -> None:
+    def log_denied(self, author: Author, error: MemexError, workspace: str) -> None:
         """Log a write that `author` was not allowed; what was asked for is told only where it is the name of something."""
         known: list[str] = []
         with suppress(Unavailable):  # the vault is away
             known = self.workspaces()
-        self._inbox.audit.denied(author, error.code, workspace if workspace in known else "")
+        self._inbox.audit.log_denied(author, error.code, workspace if workspace in known else "")
 
     def workspaces(self) -> list[str]:
         """The names of all workspaces: the folders of the inbox that can hold captures."""

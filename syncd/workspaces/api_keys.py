@@ -48,15 +48,15 @@ class ApiKey:
     serial: int = 1  # counts its secrets; of a key that somebody came in with: which of them it was
     old_until: int | None = None  # the secret before this one is good until then
 
-    def sees(self, workspace: str) -> bool:
+    def can_see(self, workspace: str) -> bool:
         """Whether the key may see `workspace` at all."""
         return self.workspaces is None or workspace in self.workspaces
 
-    def may(self, scope: str) -> bool:
+    def has_scope(self, scope: str) -> bool:
         """Whether the key has `scope`; no scope implies another."""
         return scope in self.scopes
 
-    def live(self, now: int) -> bool:
+    def is_live(self, now: int) -> bool:
         """Whether the key is neither revoked nor expired."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
@@ -70,7 +70,7 @@ class ApiKeys:
     def __init__(self, ledger: Ledger, *, static: Mapping[str, str] | None = None) -> None:
         self._ledger = ledger
         self._lock = threading.RLock()
-        self._static = _static(static or {})
+        self._static = _static_keys(static or {})
         self._keys: dict[
             str, tuple[ApiKey, bytes, bytes]
         ] = {}  # id -> key, digest of its secret, and of the one before
@@ -89,25 +89,25 @@ class ApiKeys:
         now: int,
     ) -> tuple[ApiKey, str]:
         """A new key and its secret, which is never shown again; Conflict when a live key has the name."""
-        _check(name, workspaces, expires_at, now)
+        _check_new_key(name, workspaces, expires_at, now)
         key = ApiKey(
             id=secrets.token_hex(6),
             name=name,
-            scopes=_known("scope", scopes, SCOPES),
+            scopes=_check_known("scope", scopes, SCOPES),
             workspaces=None if workspaces is None else frozenset(workspaces),
-            surfaces=_known("surface", surfaces, SURFACES),
+            surfaces=_check_known("surface", surfaces, SURFACES),
             created_at=now,
             expires_at=expires_at,
         )
         secret = f"{PREFIX}_{key.id}_{secrets.token_hex(32)}"
         with self._lock:
             self._load()
-            if self._named(name) is not None:
+            if self._find_key(name) is not None:
                 raise Conflict(f"there is a key named {name!r}; revoke it first, or choose another name")
             with self._ledger.transaction():
-                self._insert(key, _digest(secret))
-                self._note("created", key, now)
-            self._keys[key.id] = (key, _digest(secret), _NOBODY)
+                self._insert(key, _hash_secret(secret))
+                self._log_event("created", key, now)
+            self._keys[key.id] = (key, _hash_secret(secret), _NOBODY)
         return key, secret
 
     def rotate(
@@ -118,30 +118,30 @@ class ApiKeys:
         With `expires_at` the key then ends at that time; one that has expired needs it."""
         with self._lock:
             self._load()
-            key = self._named(name_or_id)
+            key = self._find_key(name_or_id)
             if key is None:
                 raise NotFound(f"no live key {name_or_id!r}; `memex key list` shows them all")
             ends = key.expires_at if expires_at is None else expires_at
             if ends is not None and ends <= now:
                 raise InvalidArgument(f"the key {key.name!r} has expired, or would have: say when it is to end")
             # The secret of a key that has expired must not come to life again with it.
-            old_until = now + overlap_ms if overlap_ms > 0 and key.live(now) else None
+            old_until = now + overlap_ms if overlap_ms > 0 and key.is_live(now) else None
             old = self._keys[key.id][1] if old_until is not None else _NOBODY
             rotated = replace(key, expires_at=ends, serial=key.serial + 1, old_until=old_until)
             secret = f"{PREFIX}_{key.id}_{secrets.token_hex(32)}"
             with self._ledger.transaction():
                 self._ledger.execute(
                     "UPDATE keys SET digest = ?, old_digest = ?, old_until = ?, serial = ?, expires_at = ? WHERE id = ?",
-                    (_digest(secret), old if old_until else None, old_until, rotated.serial, ends, key.id),
+                    (_hash_secret(secret), old if old_until else None, old_until, rotated.serial, ends, key.id),
                 )
-                self._note("rotated", key, now)
-            self._keys[key.id] = (rotated, _digest(secret), old)
+                self._log_event("rotated", key, now)
+            self._keys[key.id] = (rotated, _hash_secret(secret), old)
         log.warning("key %s (%r) has a new secret", key.id, key.name)
         return rotated, secret
 
     def authenticate(self, secret: str, *, now: int) -> ApiKey | None:
         """The live key that `secret` belongs to; None for anything else."""
-        digest = _digest(secret)
+        digest = _hash_secret(secret)
         prefix, _, rest = secret.partition("_")
         with self._lock:
             self._load()
@@ -150,7 +150,7 @@ class ApiKeys:
             is_newest, is_old = hmac.compare_digest(digest, newest), hmac.compare_digest(digest, old)
             if key is not None and (is_newest or is_old):
                 presented = key if is_newest else replace(key, serial=key.serial - 1)
-                if _good(presented, key, now):
+                if _is_current(presented, key, now):
                     self._used[key.id] = now
                     return presented
         for key, expected in self._static:
@@ -158,20 +158,20 @@ class ApiKeys:
                 return key
         return None
 
-    def live(self, key: ApiKey, *, now: int) -> bool:
+    def is_live(self, key: ApiKey, *, now: int) -> bool:
         """Whether the key, as somebody came in with it a while ago, still opens: what long-lived streams ask."""
         with self._lock:
             self._load()
             stored = self._keys.get(key.id)
-        return key.live(now) and (
-            _good(key, stored[0], now) if stored else any(known.id == key.id for known, _ in self._static)
+        return key.is_live(now) and (
+            _is_current(key, stored[0], now) if stored else any(known.id == key.id for known, _ in self._static)
         )
 
-    def named(self, name: str, *, now: int) -> ApiKey | None:
+    def find_live(self, name: str, *, now: int) -> ApiKey | None:
         """The live key of that name, for one whom somebody else has identified."""
         with self._lock:
             self._load()
-            key = next((key for key, *_ in self._keys.values() if key.name == name and key.live(now)), None)
+            key = next((key for key, *_ in self._keys.values() if key.name == name and key.is_live(now)), None)
             if key is not None:
                 self._used[key.id] = now
         return key
@@ -197,7 +197,7 @@ class ApiKeys:
                 return key
             with self._ledger.transaction():
                 self._ledger.execute("UPDATE keys SET revoked_at = ? WHERE id = ?", (now, key.id))
-                self._note("revoked", key, now)
+                self._log_event("revoked", key, now)
             revoked = replace(key, revoked_at=now)
             self._keys[key.id] = (revoked, *self._keys[key.id][1:])
         log.warning("key %s (%r) was revoked", key.id, key.name)
@@ -212,7 +212,7 @@ class ApiKeys:
                     self.revoke(key.id, now=now)
             made, secret = self.create(name, workspaces=None, scopes=SCOPES, now=now)
             with self._ledger.transaction():
-                self._note("reset", made, now)
+                self._log_event("reset", made, now)
         log.warning("key %s (%r) was made by `memex key reset`", made.id, name)
         return made, secret
 
@@ -224,7 +224,7 @@ class ApiKeys:
     def facts(self, now: int) -> dict[str, Any]:
         """How many keys open something, and which of them soon end."""
         try:
-            live = [key for key in self.list() if key.live(now)]
+            live = [key for key in self.list() if key.is_live(now)]
         except Unavailable as error:  # of the ledger; its owner must still be able to ask what is wrong
             return {"live": 0, "expiring": [], "problem": error.message}
         soon = now + EXPIRING_MS
@@ -251,13 +251,13 @@ class ApiKeys:
         if version == self._version:
             return
         before, self._version = self._keys, version
-        self._keys = {row[0]: (_key(row), row[-2], row[-1] or _NOBODY) for row in self._ledger.query(_ALL)}
+        self._keys = {row[0]: (_key_of_row(row), row[-2], row[-1] or _NOBODY) for row in self._ledger.query(_ALL)}
         if before and {key_id: digests for key_id, (_, *digests) in before.items()} != {
             key_id: digests for key_id, (_, *digests) in self._keys.items()
         }:
             log.warning("the keys were changed by another process; `memex key history` tells how")
 
-    def _named(self, name_or_id: str) -> ApiKey | None:
+    def _find_key(self, name_or_id: str) -> ApiKey | None:
         """The key of that name or id that was not revoked; it may have expired."""
         unrevoked = (key for key, *_ in self._keys.values() if key.revoked_at is None)
         return next((key for key in unrevoked if name_or_id in (key.id, key.name)), None)
@@ -269,17 +269,17 @@ class ApiKeys:
             "INSERT INTO keys (id, name, scopes, workspaces, surfaces, created_at, expires_at, digest)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                *(key.id, key.name, _joined(key.scopes), workspaces),
-                *(_joined(key.surfaces), key.created_at, key.expires_at, digest),
+                *(key.id, key.name, _join(key.scopes), workspaces),
+                *(_join(key.surfaces), key.created_at, key.expires_at, digest),
             ),
         )
 
-    def _note(self, event: str, key: ApiKey, now: int) -> None:
+    def _log_event(self, event: str, key: ApiKey, now: int) -> None:
         """Write down what became of a key (inside a `transaction`): whoever looks for a thief begins here."""
         self._ledger.execute("INSERT INTO key_events VALUES (?, ?, ?, ?)", (now, event, key.id, key.name))
 
 
-def _check(name: str, workspaces: Collection[str] | None, expires_at: int | None, now: int) -> None:
+def _check_new_key(name: str, workspaces: Collection[str] | None, expires_at: int | None, now: int) -> None:
     """Raises InvalidArgument for a new key that nobody could name, use anywhere, or use any more."""
     if not name or len(name) > LONGEST_NAME or not name.isprintable() or name != name.strip():
         raise InvalidArgument(f"a key's name has 1 to {LONGEST_NAME} printable characters and no blank at its ends")
@@ -289,14 +289,14 @@ def _check(name: str, workspaces: Collection[str] | None, expires_at: int | None
         raise InvalidArgument("the key would be expired already; choose a later time")
 
 
-def _good(presented: ApiKey, stored: ApiKey, now: int) -> bool:
+def _is_current(presented: ApiKey, stored: ApiKey, now: int) -> bool:
     """Whether a key, with the secret that was presented, opens as it is stored now."""
     newest = presented.serial == stored.serial
     old = presented.serial == stored.serial - 1 and stored.old_until is not None and now < stored.old_until
-    return stored.live(now) and (newest or old)
+    return stored.is_live(now) and (newest or old)
 
 
-def _key(row: tuple[object, ...]) -> ApiKey:
+def _key_of_row(row: tuple[object, ...]) -> ApiKey:
     (
         key_id,
         name,
@@ -317,24 +317,24 @@ def _key(row: tuple[object, ...]) -> ApiKey:
         scopes=frozenset(str(scopes).split(",")),
         workspaces=None if workspaces is None else frozenset(json.loads(str(workspaces))),
         surfaces=frozenset(str(surfaces).split(",")),
-        created_at=_time(created_at) or 0,
-        expires_at=_time(expires_at),
-        revoked_at=_time(revoked_at),
-        last_used_at=_time(last_used_at),
-        serial=_time(serial) or 1,
-        old_until=_time(old_until),
+        created_at=_as_time(created_at) or 0,
+        expires_at=_as_time(expires_at),
+        revoked_at=_as_time(revoked_at),
+        last_used_at=_as_time(last_used_at),
+        serial=_as_time(serial) or 1,
+        old_until=_as_time(old_until),
     )
 
 
-def _time(value: object) -> int | None:
+def _as_time(value: object) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _joined(words: Collection[str]) -> str:
+def _join(words: Collection[str]) -> str:
     return ",".join(sorted(words))
 
 
-def _known(what: str, words: Collection[str], known: tuple[str, ...]) -> frozenset[str]:
+def _check_known(what: str, words: Collection[str], known: tuple[str, ...]) -> frozenset[str]:
     strange = sorted(set(words) - set(known))
     if strange or not words:
         raise InvalidArgument(
@@ -343,17 +343,17 @@ def _known(what: str, words: Collection[str], known: tuple[str, ...]) -> frozens
     return frozenset(words)
 
 
-def _digest(secret: str) -> bytes:
+def _hash_secret(secret: str) -> bytes:
     """SHA-256 is enough: a secret has 256 random bits, so there is nothing to guess."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
-def _static(secrets_by_surface: Mapping[str, str]) -> tuple[tuple[ApiKey, bytes], ...]:
+def _static_keys(secrets_by_surface: Mapping[str, str]) -> tuple[tuple[ApiKey, bytes], ...]:
     """Keys of the environment; one secret given for both surfaces is one key."""
     surfaces: dict[str, set[str]] = {}
     for surface, secret in secrets_by_surface.items():
         if secret:
-            surfaces.setdefault(secret, set()).update(_known("surface", (surface,), SURFACES))
+            surfaces.setdefault(secret, set()).update(_check_known("surface", (surface,), SURFACES))
     return tuple(
         (
             ApiKey(
@@ -364,7 +364,7 @@ def _static(secrets_by_surface: Mapping[str, str]) -> tuple[tuple[ApiKey, bytes]
                 surfaces=frozenset(where),
                 created_at=0,
             ),
-            _digest(secret),
+            _hash_secret(secret),
         )
         for secret, where in surfaces.items()
     )

@@ -12,24 +12,32 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from index.document_ids import owner
+from index.document_ids import choose_owner
 from index.errors import NotFound, Unavailable
 from index.model import COLLECTIONS, Answer, Query, Record
 from index.names import fold, stem
-from index.query import restriction
+from index.query import make_filter
 from index.scope.index import Index
-from index.search.reranker import reranked
+from index.search.reranker import search_reranked
 from index.text.summary_and_tags import Enrichment
 from syncd.captures.inbox import Inbox
 from syncd.captures.note_update import NoteUpdate, set_tags, update_note
 from syncd.captures.queued_note import prepare_request
 from syncd.captures.writer import create_note, enrich_note, hide_file_name, hold_commits, require_row, undo_on_failure
-from syncd.documents.agent_paths import addresses, bare, base, called, stems, told, unnumbered
-from syncd.documents.capture_note import checked, checked_source, metadata_of, properties_of
-from syncd.documents.collection_membership import filed
-from syncd.files.file_removal import deleted
+from syncd.documents.agent_paths import (
+    assign_addresses,
+    bare_path,
+    base_of,
+    name_of,
+    possible_stems,
+    strip_link_numbers,
+    strip_number,
+)
+from syncd.documents.capture_note import check_content, check_source, properties_of, split_metadata
+from syncd.documents.collection_membership import choose_collection
+from syncd.files.file_removal import delete_document
 from syncd.graph.nodes import Nodes
-from syncd.history.write_lineage import Writer, created_by, updated_by
+from syncd.history.write_lineage import Writer, find_creator, find_last_editor
 from syncd.jobs.queued_job import Job, Status
 from syncd.memos.memo_graph import MemoGraph
 from syncd.memos.memos import Memos
@@ -75,7 +83,7 @@ class Workspace:
     def __init__(self, name: str, inbox: Inbox, progress: Callable[[int], None] | None = None) -> None:
         self.name, self._inbox, self._progress = name, inbox, progress
 
-    def reporting(self, progress: Callable[[int], None]) -> Workspace:
+    def with_progress(self, progress: Callable[[int], None]) -> Workspace:
         """This workspace, telling `progress` how many passages of a capture have been embedded so far."""
         return Workspace(self.name, self._inbox, progress)
 
@@ -121,12 +129,12 @@ class Workspace:
 
         A tag `collection:x` names the collection too. A note of another collection than the named one does not count."""
         now = self._inbox.now()
-        content_hash = hashlib.sha256(checked(content)).hexdigest()
-        rest, title, metadata_tags = metadata_of(metadata or {})
-        named, tags = filed(collection, metadata_tags, self.collections)
-        checked_source(source)
+        content_hash = hashlib.sha256(check_content(content)).hexdigest()
+        rest, title, metadata_tags = split_metadata(metadata or {})
+        named, tags = choose_collection(collection, metadata_tags, self.collections)
+        check_source(source)
         folder = "/".join(filter(None, (self._inbox.folder, self.name, namespace_path(namespace))))
-        if again := self._again(content_hash, named, now):
+        if again := self._renew_same_content(content_hash, named, now):
             return again
         note_properties = partial(
             properties_of,
@@ -144,7 +152,7 @@ class Workspace:
             content=content,
             properties=note_properties,
             now=now,
-            instead=partial(self._again, content_hash, named, now),
+            instead=partial(self._renew_same_content, content_hash, named, now),
             progress=self._progress,
         )
         return made if isinstance(made, Captured) else Captured(made, created=True)
@@ -189,13 +197,13 @@ class Workspace:
     def search(self, query: Query) -> Answer:
         """Find documents of this workspace; the answer says what kept it from being complete."""
         narrowed = replace(query, filter=replace(query.filter, workspace=self.name))
-        answer = reranked(self._inbox.reranker, narrowed, self._index.search)
+        answer = search_reranked(self._inbox.reranker, narrowed, self._index.search)
         return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *self._inbox.degraded()))))
 
     def get(self, id: str) -> StoredDocument:
         """The document that answers to `id`."""
         record = self._record(id)
-        return StoredDocument(record, self.content(record), tuple(self._index.passages(record)))
+        return StoredDocument(record, self.read_content(record), tuple(self._index.passages(record)))
 
     def record(self, id: str) -> Record:
         """What is known of the document that answers to `id`."""
@@ -209,19 +217,19 @@ class Workspace:
         alike = [path for path in list(self._index.manifest) if path.startswith(folder) and stem(path) == wanted]
         ends = fold(f"/{record.superseded_by.removesuffix('.md')}.md")  # a link may say folders too
         meant = [path for path in alike if fold(f"/{path}").endswith(ends)] or alike
-        replacement = self._index.at(owner(meant)) if meant else None
+        replacement = self._index.record_at(choose_owner(meant)) if meant else None
         return replacement.id if replacement and replacement.path != record.path else None
 
     def writers(self, record: Record) -> tuple[Writer | None, Writer | None]:
         """Who made a document, and who changed it last, as the log knows it; None = it does not know, and = nobody did.
 
         What was written while it lay in another workspace is not told: somebody put it here."""
-        entries = [entry for entry in self._inbox.audit.of(id=record.id) if entry.workspace == self.name]
+        entries = [entry for entry in self._inbox.audit.entries_about(id=record.id) if entry.workspace == self.name]
         whole = not self._inbox.audit.base().seq
-        made = created_by(entries, record.created_at, whole=whole)
-        return made, updated_by(entries, record.digest, record.updated_at)
+        made = find_creator(entries, record.created_at, whole=whole)
+        return made, find_last_editor(entries, record.digest, record.updated_at)
 
-    def there(self, record: Record) -> bool:
+    def file_exists(self, record: Record) -> bool:
         """Whether a document's file is there now, as far as anybody knows; the index believes an absence a little later."""
         try:
             return self._inbox.vault.stat(record.path) is not None
@@ -230,41 +238,41 @@ class Workspace:
 
     def totals(self) -> WorkspaceTotals:
         """How much there is here."""
-        return _totals(self._index, self.name, self._inbox.degraded())
+        return _count_totals(self._index, self.name, self._inbox.degraded())
 
-    def content(self, record: Record) -> str:
-        """The body of a document, byte for byte, as its file holds it now; a node's as `agent_paths.told` has it."""
+    def read_content(self, record: Record) -> str:
+        """The body of a document, byte for byte, as its file holds it now; a node's as `agent_paths.strip_link_numbers` has it."""
         with hide_file_name(record.path):
             raw, _ = self._inbox.vault.read(record.path)
         body = split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        return told(body) if record.type == "entity" else body
+        return strip_link_numbers(body) if record.type == "entity" else body
 
-    def at(self, address: str) -> Record:
+    def document_at(self, address: str) -> Record:
         """The document at `address`, a path below the workspace's folder as agents know it. NotFound without one.
 
         The address of a stored file is that of the document which holds its text."""
-        record = self._competing([base(address)]).get(address)
+        record = self._documents_by_base([base_of(address)]).get(address)
         if record is None and not is_note(address):
-            beside = self._competing([base(f"{address}.md")]).get(f"{address}.md")
-            record = beside if beside and beside.file else self._elsewhere(f"{self._root}{address}")
+            beside = self._documents_by_base([base_of(f"{address}.md")]).get(f"{address}.md")
+            record = beside if beside and beside.file else self._find_by_file(f"{self._root}{address}")
         if record is None:
             raise NotFound(f"no document {address[:200]!r} in workspace {self.name!r}")
         return record
 
-    def _elsewhere(self, file: str) -> Record | None:
+    def _find_by_file(self, file: str) -> Record | None:
         """The document of a file that lies where a person put it, under the name that they gave it."""
-        records = (record for record in self._index.of_file(file) if record.workspace == self.name)
+        records = (record for record in self._index.records_of_file(file) if record.workspace == self.name)
         return next((record for record in records if record.path.rpartition("/")[0] != file.rpartition("/")[0]), None)
 
     def addresses(self, records: Iterable[Record]) -> dict[str, str]:
         """The address of each of these documents, by id."""
         wanted_addresses = {
-            record.id: base(self._plain(record.path, called(record), record.type)) for record in records
+            record.id: base_of(self._plain_address(record.path, name_of(record), record.type)) for record in records
         }
-        by_address = self._competing(set(wanted_addresses.values()))
+        by_address = self._documents_by_base(set(wanted_addresses.values()))
         return {record.id: address for address, record in by_address.items() if record.id in wanted_addresses}
 
-    def matching(self, text: str, limit: int) -> list[str]:
+    def matching_addresses(self, text: str, limit: int) -> list[str]:
         """Addresses that hold `text`, letter case aside, those that begin with it first; at most `limit`."""
         wanted = fold(text)
         core = wanted.rpartition(" (")[0] or wanted  # what may follow is a part of an id, which no path has
@@ -273,9 +281,9 @@ class Workspace:
             return not fold(address).startswith(wanted), address
 
         paths = self._paths()
-        plain = {bare(path) for path in paths if core in fold(f"{bare(path)}.md") or core in fold(path)}
+        plain = {bare_path(path) for path in paths if core in fold(f"{bare_path(path)}.md") or core in fold(path)}
         alike = frozenset(sorted(plain, key=rank)[: limit + 1])
-        by_address = self._addressed(path for path in paths if bare(path) in alike)
+        by_address = self._assign_addresses(path for path in paths if bare_path(path) in alike)
         return sorted((address for address in by_address if wanted in fold(address)), key=rank)[:limit]
 
     def tags(self, limit: int) -> list[str]:
@@ -291,34 +299,36 @@ class Workspace:
         root = self._root
         return [path[len(root) :] for path in list(self._index.manifest) if path.startswith(root)]
 
-    def _plain(self, path: str, title: str, type: str) -> str:
-        return unnumbered(path.removeprefix(self._root), title, type)
+    def _plain_address(self, path: str, title: str, type: str) -> str:
+        return strip_number(path.removeprefix(self._root), title, type)
 
-    def _competing(self, bases: Iterable[str]) -> dict[str, Record]:
+    def _documents_by_base(self, bases: Iterable[str]) -> dict[str, Record]:
         """The documents by address whose addresses have one of these bases."""
         root, paths = self._root, set[str]()
         for address_base in bases:
             for path, title, kind in (
-                row for name in stems(address_base) for row in self._index.titled(f"{root}{name}")
+                row for name in possible_stems(address_base) for row in self._index.notes_with_stem(f"{root}{name}")
             ):
-                record = self._index.at(path) if kind == "file" else None  # which may be named for more than its title
-                if base(self._plain(path, called(record) if record else title, kind)) == address_base:
+                record = (
+                    self._index.record_at(path) if kind == "file" else None
+                )  # which may be named for more than its title
+                if base_of(self._plain_address(path, name_of(record) if record else title, kind)) == address_base:
                     paths.add(path[len(root) :])
-        return self._addressed(paths)
+        return self._assign_addresses(paths)
 
-    def _addressed(self, paths: Iterable[str]) -> dict[str, Record]:
+    def _assign_addresses(self, paths: Iterable[str]) -> dict[str, Record]:
         index, root = self._index, self._root
-        records = (index.at(f"{root}{path}") for path in paths)
-        return addresses([record for record in records if record and record.workspace == self.name], root)
+        records = (index.record_at(f"{root}{path}") for path in paths)
+        return assign_addresses([record for record in records if record and record.workspace == self.name], root)
 
     def recent(self, limit: int = 20, *, before: int | None = None) -> list[Record]:
         """The newest documents by creation; with `before`, those created strictly before that time."""
         return self._index.recent(workspace=self.name, limit=limit, before=before)
 
     def documents(self, *, limit: int = 20, cursor: str | None = None, **where: Any) -> tuple[list[Record], str | None]:
-        """The documents that changed last, or were made, as `index.latest` pages them; `where` as a `restriction` takes it."""
-        request = restriction(workspace=self.name, collections=self.collections, **where)
-        return self._index.latest(request, limit, cursor)
+        """The documents that changed last, or were made, as `index.list_recent` pages them; `where` as `make_filter` takes it."""
+        request = make_filter(workspace=self.name, collections=self.collections, **where)
+        return self._index.list_recent(request, limit, cursor)
 
     def update_note(
         self,
@@ -347,9 +357,9 @@ class Workspace:
 
         The stored file that it holds the text of goes too, if it still is the one that was read."""
         if (node := self._record(id)).type == "entity":
-            self.nodes.discard(node.path)
+            self.nodes.delete_note(node.path)
             return node
-        return deleted(self._inbox, partial(self._record, id))
+        return delete_document(self._inbox, partial(self._record, id))
 
     def _record(self, id: str) -> Record:
         record = self._index.record(id, self.name)
@@ -357,10 +367,10 @@ class Workspace:
             raise NotFound(f"no document {id[:64]!r} in workspace {self.name!r}")
         return record
 
-    def _again(self, content_hash: str, collection: str | None, now: int) -> Captured | None:
+    def _renew_same_content(self, content_hash: str, collection: str | None, now: int) -> Captured | None:
         """The note that holds this content already, with its `updated_at` moved to `now`."""
         with hold_commits(self._inbox.captures) as index:
-            record = index.captured(self.name, content_hash, collection)
+            record = index.find_capture(self.name, content_hash, collection)
             if record is None:
                 return None
             try:
@@ -380,17 +390,17 @@ class Workspace:
                 stat = self._inbox.vault.replace(record.path, changed, digest=before.digest)
             with undo_on_failure(lambda: self._inbox.vault.replace(record.path, raw, digest=document.digest)):
                 index.commit(index.prepare([(document, stat)], urgent=True))
-            return Captured(require_row(index.at(record.path)), created=False)
+            return Captured(require_row(index.record_at(record.path)), created=False)
 
 
-def _totals(index: Index, workspace: str, degraded: Sequence[str]) -> WorkspaceTotals:
+def _count_totals(index: Index, workspace: str, degraded: Sequence[str]) -> WorkspaceTotals:
     """What the index counts in `workspace`."""
     rows = index.tally(workspace)
     return WorkspaceTotals(
         documents=tuple((kind, collection, count) for kind, collection, count, _, _ in rows),
         chunks=sum(chunks for _, _, _, chunks, _ in rows),
         words_only=sum(bare for *_, bare in rows),
-        listed=index.listed,
+        listed=index.is_complete,
         encoder=index.encoder,
         degraded=tuple(degraded),
     )

@@ -10,7 +10,7 @@ from statistics import median
 
 from syncd.history.audit_log import AuditLog
 from syncd.history.audited_vault import AuditedVault
-from syncd.history.digest_chain import Head, checked
+from syncd.history.digest_chain import Head, check
 from syncd.state.ledger import Ledger
 from syncd.vault.vault import Vault
 from tests.bench.measure import Row
@@ -46,7 +46,7 @@ def audit(work: Path) -> Iterator[Row]:
         f"{plain:.2f} ms without",
     )
     begun = time.perf_counter()
-    found = checked(log.entries(), Head())
+    found = check(log.entries(), Head())
     each = (time.perf_counter() - begun) / found.entries
     yield Row(
         "memex audit verify, seals of 100,000 entries", "", f"{each * 100_000:.1f} s", None, f"from {found.entries}"

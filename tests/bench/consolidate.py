@@ -21,10 +21,10 @@ from pathlib import Path
 
 import psutil
 
-from index.encoders.word_frequency import places
+from index.encoders.word_frequency import word_ranks
 from syncd.app import App
 from syncd.consolidation.analysis.findings import Finding, Findings
-from syncd.consolidation.analysis.tag_synonyms import synonyms
+from syncd.consolidation.analysis.tag_synonyms import find_synonyms
 from syncd.settings.settings import Settings, VaultSettings
 from tests.bench.measure import Row
 from tests.bench.speed import fresh
@@ -179,7 +179,7 @@ def tags(half: str) -> Row:
                 pair.append(tag)
             if "written twice" in about:
                 wanted.add(frozenset(pair))
-    proposed = {frozenset((one.kept, one.merged)) for one in synonyms(uses, places())}
+    proposed = {frozenset((one.kept, one.merged)) for one in find_synonyms(uses, word_ranks())}
     right = len(wanted & proposed)
     figure = f"precision {right / max(1, len(proposed)):.2f} ({right} of {len(proposed)}), recall {right / len(wanted):.2f} ({right} of {len(wanted)})"
     return Row(f"tag-merge, {half}", "precision >= 0.9", figure, right >= 0.9 * len(proposed), f"{len(uses)} tags")
@@ -188,7 +188,7 @@ def tags(half: str) -> Row:
 def cost(work: Path, count: int) -> Row:
     """What it takes to look through so many notes of some twenty topics each, every thirtieth captured once more."""
     vault, state = fresh(work, f"consolidate-{count}")
-    dice, words = random.Random(count), sorted(places(), key=places().__getitem__)[:20_000]
+    dice, words = random.Random(count), sorted(word_ranks(), key=word_ranks().__getitem__)[:20_000]
     often = list(accumulate(1 / (10 + place) for place in range(len(words))))
     topics = [dice.sample(words[500:], 30) for _ in range(count // 20)]
     text = ""

@@ -13,7 +13,8 @@ import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from syncd.files.conversion.converter import HEAD, Limits, converted, kind_of
+from syncd.files.conversion import converter
+from syncd.files.conversion.converter import HEAD, Limits, media_type_of
 from tests.bench.measure import ROOT, Row
 from tests.support.sample_files import docx, paragraph, pdf, xlsx
 
@@ -51,8 +52,8 @@ def _read(path: Path) -> tuple[float, int]:
     """Seconds of the child's CPU, and bytes of text."""
     begun = _used()
     with path.open("rb") as file:
-        kind = kind_of(path.name, file.read(HEAD))
-    found = converted(path, kind, Limits(), threading.Event())
+        kind = media_type_of(path.name, file.read(HEAD))
+    found = converter.convert(path, kind, Limits(), threading.Event())
     return _used() - begun, len(found.text.encode())
 
 

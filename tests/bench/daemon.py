@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from index.encoders.embedder import Embedder, EmbedSettings, opened
+from index.encoders.embedder import Embedder, EmbedSettings, load_encoder
 from index.encoders.settings import Encoder, EncoderSettings, Kind
 from syncd.app import App, Ready, import_server_early
-from syncd.installation.vault_setup import adopt
+from syncd.installation.vault_setup import set_up_vault
 from syncd.settings.access import LimitsSettings
 from syncd.settings.settings import ServerSettings, Settings, VaultSettings
 from tests.support.fakes import FakeEncoder
@@ -35,8 +35,8 @@ class MadeUp:
         chosen = self._real if urgent or kind == "query" else self._fake
         return chosen.encode(texts, kind=kind, urgent=urgent)
 
-    def count(self, texts: Sequence[str]) -> list[int]:
-        return self._real.count(texts)
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return self._real.count_tokens(texts)
 
     def close(self) -> None:
         self._real.close()
@@ -56,7 +56,7 @@ def main() -> None:
     )
 
     def load(one: EncoderSettings, cache: Path) -> Encoder:
-        return MadeUp(opened(one, cache))
+        return MadeUp(load_encoder(one, cache))
 
     embedder = Embedder(EmbedSettings(), cache=given.state / "models", load=load if given.made_up else None)
     embedder.start()
@@ -66,7 +66,7 @@ def main() -> None:
         sys.stdout.flush()
 
     import_server_early()
-    adopt(settings, now=time.time_ns() // 1_000_000)
+    set_up_vault(settings, now=time.time_ns() // 1_000_000)
     with App(settings, embedder=embedder) as app:
         app.serve(ready)
 

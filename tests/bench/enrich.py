@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from index.encoders.embedder import Embedder, EmbedSettings
-from index.encoders.word_frequency import places
+from index.encoders.word_frequency import word_ranks
 from index.model import Document
-from index.text.summary_and_tags import Enrichment, enrichment
-from index.text.tags import Vectors, same
+from index.text.summary_and_tags import Enrichment, enrich
+from index.text.tags import Vectors, are_variants
 from syncd.documents.parser import parse
 from tests.bench.measure import ROOT, p50, p95
 
@@ -101,8 +101,8 @@ def drift(data: Path, vectors: Vectors, *, prefer: bool, seed: int) -> dict[str,
     for note in notes:
         known: Mapping[str, int] = dict(used.most_common(VOCABULARY)) if prefer else {}
         bare = replace(note, tags=(), summary=None)
-        used.update(enrichment(bare, vocabulary=known, places=places(), vectors=vectors).tags)
-    twins = sum(same(one, other) for one, other in combinations(sorted(used), 2))
+        used.update(enrich(bare, vocabulary=known, places=word_ranks(), vectors=vectors).tags)
+    twins = sum(are_variants(one, other) for one, other in combinations(sorted(used), 2))
     once = sum(count == 1 for count in used.values())
     return {
         "captures": len(notes),
@@ -118,7 +118,7 @@ def drift(data: Path, vectors: Vectors, *, prefer: bool, seed: int) -> dict[str,
 def timed(note: Document) -> tuple[Enrichment, float]:
     """What is found, and the milliseconds that it took."""
     begun = time.perf_counter()
-    found = enrichment(note, vocabulary={}, places=places())
+    found = enrich(note, vocabulary={}, places=word_ranks())
     return found, (time.perf_counter() - begun) * 1000
 
 
@@ -152,7 +152,7 @@ def main() -> None:
     embedder.start()
     embedder.wait()
     try:
-        vectors: Vectors = lambda texts: embedder.documents(texts, urgent=True).tolist()  # noqa: E731 - one use, with its type
+        vectors: Vectors = lambda texts: embedder.embed_documents(texts, urgent=True).tolist()  # noqa: E731 - one use, with its type
         drifts = {
             name: drift(given.data, vectors, prefer=prefer, seed=given.seed)
             for name, prefer in (("alone", False), ("vocabulary", True))

@@ -11,7 +11,7 @@ from statistics import median
 
 from syncd.commits.committer import Committer
 from syncd.git.repository import Repository
-from syncd.history.audit_log import AuditLog, Author, authored
+from syncd.history.audit_log import AuditLog, Author, acting_as
 from syncd.history.audited_vault import AuditedVault
 from syncd.settings.automation import GitSettings
 from syncd.state.ledger import Ledger
@@ -40,7 +40,7 @@ def git(work: Path) -> Iterator[Row]:
     commits = Committer(repo, files, audit, ledger, GitSettings(quiet_s=0), state=state, inbox="Captures")
     ours, theirs, idle = [], [], []
     for turn in range(ROUNDS):
-        with authored(Author("mcp", "capture_thought", "k1", "bench")):
+        with acting_as(Author("mcp", "capture_thought", "k1", "bench")):
             for n in range(CAPTURES):
                 files.create(f"Captures/default/{turn} {n}.md", NOTE.format(n=f"{turn}-{n}").encode())
         ours.append(timed(commits.flush))

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from index.encoders.word_frequency import places
+from index.encoders.word_frequency import word_ranks
 from index.graph.unlinked_names import find
 from index.graph.vertex import Edge
 from index.search import vector_similarity
@@ -48,7 +48,7 @@ def timed(what: str, act: Callable[[], Any]) -> Any:
 def graph(n: int) -> dict[str, Any]:
     """What `consolidate.report` takes, at `n` nodes."""
     dice = random.Random(n)
-    words = sorted(places(), key=places().__getitem__)
+    words = sorted(word_ranks(), key=word_ranks().__getitem__)
     often = list(accumulate(1 / (20 + place) for place in range(len(words))))  # as words are
     names = sorted({" ".join(dice.choices(words, k=dice.choice((1, 2, 2, 3)))).title() for _ in range(n + n // 10)})[:n]
     made = [
@@ -79,7 +79,7 @@ def graph(n: int) -> dict[str, Any]:
         "pooled": own["general"],
         "perspectives": own,
         "events": None,
-        "places": places(),
+        "places": word_ranks(),
     }
 
 
@@ -89,11 +89,11 @@ def measure(n: int) -> None:
     matrix = given["pooled"][1]
     related = [(a, b) for a, b in np.random.default_rng(n).integers(0, n, (10 * n, 2)).tolist() if a != b]
     nodes = [(one.name, (), given["observations"][one.path]) for one in given["vertices"]]
-    timed(f"{n:,} nodes: report", lambda: attention_report.report(**given))
-    timed(f"{n:,} nodes: pending", lambda: attention_report.pending(given["vertices"]))
-    timed(f"{n:,} nodes: gaps", lambda: find(nodes, lambda a, b: a == b, ordinary=places()))
-    timed(f"{n:,} nodes: similar pairs", lambda: vector_similarity.pairs(matrix, related, 20, 0.5))
-    timed(f"{n:,} nodes: clusters", lambda: vector_similarity.clusters(matrix, near=0.5, most=25))
+    timed(f"{n:,} nodes: report", lambda: attention_report.build_report(**given))
+    timed(f"{n:,} nodes: pending", lambda: attention_report.find_unsummarized(given["vertices"]))
+    timed(f"{n:,} nodes: gaps", lambda: find(nodes, lambda a, b: a == b, ordinary=word_ranks()))
+    timed(f"{n:,} nodes: similar pairs", lambda: vector_similarity.most_similar_pairs(matrix, related, 20, 0.5))
+    timed(f"{n:,} nodes: clusters", lambda: vector_similarity.find_clusters(matrix, near=0.5, most=25))
 
 
 def recall() -> None:
@@ -101,8 +101,11 @@ def recall() -> None:
     for topics in (BEYOND // 20, 50, 10 * BEYOND):
         matrix = rows(BEYOND, 7, topics)
         name = f"{BEYOND:,} nodes of {topics:,} topics"
-        exact = timed(f"{name}: all with all", lambda m=matrix: vector_similarity.pairs(m, (), 500, 0.1, exact=BEYOND))
-        found = timed(f"{name}: cells", lambda m=matrix: vector_similarity.pairs(m, (), 500, 0.1))
+        exact = timed(
+            f"{name}: all with all",
+            lambda m=matrix: vector_similarity.most_similar_pairs(m, (), 500, 0.1, exact=BEYOND),
+        )
+        found = timed(f"{name}: cells", lambda m=matrix: vector_similarity.most_similar_pairs(m, (), 500, 0.1))
         share = len({pair[:2] for pair in exact} & {pair[:2] for pair in found}) / len(exact)
         sys.stdout.write(f"| {name}: recall of the first {len(exact)} pairs | {share:.3f} | |\n")
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from syncd.promotion.link_updates import relinking
+from syncd.promotion.link_updates import plan_link_updates
 from syncd.vault.vault import Vault
 from tests.bench import vaults
 from tests.bench.measure import Row
@@ -39,7 +39,7 @@ def move(work: Path) -> Iterator[Row]:
 
 def _timed(vault: Vault, moves: Mapping[str, str]) -> tuple[float, int]:
     begun = time.process_time()
-    found = relinking(vault, moves)
+    found = plan_link_updates(vault, moves)
     assert found.lost == ()
     return time.process_time() - begun, len(found.changes)
 

@@ -27,7 +27,7 @@ from index.model import Filter, Query, Stat
 from index.scope.index import Index
 from index.scope.prepared_document import fingerprint
 from index.storage.chunk_rows import Match
-from index.text.chunking import sizes
+from index.text.chunking import chunk_sizes
 from syncd.documents.parser import parse
 from tests.bench.measure import ROOT, Row, p50, p95
 
@@ -121,7 +121,7 @@ class Library:
             path = f"Captures/{inside}" if asked[0].workspace else f"Captures/all/{inside}"
             self._ids[path] = inside if by_path else file.stem
             documents.append((parse(file.read_bytes(), path, mtime_ms=0), Stat(file.stat().st_size, 0, 0)))
-        size = sizes(embedder.max_tokens)
+        size = chunk_sizes(embedder.max_tokens)
         made_by = fingerprint(embedder.identity, size)
         home = work / made_by[:12] / folder.name
         home.mkdir(parents=True, exist_ok=True)
@@ -141,16 +141,17 @@ class Library:
         sys.stderr.write("\n")
         self.index.maintain(force=True)
         self._paths = {
-            key: record.path for key, record in self.index._catalog.records(list(self.index._store.documents())).items()
+            key: record.path
+            for key, record in self.index._catalog.records(list(self.index._store.row_counts())).items()
         }
 
     def close(self) -> None:
         self.index.close()
 
     def _legs(self, question: Question, *, near: bool, words: bool) -> tuple[list[Match], list[Match]]:
-        vector = self._embedder.query(question.text) if near else None
+        vector = self._embedder.embed_query(question.text) if near else None
         asked = question.text if words else None
-        return self.index._store.legs(
+        return self.index._store.search(
             vector=vector, words=asked, filter=Filter(workspace=question.workspace), pool=DEEP
         )
 

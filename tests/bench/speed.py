@@ -194,9 +194,9 @@ def first_index(work: Path) -> Iterator[Row]:
         outcome = app.opened.sync.run(accept=True)
         whole = time.perf_counter() - begun
         index = app.opened.builds.scopes["vault"].index
-        texts = [row.text for key in sorted(index._store.documents()) for row in index._store.passages(key)]
+        texts = [row.text for key in sorted(index._store.row_counts()) for row in index._store.rows_of(key)]
         begun = time.perf_counter()
-        embedder.documents(texts)
+        embedder.embed_documents(texts)
         bare = time.perf_counter() - begun
         yield Row(
             "first index of 1,000 notes of 300 words, vectors included",
@@ -266,10 +266,10 @@ def reconcile_10k(work: Path) -> Iterator[Row]:
 
 def made_up(one: object, cache: Path) -> object:
     """What loads the encoder that makes documents' vectors up."""
-    from index.encoders.embedder import opened
+    from index.encoders.embedder import load_encoder
     from tests.bench.daemon import MadeUp
 
-    return MadeUp(opened(one, cache))  # type: ignore[arg-type]
+    return MadeUp(load_encoder(one, cache))  # type: ignore[arg-type]
 
 
 def under_bulk(work: Path) -> Iterator[Row]:

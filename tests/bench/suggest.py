@@ -14,14 +14,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from index.encoders.word_frequency import places
+from index.encoders.word_frequency import word_ranks
 from index.model import Record
 from index.scope.index import Index
-from index.text.summary_and_tags import enrichment
+from index.text.summary_and_tags import enrich
 from index.text.tags import key_of
 from syncd.app import App
 from syncd.documents.parser import parse
-from syncd.review.suggestions import SURE, TAG, SuggestionSubject, VaultHabits, folder_of, habits, suggested
+from syncd.review.suggestions import SURE, TAG, SuggestionSubject, VaultHabits, folder_of, learn_habits
+from syncd.review.suggestions import suggest as suggest_for
 from syncd.settings.settings import load
 from tests.bench.measure import Row, p50, p95
 from tests.bench.vaults import DEMO
@@ -62,17 +63,17 @@ def suggest(work: Path, data: Path) -> Iterator[Row]:
 
 def judged(index: Index, vault: Path, *, own_tags: bool, seed: int = 7) -> Tally:
     """Hide notes, ask for them, compare."""
-    told = index.known()
-    whole = habits(told, inbox="Captures", ordinary=places())
+    told = index.note_names()
+    whole = learn_habits(told, inbox="Captures", ordinary=word_ranks())
     eligible = [path for path in whole.linkable if whole.folders.get(folder_of(path), 0) >= 3]
     random.Random(seed).shuffle(eligible)
     eligible = eligible[:ASKED]
     tally = Tally()
     for part in range(PARTS):
         hidden = set(eligible[part::PARTS])
-        known = habits([one for one in told if one[0] not in hidden], inbox="Captures", ordinary=places())
+        known = learn_habits([one for one in told if one[0] not in hidden], inbox="Captures", ordinary=word_ranks())
         for path in sorted(hidden):
-            record = index.at(path)
+            record = index.record_at(path)
             assert record is not None
             ask(tally, index, known, record, (vault / path).read_bytes(), hidden, own_tags=own_tags)
     return tally
@@ -85,10 +86,10 @@ def ask(
     document = parse(raw, record.path, mtime_ms=0)
     tags: Sequence[str] = record.tags if own_tags else ()
     begun = time.perf_counter()
-    found = enrichment(document, vocabulary={}, places=places())
+    found = enrich(document, vocabulary={}, places=word_ranks())
     words = " ".join([record.title, *(tags or found.tags[:4])])
-    kin = [one for one in index.kin(index.vectors_of(record), words) if one.record.path not in hidden]
-    given = suggested(SuggestionSubject(record.title, tags, document.text, ()), kin, known, {})
+    kin = [one for one in index.find_similar(index.vectors_of(record), words) if one.record.path not in hidden]
+    given = suggest_for(SuggestionSubject(record.title, tags, document.text, ()), kin, known, {})
     tally.ms.append((time.perf_counter() - begun) * 1000)
     names = [one.what for one in given.folders]
     own = folder_of(record.path)
@@ -98,7 +99,7 @@ def ask(
     if given.folders and given.folders[0].score >= SURE:
         tally.given += 1
         tally.right += names[0] == own
-    used = known.used
+    used = known.tag_counts
     real = {key_of(tag) for tag in record.tags if used.get(key_of(tag), 0) > 1}
     if real and not own_tags:
         said = {key_of(one.what) for one in given.tags if one.score >= TAG}

@@ -111,9 +111,9 @@ SCHEMA = Tool(
 class FixtureUpdates(Updates):
     """Resources of the suite can be watched too."""
 
-    async def _paths(self, caller, uris: Collection[str]) -> dict[str, str]:
+    async def _find_paths(self, caller, uris: Collection[str]) -> dict[str, str]:
         ours = [uri for uri in uris if not uri.startswith("test://")]
-        return {uri: uri for uri in uris if uri not in ours} | await super()._paths(caller, ours)
+        return {uri: uri for uri in uris if uri not in ours} | await super()._find_paths(caller, ours)
 
 
 class FixtureMCP(VaultMCP):

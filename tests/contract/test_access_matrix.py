@@ -26,7 +26,7 @@ from mcp_server.guard.guard import OPEN
 from mcp_server.operations.operation import READERS
 from mcp_server.rest import git_webhook
 from mcp_server.rest import routes as rest
-from mcp_server.server import app, now_ms
+from mcp_server.server import build_app, now_ms
 from mcp_server.tools.families import FAMILIES
 from syncd.settings.access import AccessSettings, LimitsSettings
 from syncd.state.folder import LEDGER
@@ -97,7 +97,7 @@ def rim(tmp_path_factory):
 
 def served(rim) -> list[tuple[str, str]]:
     """Every route that there is, by method."""
-    found: list[BaseRoute] = app(rim.agent_access, rim.world.app.settings)._app.app.routes
+    found: list[BaseRoute] = build_app(rim.agent_access, rim.world.app.settings)._app.app.routes
     routes = []
     for one in found:
         methods = one.methods if isinstance(one, Route) and one.methods else {"GET", "POST", "DELETE"}
@@ -236,7 +236,7 @@ def test_the_owners_key_is_reset_while_the_daemon_runs_and_while_it_does_not(tmp
     keys = ApiKeys(ledger)
     assert keys.authenticate(rotated, now=now_ms()) is None
     assert keys.authenticate(found, now=now_ms()) is None
-    assert keys.authenticate(file.read_text().strip(), now=now_ms()).may("admin")
+    assert keys.authenticate(file.read_text().strip(), now=now_ms()).has_scope("admin")
     ledger.close()
 
 
@@ -509,7 +509,7 @@ def test_the_owner_is_told_of_keys_that_are_about_to_end(tmp_path):
             rim.agent_access.keys.create(name, workspaces=None, expires_at=now_ms() + days * day, now=now_ms())
         told = rim.world.app.health.facts()["keys"]
         assert told["expiring"] == ["soon"]
-        live = [key for key in rim.agent_access.keys.list() if key.live(now_ms())]
+        live = [key for key in rim.agent_access.keys.list() if key.is_live(now_ms())]
         assert told["live"] == len(live)
 
 

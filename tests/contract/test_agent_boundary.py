@@ -15,7 +15,7 @@ import pytest
 from mcp.types import PromptReference, ResourceTemplateReference
 
 from index.document_ids import path_id
-from syncd.documents.owner_marks import persons
+from syncd.documents.owner_marks import read_owner_keys
 from syncd.notes.front_matter import split
 from syncd.notes.property_reader import PERSONS
 from syncd.settings.automation import ReviewSettings
@@ -469,7 +469,7 @@ def test_no_agent_sets_a_key_that_is_its_owner_s(tmp_path):
         notes = [path for path in rim.files() if path.startswith("Captures/") and path.endswith(".md")]
         assert len(notes) >= 3 * len(PERSONS)
         for path in notes:
-            said = persons(split((rim.world.vault / path).read_text())[0])
+            said = read_owner_keys(split((rim.world.vault / path).read_text())[0])
             assert said in ({}, {"promote": [False]}), path
         services = rim.world.app.services
         services.marked_captures.run()

@@ -375,7 +375,7 @@ def test_observations_of_a_long_node_share_a_budget(rim):
 def test_a_note_of_a_node_is_a_resource_and_who_watches_it_is_told(rim):
     agent = Agent(rim)
     agent.create("Ada", observations=["one"])
-    uri = resources.uri(agent.space.name, "Entities/Ada.md")
+    uri = resources.note_uri(agent.space.name, "Entities/Ada.md")
 
     async def work():
         async with client(rim, key=agent.space.name, mode="2026-07-28") as mcp:

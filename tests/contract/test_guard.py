@@ -15,7 +15,7 @@ import httpx2
 import pytest
 
 from index.errors import Unavailable
-from mcp_server.http.allowed_hosts import hosts, origins
+from mcp_server.http.allowed_hosts import allowed_hosts, allowed_origins
 from mcp_server.operations.operation import READERS
 from mcp_server.server import now_ms
 from syncd.settings.settings import ServerSettings
@@ -477,12 +477,12 @@ def test_an_address_that_can_not_be_had_is_told_with_the_setting(tmp_path, rim, 
     ],
 )
 def test_the_names_of_the_server_are_exact(settings, port, expected):
-    assert hosts(ServerSettings(**settings), port) == expected
+    assert allowed_hosts(ServerSettings(**settings), port) == expected
 
 
 def test_origins_are_those_listed():
-    assert origins(ServerSettings()) == frozenset()
-    assert origins(ServerSettings(allowed_origins=("https://A.example/",))) == {"https://a.example"}
+    assert allowed_origins(ServerSettings()) == frozenset()
+    assert allowed_origins(ServerSettings(allowed_origins=("https://A.example/",))) == {"https://a.example"}
 
 
 def test_a_listed_origin_is_let_in_but_needs_a_key_too(tmp_path):

@@ -8,7 +8,7 @@ from base64 import b64encode, urlsafe_b64encode
 import pytest
 from jsonschema import Draft202012Validator
 
-from index.encoders.settings import Bundled, Endpoint, Local, called
+from index.encoders.settings import Bundled, Endpoint, Local, model_name
 from mcp_server.tools.families import FAMILIES
 from tests.support.answer_schemas import KB, KB_REST, differences
 from tests.support.live_server import client, run, running
@@ -45,7 +45,7 @@ def written(space, path, text):
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, "utf-8")
     full = f"Captures/{space.name}/{path}"
-    until(lambda: space.rim.world.app.opened.builds.scopes["captures"].index.at(full) is not None)
+    until(lambda: space.rim.world.app.opened.builds.scopes["captures"].index.record_at(full) is not None)
 
 
 def rest(space, method, path, **options):
@@ -491,10 +491,10 @@ def test_the_status_counts_what_is_in_the_workspace_and_nothing_else(rim):
 
 
 def test_the_status_tells_a_model_by_name_and_not_where_it_is():
-    assert called(Bundled()) == "all-MiniLM-L6-v2 (fp32)"
-    assert called(Local("/home/owner/models/e5-small/")) == "e5-small"
-    assert called(Local("intfloat/e5-small")) == "e5-small"
-    assert called(Endpoint("http://secret:4711/v1", "nomic-embed-text")) == "nomic-embed-text"
+    assert model_name(Bundled()) == "all-MiniLM-L6-v2 (fp32)"
+    assert model_name(Local("/home/owner/models/e5-small/")) == "e5-small"
+    assert model_name(Local("intfloat/e5-small")) == "e5-small"
+    assert model_name(Endpoint("http://secret:4711/v1", "nomic-embed-text")) == "nomic-embed-text"
 
 
 # kb_update_note, documents and tags

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from mcp_server.operations.wire_format import schema
+from mcp_server.operations.wire_format import compact_schema
 from mcp_server.tools.families import FAMILIES
 from mcp_server.tools.thoughts_schema import LONGEST_METADATA
 from tests.support.live_server import client, run, running
@@ -85,7 +85,7 @@ def test_dotted_names_are_called_and_safe_names_are_listed(rim):
 
 def test_the_list_is_small():
     shown = [
-        {"name": one.safe_name, "description": one.description, "inputSchema": schema(one.given)}
+        {"name": one.safe_name, "description": one.description, "inputSchema": compact_schema(one.given)}
         for one in FAMILIES["memory"]
     ]
     assert len(json.dumps(shown, separators=(",", ":"))) / 3.5 <= 1_400  # characters a token, as JSON has them

@@ -75,7 +75,7 @@ def test_properties_of_a_note_are_never_read(rim):
     space.folder.joinpath("Mine.md").write_text(
         "---\npromote: true\npromote_to: Diary\nreview: PRIVATE word\ntags: [x]\n---\nonly this\n"
     )
-    uri = resources.uri(space.name, "Mine.md")
+    uri = resources.note_uri(space.name, "Mine.md")
     until(lambda: not isinstance(asked(rim, space.name, reading(uri))[0], MCPError))
     told = asked(
         rim,
@@ -99,7 +99,7 @@ def test_each_spelling_of_a_uri_names_the_note(rim):
     space.folder.joinpath("deep er/日本 (a)?#b.md").write_text("found\n")
     quoted = space.name.replace(" ", "%20")
     spelled = [
-        resources.uri(space.name, "deep er/日本 (a)?#b.md"),
+        resources.note_uri(space.name, "deep er/日本 (a)?#b.md"),
         f"note://{quoted}/deep%20er/日本%20(a)?#b.md",
         f"note://{quoted}/deep%20er/%E6%97%A5%E6%9C%AC%20(a)%3F%23b.md",
         f"note://{space.name}/deep er/日本 (a)?#b.md",
@@ -125,7 +125,7 @@ def test_missing_forbidden_and_nonsense_are_the_same_words(rim, mode):
         f"note://{space.name}/{'x' * 5_000}.md", f"note://{space.name}/%ed%a0%80.md",
     ]  # fmt: skip
     told = asked(rim, space.name, *map(reading, uris), mode=mode)
-    assert {(error.error.code, error.error.message) for error in told} == {(-32602, str(resources._unknown()))}
+    assert {(error.error.code, error.error.message) for error in told} == {(-32602, str(resources._not_found()))}
     assert {error.error.data["code"] for error in told} == {"NOT_FOUND"}
 
 
@@ -177,7 +177,8 @@ def test_the_number_in_a_files_name_is_told_to_nobody(rim):
         files = {file.name for file in space.folder.iterdir()}
         assert "Rent.md" not in files
         uris = [
-            resources.uri(space.name, f"{name}.md") for name in ("Rent", "Free", *(f"Rent {n}" for n in range(2, 9)))
+            resources.note_uri(space.name, f"{name}.md")
+            for name in ("Rent", "Free", *(f"Rent {n}" for n in range(2, 9)))
         ]
         told = asked(
             rim,
@@ -207,7 +208,7 @@ def test_a_note_that_is_no_utf_8_is_read_with_marks_and_a_huge_one_is_refused(ri
     space = rim.space()
     space.folder.joinpath("Bytes.md").write_bytes(b"a \xff b\n")
     space.folder.joinpath("Huge.md").write_bytes(b"word " * 210_000)
-    bad, huge = (resources.uri(space.name, name) for name in ("Bytes.md", "Huge.md"))
+    bad, huge = (resources.note_uri(space.name, name) for name in ("Bytes.md", "Huge.md"))
     until(
         lambda: all(
             getattr(one, "contents", None) or one.error.code == -32000

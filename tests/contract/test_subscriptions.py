@@ -13,7 +13,7 @@ from mcp.types import ResourceUpdatedNotification
 
 from mcp_server import server
 from mcp_server.guard.guard import WATCH_SECONDS
-from mcp_server.protocol.resources import uri
+from mcp_server.protocol.resources import note_uri
 from mcp_server.protocol.subscriptions import STREAMS, WATCHED, Updates
 from mcp_server.server import now_ms
 from tests.support.live_server import client, run, running
@@ -101,7 +101,7 @@ async def hears(change, next_one):
 def test_a_change_by_anybody_is_told_on_every_way(rim, space, way, mode):
     note = space.capture("# Heron\n\nstands")["id"]
     mine = space.file_of(note)
-    named = uri(space.name, "Heron.md")
+    named = note_uri(space.name, "Heron.md")
     numbers = iter(range(1_000))
 
     def editor():
@@ -129,7 +129,7 @@ def test_a_change_by_anybody_is_told_on_every_way(rim, space, way, mode):
 def test_each_is_told_of_its_own_notes_by_its_own_spelling(rim, space, mode):
     other = rim.space()
     files = [each.file_of(each.capture(f"# Note\n\nof {each.name}")["id"]) for each in (space, other)]
-    named = [uri(space.name, "Note.md"), f"note://{other.name}/Note.md"]
+    named = [note_uri(space.name, "Note.md"), f"note://{other.name}/Note.md"]
     numbers = iter(range(1_000))
 
     def edit(file):
@@ -152,9 +152,9 @@ def test_what_can_not_be_read_can_not_be_watched(rim, space, mode):
     space.capture("# Mine\n\nmine")
     rim.agent_access.workspace("secret").capture("# Hidden\n\nhidden")
     forbidden = [
-        uri("secret", "Hidden.md"),
-        uri("secret", "Nope.md"),
-        uri(space.name, "Nope.md"),
+        note_uri("secret", "Hidden.md"),
+        note_uri("secret", "Nope.md"),
+        note_uri(space.name, "Nope.md"),
         "file:///etc/passwd",
         "",
     ]
@@ -171,18 +171,18 @@ def test_what_can_not_be_read_can_not_be_watched(rim, space, mode):
         return caught.value.error.code, caught.value.error.data["code"], caught.value.error.message
 
     told = {run(refused(space.name, [one])) for one in forbidden}
-    told |= {run(refused(space.name, [uri(space.name, "Mine.md"), forbidden[0]]))}
+    told |= {run(refused(space.name, [note_uri(space.name, "Mine.md"), forbidden[0]]))}
     told |= {run(refused("full", [forbidden[0]], X_Memory_Workspace="work"))}
     assert len(told) == 1
     assert told.pop()[:2] == (-32602, "NOT_FOUND")
-    assert run(refused("writer", [uri("default", "x.md")]))[:2] == (-32000, "PERMISSION_DENIED")
+    assert run(refused("writer", [note_uri("default", "x.md")]))[:2] == (-32000, "PERMISSION_DENIED")
 
 
 def test_a_key_holds_so_many_streams_and_each_so_many_notes(rim, space):
     for number in range(WATCHED + 1):
         space.folder.joinpath(f"N{number}x.md").write_text(f"note {number}\n")
     rim.world.run()
-    every = [uri(space.name, f"N{number}x.md") for number in range(WATCHED + 1)]
+    every = [note_uri(space.name, f"N{number}x.md") for number in range(WATCHED + 1)]
 
     async def work():
         async with contextlib.AsyncExitStack() as stack:
@@ -212,7 +212,7 @@ def test_a_key_holds_so_many_streams_and_each_so_many_notes(rim, space):
 
 def test_an_older_session_is_told_no_more_once_it_unsubscribed(rim, space):
     files = [space.file_of(space.capture(f"# {name}\n\nstands")["id"]) for name in ("One", "Two")]
-    named = [uri(space.name, "One.md"), uri(space.name, "Two.md")]
+    named = [note_uri(space.name, "One.md"), note_uri(space.name, "Two.md")]
 
     async def work():
         async with listening(rim, space.name, named, mode="legacy") as (mcp, next_one):
@@ -229,7 +229,7 @@ def test_a_revoked_key_is_told_nothing_more(tmp_path, mode):
     with served(tmp_path / "state") as rim:
         space = rim.space()
         file = space.file_of(space.capture("# Heron\n\nstands")["id"])
-        named = uri(space.name, "Heron.md")
+        named = note_uri(space.name, "Heron.md")
         numbers = iter(range(1_000))
 
         def edit():
@@ -265,7 +265,7 @@ def test_a_daemon_that_stops_ends_its_streams_in_good_order(tmp_path):
         async def work():
             async with (
                 client(rim, key=space.name, mode=MODES[1]) as mcp,
-                mcp.listen(resource_subscriptions=[uri(space.name, "Heron.md")]) as stream,
+                mcp.listen(resource_subscriptions=[note_uri(space.name, "Heron.md")]) as stream,
             ):
                 began = time.monotonic()
                 stop = asyncio.create_task(asyncio.to_thread(rim.stop))
@@ -278,7 +278,7 @@ def test_a_daemon_that_stops_ends_its_streams_in_good_order(tmp_path):
 
 def test_an_index_built_anew_may_have_changed_every_note(rim, space):
     space.capture("# Heron\n\nstands")
-    named = uri(space.name, "Heron.md")
+    named = note_uri(space.name, "Heron.md")
 
     async def work():
         async with listening(rim, space.name, [named], mode=MODES[1]) as (_, next_one):
@@ -291,7 +291,7 @@ def test_an_index_built_anew_may_have_changed_every_note(rim, space):
 def test_what_is_for_the_owner_alone_is_told_to_nobody(rim, space, mode):
     """Suggestions follow from the vault proper: that one was written is as much a secret as what it says."""
     files = [space.file_of(space.capture(f"# {name}\n\nstands")["id"]) for name in ("Heron", "Ibis")]
-    heron, ibis = (uri(space.name, f"{name}.md") for name in ("Heron", "Ibis"))
+    heron, ibis = (note_uri(space.name, f"{name}.md") for name in ("Heron", "Ibis"))
 
     def write(file, line):
         file.write_text(file.read_text().replace("\n---\n", f"\n{line}\n---\n", 1))
@@ -312,7 +312,7 @@ def test_what_is_for_the_owner_alone_is_told_to_nobody(rim, space, mode):
 def test_who_does_not_read_holds_up_nobody(rim, space):
     """However much there is to tell, a client that does not read delays no writer and no other listener."""
     space.capture("# Heron\n\nstands")
-    named = uri(space.name, "Heron.md")
+    named = note_uri(space.name, "Heron.md")
     meta = {"protocolVersion": MODES[1], "clientCapabilities": {}, "clientInfo": {"name": "deaf", "version": "1"}}
     asked = {
         "jsonrpc": "2.0",
@@ -334,9 +334,9 @@ def test_who_does_not_read_holds_up_nobody(rim, space):
             listening(rim, space.name, [named], mode=MODES[1]) as (_, new),
         ):
             assert deaf.status_code == 200
-            assert await hears(lambda: rim.updates.changed(None), old) == named
+            assert await hears(lambda: rim.updates.note_changes(None), old) == named
             for _ in range(20_000):
-                rim.updates.changed(None)
+                rim.updates.note_changes(None)
             await asyncio.to_thread(space.capture, "# Other\n\nwritten meanwhile")
             assert await asyncio.wait_for(new(), 20) == named
             assert await asyncio.wait_for(old(), 20) == named

@@ -52,7 +52,7 @@ def child(folder: str, step: str, nth: str, moment: str, name: str, path: str) -
     else:
         filing.world.app.opened.vault._calls = Fault(step, int(nth), die).calls
     wish = order(filing, name, path or None)
-    made = filing.inplace.read(wish) if path else filing.files.store(wish)
+    made = filing.inplace.import_file(wish) if path else filing.files.import_file(wish)
     os._exit(0 if made == PLANNED else 1)
 
 
@@ -98,7 +98,7 @@ def upload_killed(folder: Path, step: str, nth: int, moment: str) -> None:
     try:
         if hit:
             filing.world.run()
-        made = filing.files.store(order(filing, "a.pdf", None))
+        made = filing.files.import_file(order(filing, "a.pdf", None))
         checked(filing, made, stored=["Captures/default/Files/a.pdf"], notes=["Captures/default/Files/a.pdf.md"])
     finally:
         filing.close()
@@ -126,7 +126,7 @@ def test_a_dropped_file_that_is_being_read_is_gone_on_with(tmp_path, step, momen
     filing = Filing(tmp_path)
     try:
         filing.world.run()
-        made = filing.inplace.read(order(filing, "a.pdf", path))
+        made = filing.inplace.import_file(order(filing, "a.pdf", path))
         checked(filing, made, stored=[path], notes=["Captures/default/Files/a.pdf.md"])
     finally:
         filing.close()

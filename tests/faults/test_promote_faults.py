@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import MemexError
-from syncd.notes.front_matter import properties, split
+from syncd.notes.front_matter import read_properties, split
 from tests.support.paths import ROOT
 from tests.support.promotion_steps import failing, steps
 from tests.support.world import World
@@ -114,11 +114,11 @@ def test_a_process_that_dies_leaves_one_of_the_two(tmp_path, what):
         if not died:
             break
         world.reopen()
-        world.app.services.promotions.tend()
+        world.app.services.promotions.finish_pending()
         now = normal(files(world.vault))
         assert now in (before, after), at
         world.run()
-        ids = [properties(split(raw.decode())[0]).get("id") for path, raw in now.items() if path.endswith(".md")]
+        ids = [read_properties(split(raw.decode())[0]).get("id") for path, raw in now.items() if path.endswith(".md")]
         assert ids.count("f1") == 1
         assert not list(world.vault.rglob(".memex-*"))
         seen["before" if now == before else "after"] += 1
@@ -159,7 +159,7 @@ def test_kill_9_leaves_one_of_the_two(tmp_path):
             died = subprocess.run(process, check=False, cwd=ROOT, env=os.environ | {"PYTHONPATH": "."})
             assert died.returncode in (0, -signal.SIGKILL, 1), died
             world = World(tmp_path)
-            world.app.services.promotions.tend()
+            world.app.services.promotions.finish_pending()
             world.run()
             there = normal(files(world.vault))
             assert there in (before, after), (at, what)

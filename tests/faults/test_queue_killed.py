@@ -70,8 +70,8 @@ def die_at(app, place, die):
 
 def abandoned(world):
     """Leave the App as kill -9 would, but for what the system frees: no outcome is written down any more."""
-    world.app.opened.queue.give_back = lambda _: None
-    world.app.opened.audit.undone = world.app.opened.audit.taken_back = lambda *_: None
+    world.app.opened.queue.requeue = lambda _: None
+    world.app.opened.audit.log_undone = world.app.opened.audit.log_taken_back = lambda *_: None
 
 
 @pytest.mark.parametrize(("place", "after"), CASES)
@@ -140,12 +140,12 @@ def doomed(vault: Path, state: Path, place: str) -> None:
     import signal
 
     from syncd.app import App
-    from syncd.history.audit_log import authored
+    from syncd.history.audit_log import acting_as
     from tests.support.fakes import fake_embedder
 
     app = App(settings_of(vault, state), embedder=fake_embedder())
     app.opened.sync.run(accept=True)
-    with authored(Author("mcp", "kb_addnote", "k", "claude")):
+    with acting_as(Author("mcp", "kb_addnote", "k", "claude")):
         job = app.agent_access.workspace("default").add_note(TEXT, key="k", tags=["x"])
     sys.stdout.write(json.dumps({"id": job.id, "planned": job.planned}) + "\n")
     sys.stdout.flush()

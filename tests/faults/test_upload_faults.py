@@ -66,7 +66,7 @@ def test_an_upload_goes_on_or_is_finished_after_a_kill_at_any_call(tmp_path):
             if not jobs:  # what was acknowledged needs not be sent again
                 with contextlib.suppress(NotFound):  # the crash came after the job was queued, and before it was told
                     for index in {0, 1, 2} - acknowledged:
-                        uploads.chunk("k1", "default", id, index, PARTS[index])
+                        uploads.put_chunk("k1", "default", id, index, PARTS[index])
             job = uploads.finish("k1", "default", id)
             assert job.id == uploads.finish("k1", "default", id).id
             assert queue.staged.find(job.id).read_bytes() == WHOLE
@@ -74,7 +74,7 @@ def test_an_upload_goes_on_or_is_finished_after_a_kill_at_any_call(tmp_path):
                 assert queue.staged.find(one).read_bytes() == WHOLE
         assert len(queue.jobs()) <= 2
         assert [one.kind for one in queue.jobs() if not queue.staged.find(one.id)] == []
-        uploads.collect(time.time_ns() // 1_000_000 + LIVES_MS + 1_000)
+        uploads.remove_stale(time.time_ns() // 1_000_000 + LIVES_MS + 1_000)
         left = [path.name for path in (state / "uploads").rglob("*")]
         assert left == [], (at, told)
         queue.sweep(older_s=-1)
@@ -156,7 +156,7 @@ def test_a_daemon_killed_during_uploads_has_every_file_that_it_acknowledged(tmp_
         assert found.status in ("queued", "running", "done")
         if found.status != "done":
             assert queue.staged.find(job).read_bytes() == text
-    uploads.collect(time.time_ns() // 1_000_000 + LIVES_MS + 1_000)
+    uploads.remove_stale(time.time_ns() // 1_000_000 + LIVES_MS + 1_000)
     assert list((tmp_path / "state/uploads").iterdir()) == []
     ledger.close()
 
@@ -194,7 +194,7 @@ def test_a_large_file_does_not_grow_the_daemon(tmp_path):
     piece = b"." * MIB
     id = uploads.start("k", "default", filename="b.txt", total_size=500 * MIB).upload_id
     for index in range(500):
-        uploads.chunk("k", "default", id, index, piece)
+        uploads.put_chunk("k", "default", id, index, piece)
     before = own.memory_info().rss
     file = queue.staged.find(uploads.finish("k", "default", id).id)
     assert own.memory_info().rss - before < 8 * MIB

@@ -21,9 +21,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.model import COLLECTIONS, Filter, Query
 from mcp_server.tools.families import FAMILIES
-from syncd.cli.main import code
+from syncd.cli.main import run_command
 from syncd.daemon.control_socket import ControlServer
-from syncd.graph.memory_json import records
+from syncd.graph.memory_json import parse_lines
 from syncd.graph.node_request import NewNode
 from syncd.settings.knowledge_base import KbSettings
 from syncd.settings.settings import EnrichSettings
@@ -526,7 +526,7 @@ def test_a_collection_goes_out_with_the_graph_and_comes_in_again(world):
     space.set_tags(space.nodes.get("Ada").id, ["collection:recipes"])
     (line,) = ask["graph.export"]({"workspace": "default", "names": ["Ada"]}, print)["entities"]
     assert json.loads(line)["collection"] == "recipes"
-    [(_, entity, mistakes)] = records([(1, line.encode())])
+    [(_, entity, mistakes)] = parse_lines([(1, line.encode())])
     assert not mistakes
     world.app.agent_access.create_workspace("other")
     told = {
@@ -550,14 +550,14 @@ def test_the_commands_put_into_a_collection_and_look_in_one(world, capfd, monkey
     server = ControlServer(world.state, world.app.operations)
     server.start()
     try:
-        assert code(["capture", "a recipe", "--collection", "recipes"]) == 0
-        assert code(["capture", "a note", "--tag", "collection:memory", "--tag", "x"]) == 0
+        assert run_command(["capture", "a recipe", "--collection", "recipes"]) == 0
+        assert run_command(["capture", "a note", "--tag", "collection:memory", "--tag", "x"]) == 0
         capfd.readouterr()
         for name, count in (("recipes", 1), ("memory", 1), ("documents", 0)):
-            assert code(["search", "a", "--mode", "text", "--collection", name, "--json"]) == 0
+            assert run_command(["search", "a", "--mode", "text", "--collection", name, "--json"]) == 0
             assert len(json.loads(capfd.readouterr().out)) == count
         for line in (["capture", "x", "--collection", "typo"], ["search", "x", "--collection", "typo"]):
-            assert code(line) == 2
+            assert run_command(line) == 2
             assert "documents, memory, workspace, recipes" in capfd.readouterr().err
     finally:
         server.stop()
@@ -570,7 +570,11 @@ def test_a_name_that_no_tag_can_have_is_refused_as_a_setting(name):
 
 
 def test_every_name_is_known_once():
-    assert KbSettings(collections=("memory", "日本", "a-b_2", "a-b_2")).known == (*COLLECTIONS, "日本", "a-b_2")
+    assert KbSettings(collections=("memory", "日本", "a-b_2", "a-b_2")).all_collections == (
+        *COLLECTIONS,
+        "日本",
+        "a-b_2",
+    )
 
 
 def test_no_answer_of_any_tool_has_a_tag_that_names_a_collection(tmp_path):

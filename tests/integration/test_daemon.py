@@ -154,7 +154,8 @@ def test_a_daemon_waits_for_a_command_that_works_without_one(memex):
     assert memex.stop()[0] == 0
     with ProcessLock.acquire(memex.state):  # as `memex index` holds it, for a moment
         process = memex.start("serve", "--port", "0", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        time.sleep(2)
+        assert b"opening" in process.stderr.readline()
+        time.sleep(0.7)  # it tries five times a second
         assert process.poll() is None
     try:
         until(lambda: memex.json("status")["ready"] and (memex.state / "control.sock").exists(), 60)
@@ -211,7 +212,7 @@ def test_a_stop_lets_a_capture_in_flight_finish(memex):
     threads = [threading.Thread(target=capture, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
-    time.sleep(0.4)
+    until(lambda: acknowledged)
     code, seconds = memex.stop()
     for thread in threads:
         thread.join()

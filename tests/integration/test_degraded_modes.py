@@ -194,7 +194,7 @@ def test_observations_that_vanish_are_made_anew(tmp_path):
         (table,) = world.state.rglob("captures-observations.lance")
         until(
             lambda: (
-                not world.app.opened.builds.lost() and world.app.opened.builds.live.marks.get(table / "chunks.lance")
+                not world.app.opened.builds.is_lost() and world.app.opened.builds.live.marks.get(table / "chunks.lance")
             )
         )
         shutil.rmtree(table)
@@ -205,7 +205,7 @@ def test_observations_that_vanish_are_made_anew(tmp_path):
             except Unavailable:
                 return ()
 
-        until(lambda: world.app.opened.builds.lost())
-        until(lambda: not world.app.opened.builds.lost() and answered())
-        assert space.nodes.add([("Ada", ["and of quaggas"])])[0][1]
+        until(lambda: world.app.opened.builds.is_lost())
+        until(lambda: not world.app.opened.builds.is_lost() and answered())
+        assert space.nodes.add_observations([("Ada", ["and of quaggas"])])[0][1]
     world.close()

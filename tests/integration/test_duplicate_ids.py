@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from index.errors import InvalidArgument
-from syncd.notes.front_matter import properties, split
+from syncd.notes.front_matter import read_properties, split
 from tests.support.agent_writes import by, capture, delete, inbox, space, undo, update
 from tests.support.world import World
 
@@ -35,7 +35,7 @@ def ask(world, name, **given):
 
 
 def said(world, path):
-    return properties(split((world.vault / path).read_text())[0])
+    return read_properties(split((world.vault / path).read_text())[0])
 
 
 def test_a_capture_is_promoted_and_comes_back_whatever_has_its_id_elsewhere(world):

@@ -9,7 +9,7 @@ import pytest
 
 from index.document_ids import path_id
 from index.errors import MemexError
-from mcp_server.operations.wire_format import payload
+from mcp_server.operations.wire_format import encode_payload
 from mcp_server.tools.families import FAMILIES
 from syncd.graph.node_request import NewNode
 from syncd.vault.path_rules import file_name
@@ -24,7 +24,7 @@ def ask(world, tool, **arguments):
     operation = TOOLS[tool]
     try:
         asked = operation.given.model_validate(arguments)
-        return payload(operation.run(world.app.agent_access.workspace("default"), asked, world.app.settings))[0]
+        return encode_payload(operation.run(world.app.agent_access.workspace("default"), asked, world.app.settings))[0]
     except MemexError as error:
         return error.code
 
@@ -48,7 +48,7 @@ def told(world, name):
     workspace = world.app.agent_access.workspace("default")
     records = sorted(workspace.recent(10), key=lambda one: one.title)
     for one in records:
-        answers += [ask(world, "get_thought", id=one.id), workspace.content(one), dict(one.metadata)]
+        answers += [ask(world, "get_thought", id=one.id), workspace.read_content(one), dict(one.metadata)]
     answers.append(sorted(workspace.addresses(records).values()))
     answers.append(ask(world, "list_recent"))
     answers += [ask(world, "semantic_search", query=query, mode="text") for query in ("2", "fact one", "Plan")]

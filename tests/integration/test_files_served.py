@@ -64,7 +64,7 @@ def test_what_is_dropped_while_the_daemon_runs_is_found(world, tmp_path):
         assert failed.title == "broken.pdf"
         target.write_bytes(b"")
         docx(target, "The narwhal wakes")
-        until(lambda: found(world, "narwhal wakes")[:1] and "narwhal" in world.app.agent_access.workspace("default").content(found(world, "narwhal wakes")[0]), 120)  # fmt: skip
+        until(lambda: found(world, "narwhal wakes")[:1] and "narwhal" in world.app.agent_access.workspace("default").read_content(found(world, "narwhal wakes")[0]), 120)  # fmt: skip
         facts = world.app.operations["status"]({}, lambda _: None)["files"]
         assert facts == {"known": 2, "waiting": 0, "unread": [], "missing": []}
     told = world.git("status", "--porcelain", "-uall").splitlines()

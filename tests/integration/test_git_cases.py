@@ -101,12 +101,12 @@ def jobs(world):
     """One run of each job that writes into notes, and a pass over the vault."""
     world.run()
     services = world.app.services
-    services.proposal_execution.tend()
+    services.proposal_execution.finish_pending()
     services.marked_captures.run()
     services.manual_moves.run()
     services.archive.run()
     services.review.run(threading.Event())
-    services.consolidation.tick(threading.Event())
+    services.consolidation.carry_out_ticked(threading.Event())
 
 
 def test_while_git_has_not_finished_no_job_writes_into_a_note(tmp_path):

@@ -25,12 +25,12 @@ HANGING = """
 import sys, threading, time
 from syncd.cli import main
 from syncd.daemon import background_jobs
-known = background_jobs.background_jobs
+known = background_jobs.build_scheduler
 def jobs(*opened, **parts):
     planned = known(*opened, **parts)
     planned.every("hanging", 3600.0, lambda: time.sleep(600), soon=True)
     return planned
-background_jobs.background_jobs = jobs
+background_jobs.build_scheduler = jobs
 main.main(sys.argv[1:])
 """
 BLOCKED = """
@@ -38,9 +38,9 @@ import sys, time
 from syncd import app
 from syncd.cli import main
 class Blocked(app.App):
-    def _vitals(self, loop):
+    def _vital_signs(self, loop):
         loop.call_later(4, time.sleep, 16)
-        return super()._vitals(loop)
+        return super()._vital_signs(loop)
 app.App = Blocked
 main.main(sys.argv[1:])
 """

@@ -99,7 +99,7 @@ def served(memex, words):
 
 def test_no_note_is_embedded_again(old, bundled, models):
     before, encoder = build(old), Recording(bundled)
-    made = IndexBuilds.made(old.state / "index")
+    made = IndexBuilds.read_inputs(old.state / "index")
     assert before == f"{made.made_by[:12]}-1", "the fingerprint of the same settings is another one now"
     embedder = Embedder(EmbedSettings(), cache=models, prefer=made.identity, load=lambda *_: encoder)
     embedder.start()
@@ -109,7 +109,7 @@ def test_no_note_is_embedded_again(old, bundled, models):
         assert (outcome.embedded, outcome.changes, outcome.failed, outcome.unchanged) == (0, 0, 0, len(NOTES))
         assert encoder.documents == []
         assert [(job["title"], job["status"]) for job in jobs(world)] == [("report.txt", "queued")]
-        assert not world.app.opened.builds.outdated()
+        assert not world.app.opened.builds.is_outdated()
         with world.serving():
             until(lambda: jobs(world)[0]["status"] == "done")
             world.settled()

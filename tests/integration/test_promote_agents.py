@@ -8,9 +8,9 @@ import threading
 import pytest
 
 from index.errors import Conflict, InvalidArgument, MemexError
-from syncd.documents.owner_marks import EDITED, marks
+from syncd.documents.owner_marks import EDITED, read_marks
 from syncd.graph.node_request import NewNode
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from syncd.notes.front_matter import decode
 from syncd.notes.property_reader import PERSONS
 from tests.support.live_server import running
@@ -82,7 +82,7 @@ def test_nothing_that_an_agent_sends_promotes(tmp_path):
         notes = list((rim.world.vault / "Captures").rglob("*.md"))
         assert len(notes) > 40
         for note in notes:
-            said = marks(decode(note.read_bytes()))
+            said = read_marks(decode(note.read_bytes()))
             assert (said.promote, said.promote_to, said.promoted_at) == (False, None, None), note
         assert proper(rim.world) == before
 
@@ -101,8 +101,8 @@ def world(tmp_path):
 def test_no_write_of_an_agent_changes_a_persons_key(world, surface):
     vault = world.app.opened.vault
     raw, _ = vault.read("Captures/default/A.md")
-    digest = world.app.opened.builds.scopes["captures"].index.at("Captures/default/A.md").digest
-    with authored(Author(surface, "some tool")):
+    digest = world.app.opened.builds.scopes["captures"].index.record_at("Captures/default/A.md").digest
+    with acting_as(Author(surface, "some tool")):
         for key in (*PERSONS, "PROMOTE", "Promote_To", "ｐromote", '"promote "'):
             with pytest.raises(InvalidArgument, match="owner's alone"):
                 vault.create("Captures/default/B.md", f"---\nid: b1\n{key}: true\n---\n".encode())
@@ -112,7 +112,7 @@ def test_no_write_of_an_agent_changes_a_persons_key(world, surface):
                 )
         vault.replace("Captures/default/A.md", raw.replace(b"words", b"promote: true"), digest=digest)
     assert not (world.vault / "Captures/default/B.md").exists()
-    with authored(Author("cli", "some command")):
+    with acting_as(Author("cli", "some command")):
         vault.create("Captures/default/B.md", b"---\nid: b1\npromote: true\n---\n")
 
 
@@ -123,7 +123,7 @@ def test_a_suggestion_stays_while_an_agent_writes(world):
     )
     world.run()
     space = world.app.agent_access.workspace("default")
-    with authored(Author("mcp", "kb_update_note")):
+    with acting_as(Author("mcp", "kb_update_note")):
         space.update_note("a1", "other words")
     text = (world.vault / "Captures/default/A.md").read_text()
     assert "suggested_folder: Birds\npromote: false\n" in text
@@ -135,7 +135,7 @@ def test_what_a_person_has_marked_is_left_alone(world):
     world.run()
     before = (world.vault / "Captures/default/A.md").read_bytes()
     space = world.app.agent_access.workspace("default")
-    with authored(Author("mcp", "any")):
+    with acting_as(Author("mcp", "any")):
         for write in (
             lambda: space.update_note("a1", "other words"),
             lambda: space.set_tags("a1", ["x"]),
@@ -156,13 +156,13 @@ def test_a_node_that_somebody_ticked_can_still_be_written_to(world):
     (file,) = (world.vault / "Captures/default/Entities").glob("*.md")
     file.write_text(file.read_text().replace("---\n## ", "promote: true\n---\n## "))
     world.run()
-    assert marks(file.read_text()).promote
-    with authored(Author("mcp", "add_observations")):
-        space.nodes.add([("Ada", ["two"])])
+    assert read_marks(file.read_text()).promote
+    with acting_as(Author("mcp", "add_observations")):
+        space.nodes.add_observations([("Ada", ["two"])])
     assert "two" in file.read_text()
     world.run()
     world.app.services.marked_captures.run()
-    assert "node of the graph" in (marks(file.read_text()).promote_problem or "")
+    assert "node of the graph" in (read_marks(file.read_text()).promote_problem or "")
     assert file.exists()
 
 
@@ -178,7 +178,7 @@ def test_a_mark_and_agents_at_the_same_note_at_once(world):
             for number in range(1_000):
                 if stop.is_set():
                     return
-                with authored(Author("mcp", "kb_update_note")):
+                with acting_as(Author("mcp", "kb_update_note")):
                     try:
                         space.update_note(id, f"life {life}, {number}\n")
                         told.append(f"life {life}, {number}\n")
@@ -204,7 +204,7 @@ def test_a_mark_and_agents_at_the_same_note_at_once(world):
 def filled(world, memo, **given):
     """What an agent is told that gives a memo that much metadata; None = it may."""
     try:
-        with authored(Author("mcp", "memory.save", "k", "claude")):
+        with acting_as(Author("mcp", "memory.save", "k", "claude")):
             world.app.agent_access.workspace("default").memos.save("text", memo_id=memo, metadata=given)
     except MemexError as error:
         return error.as_dict()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import MemexError
-from syncd.files.conversion.converter import HEAD, Converted, Limits, Unreadable, converted, kind_of
+from syncd.files.conversion.converter import HEAD, Converted, Limits, Unreadable, convert, media_type_of
 from tests.support.paths import FILES
 
 TABLE = (
@@ -21,8 +21,8 @@ TABLE = (
 @functools.cache
 def read(path: Path, name: str = "") -> Converted:
     with path.open("rb") as file:
-        kind = kind_of(name or path.name, file.read(HEAD))
-    return converted(path, kind, Limits(), threading.Event())
+        kind = media_type_of(name or path.name, file.read(HEAD))
+    return convert(path, kind, Limits(), threading.Event())
 
 
 def reason(path: Path, **more) -> str:
@@ -238,13 +238,13 @@ def test_a_file_that_was_cut_off_is_refused(tmp_path, name, part):
 
 
 def test_text_that_begins_like_properties_stays_text(tmp_path):
-    from syncd.notes.front_matter import compose, properties, split
+    from syncd.notes.front_matter import compose, read_properties, split
 
     (tmp_path / "rule.txt").write_text("---\nid: mine\npromote: true\n---\nbody\n")
     found = read(tmp_path / "rule.txt")
     assert found.text == "---\nid: mine\npromote: true\n---\nbody\n"
     front, body = split(compose({"id": "ours", "type": "file"}, found.text))
-    assert properties(front) == {"id": "ours", "type": "file"}
+    assert read_properties(front) == {"id": "ours", "type": "file"}
     assert body == found.text
 
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from index.errors import Conflict
-from syncd.cli.main import code, memex
+from syncd.cli.main import memex, run_command
 from syncd.git import hooks
 from syncd.git.repository_state import UNWELL
 from syncd.settings.automation import GitSettings
@@ -173,7 +173,7 @@ def test_what_hinders_a_sync_is_told_and_steers_no_terminal(tmp_path, capsys):
     run(world.vault, "add", "-A")
     run(world.vault, "commit", "-qm", "ours")
     with answering(world):
-        assert code(["sync", "--vault", str(world.vault), "--state", str(world.state)]) == 5
+        assert run_command(["sync", "--vault", str(world.vault), "--state", str(world.state)]) == 5
     told = capsys.readouterr().err
     assert "have both changed evil [2Jdm.md" in told
     assert not set(told) & {"\x1b", "\x9b", "\u202e"}

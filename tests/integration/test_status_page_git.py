@@ -10,7 +10,7 @@ import time
 import pytest
 
 from index.errors import Conflict
-from syncd.cli.terminal.status_page import page
+from syncd.cli.terminal.status_page import render_page
 from syncd.settings.automation import GitSettings
 from tests.support.agent_writes import capture
 from tests.support.world import World
@@ -37,7 +37,7 @@ def world(tmp_path):
 
 def drawn(world):
     told = world.app.operations["status"]({}, lambda _: None)
-    return page(told, at=time.time_ns() // 1_000_000, width=100)
+    return render_page(told, at=time.time_ns() // 1_000_000, width=100)
 
 
 def line(drawn, label):

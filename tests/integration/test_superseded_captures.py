@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from index.model import Hit
-from index.search.fusion import yielding
+from index.search.fusion import demote_superseded
 from syncd.documents.parser import parse
 from tests.support.live_server import running
 from tests.support.mcp_agent import member
@@ -93,6 +93,6 @@ def test_a_stale_hit_counts_less_and_equals_keep_their_order():
     hits = [
         Hit(Row(stale), n, "", "", score) for n, (stale, score) in enumerate([(True, 0.8), (False, 0.5), (False, 0.5)])
     ]
-    ordered = yielding(hits)
+    ordered = demote_superseded(hits)
     assert [hit.ord for hit in ordered] == [1, 2, 0]
     assert ordered[-1].score == 0.4

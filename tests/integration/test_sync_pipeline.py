@@ -74,7 +74,9 @@ def defects(world: World) -> dict[str, list[str]]:
 def ids(world: World) -> dict[str, str]:
     """The id that each document answers to, by path."""
     slots = world.app.opened.builds.scopes.values()
-    return {path: scope_index.index.at(path).id for scope_index in slots for path in list(scope_index.index.manifest)}
+    return {
+        path: scope_index.index.record_at(path).id for scope_index in slots for path in list(scope_index.index.manifest)
+    }
 
 
 def documents(encoder: FakeEncoder) -> int:
@@ -87,7 +89,7 @@ def documents(encoder: FakeEncoder) -> int:
 
 def test_the_gnarly_vault_goes_through_the_whole_pipe(world, tmp_path):
     gnarly.build(world.vault)
-    shapes = gnarly.made(world.vault)
+    shapes = gnarly.existing_shapes(world.vault)
     before = manifest(world.vault)
     world.run()
     world.app.opened.sync.run()
@@ -143,10 +145,10 @@ def test_no_bomb_takes_a_second(world):
 class Poison(FakeEncoder):
     """Fails on one word in a way that nobody expected."""
 
-    def count(self, texts):
+    def count_tokens(self, texts):
         if any("poison" in text for text in texts):
             raise ZeroDivisionError
-        return super().count(texts)
+        return super().count_tokens(texts)
 
 
 def test_one_poisoned_note_stops_no_other_and_is_named(tmp_path):
@@ -683,7 +685,7 @@ def test_a_rebuild_under_captures_loses_nothing_and_searches_go_on(world, tmp_pa
         until(lambda: len(indexed(world)) == 250 + edits + len(kept))
         assert not any("index:" in told for told in world.app.health.degraded())
     assert world.dump() == world.rebuilt(tmp_path / "other")
-    world.app.opened.builds.tidy(grace=0)
+    world.app.opened.builds.drop_retired(grace=0)
     assert len([one for one in (world.state / "index").iterdir() if one.is_dir()]) == 1
 
 
@@ -757,7 +759,7 @@ def test_another_encoder_is_embedded_beside_resumed_and_switched_to(tmp_path):
             answer = world.app.operations["search"]({"query": "word7", "scope": "vault"}, lambda _: None)
             assert (answer["mode"], answer["degraded"]) == ("hybrid", [])
             assert world.app.agent_access.workspace("default").capture("embedded again").created
-        world.app.opened.builds.tidy(grace=0)
+        world.app.opened.builds.drop_retired(grace=0)
         assert not old.exists()
     finally:
         world.close()
@@ -783,7 +785,7 @@ def test_a_rebuild_without_an_encoder_does_not_throw_the_vectors_away(world):
     world.app.opened.embedder.close()
     with pytest.raises(Unavailable, match="no vectors"):
         world.app.operations["index"]({"full": True}, lambda _: None)
-    assert world.app.opened.builds.scopes["vault"].index.wordbound == 0
+    assert world.app.opened.builds.scopes["vault"].index.words_only_count == 0
 
 
 # (g) an encoder that breaks
@@ -865,7 +867,7 @@ def ended(world: World):
     """The pipe running, from before its first listing until it has nothing left to do."""
 
     with ExitStack() as running:
-        world.app._start(running)
+        world.app._start_parts(running)
         yield
         assert world.app.opened.sync.ready.wait(60)
         world.settled()
@@ -903,7 +905,7 @@ def test_a_pipe_with_nothing_to_do_does_nothing(world):
     (world.vault / "Words.md").unlink()
     with world.serving():
         until(lambda: held(world))
-        assert world.app.opened.builds.scopes["vault"].index.wordbound == 1
+        assert world.app.opened.builds.scopes["vault"].index.words_only_count == 1
         assert passes(1.5) <= 2
         assert world.app.opened.sync.pending_count == 0
         world.vault.rename(world.vault.with_name("away"))
@@ -933,10 +935,10 @@ def test_an_index_taken_away_under_the_daemon_is_built_anew_and_never_answers_wi
                 seen.append(error.message)
                 continue
             assert len(answer["hits"]) == 40 or answer["degraded"]
-            if len(answer["hits"]) == 40 and not answer["degraded"] and world.app.opened.builds.live.whole():
+            if len(answer["hits"]) == 40 and not answer["degraded"] and world.app.opened.builds.live.is_intact():
                 break
             time.sleep(0.05)
-        assert world.app.opened.builds.live.whole()
+        assert world.app.opened.builds.live.is_intact()
         assert world.app.agent_access.workspace("default").capture("kept in the new one").created
         world.settled()
     world.reopen()

@@ -180,7 +180,7 @@ def test_a_job_s_outcome_is_a_number():
         "new": {"running": False, "started_at": None, "seconds": None, "error": "", "runs": 0, "failures": 0, "next_run_at": 5},
         "broken": {"running": False, "next_run_at": None, "started_at": 1_000, "seconds": 2.0, "error": "no", "runs": 3, "failures": 1},
     }  # fmt: skip
-    told = {(one.name, one.labels["job"]): one.value for one in metrics._jobs(jobs)}
+    told = {(one.name, one.labels["job"]): one.value for one in metrics._job_samples(jobs)}
     assert told["memex_job_last_success_timestamp_seconds", "listing"] == 3.0
     assert told["memex_job_next_run_timestamp_seconds", "listing"] == 9.0
     assert told["memex_job_failures", "broken"] == 1
@@ -189,7 +189,7 @@ def test_a_job_s_outcome_is_a_number():
 
 @pytest.mark.parametrize("watch", ["ok", "deaf", {"state": "poll", "folders": 3, "overflows": 2, "restarts": 1}])
 def test_the_watcher_s_state_is_a_number(watch):
-    told = {(one.name, *one.labels.values()): one.value for one in metrics._watch(watch)}
+    told = {(one.name, *one.labels.values()): one.value for one in metrics._watch_samples(watch)}
     expected = {"ok": "ok", "deaf": "degraded"}.get(watch, "poll") if isinstance(watch, str) else watch["state"]
     assert told["memex_watch", expected] == 1
     assert sum(value for (name, *_), value in told.items() if name == "memex_watch") == 1
@@ -319,15 +319,17 @@ def test_a_collector_that_is_down_keeps_nobody_waiting(tmp_path):
 
 
 def test_traces_are_off_until_an_exporter_is_set():
-    assert request_traces.opened(TelemetrySettings(), {}, version="1") is None
+    assert request_traces.open_traces(TelemetrySettings(), {}, version="1") is None
     assert span("x") is span("y")  # the one that does nothing
 
 
 def test_opentelemetry_s_own_variable_sets_the_exporter(monkeypatch):
     collector = Collector()
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
-    exported = request_traces.opened(TelemetrySettings(), {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}, version="1")
-    with exported.request({}):
+    exported = request_traces.open_traces(
+        TelemetrySettings(), {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}, version="1"
+    )
+    with exported.trace_request({}):
         pass
     exported.close()
     assert collector.names() == ["request"]
@@ -337,4 +339,4 @@ def test_opentelemetry_s_own_variable_sets_the_exporter(monkeypatch):
 def test_without_the_sdk_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "opentelemetry.sdk.trace", None)
     with pytest.raises(InvalidArgument, match=re.escape("pip install 'memex-vault[otel]'")):
-        request_traces.opened(TelemetrySettings(traces="http://127.0.0.1:4318"), {}, version="1")
+        request_traces.open_traces(TelemetrySettings(traces="http://127.0.0.1:4318"), {}, version="1")

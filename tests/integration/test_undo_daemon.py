@@ -129,7 +129,7 @@ def test_a_kill_at_any_call_leaves_each_note_before_or_after_and_the_same_again_
         try:
             undo(world)
             assert inbox(world) == {}
-            assert world.app.opened.audit.found(1)
+            assert world.app.opened.audit.find(1)
             again = undo(world)
             assert (again["done"], again["skipped"]) == ([], [])
         finally:

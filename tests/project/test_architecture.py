@@ -6,8 +6,11 @@ complaints, and is itself tried on a source that breaks it."""
 from __future__ import annotations
 
 import ast
+import inspect
+import io
 import re
 import sys
+import tokenize
 import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -162,6 +165,7 @@ SHAPELESS = frozenset(
 )
 # Bases that people know: a family of tools, and a file of Obsidian.
 TERMS = re.compile(r"knowledge_base|service_manager")  # words of the field that hold a shapeless one
+HOLDING_ANYTHING = frozenset(["found", "told", "said", "own", "one", "given"])  # names of locals that hold anything
 VAGUE = re.compile(r"(?:Manager|Helper|Helpers|Factory|Utils|Service)\Z")
 
 
@@ -252,6 +256,24 @@ def shapeless(source: Source) -> list[str]:
     ]
 
 
+def local_names(source: Source) -> list[str]:
+    """A local or a parameter has the name of what it holds."""
+    fields = {
+        id(line.target)
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.ClassDef)
+        for line in node.body
+        if isinstance(line, ast.AnnAssign)
+    }
+    complaints = []
+    for node in ast.walk(source.tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.MatchAs(name=str(name)):
+                if name in HOLDING_ANYTHING and id(node) not in fields:
+                    complaints.append(f"line {node.lineno}: {name} may be anything")
+    return complaints
+
+
 def injection(source: Source) -> list[str]:
     """Text never becomes a filter: LanceDB renders expressions wrongly, and an f-string renders anything."""
     found = []
@@ -282,10 +304,12 @@ def _woven(node: ast.AST) -> bool:
 
 def documented(source: Source) -> list[str]:
     """Every module says in its first sentence what it decides or touches."""
-    text = ast.get_docstring(source.tree)
+    tokens = tokenize.generate_tokens(io.StringIO(source.text).readline)  # a tree of each file takes long
+    begins = next(token for token in tokens if token.type not in (tokenize.COMMENT, tokenize.NL))
+    text = ast.literal_eval(begins.string) if begins.type == tokenize.STRING else ""
     if not text:
         return ["has no docstring"]
-    first = text.split("\n\n")[0]
+    first = inspect.cleandoc(text).split("\n\n")[0]
     return (
         []
         if first.rstrip().endswith((".", "!", "?", '."'))
@@ -298,6 +322,7 @@ RULES: tuple[Callable[[Source], list[str]], ...] = (
     homes,
     undeclared,
     shapeless,
+    local_names,
     injection,
     documented,
 )
@@ -348,6 +373,9 @@ DOC = '"""A sentence."""\n'
         pytest.param(shapeless, "syncd/vault_helpers.py", "", id="helpers at the end"),
         pytest.param(shapeless, "index/base/x.py", "", id="a folder"),
         pytest.param(shapeless, "syncd/x.py", "class VaultManager: ...", id="a manager"),
+        pytest.param(local_names, "index/x.py", "def f(path):\n    found = path", id="a local that says nothing"),
+        pytest.param(local_names, "index/x.py", "def f(given):\n    pass", id="a parameter that says nothing"),
+        pytest.param(local_names, "index/x.py", "x = [one for one in paths]", id="an item that says nothing"),
         pytest.param(injection, "index/x.py", "table.where(f'a = {b}')", id="an f-string as a filter"),
         pytest.param(injection, "index/x.py", "table.search(x).where('a = ' + b).limit(1)", id="a sum as a filter"),
         pytest.param(injection, "index/x.py", "table.where('a = %s' % b)", id="a percent as a filter"),

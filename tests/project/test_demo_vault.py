@@ -16,7 +16,7 @@ import yaml
 
 import vault_fixtures
 from index.graph.graph import Graph
-from index.graph.vertex import vertex
+from index.graph.vertex import vertex_of
 from syncd.documents.parser import parse
 
 DEMO = Path(vault_fixtures.__file__).parent / "demo"
@@ -140,15 +140,15 @@ def test_entities_are_a_graph_without_loose_ends_in_each_workspace():
     for name in CAPTURES:
         document = parse(VISIBLE[name].read_bytes(), name, mtime_ms=0)
         assert document.defects == ()
-        if one := vertex(document):
+        if one := vertex_of(document):
             assert not one.unsettled
             graphs[document.workspace].put(one)
     for graph in graphs.values():
-        assert (graph.dangling(), graph.twins()) == ([], [])
+        assert (graph.dangling_statements(), graph.notes_sharing_names()) == ([], [])
     assert [one.name for one in graphs["default"].orphans()] == ["Inspector"]
     assert {one.name for one in graphs["default"].vertices()} >= {"Heron", "Odalys Brandt-Keane", "包灵犀"}
-    assert len(graphs["default"].path("Odalys Brandt-Keane", "Dario Venn")) == 4
-    assert graphs["work"].relations == 2
+    assert len(graphs["default"].shortest_path("Odalys Brandt-Keane", "Dario Venn")) == 4
+    assert graphs["work"].relation_count == 2
 
 
 def test_the_canvas_is_a_valid_one():

@@ -11,7 +11,7 @@ import click
 
 from index.encoders.settings import Bundled, Endpoint
 from syncd.cli.main import EXIT, SERVE_EXIT, memex
-from syncd.settings.settings import known as settings
+from syncd.settings.settings import all_settings as settings
 from syncd.settings.settings import load
 from tests.support.paths import ROOT
 
@@ -92,7 +92,7 @@ def test_the_access_settings_of_the_readme_are_read(tmp_path):
     file = tmp_path / "config.toml"
     file.write_text(f'[vault]\npath = "x"\n{text}')
     access = load({"config": str(file)}, {"HOME": str(tmp_path)}).access
-    assert access.on
+    assert access.is_enabled
     assert access.keys["ann@example.org"] == "ann"
 
 

@@ -12,11 +12,11 @@ def test_every_file_of_the_table_is_there():
 
 
 def test_the_longest_come_first_and_the_rest_by_name():
-    names = ("unit/test_b", "unit/test_a", "integration/test_daemon", "integration/test_sync_pipeline")
-    files = [TESTS / f"{name}.py" for name in names]
-    assert [file.stem for file in sorted(files, key=file_order.place)] == [
-        "test_sync_pipeline",
-        "test_daemon",
-        "test_a",
-        "test_b",
+    first, second = sorted(file_order.SECONDS, key=lambda name: -file_order.SECONDS[name])[:2]
+    files = [TESTS / f"{name}.py" for name in ("unit/test_b", second, "unit/test_a", first)]
+    assert [file.relative_to(TESTS).with_suffix("").as_posix() for file in sorted(files, key=file_order.place)] == [
+        first,
+        second,
+        "unit/test_a",
+        "unit/test_b",
     ]

@@ -23,10 +23,10 @@ def root(tmp_path_factory):
 
 
 def test_every_shape_is_made(root):
-    missing = [shape.path for shape in gnarly.SHAPES if shape not in gnarly.made(root)]
+    missing = [shape.path for shape in gnarly.SHAPES if shape not in gnarly.existing_shapes(root)]
     if sys.platform == "linux":
         assert missing == []
-    assert len(gnarly.made(root)) > 100
+    assert len(gnarly.existing_shapes(root)) > 100
 
 
 def test_paths_and_words_are_unique():
@@ -42,7 +42,7 @@ def test_the_listing_agrees(root):
     listing = Vault(root).list_notes()
     assert time.monotonic() - started < 5
     assert listing.complete
-    shapes = gnarly.made(root)
+    shapes = gnarly.existing_shapes(root)
     assert set(listing.files) == {shape.path for shape in shapes if shape.outcome in ("indexed", "unreadable")}
     expected = {to_printable(shape.path): shape.reason for shape in shapes if shape.outcome == "skipped"}
     expected |= {r"Names/\xff\xfe": "not UTF-8"} if os.path.lexists(os.fsencode(root) + b"/Names/\xff\xfe") else {}
@@ -54,7 +54,7 @@ def test_the_listing_agrees(root):
 
 def test_every_note_is_read_as_it_was_written_and_nothing_else_is(root):
     vault = Vault(root)
-    for shape in gnarly.made(root):
+    for shape in gnarly.existing_shapes(root):
         if shape.outcome == "indexed":
             data, stat = vault.read(shape.path)
             assert data == (shape.data if shape.make == "file" else (root / shape.to).read_bytes())

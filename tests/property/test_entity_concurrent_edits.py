@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from index.model import Statement
 from syncd.documents import entity_edits
-from syncd.notes.front_matter import properties, split
+from syncd.notes.front_matter import read_properties, split
 from tests.support.example_counts import examples
 
 NOW = 1_790_000_000_000
@@ -240,7 +240,7 @@ class Shared(RuleBasedStateMachine):
     @rule(given=st.lists(st.tuples(words, more), min_size=1, max_size=2))
     def an_agent_adds(self, given):
         contents = [self._unique("\n".join([content, *lines])) for content, lines in given]
-        self.text, new = entity_edits.add(self.text, contents, now=NOW)
+        self.text, new = entity_edits.add_observations(self.text, contents, now=NOW)
         self._given([Fact(content) for content in contents])
         assert [one.ordinal for one in new] == [fact.ordinal for fact in self.facts[-len(new) :]]
 
@@ -250,7 +250,7 @@ class Shared(RuleBasedStateMachine):
         told = self._told()
         ordinal = data.draw(st.sampled_from(sorted(told)))
         content = self._unique("\n".join([content, *lines]))
-        self.text, old = entity_edits.replace(self.text, ordinal, content, now=NOW)
+        self.text, old = entity_edits.replace_observation(self.text, ordinal, content, now=NOW)
         assert old == told[ordinal]
         self._settled()
         next(fact for fact in self.facts if fact.ordinal == ordinal).content = content
@@ -260,7 +260,7 @@ class Shared(RuleBasedStateMachine):
     def an_agent_removes(self, data):
         told = self._told()
         ordinals = data.draw(st.sets(st.sampled_from(sorted(told)), min_size=1, max_size=2))
-        self.text, gone = entity_edits.remove(self.text, {*ordinals, 9_999}, now=NOW)
+        self.text, gone = entity_edits.remove_observations(self.text, {*ordinals, 9_999}, now=NOW)
         assert set(gone) == ordinals
         self._settled()
         self.facts = [fact for fact in self.facts if fact.ordinal not in ordinals]
@@ -268,7 +268,7 @@ class Shared(RuleBasedStateMachine):
     @rule(type=st.sampled_from(["knows", "likes"]), to=st.sampled_from("BCD"))
     def an_agent_relates(self, type, to):
         before = self.text
-        self.text = entity_edits.relate(self.text, type, to, now=NOW)
+        self.text = entity_edits.add_relation(self.text, type, to, now=NOW)
         if Statement(type, to) in self.relations:
             assert self.text == before
             return
@@ -279,9 +279,9 @@ class Shared(RuleBasedStateMachine):
     def an_agent_unrelates_or_renames(self, to, new):
         mine = {one for one in self.relations if one.target == to and one.type != new}
         if new:
-            self.text = entity_edits.retype(self.text, mine.__contains__, new, now=NOW)
+            self.text = entity_edits.retype_relations(self.text, mine.__contains__, new, now=NOW)
         else:
-            self.text, count = entity_edits.unrelate(self.text, mine.__contains__, now=NOW)
+            self.text, count = entity_edits.remove_relations(self.text, mine.__contains__, now=NOW)
             assert count == len(mine)
         self.relations -= mine
         self.relations |= {Statement(new, to)} if new and mine else set()
@@ -290,12 +290,12 @@ class Shared(RuleBasedStateMachine):
 
     @rule(summary=st.sampled_from(["She wrote: programs", None]))
     def an_agent_describes(self, summary):
-        self.text = entity_edits.describe(self.text, {"summary": summary}, now=NOW)
+        self.text = entity_edits.set_properties(self.text, {"summary": summary}, now=NOW)
         self._settled()
 
     @rule()
     def the_job_settles(self):
-        self.text = entity_edits.settle(self.text, now=NOW)
+        self.text = entity_edits.state_ordinals(self.text, now=NOW)
         self._settled()
 
     # What always holds
@@ -316,7 +316,7 @@ class Shared(RuleBasedStateMachine):
         if not hasattr(self, "text"):
             return
         front, body = split(self.text)
-        node, defects = entity_edits.node(properties(front), body, PATH)
+        node, defects = entity_edits.read_node(read_properties(front), body, PATH)
         assert {one.ordinal: one.content for one in node.observations} == self._told()
         assert set(node.relations) == self.relations
         assert node.last_ordinal == max([self.last, *self._told()])

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from pydantic import ValidationError
 
 from index.errors import MemexError
-from mcp_server.operations.wire_format import payload
+from mcp_server.operations.wire_format import encode_payload
 from mcp_server.tools.families import FAMILIES
 from tests.support import graph_oracle
 from tests.support.graph_oracle import key
@@ -107,7 +107,7 @@ class Graph(RuleBasedStateMachine):
         workspace = self.world.app.agent_access.workspace("default")
         try:
             asked = operation.given.model_validate(arguments)
-            return payload(operation.run(workspace, asked, self.world.app.settings))[0]
+            return encode_payload(operation.run(workspace, asked, self.world.app.settings))[0]
         except ValidationError:
             return "INVALID_ARGUMENT"
         except MemexError as error:

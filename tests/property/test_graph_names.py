@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from index.errors import MemexError
-from mcp_server.operations.wire_format import payload
+from mcp_server.operations.wire_format import encode_payload
 from mcp_server.tools.families import FAMILIES
 from tests.support import graph_oracle
 from tests.support.example_counts import examples
@@ -44,7 +44,7 @@ def ask(world, tool, **arguments):
     operation = TOOLS[tool]
     try:
         asked = operation.given.model_validate(arguments)
-        return payload(operation.run(world.app.agent_access.workspace("default"), asked, world.app.settings))[0]
+        return encode_payload(operation.run(world.app.agent_access.workspace("default"), asked, world.app.settings))[0]
     except ValidationError:
         return "INVALID_ARGUMENT"
     except MemexError as error:

@@ -10,7 +10,7 @@ from base64 import b64encode
 
 import pytest
 
-from syncd.documents.owner_marks import marks
+from syncd.documents.owner_marks import read_marks
 from syncd.notes.front_matter import decode
 from tests.support.live_server import running
 from tests.support.mcp_agent import member
@@ -129,13 +129,13 @@ def unharmed(rim, space):
     for path, text in PROPER.items():
         assert after[path] == text.encode(), path
     assert not [path for path in after if path.startswith("Notes/") and path != "Notes/Note.md"]
-    assert app.services.waiting.look(lambda said: said.promote) == []
+    assert app.services.waiting.find_captures(lambda said: said.promote) == []
     for path, raw in after.items():
         if path.startswith(own) and path.endswith(".md"):
-            found = marks(decode(raw))
+            found = read_marks(decode(raw))
             assert not found.promote, path
             assert (found.promote_to, found.review, found.superseded_by) == (None, None, None), path
-            assert app.opened.builds.scopes["captures"].index.at(path) is not None, "it is found"
+            assert app.opened.builds.scopes["captures"].index.record_at(path) is not None, "it is found"
     assert app.opened.ledger.query("SELECT * FROM promotions") == []
     assert rim.rest("GET", "/api/v1/status").status_code == 200
 

@@ -133,7 +133,7 @@ class Vault(RuleBasedStateMachine):
     def delete(self, data):
         path = data.draw(st.sampled_from(sorted(self.captured)))
         self.world.run()
-        record = self.world.app.opened.builds.scopes["captures"].index.at(path)
+        record = self.world.app.opened.builds.scopes["captures"].index.record_at(path)
         self.world.app.agent_access.workspace(record.workspace).delete(record.id)
         del self.captured[path]
 

@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from index.errors import MemexError
 from index.model import COLLECTIONS
 from mcp_server.operations.caller import CALLER, Caller
-from mcp_server.operations.wire_format import payload
+from mcp_server.operations.wire_format import encode_payload
 from mcp_server.server import now_ms
 from mcp_server.tools import kb, thoughts
 from syncd.notes.front_matter import decode, edit, encode, split
@@ -158,7 +158,7 @@ class Base(RuleBasedStateMachine):
         try:
             asked = operation.given.model_validate(arguments)
             workspace = self.world.app.agent_access.workspace("default")
-            return payload(operation.run(workspace, asked, self.world.app.settings))[0]
+            return encode_payload(operation.run(workspace, asked, self.world.app.settings))[0]
         except ValidationError:
             return "INVALID_ARGUMENT"
         except MemexError as error:

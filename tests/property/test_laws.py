@@ -15,7 +15,7 @@ from index.errors import InvalidArgument, Unavailable
 from index.model import Query
 from index.scope.index import Index
 from syncd.documents.owner_marks import PERSONS
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from syncd.workspaces.agent_access import AgentAccess
 from tests.support.example_counts import examples
 from tests.support.fakes import FakeEncoder, fake_embedder
@@ -67,7 +67,7 @@ def test_law_2_a_person_promotes(world):
     """What agents send is in test_promote_agents.py; here, that nothing but a person's mark or command promotes."""
     front = "---\npromote: true\npromote_to: Notes\n---\n"
     space, marked = world.app.agent_access.workspace("default"), world.app.services.marked_captures
-    with authored(Author("mcp", "a tool")):
+    with acting_as(Author("mcp", "a tool")):
         mine = space.capture(f"{front}words").record
         space.update_note(mine.id, f"{front}other words", title="promote: true")
         for key in PERSONS:
@@ -329,10 +329,10 @@ def test_an_encoder_that_comes_late_embeds_what_was_found_by_words(tmp_path):
         world.write("Later.md", "the plover\n")
         world.run()
         assert world.found("plover") == ["Later.md"]
-        assert world.app.opened.builds.scopes["vault"].index.wordbound == 1
+        assert world.app.opened.builds.scopes["vault"].index.words_only_count == 1
         world.reopen()
         world.run()
-        assert world.app.opened.builds.scopes["vault"].index.wordbound == 0
+        assert world.app.opened.builds.scopes["vault"].index.words_only_count == 0
         assert world.dump() == world.rebuilt(tmp_path / "other")
     finally:
         world.close()

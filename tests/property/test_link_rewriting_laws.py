@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from syncd.notes.front_matter import decode, encode
-from syncd.promotion.link_updates import relinking
+from syncd.promotion.link_updates import plan_link_updates
 from syncd.vault.vault import Vault
 from tests.support.example_counts import examples
 from tests.support.link_oracle import Oracle, blank, links_of
@@ -156,7 +156,7 @@ def test_every_link_leads_where_it_led_and_nothing_else_changes(drawn):
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(encode(text))
         vault = Vault(Path(folder))
-        found = relinking(vault, moves, inbox="None")
+        found = plan_link_updates(vault, moves, inbox="None")
         vault.close()
     assert found.lost == ()
     came = [moves.get(path, path) for path in files]
@@ -198,7 +198,7 @@ def test_the_way_back_gives_the_same_bytes_where_links_are_plain(dice):
             (root / path).write_bytes(encode(text))
         vault = Vault(root)
         for going in (moves, {new: old for old, new in moves.items()}):
-            found = relinking(vault, going)
+            found = plan_link_updates(vault, going)
             for path, (_, now) in found.changes.items():
                 (root / path).write_bytes(now)
             for old, new in going.items():
@@ -233,7 +233,7 @@ def test_200_notes_of_a_real_vault_move_and_every_link_goes_along(name, tmp_path
     texts = {path: decode((root / path).read_bytes()) for path in files if path.endswith((".md", ".canvas"))}
     came = [moves.get(path, path) for path in files]
     before, after = Oracle(files), Oracle(came)
-    found = relinking(vault, moves)
+    found = plan_link_updates(vault, moves)
     seen = 0
     for path, text in texts.items():
         now = decode(found.changes.get(path, (b"", encode(text)))[1])
@@ -256,7 +256,7 @@ def test_200_notes_of_a_real_vault_move_and_every_link_goes_along(name, tmp_path
     for old, new in moves.items():
         (root / new).parent.mkdir(parents=True, exist_ok=True)
         (root / old).rename(root / new)
-    again = relinking(vault, back)
+    again = plan_link_updates(vault, back)
     assert again.lost == ()
     vault.close()
     restored = Oracle(files)

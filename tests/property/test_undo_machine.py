@@ -12,7 +12,7 @@ import pytest
 from index.errors import MemexError
 from index.graph.vertex import Edge
 from syncd.graph.node_request import NewNode
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from tests.support.agent_writes import by, inbox, undo
 from tests.support.world import World
 
@@ -76,9 +76,11 @@ class Story:
                         [NewNode(name, "thing", (self.text(),)) for name in self.dice.sample(names, 2)]
                     )
                 case "observe":
-                    self.space.nodes.add([(pick(names), [self.text()])])
+                    self.space.nodes.add_observations([(pick(names), [self.text()])])
                 case "relate":
-                    self.space.nodes.relate([Edge(names[0], names[1], "knows"), Edge(names[2], names[1], "knows")])
+                    self.space.nodes.add_relations(
+                        [Edge(names[0], names[1], "knows"), Edge(names[2], names[1], "knows")]
+                    )
                 case "forget":
                     self.space.nodes.delete(self.dice.sample(names, 2))
                 case "stamp" if records:
@@ -92,7 +94,7 @@ class Story:
         if b"\npromote: false" not in raw and raw.startswith(b"---\n"):
             from hashlib import sha256
 
-            with authored(Author("daemon", "review")):
+            with acting_as(Author("daemon", "review")):
                 self.world.app.opened.vault.replace(
                     path, raw.replace(b"---\n", b"---\npromote: false\n", 1), digest=sha256(raw).hexdigest()
                 )
@@ -130,7 +132,7 @@ def unstamped(files):
 
 def tick(world):
     """A moment after everything that is in the log."""
-    last = max([0, *(entry.at for entry in world.app.opened.audit.found(1))]) + 1
+    last = max([0, *(entry.at for entry in world.app.opened.audit.find(1))]) + 1
     while time.time_ns() // 1_000_000 <= last:
         time.sleep(0.001)
     return last

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 
 NUMBERS = iter(range(10**9))
 
 
 def by(key="claude", tool="capture_thought", surface="mcp", request=None):
     """What is done in this block is one call of an agent."""
-    return authored(Author(surface, tool, f"k-{key}", key, request or f"{next(NUMBERS):016x}"))
+    return acting_as(Author(surface, tool, f"k-{key}", key, request or f"{next(NUMBERS):016x}"))
 
 
 def space(world, name="default"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncd.installation.backup import checked, put_back, unpack
+from syncd.installation.backup import check_ledger, restore_files, unpack
 
 NOW = 1_800_000_000_000
 
@@ -11,7 +11,7 @@ def restored(archive, tmp_path, name="new"):
     folder, state = tmp_path / f"unpacked-{name}", tmp_path / name
     folder.mkdir()
     contents = unpack(archive, folder)
-    checked(folder)
+    check_ledger(folder)
     state.mkdir(mode=0o700, exist_ok=True)
-    put_back(folder, state, contents)
+    restore_files(folder, state, contents)
     return state

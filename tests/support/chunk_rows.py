@@ -47,8 +47,8 @@ def row(doc_id: str = "a", ord: int = 0, text: str = "hello world", **given: Any
 
 
 def near(store: ChunkStore, text: str, filter: Filter = ALL, pool: int = 10) -> list[str]:
-    return [match.doc_id for match in store.legs(vector=unit(text), words=None, filter=filter, pool=pool)[0]]
+    return [match.doc_id for match in store.search(vector=unit(text), words=None, filter=filter, pool=pool)[0]]
 
 
 def found(store: ChunkStore, words: str, filter: Filter = ALL, pool: int = 10) -> list[str]:
-    return [match.doc_id for match in store.legs(vector=None, words=words, filter=filter, pool=pool)[1]]
+    return [match.doc_id for match in store.search(vector=None, words=words, filter=filter, pool=pool)[1]]

@@ -41,7 +41,7 @@ class Clinic:
         from contextlib import ExitStack
 
         with self.opened() as app, ExitStack() as running:
-            app._start(running)
+            app._start_parts(running)
             assert app.opened.sync.ready.wait(60)
             yield app
 

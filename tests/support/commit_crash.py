@@ -12,7 +12,7 @@ from typing import Any
 
 from syncd.commits.committer import Committer
 from syncd.git.repository import Repository
-from syncd.history.audit_log import AuditLog, Author, authored
+from syncd.history.audit_log import AuditLog, Author, acting_as
 from syncd.history.audited_vault import AuditedVault
 from syncd.settings.automation import GitSettings
 from syncd.state.ledger import Ledger
@@ -71,7 +71,7 @@ class Rig:
     def agent(self, path: str, text: str | bytes | None, author: Author = CODE) -> None:
         """Write a file as a tool does: make it, change it, or take it away (None)."""
         raw = text.encode() if isinstance(text, str) else text
-        with authored(author):
+        with acting_as(author):
             if raw is None:
                 self.files.remove(path)
             elif self.files.stat(path) is None:

@@ -35,7 +35,7 @@ def known(folder: Path) -> Path:
         hidden_size=4, num_hidden_layers=1, num_attention_heads=1, intermediate_size=4, max_position_embeddings=64, num_labels=1
     )  # fmt: skip
     model = BertForSequenceClassification(config)
-    tokenizer = AutoTokenizer.from_pretrained(onnx_export.source())
+    tokenizer = AutoTokenizer.from_pretrained(onnx_export.model_folder())
     other, gold = torch.tensor([1.0, -1.0, 1.0, -1.0]), torch.tensor([1.0, 1.0, -1.0, -1.0])
     identity = torch.eye(4)
     with torch.no_grad():
@@ -53,5 +53,5 @@ def known(folder: Path) -> Path:
 
 def _saved(model: BertForSequenceClassification, folder: Path) -> Path:
     model.save_pretrained(folder)
-    AutoTokenizer.from_pretrained(onnx_export.source()).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(onnx_export.model_folder()).save_pretrained(folder)
     return folder

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from syncd.documents import entity_edits
-from syncd.notes.front_matter import properties, split
+from syncd.notes.front_matter import read_properties, split
 
 NOW = 1_790_000_000_000
 STAMP = "2026-09-21T14:13:20.000Z"
@@ -13,7 +13,7 @@ PATH = "Captures/default/Entities/Ada Lovelace.md"
 
 def said(text):
     front, body = split(text)
-    return entity_edits.node(properties(front), body, PATH)[0]
+    return entity_edits.read_node(read_properties(front), body, PATH)[0]
 
 
 def observed(text):

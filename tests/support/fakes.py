@@ -58,7 +58,7 @@ class FakeEncoder:
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors
 
-    def count(self, texts: Sequence[str]) -> list[int]:
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [len(words(text)) for text in texts]
 
     def close(self) -> None:
@@ -217,7 +217,7 @@ class FakeJudge:
         self.gate.set()
         self.entered = threading.Event()
 
-    def scores(self, query: str, passages: Sequence[str]) -> list[float]:
+    def score(self, query: str, passages: Sequence[str]) -> list[float]:
         self.entered.set()
         assert self.gate.wait(30), "nobody opened the gate"
         if self.failing is not None:

@@ -20,7 +20,7 @@ import pytest
 from index.errors import MemexError
 from syncd.app import App
 from syncd.daemon import control_socket
-from syncd.installation.vault_setup import adopt
+from syncd.installation.vault_setup import set_up_vault
 from syncd.settings.access import LimitsSettings
 from syncd.settings.settings import ServerSettings, Settings, SyncSettings, VaultSettings, WatchSettings
 from tests.support import daemon_logs
@@ -39,7 +39,7 @@ def serve(vault: Path, state: Path, poll_s: float) -> None:
         watch=WatchSettings(poll_s=poll_s),
         limits=LimitsSettings(rate=0),
     )
-    adopt(settings, now=time.time_ns() // 1_000_000)
+    set_up_vault(settings, now=time.time_ns() // 1_000_000)
     with App(settings, embedder=fake_embedder()) as app:
         app.serve(lambda _: None)
 

@@ -19,10 +19,10 @@ from collections import Counter
 from pathlib import Path
 
 from index.errors import InvalidArgument
-from syncd.documents.file_types import kind_of
+from syncd.documents.file_types import media_type_of
 from syncd.files.conversion.converter import HEAD
-from syncd.files.conversion.converter_child import READERS, _reader, answer
-from syncd.files.conversion.process_sandbox import bound
+from syncd.files.conversion.converter_child import READERS, _load_reader, convert_file
+from syncd.files.conversion.process_sandbox import set_limits
 
 ASKED = {"pages": 2_000, "inflated": 64 << 20, "text": 1_000_000}
 SECONDS = 30
@@ -95,7 +95,7 @@ def _repacked(raw: bytes, dice: random.Random) -> bytes:
 def outcome(name: str, data: bytes) -> str:
     """How reading `data` ends: text, empty, unreadable, exhausted, memory, or the code of a child without an answer."""
     try:
-        kind = kind_of(name, data[:HEAD])
+        kind = media_type_of(name, data[:HEAD])
     except InvalidArgument:
         return "refused"
     given, taken = os.pipe()
@@ -127,10 +127,10 @@ def outcome(name: str, data: bytes) -> str:
 
 def _child(kind: str, data: bytes, taken: int) -> None:
     os.dup2(os.open("/dev/null", os.O_WRONLY), 2)
-    bound(seconds=SECONDS, memory=2 << 30)
+    set_limits(seconds=SECONDS, memory=2 << 30)
     code = 1
     try:
-        told = json.dumps(answer(io.BufferedReader(io.BytesIO(data)), {**ASKED, "media_type": kind})).encode()
+        told = json.dumps(convert_file(io.BufferedReader(io.BytesIO(data)), {**ASKED, "media_type": kind})).encode()
         while told:
             told = told[os.write(taken, told) :]
         code = 0
@@ -141,7 +141,7 @@ def _child(kind: str, data: bytes, taken: int) -> None:
 def main() -> None:
     name, count, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     for kind in READERS:
-        _reader(kind)
+        _load_reader(kind)
     raw, dice = Path(name).read_bytes(), random.Random(seed)
     ends: Counter[str] = Counter()
     slowest = 0.0

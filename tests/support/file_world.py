@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from syncd.documents.file_names import droppable
-from syncd.documents.file_types import KNOWN, kind_of
+from syncd.documents.file_names import why_not_imported
+from syncd.documents.file_types import KNOWN, media_type_of
 from syncd.files.conversion.converter import Converted, Unreadable
 from syncd.files.file_note_writer import Converter, FileOrder
 from syncd.files.imported_files import ImportedFiles
@@ -51,12 +51,12 @@ class Filing:
     def _open(self, free: int = 0) -> None:
         app = self.world.app
         inbox = app.agent_access._inbox
-        app.opened.vault._wanted = lambda path, size: droppable(path, size, known=KNOWN, most=1_000_000)
+        app.opened.vault._wanted = lambda path, size: why_not_imported(path, size, known=KNOWN, most=1_000_000)
         self.staged = self.world.state / "staged"
         self.staged.mkdir(exist_ok=True)
         self.handled = ImportedFiles(app.opened.ledger)
         self.beside: OtherFileNames = app.opened.sync.beside
-        parts = inbox, self.handled, self.beside, Converter(KNOWN, kind_of, self.reader), app.opened.sync.has_note
+        parts = inbox, self.handled, self.beside, Converter(KNOWN, media_type_of, self.reader), app.opened.sync.has_note
         self.files, self.inplace = UploadedFiles(*parts, free=free), InboxFiles(*parts, scratch=self.staged, free=free)
         self.dropped = InboxFileScanner(
             app.opened.vault,
@@ -67,7 +67,7 @@ class Filing:
             inbox="Captures",
             quiet_s=0.0,
         )
-        app.opened.sync.on_listing(self.dropped.seen)
+        app.opened.sync.on_listing(self.dropped.take_listing)
 
     def reopen(self, *, free: int = 0) -> None:
         self.world.reopen()
@@ -88,7 +88,7 @@ class Filing:
 
     def upload(self, name: str, data: bytes, **given: Any) -> str:
         """The id of what an upload became."""
-        return self.files.store(self.order(name, data, **given))
+        return self.files.import_file(self.order(name, data, **given))
 
     def drop(self, path: str, data: bytes) -> None:
         """A person saves a file in Obsidian's folder."""
@@ -99,13 +99,13 @@ class Filing:
         """A pass and the job after it: what it queued."""
         self.queued.clear()
         self.world.run()
-        self.dropped.look()
+        self.dropped.queue_quiet_files()
         return [str(given["path"]) for _, given in self.queued]
 
     def take(self) -> list[str]:
         """What is queued is carried out: the ids of the documents."""
         taken, self.queued[:] = list(self.queued), []
-        return [self.inplace.read(self.order(given.pop("name"), workspace=to, **given)) for to, given in taken]
+        return [self.inplace.import_file(self.order(given.pop("name"), workspace=to, **given)) for to, given in taken]
 
     @property
     def workspace(self) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from syncd.notes.front_matter import properties, split
+from syncd.notes.front_matter import read_properties, split
 
 NOTE = "---\nid: mine\ncreated_at: 2026-01-02T03:04:05.000Z\n---\n"
 PATH = "Captures/default/Mine.md"
@@ -20,7 +20,7 @@ def written(world, text, path=PATH, at=AT):
 
 
 def front(file):
-    return properties(split(file.read_bytes().decode())[0])
+    return read_properties(split(file.read_bytes().decode())[0])
 
 
 def stamps(file):

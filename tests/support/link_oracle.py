@@ -7,9 +7,9 @@ import unicodedata
 from collections.abc import Iterable
 
 from index.model import Link
-from syncd.notes.front_matter import FrontmatterError, properties, split
-from syncd.notes.inline_syntax import wikilinks
-from syncd.notes.markdown_outline import outline
+from syncd.notes.front_matter import FrontmatterError, read_properties, split
+from syncd.notes.inline_syntax import find_wikilinks
+from syncd.notes.markdown_outline import parse_outline
 
 
 class Oracle:
@@ -66,17 +66,17 @@ def links_of(text: str) -> list[Link]:
     """Every link of a note, of its properties first."""
     front, body = split(text)
     try:
-        values = list(properties(front).values())
+        values = list(read_properties(front).values())
     except FrontmatterError:
         values = []
     found: list[Link] = []
     while values:
         value = values.pop(0)
         if isinstance(value, str):
-            found += wikilinks(value)
+            found += find_wikilinks(value)
         elif isinstance(value, dict | list):
             values[:0] = value.values() if isinstance(value, dict) else value
-    return found + outline(body).links
+    return found + parse_outline(body).links
 
 
 def blank(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncd.notes.front_matter import properties, split
+from syncd.notes.front_matter import read_properties, split
 
 
 def save(space, content, **given):
@@ -14,7 +14,7 @@ def text_of(world, record):
 
 
 def relations_in(world, record):
-    return properties(split(text_of(world, record))[0]).get("relations")
+    return read_properties(split(text_of(world, record))[0]).get("relations")
 
 
 def entries(found):

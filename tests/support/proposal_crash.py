@@ -37,7 +37,7 @@ def main(folder: Path, at: int) -> None:
     ):
         for name in names:
             deadly(owner, name, calls, at)
-    app.services.consolidation.tick()
+    app.services.consolidation.carry_out_ticked()
     os.write(1, str(next(calls)).encode())
 
 

@@ -74,7 +74,7 @@ class Inbox:
 
     def look(self) -> dict[str, str]:
         """One look at the boxes; what was done, or why not, by key."""
-        done = self.app.services.consolidation.tick()
+        done = self.app.services.consolidation.carry_out_ticked()
         return {key: one.said if one.done else f"not: {one.said}" for key, one in done.items()}
 
     def reports(self) -> list[str]:

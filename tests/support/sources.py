@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from tests.support.paths import ROOT
 
@@ -20,7 +21,7 @@ class Source:
 
     @property
     def tree(self) -> ast.Module:
-        return ast.parse(self.text)
+        return _parsed(self.text)
 
     @property
     def top(self) -> str:
@@ -41,6 +42,12 @@ class Source:
         return self.path.rpartition("/")[2].removesuffix(".py")
 
 
+@cache
+def _parsed(text: str) -> ast.Module:
+    """Every rule reads every module."""
+    return ast.parse(text)
+
+
 def sources(*tops: str) -> list[Source]:
     """All modules of these top-level packages (of the product if none is named), in the order of their paths."""
     files = (file for top in tops or PACKAGES for file in (ROOT / top).rglob("*.py"))
@@ -48,11 +55,16 @@ def sources(*tops: str) -> list[Source]:
     return [Source(file.relative_to(ROOT).as_posix(), file.read_text(encoding="utf-8")) for file in kept]
 
 
-def imports(source: Source) -> Iterator[tuple[str, bool]]:
+@cache
+def imports(source: Source) -> tuple[tuple[str, bool], ...]:
     """The modules that a source imports, and whether it imports them when it is itself imported.
 
     `from a import b` gives both `a` and `a.b`, as `b` may be a module. Imports inside functions and under
     `TYPE_CHECKING` are among them, and so are modules that are imported by name."""
+    return tuple(_imports(source))
+
+
+def _imports(source: Source) -> Iterator[tuple[str, bool]]:
     tree, deep = source.tree, set()
     for outer in ast.walk(tree):
         if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):

@@ -19,7 +19,7 @@ from index.errors import Conflict, MemexError, NotFound, Unavailable
 from syncd.app import App
 from syncd.daemon import background_jobs
 from syncd.git import hooks
-from syncd.installation.vault_setup import adopt
+from syncd.installation.vault_setup import set_up_vault
 from syncd.remote import branch_sync
 from syncd.settings.access import LimitsSettings
 from syncd.settings.automation import GitSettings
@@ -62,7 +62,7 @@ def serve(vault, state):
     """A daemon's own process."""
     hasten()
     own = settings(vault, state)
-    adopt(own, now=time.time_ns() // 1_000_000)
+    set_up_vault(own, now=time.time_ns() // 1_000_000)
     with App(own, embedder=fake_embedder()) as app:
         app.serve(lambda _: None)
 

@@ -47,14 +47,14 @@ def uploading(state: Path, at: int) -> None:
     id = uploads.start("k1", "default", filename="a.md", total_size=len(WHOLE)).upload_id
     told(id)
     for index in (2, 0, 1):
-        uploads.chunk("k1", "default", id, index, b"?")  # sent again, rightly
-        uploads.chunk("k1", "default", id, index, PARTS[index])
+        uploads.put_chunk("k1", "default", id, index, b"?")  # sent again, rightly
+        uploads.put_chunk("k1", "default", id, index, PARTS[index])
         told(f"chunk {index}")
     told(uploads.finish("k1", "default", id).id)
     with uploads.receive("k1", "default") as arrival:
         arrival.write(WHOLE)
-        told(arrival.queued(filename="b.md").id)
-    uploads.collect(2 * int(time.time() * 1000))
+        told(arrival.queue(filename="b.md").id)
+    uploads.remove_stale(2 * int(time.time() * 1000))
     told("end")
 
 

@@ -36,7 +36,7 @@ class Place:
         return self.uploads.start(key, workspace, filename="a.md", total_size=size, **more).upload_id
 
     def chunk(self, id, index, data, key="k1", workspace="default"):
-        return self.uploads.chunk(key, workspace, id, index, data)
+        return self.uploads.put_chunk(key, workspace, id, index, data)
 
     def finish(self, id, key="k1", workspace="default"):
         return self.uploads.finish(key, workspace, id)

@@ -155,7 +155,7 @@ class Live:
 
     def true(self, path: str) -> bool:
         """Whether the index has of this path what the file holds."""
-        record = self.world.app.opened.builds.scopes[locate(path).scope].index.at(path)
+        record = self.world.app.opened.builds.scopes[locate(path).scope].index.record_at(path)
         return (record.digest if record else "") == _sha(self.world.vault / path)
 
     def differences(self, touched: Collection[str]) -> list[str]:
@@ -171,7 +171,7 @@ class Live:
             index = self.world.app.opened.builds.scopes[locate(path).scope].index
             raw, stat = self.world.app.opened.vault.read(path)
             (ready,) = index.prepare([(parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000), stat)])
-            if [chunk.text for chunk in ready.chunks] != list(index.passages(index.at(path))):
+            if [chunk.text for chunk in ready.chunks] != list(index.passages(index.record_at(path))):
                 found.append(f"passages of {path}")
         return found
 

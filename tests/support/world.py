@@ -84,7 +84,7 @@ class World:
         from contextlib import ExitStack
 
         with ExitStack() as running:
-            self.app._start(running)
+            self.app._start_parts(running)
             assert self.app.opened.sync.ready.wait(60)
             yield
 
@@ -104,7 +104,7 @@ class World:
 def promote(world: World, given: str, to: str | None = None) -> dict[str, Any]:
     """Promote a capture, as `memex promote` does; raises what keeps it from that."""
     own = world.app.services.promotions
-    (done,) = own.carry([own.planned(world.app.services.snapshot.capture(given), to=to)])
+    (done,) = own.carry_out([own.make_plan(world.app.services.snapshot.find_capture(given), to=to)])
     if isinstance(done, MemexError):
         raise done
     return done

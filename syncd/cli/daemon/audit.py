@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from syncd.cli.framework.arguments import moment
-from syncd.cli.framework.commands import Group, answer, as_json, ask, color, now, out, settings
+from syncd.cli.framework.arguments import parse_time
+from syncd.cli.framework.commands import Group, ask, has_color, load_settings, now, print_answer, print_text, wants_json
 from syncd.cli.framework.completion import keys, workspaces
 from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
@@ -56,20 +56,25 @@ def audit(
     "type", "id", "path", "bytes", "before", "after", "outcome", "undoes", "seal"}]."""
     if ctx.invoked_subcommand is not None:
         return
-    asked: dict[str, Any] = {**wanted, "id": note_id, "since": moment(since, now()), "until": moment(until, now())}
+    asked: dict[str, Any] = {
+        **wanted,
+        "id": note_id,
+        "since": parse_time(since, now()),
+        "until": parse_time(until, now()),
+    }
     entries = ask("audit.list", {**asked, "limit": limit})
     if not follow:
-        answer(entries, lambda: table(entries, None, color=color()))
+        print_answer(entries, lambda: table(entries, None, color=has_color()))
         return
     after = 0
     while True:
-        _show(entries)
+        _print_entries(entries)
         after = max([after, *(entry["seq"] for entry in entries)])
         time.sleep(EVERY_S)
         arguments = {
             name: value for name, value in {**asked, "after": after, "limit": PAGE}.items() if value is not None
         }
-        entries = control_socket.call(settings().state, "audit.list", arguments)
+        entries = control_socket.call(load_settings().state, "audit.list", arguments)
 
 
 @audit.command("verify")
@@ -86,12 +91,12 @@ def audit_verify(file: Path | None, head: str | None) -> int:
     else:
         from dataclasses import asdict  # noqa: PLC0415 - as below
 
-        from syncd.owner.audit import of_file  # noqa: PLC0415 - it brings the vault's parts
+        from syncd.owner.audit import verify_file  # noqa: PLC0415 - it brings the vault's parts
 
         with file.open(encoding="utf-8") as lines:
-            check = of_file(lines, head)
+            check = verify_file(lines, head)
         result = asdict(check) | {"head": str(check.head)}
-    answer(result, lambda: report(result))
+    print_answer(result, lambda: format_verification(result))
     return BROKEN if result["broken"] else 0
 
 
@@ -101,7 +106,7 @@ def audit_export() -> None:
     after = 0
     while entries := ask("audit.list", {"after": after, "limit": PAGE}):
         for entry in entries:
-            out(json.dumps(entry, ensure_ascii=False))
+            print_text(json.dumps(entry, ensure_ascii=False))
         after = entries[-1]["seq"]
 
 
@@ -113,29 +118,35 @@ def audit_prune(before: str, target: str, force: bool) -> None:
     """Move old entries into a file, as export writes them. What is left stays provable, and what the log knows of notes stays.
 
     Nothing of the log ever goes by itself."""
-    then = moment(before, now())
+    then = parse_time(before, now())
     file = str(Path(target).expanduser().absolute())
     done = ask("audit.prune", {"before": then, "file": file, "force": force})
     what = "entry was" if done["pruned"] == 1 else "entries were"
-    answer(
+    print_answer(
         done, lambda: f"{done['pruned']:,} {what} moved to {done['file']}" if done["pruned"] else "nothing is so old"
     )
 
 
-def _show(entries: list[dict[str, Any]]) -> None:
+def _print_entries(entries: list[dict[str, Any]]) -> None:
     """Entries as they come: a line of JSON each for a script."""
     for entry in entries:
-        out(json.dumps(entry, ensure_ascii=False) if as_json() else "  ".join(filter(None, cells(entry, None))))
+        print_text(
+            json.dumps(entry, ensure_ascii=False) if wants_json() else "  ".join(filter(None, entry_cells(entry, None)))
+        )
     sys.stdout.flush()
 
 
 def table(entries: list[dict[str, Any]], zone: tzinfo | None, *, color: bool) -> str:
     """One line for each entry."""
     heads = ("entry", "at", "what", "by", "tool", "key", "note")
-    return result_text.table([cells(entry, zone) for entry in entries], heads, color=color) if entries else "no entries"
+    return (
+        result_text.table([entry_cells(entry, zone) for entry in entries], heads, color=color)
+        if entries
+        else "no entries"
+    )
 
 
-def cells(entry: dict[str, Any], zone: tzinfo | None) -> tuple[str, ...]:
+def entry_cells(entry: dict[str, Any], zone: tzinfo | None) -> tuple[str, ...]:
     """An entry as people read it."""
     at = datetime.fromtimestamp(entry["at"] / 1000, zone).strftime("%Y-%m-%d %H:%M:%S")
     what = entry["kind"] if entry["outcome"] == "done" else f"{entry['kind']} ({entry['outcome']})"
@@ -144,7 +155,7 @@ def cells(entry: dict[str, Any], zone: tzinfo | None) -> tuple[str, ...]:
     return tuple(result_text.line(text, 100) for text in texts)
 
 
-def report(result: dict[str, Any]) -> str:
+def format_verification(result: dict[str, Any]) -> str:
     """What came of looking through the log."""
     lines = [
         f"{result['entries']:,} entries, from {result['first']} on, are as they were written; head {result['head']}"

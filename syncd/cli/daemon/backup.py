@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from index.errors import Conflict, InvalidArgument
-from syncd.cli.framework.commands import Command, answer, flag, flags, now, settings
+from syncd.cli.framework.commands import Command, flags, load_settings, now, print_answer, set_flag
 from syncd.cli.terminal import result_text
 from syncd.settings.settings import NO_VAULT, Settings, config_file
 from syncd.state.folder import claim, default_state_folder
@@ -33,18 +33,18 @@ def backup(file: str | None, force: bool) -> None:
     not derived. Not in it: the notes, captures included, which are files that Git or any backup of files keeps; and the
     index, which is made from them. Keep the archive as safe as a password. Without FILE it is memex-VAULT-TIME.tar.gz in
     the current folder."""
-    from syncd.installation.backup import checked_target, pack
+    from syncd.installation.backup import check_target, pack
 
-    chosen = settings()
+    chosen = load_settings()
     name = f"memex-{chosen.vault.path.name}-{time.strftime('%Y%m%d-%H%M%S')}.tar.gz"
     target = Path(file or name).expanduser().absolute()
-    checked_target(target, chosen.vault.path)
+    check_target(target, chosen.vault.path)
     if target.exists() and not force:
         raise Conflict(f"{target} exists: choose another name, or pass --force")
     made = pack(chosen.state, target, vault=chosen.vault.path, settings=chosen.file, version=installed(), now=now())
     size = target.stat().st_size
     result = {"file": str(target), "bytes": size, "files": sorted(made.files)}
-    answer(result, lambda: f"{target}  ({len(made.files)} files, {size:,} bytes; your notes are not in it)")
+    print_answer(result, lambda: f"{target}  ({len(made.files)} files, {size:,} bytes; your notes are not in it)")
 
 
 @click.command(cls=Command)
@@ -58,36 +58,36 @@ def restore(file: str, force: bool) -> None:
     Without --vault, and where no settings name a vault, it is put back for the vault of the backup. A settings file is
     written where there is none, and led to where the vault is now. Every digest is checked first: of an archive that is
     damaged, cut or hostile nothing is taken. Afterwards all keys work again, and `memex serve` builds the index anew."""
-    from syncd.installation.backup import REPLACED, SETTINGS, checked, free, put_back, relocated, unpack
+    from syncd.installation import backup as archives
     from syncd.state.process_lock import ProcessLock
 
     with tempfile.TemporaryDirectory(prefix="memex-restore-") as unpacked:
         folder = Path(unpacked)
-        contents = unpack(Path(file).expanduser().absolute(), folder)
-        checked(folder)
-        chosen = _chosen(contents)
-        free(chosen.state, force=force)
+        contents = archives.unpack(Path(file).expanduser().absolute(), folder)
+        archives.check_ledger(folder)
+        chosen = _target_settings(contents)
+        archives.check_replaceable(chosen.state, force=force)
         claim(chosen.state, chosen.vault.path)
         with ProcessLock.acquire(chosen.state):
-            free(chosen.state, force=force)  # somebody may have been quicker
+            archives.check_replaceable(chosen.state, force=force)  # somebody may have been quicker
             if (chosen.state / "ledger.db").exists():
-                _keep(chosen, chosen.state / REPLACED)
-            names = put_back(folder, chosen.state, contents)
-        text = (folder / SETTINGS).read_text(encoding="utf-8") if SETTINGS in contents.files else None
+                _pack_replaced_state(chosen, chosen.state / archives.REPLACED)
+            names = archives.restore_files(folder, chosen.state, contents)
+        text = (folder / archives.SETTINGS).read_text(encoding="utf-8") if archives.SETTINGS in contents.files else None
         usual = default_state_folder(chosen.vault.path, os.environ)
         state = None if chosen.state == usual else chosen.state
-        made = None if text is None else relocated(text, vault=chosen.vault.path, state=state)
-        written = _settings(made)
+        made = None if text is None else archives.relocate_settings(text, vault=chosen.vault.path, state=state)
+        written = _write_settings(made)
     result = {
         "vault": str(chosen.vault.path),
         "state": str(chosen.state),
         "files": names,
         "settings": written and str(written),
     }
-    answer(result, lambda: _told(chosen, contents, names, written))
+    print_answer(result, lambda: _format_restored(chosen, contents, names, written))
 
 
-def _keep(chosen: Settings, archive: Path) -> None:
+def _pack_replaced_state(chosen: Settings, archive: Path) -> None:
     """Pack the state that the restored one replaces, whatever is wrong with it."""
     from syncd.installation.backup import pack
 
@@ -95,18 +95,18 @@ def _keep(chosen: Settings, archive: Path) -> None:
     pack(chosen.state, archive, vault=vault, settings=None, version=installed(), now=now(), damaged=True)
 
 
-def _chosen(contents: ArchiveContents) -> Settings:
+def _target_settings(contents: ArchiveContents) -> Settings:
     """The settings in force; where none names a vault, those for the vault of the backup."""
     try:
-        return settings()
+        return load_settings()
     except InvalidArgument as error:
         if error.message != NO_VAULT:
             raise
-    flag("vault.path", contents.vault)
-    return settings()
+    set_flag("vault.path", contents.vault)
+    return load_settings()
 
 
-def _settings(text: str | None) -> Path | None:
+def _write_settings(text: str | None) -> Path | None:
     """The settings file that was written; None where there is one, or the backup has none that fits."""
     from syncd.state.folder import write_private
 
@@ -118,8 +118,8 @@ def _settings(text: str | None) -> Path | None:
     return file
 
 
-def _told(chosen: Settings, contents: ArchiveContents, names: list[str], written: Path | None) -> str:
-    at = result_text.day(contents.made_at, None)
+def _format_restored(chosen: Settings, contents: ArchiveContents, names: list[str], written: Path | None) -> str:
+    at = result_text.format_time(contents.made_at, None)
     lines = [f"put back {len(names)} files of {at} (Memex {contents.version}) into {chosen.state}"]
     if written:
         lines.append(f"wrote the settings to {written}")

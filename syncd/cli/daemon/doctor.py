@@ -9,7 +9,7 @@ import sys
 import click
 
 from index.errors import InvalidArgument
-from syncd.cli.framework.commands import Command, answer, as_json, color, out, settings
+from syncd.cli.framework.commands import Command, has_color, load_settings, print_answer, print_text, wants_json
 
 # ruff: noqa: PLC0415 - what the checks need takes longer to import than most commands to run
 WRONG = 7
@@ -29,7 +29,7 @@ def doctor(fix: bool) -> int:
 
     With --json: {"well", "findings": [{"check", "is", "says", "mend", "fixable", "mended"}]}, where "is" is ok, advice or
     wrong."""
-    from syncd.cli.doctor.doctor import Finding, examine, shown, summary, well
+    from syncd.cli.doctor.doctor import Finding, examine, format_finding, format_summary, is_healthy
     from syncd.cli.doctor.host_checks import HOST_CHECKS
     from syncd.cli.doctor.service_checks import SERVICE_CHECKS
     from syncd.cli.doctor.state_checks import STATE_CHECKS
@@ -37,13 +37,13 @@ def doctor(fix: bool) -> int:
     findings: list[Finding] = []
     width = min(shutil.get_terminal_size().columns if sys.stdout.isatty() else 80, 120)
     try:
-        looks = examine(settings(), os.environ, (*STATE_CHECKS, *HOST_CHECKS, *SERVICE_CHECKS), fix=fix)
+        looks = examine(load_settings(), os.environ, (*STATE_CHECKS, *HOST_CHECKS, *SERVICE_CHECKS), fix=fix)
     except InvalidArgument as error:
         looks = iter([Finding("settings", "wrong", error.message, "mend what is named above, then: memex doctor")])
     for finding in looks:
         findings.append(finding)
-        if not as_json():
-            out(shown(finding, width=width, color=color()))
-    result = {"well": well(findings), "findings": [finding.told() for finding in findings]}
-    answer(result, lambda: "\n" + summary(findings, color=color()))
+        if not wants_json():
+            print_text(format_finding(finding, width=width, color=has_color()))
+    result = {"well": is_healthy(findings), "findings": [finding.as_dict() for finding in findings]}
+    print_answer(result, lambda: "\n" + format_summary(findings, color=has_color()))
     return 0 if result["well"] else WRONG

@@ -10,7 +10,16 @@ from typing import Any
 import click
 
 from index.errors import Conflict, NotFound
-from syncd.cli.framework.commands import Command, Group, answer, as_json, ask, color, settings, talk
+from syncd.cli.framework.commands import (
+    Command,
+    Group,
+    ask,
+    has_color,
+    load_settings,
+    print_answer,
+    print_message,
+    wants_json,
+)
 from syncd.cli.terminal import result_text
 from syncd.git.hooks import HOOKS, REMOTE_HOOKS, Hook, find, install, uninstall, update_exclude_file
 from syncd.git.repository import Repository
@@ -41,31 +50,31 @@ def hook() -> None:
 @REPO
 def hook_install(remote: Path | None) -> None:
     """Add hooks to the vault's repository; hooks that are there keep running."""
-    result = _with(remote, install)
-    git_folder = _opened(remote).common_folder()
-    if not {git_folder, settings().vault.path} & set(Path(result["folder"]).parents):
-        talk(f"memex: core.hooksPath leads to {result['folder']}, which may serve other repositories too")
+    result = _run_on_hooks(remote, install)
+    git_folder = _open_repository(remote).common_folder()
+    if not {git_folder, load_settings().vault.path} & set(Path(result["folder"]).parents):
+        print_message(f"memex: core.hooksPath leads to {result['folder']}, which may serve other repositories too")
     if remote is None:
         update_exclude_file(git_folder / "info", wanted=True)
-    answer(result, lambda: _lines(result))
+    print_answer(result, lambda: _format_hooks(result))
 
 
 @hook.command("uninstall")
 @REPO
 def hook_uninstall(remote: Path | None) -> None:
     """Take the hooks away; what stood there before is back, byte for byte."""
-    result = _with(remote, uninstall)
+    result = _run_on_hooks(remote, uninstall)
     if remote is None and not any(entry["state"] in ("installed", "wrapped") for entry in result["hooks"]):
-        update_exclude_file(_opened(None).common_folder() / "info", wanted=False)
-    answer(result, lambda: _lines(result))
+        update_exclude_file(_open_repository(None).common_folder() / "info", wanted=False)
+    print_answer(result, lambda: _format_hooks(result))
 
 
 @hook.command("status")
 @REPO
 def hook_status(remote: Path | None) -> None:
     """Tell how each hook is."""
-    result = _with(remote, find)
-    answer(result, lambda: _lines(result))
+    result = _run_on_hooks(remote, find)
+    print_answer(result, lambda: _format_hooks(result))
 
 
 @hook.command("secret")
@@ -75,48 +84,50 @@ def hook_secret(rotate: bool, remove: bool) -> None:
     """Make the secret with which a forge signs its webhooks; it is shown this once."""
     from syncd.remote.push_webhook import drop_secret, make_secret  # noqa: PLC0415 - it imports the ledger
 
-    state = _state()
+    state = _state_folder()
     if remove:
         drop_secret(state)
-        answer({"removed": True}, lambda: "webhooks are off")
+        print_answer({"removed": True}, lambda: "webhooks are off")
         return
     secret = make_secret(state, rotate=rotate)
-    if not as_json():
-        talk("memex: in the forge's webhook, set this secret, JSON as content, and the address ending in /hooks/git")
-    answer({"secret": secret}, lambda: secret)
+    if not wants_json():
+        print_message(
+            "memex: in the forge's webhook, set this secret, JSON as content, and the address ending in /hooks/git"
+        )
+    print_answer({"secret": secret}, lambda: secret)
 
 
-def _with(remote: Path | None, work: Callable[[Path, Sequence[str], Path], list[Hook]]) -> dict[str, Any]:
-    state = _state()
-    repo = _opened(remote)
+def _run_on_hooks(remote: Path | None, work: Callable[[Path, Sequence[str], Path], list[Hook]]) -> dict[str, Any]:
+    state = _state_folder()
+    repo = _open_repository(remote)
     folder = repo.hooks_folder()
     hooks = work(folder, HOOKS if remote is None else REMOTE_HOOKS, state)
     repo.close()
     return {"folder": str(folder), "hooks": [asdict(hook) for hook in hooks]}
 
 
-def _opened(remote: Path | None) -> Repository:
+def _open_repository(remote: Path | None) -> Repository:
     if remote is None:
-        return Repository(settings().vault.path)
+        return Repository(load_settings().vault.path)
     repo = Repository(remote)
     if repo.local_state() != "bare":
         raise Conflict(f"{remote} is no bare repository: leave --repo out for the vault's own")
     return repo
 
 
-def _state() -> Path:
-    chosen = settings()
+def _state_folder() -> Path:
+    chosen = load_settings()
     if read_vault_path(chosen.state) is None:
         raise NotFound(f"{chosen.vault.path} is not set up for Memex yet: run `memex init` first")
     return chosen.state
 
 
-def _lines(result: dict[str, Any]) -> str:
+def _format_hooks(result: dict[str, Any]) -> str:
     rows = [
         (hook["name"], TOLD[hook["state"]] + ("; the hook that was there before runs too" if hook["before"] else ""))
         for hook in result["hooks"]
     ]
-    return f"{result['folder']}\n{result_text.table(rows, color=color())}"
+    return f"{result['folder']}\n{result_text.table(rows, color=has_color())}"
 
 
 SHOWN = 20  # paths of one commit
@@ -133,10 +144,10 @@ def commit(*, dry_run: bool) -> None:
     left out and listed. Exits with 5 when Git does not allow a commit just now. With --json:
     {"commits": [{"commit", "subject", "paths"}], "kept": [{"path", "why"}], "edited": [PATH]}."""
     result = ask("commit", {"dry_run": dry_run})
-    answer(result, lambda: report(result, dry_run=dry_run))
+    print_answer(result, lambda: format_commits(result, dry_run=dry_run))
 
 
-def report(result: dict[str, Any], *, dry_run: bool) -> str:
+def format_commits(result: dict[str, Any], *, dry_run: bool) -> str:
     """What was committed, and what was not."""
     lines = []
     for entry in result["commits"]:
@@ -163,20 +174,20 @@ def sync(pull: bool, push: bool) -> None:
 
     With --json: {"took": commits, "files": changed, "merged": bool, "sent": commits}."""
     result = ask("sync", {"pull": pull, "push": push})
-    answer(result, lambda: _sentence(result))
+    print_answer(result, lambda: _format_sync(result))
 
 
-def _sentence(result: Mapping[str, Any]) -> str:
+def _format_sync(result: Mapping[str, Any]) -> str:
     parts = []
     if result["took"]:
         parts.append(
-            f"took {_many(result['took'], 'commit')}, which changed {_many(result['files'], 'file')}"
+            f"took {_pluralize(result['took'], 'commit')}, which changed {_pluralize(result['files'], 'file')}"
             + (", merged with your own" if result["merged"] else "")
         )
     if result["sent"]:
-        parts.append(f"sent {_many(result['sent'], 'commit')}")
+        parts.append(f"sent {_pluralize(result['sent'], 'commit')}")
     return "; ".join(parts) or "both had the same already"
 
 
-def _many(count: int, noun: str) -> str:
+def _pluralize(count: int, noun: str) -> str:
     return f"{count:,} {noun if count == 1 else noun + 's'}"

@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from index.errors import Unavailable, from_dict
-from syncd.cli.framework.arguments import waited
-from syncd.cli.framework.commands import Command, Group, answer, ask, asking, color, now
-from syncd.cli.framework.completion import jobs, queued, workspaces
+from syncd.cli.framework.arguments import wait_for_jobs
+from syncd.cli.framework.commands import Command, Group, ask, has_color, now, open_session, print_answer
+from syncd.cli.framework.completion import jobs, queued_jobs, workspaces
 from syncd.cli.terminal import result_text
 
 STATUSES = ("queued", "running", "done", "failed")
@@ -30,10 +30,10 @@ def job_list(name: str | None) -> None:
     """List the jobs: how each last went, and when it runs next; with NAME, the last runs of that one."""
     if name is None:
         listing = ask("job.list", {})
-        answer(listing, lambda: jobs_table(listing, now(), None, color=color()))
+        print_answer(listing, lambda: jobs_table(listing, now(), None, color=has_color()))
     else:
         past = ask("job.history", {"name": name})
-        answer(past, lambda: runs(past, None, color=color()))
+        print_answer(past, lambda: runs_table(past, None, color=has_color()))
 
 
 @job.command("run")
@@ -43,9 +43,11 @@ def job_run(name: str, wait: bool) -> None:
     """Run the job NAME now, or take part in the run under way. Without a daemon it runs here, to its end."""
     done = ask("job.run", {"name": name, "wait": wait})
     if done.get("error"):
-        raise Unavailable(f"the job {done['name']} failed after {span(done['seconds'])}: {done['error']}")
-    sentence = f"{done['name']} took {span(done['seconds'])}" if done["ended"] else f"{done['name']} was started"
-    answer(done, lambda: sentence)
+        raise Unavailable(f"the job {done['name']} failed after {format_duration(done['seconds'])}: {done['error']}")
+    sentence = (
+        f"{done['name']} took {format_duration(done['seconds'])}" if done["ended"] else f"{done['name']} was started"
+    )
+    print_answer(done, lambda: sentence)
 
 
 @click.command("queue", cls=Command)
@@ -57,48 +59,48 @@ def job_run(name: str, wait: bool) -> None:
 def queue(status: str | None, workspace: str | None, limit: int) -> None:
     """List the notes and files that were queued: those that wait or run, and what became of the others."""
     listing = ask("queue.list", {"status": status, "workspace": workspace, "limit": limit})
-    answer(listing, lambda: queue_table(listing, now(), color=color()))
+    print_answer(listing, lambda: queue_table(listing, now(), color=has_color()))
 
 
 @click.command("show", cls=Command)
-@click.argument("id", shell_complete=queued)
+@click.argument("id", shell_complete=queued_jobs)
 def show(id: str) -> None:
     """Show one job of the queue: what it is about, how far it is, and why it failed."""
     job = ask("queue.show", {"id": id})
-    answer(job, lambda: page(job, None))
+    print_answer(job, lambda: format_job(job, None))
 
 
 @click.command("retry", cls=Command)
-@click.argument("id", shell_complete=queued)
+@click.argument("id", shell_complete=queued_jobs)
 @click.option("--wait", is_flag=True, help="Come back when it has ended.")
 def retry(id: str, wait: bool) -> None:
     """Queue a failed job again. Without a daemon it is done here, to its end."""
-    with asking() as ask:
+    with open_session() as ask:
         again = ask("queue.retry", {"id": id})
-        ended = waited(ask, [again["id"]], once=not wait)[0]
-    failed([ended])
-    answer(ended, lambda: _sentence(ended))
+        ended = wait_for_jobs(ask, [again["id"]], once=not wait)[0]
+    raise_failure([ended])
+    print_answer(ended, lambda: _format_outcome(ended))
 
 
 @click.command("cancel", cls=Command)
-@click.argument("id", shell_complete=queued)
+@click.argument("id", shell_complete=queued_jobs)
 def cancel(id: str) -> None:
     """Let a job that waits fail, so that it is not done. `memex job retry` queues it again."""
     done = ask("queue.cancel", {"id": id})
-    answer(done, lambda: f"{result_text.line(done['title'], 60)} was cancelled")
+    print_answer(done, lambda: f"{result_text.line(done['title'], 60)} was cancelled")
 
 
 @click.command("wait", cls=Command)
-@click.argument("ids", nargs=-1, required=True, shell_complete=queued)
+@click.argument("ids", nargs=-1, required=True, shell_complete=queued_jobs)
 def wait(ids: tuple[str, ...]) -> None:
     """Wait until these jobs have ended; the exit code is that of the first that failed. Without a daemon they are done here."""
-    with asking() as ask:
-        ended = waited(ask, ids)
-    failed(ended)
-    answer({"jobs": ended}, lambda: "\n".join(map(_sentence, ended)))
+    with open_session() as ask:
+        ended = wait_for_jobs(ask, ids)
+    raise_failure(ended)
+    print_answer({"jobs": ended}, lambda: "\n".join(map(_format_outcome, ended)))
 
 
-def failed(ended: Sequence[Mapping[str, Any]]) -> None:
+def raise_failure(ended: Sequence[Mapping[str, Any]]) -> None:
     """Raise the error of the first job that failed; of several, with their number."""
     wrong = [job for job in ended if job["status"] == "failed"]
     if len(wrong) == 1:
@@ -139,13 +141,13 @@ def queue_table(queue: Mapping[str, Any], now_ms: int, *, color: bool) -> str:
     return "\n".join([*lines, counts or "nothing has been queued"])
 
 
-def page(job: Mapping[str, Any], zone: tzinfo | None) -> str:
+def format_job(job: Mapping[str, Any], zone: tzinfo | None) -> str:
     """All that is known of one job."""
     moments = (("queued", "created_at"), ("begun", "started_at"), ("ended", "finished_at"))
     rows = [("id", job["id"]), ("about", job["title"]), ("kind", job["kind"]), ("status", job["status"])]
     rows += [("progress", f"{job['progress']:.0%} {job['stage']}".rstrip())] if job["status"] == "running" else []
     rows += [("workspace", job["workspace"]), ("by", job["by"] or "you")]
-    rows += [(name, result_text.day(job[key], zone)) for name, key in moments if job[key]]
+    rows += [(name, result_text.format_time(job[key], zone)) for name, key in moments if job[key]]
     rows += [("tries", str(job["tries"]))] if job["tries"] > 1 else []
     rows += [("document", job["document_id"])] if job["document_id"] else []
     rows += [("error", f"{job['error']['code']}: {job['error']['message']}")] if job["error"] else []
@@ -156,20 +158,20 @@ def _queue_state(job: Mapping[str, Any], now_ms: int) -> str:
     if job["status"] == "running":
         return f"{job['progress']:.0%} {job['stage']}".rstrip() if job["progress"] else job["stage"] or "running"
     if job["status"] == "queued" and job["due_at"] > now_ms:
-        return f"again in {span((job['due_at'] - now_ms) / 1000)}"
+        return f"again in {format_duration((job['due_at'] - now_ms) / 1000)}"
     return str(job["status"])
 
 
 def _age(job: Mapping[str, Any], now_ms: int) -> str:
-    return span(max(0, now_ms - job["created_at"]) / 1000)
+    return format_duration(max(0, now_ms - job["created_at"]) / 1000)
 
 
-def _sentence(job: Mapping[str, Any]) -> str:
+def _format_outcome(job: Mapping[str, Any]) -> str:
     became = f" is the document {job['document_id']}" if job["document_id"] else f" is {job['status']}"
     return f"{result_text.line(job['title'], 60)}{became}"
 
 
-def span(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A length of time as people say it: 0.4 s, 12 s, 10 min, 1.5 h."""
     size, unit = next(((size, unit) for size, unit in UNITS if seconds >= size), UNITS[-1])
     value = seconds / size
@@ -181,11 +183,13 @@ def jobs_table(jobs: list[dict[str, Any]], now_ms: int, zone: tzinfo | None, *, 
     rows = [
         (
             job["name"],
-            job.get("cron") or span(job["every_s"]),
-            _state(job),
-            result_text.day(job["started_at"], zone) if job["started_at"] else "never",
-            span(job["seconds"]) if job["seconds"] is not None else "",
-            f"in {span(max(0, job['next_run_at'] - now_ms) / 1000)}" if job["next_run_at"] else "when the daemon runs",
+            job.get("cron") or format_duration(job["every_s"]),
+            _job_state(job),
+            result_text.format_time(job["started_at"], zone) if job["started_at"] else "never",
+            format_duration(job["seconds"]) if job["seconds"] is not None else "",
+            f"in {format_duration(max(0, job['next_run_at'] - now_ms) / 1000)}"
+            if job["next_run_at"]
+            else "when the daemon runs",
         )
         for job in jobs
     ]
@@ -193,12 +197,12 @@ def jobs_table(jobs: list[dict[str, Any]], now_ms: int, zone: tzinfo | None, *, 
     return "\n".join(lines + [f"{job['name']}: {result_text.line(job['error'], 400)}" for job in jobs if job["error"]])
 
 
-def runs(past: list[dict[str, Any]], zone: tzinfo | None, *, color: bool) -> str:
+def runs_table(past: list[dict[str, Any]], zone: tzinfo | None, *, color: bool) -> str:
     """One line for each run, newest first."""
     rows = [
         (
             datetime.fromtimestamp(run["started_at"] / 1000, zone).strftime("%Y-%m-%d %H:%M:%S"),
-            span(run["seconds"]),
+            format_duration(run["seconds"]),
             run["error"] or "well",
         )
         for run in past
@@ -206,7 +210,7 @@ def runs(past: list[dict[str, Any]], zone: tzinfo | None, *, color: bool) -> str
     return result_text.table(rows, ("began", "took", "went"), color=color) if rows else "it has not run yet"
 
 
-def _state(job: dict[str, Any]) -> str:
+def _job_state(job: dict[str, Any]) -> str:
     if job["running"]:
         return "running too long" if job["too_long"] else "running"
     if job["error"]:

@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument
-from syncd.cli.framework.arguments import moment
-from syncd.cli.framework.commands import Command, Group, answer, ask, color, now, settings, talk
+from syncd.cli.framework.arguments import parse_time
+from syncd.cli.framework.commands import Command, Group, ask, has_color, load_settings, now, print_answer, print_message
 from syncd.cli.framework.completion import keys, workspaces
 from syncd.cli.terminal import result_text
-from syncd.settings.settings import FIELDS, SECTIONS, Settings, known
+from syncd.settings.settings import FIELDS, SECTIONS, Settings, all_settings
 
 
 @click.group(cls=Group)
@@ -25,14 +25,14 @@ def workspace() -> None:
 def workspace_create(name: str) -> None:
     """Make the workspace NAME."""
     made = ask("workspace.create", {"name": name})
-    answer(made, lambda: f"created {name}")
+    print_answer(made, lambda: f"created {name}")
 
 
 @workspace.command("list")
 def workspace_list() -> None:
     """List the workspaces."""
     rows = ask("workspace.list", {})
-    answer(
+    print_answer(
         rows, lambda: "\n".join(row["name"] if isinstance(row, dict) else str(row) for row in rows) or "no workspaces"
     )
 
@@ -42,7 +42,7 @@ def workspace_list() -> None:
 def workspace_delete(name: str) -> None:
     """Remove the workspace NAME, which must be empty."""
     gone = ask("workspace.delete", {"name": name})
-    answer(gone, lambda: f"deleted {name}")
+    print_answer(gone, lambda: f"deleted {name}")
 
 
 @click.group(cls=Group)
@@ -71,22 +71,22 @@ def key_create(name: str, names: tuple[str, ...], all_workspaces: bool, scopes: 
         "name": name,
         "workspaces": None if all_workspaces else list(names),
         "scopes": [scope.strip() for scope in scopes.split(",") if scope.strip()],
-        "expires_at": until(expires, now()),
+        "expires_at": parse_expiry(expires, now()),
     }
     made = ask("key.create", asked)
-    answer({"name": made["name"], "key": made["key"]}, lambda: str(made["key"]))
+    print_answer({"name": made["name"], "key": made["key"]}, lambda: str(made["key"]))
 
 
 @key.command("list")
 def key_list() -> None:
     """List the keys, without their secrets."""
     records = ask("key.list", {})
-    answer(
+    print_answer(
         records,
         lambda: result_text.table(
-            [_key(record, now()) for record in records],
+            [_key_row(record, now()) for record in records],
             ("name", "id", "scopes", "workspaces", "state", "last used"),
-            color=color(),
+            color=has_color(),
         ),
     )
 
@@ -96,7 +96,7 @@ def key_list() -> None:
 def key_revoke(name: str) -> None:
     """End the key NAME (or its id), at once."""
     gone = ask("key.revoke", {"name": name})
-    answer(gone, lambda: f"revoked {name}")
+    print_answer(gone, lambda: f"revoked {name}")
 
 
 @key.command("rotate")
@@ -108,50 +108,53 @@ def key_revoke(name: str) -> None:
 def key_rotate(name: str, overlap: str, expires: str | None) -> None:
     """Give the key NAME a new secret, which is shown this once; its name and rights stay."""
     began = now()
-    good_until = began if overlap.strip() == "0" else until(overlap, began)
+    good_until = began if overlap.strip() == "0" else parse_expiry(overlap, began)
     made = ask(
-        "key.rotate", {"name": name, "overlap_ms": (good_until or began) - began, "expires_at": until(expires, began)}
+        "key.rotate",
+        {"name": name, "overlap_ms": (good_until or began) - began, "expires_at": parse_expiry(expires, began)},
     )
-    old = f"good until {result_text.day(made['old_until'], None)}" if made["old_until"] else "no longer good"
-    talk(f"memex: the old secret of {made['name']} is {old}")
-    answer(made, lambda: str(made["key"]))
+    old = f"good until {result_text.format_time(made['old_until'], None)}" if made["old_until"] else "no longer good"
+    print_message(f"memex: the old secret of {made['name']} is {old}")
+    print_answer(made, lambda: str(made["key"]))
 
 
 @key.command("reset")
 def key_reset() -> None:
     """Make a new owner's key and end the old one, also when no daemon runs or the vault is away."""
-    from syncd.installation.vault_setup import reset  # noqa: PLC0415 - it brings the vault's parts, which no other command here needs
+    from syncd.installation.vault_setup import reset_owner_key  # noqa: PLC0415 - it brings the vault's parts, which no other command here needs
 
-    file = reset(settings().state, now=now())
-    answer({"key_file": str(file)}, lambda: f"your new key is in {file}")
+    file = reset_owner_key(load_settings().state, now=now())
+    print_answer({"key_file": str(file)}, lambda: f"your new key is in {file}")
 
 
 @key.command("history")
 def key_history() -> None:
     """List what became of keys: created, rotated, revoked, reset."""
     events = ask("key.history", {})
-    rows = [(result_text.day(event["at"], None), event["event"], event["name"], event["id"]) for event in events]
-    answer(events, lambda: result_text.table(rows, ("at", "what", "name", "id"), color=color()))
+    rows = [
+        (result_text.format_time(event["at"], None), event["event"], event["name"], event["id"]) for event in events
+    ]
+    print_answer(events, lambda: result_text.table(rows, ("at", "what", "name", "id"), color=has_color()))
 
 
 @click.command(cls=Command)
 def config() -> None:
     """Show every setting: its value, where it was set, and what it means."""
-    chosen = settings()
-    rows = effective(chosen)
-    answer(rows, lambda: "\n".join(_told(chosen, rows)))
+    chosen = load_settings()
+    rows = effective_settings(chosen)
+    print_answer(rows, lambda: "\n".join(_format_settings(chosen, rows)))
 
 
-def until(text: str | None, now_ms: int) -> int | None:
+def parse_expiry(text: str | None, now_ms: int) -> int | None:
     """Epoch milliseconds of a date, or of `30d` from now."""
-    then = moment(text, now_ms)
+    then = parse_time(text, now_ms)
     return 2 * now_ms - then if then is not None and text and text.strip()[-1:] in "mhdw" else then
 
 
-def effective(chosen: Settings) -> list[dict[str, Any]]:
+def effective_settings(chosen: Settings) -> list[dict[str, Any]]:
     """Every setting with its value in force and its origin; secrets are left out."""
     rows = []
-    for name, setting in known().items():
+    for name, setting in all_settings().items():
         section, _, field = name.rpartition(".")
         value = getattr(getattr(chosen, FIELDS.get(section, section)), field) if section in SECTIONS else chosen.state
         shown = "…" if setting.secret and value else value
@@ -167,7 +170,7 @@ def effective(chosen: Settings) -> list[dict[str, Any]]:
     return rows
 
 
-def _told(chosen: Settings, rows: list[dict[str, Any]]) -> list[str]:
+def _format_settings(chosen: Settings, rows: list[dict[str, Any]]) -> list[str]:
     lines = [f"# settings file: {chosen.file or 'none'}"]
     for row in rows:
         lines += ["", f"# {row['doc']} ({row['type']}; {row['origin']})"]
@@ -179,14 +182,14 @@ def _told(chosen: Settings, rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _key(key: dict[str, Any], now_ms: int) -> tuple[str, ...]:
+def _key_row(key: dict[str, Any], now_ms: int) -> tuple[str, ...]:
     seen, ends, old = key.get("workspaces"), key.get("expires_at"), key.get("old_until")
     if key.get("revoked_at"):
         state = "revoked"
     elif ends and ends <= now_ms:
-        state = f"expired {result_text.day(ends, None)}"
+        state = f"expired {result_text.format_time(ends, None)}"
     else:
-        state = f"until {result_text.day(ends, None)}" if ends else "good"
-        state += f", old secret until {result_text.day(old, None)}" if old and old > now_ms else ""
-    used = result_text.day(key["last_used_at"], None) if key.get("last_used_at") else "never"
+        state = f"until {result_text.format_time(ends, None)}" if ends else "good"
+        state += f", old secret until {result_text.format_time(old, None)}" if old and old > now_ms else ""
+    used = result_text.format_time(key["last_used_at"], None) if key.get("last_used_at") else "never"
     return key["name"], key["id"], ",".join(key["scopes"]), "all" if seen is None else ",".join(seen), state, used

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from index.errors import MemexError
-from syncd.cli.framework.commands import out, talk
+from syncd.cli.framework.commands import print_message, print_text
 from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
 from syncd.settings.settings import Settings
@@ -25,12 +25,12 @@ SOON_S = 1.0  # a first listing that takes no longer needs no word
 PATIENCE_S = 60.0  # for the first listing, before the search is made without it
 
 
-def brief(chosen: Settings, ready: Ready) -> None:
+def print_summary(chosen: Settings, ready: Ready) -> None:
     """A few lines: for a log as well as for a person."""
-    talk(f"memex: serving {chosen.vault.path} at {ready.url}")
-    talk(f"memex: your key is in {ready.key_file}; `memex serve --connect` prints how to connect")
+    print_message(f"memex: serving {chosen.vault.path} at {ready.url}")
+    print_message(f"memex: your key is in {ready.key_file}; `memex serve --connect` prints how to connect")
     if not ready.first_listing(SOON_S):
-        talk("memex: indexing; searches find what is done so far, and `memex status` tells how far that is")
+        print_message("memex: indexing; searches find what is done so far, and `memex status` tells how far that is")
     ready.first_listing(None)
     try:
         now = control_socket.call(chosen.state, "status", {}, timeout=60)
@@ -38,41 +38,41 @@ def brief(chosen: Settings, ready: Ready) -> None:
         return  # it was stopped meanwhile
     counts = ", ".join(f"{now[scope]['documents']} notes in the {scope}" for scope in ("vault", "captures"))
     mending = f"; {len({note['path'] for note in now['defects']})} want mending: memex status" if now["defects"] else ""
-    talk(f"memex: ready: {counts}{mending}")
+    print_message(f"memex: ready: {counts}{mending}")
 
 
-def tell(chosen: Settings, ready: Ready, query: str = "") -> None:
+def print_connect_help(chosen: Settings, ready: Ready, query: str = "") -> None:
     """The address, the lines to paste, and a search with its answer."""
     key = ready.key_file.read_text().strip()
-    query = query or newest(chosen.vault.path) or ANY
+    query = query or newest_note_name(chosen.vault.path) or ANY
     try:
-        out(f"\nMemex serves {chosen.vault.path}\nat {ready.url}   (state: {ready.state})\n")
+        print_text(f"\nMemex serves {chosen.vault.path}\nat {ready.url}   (state: {ready.state})\n")
         lines = {"key": key, "key_file": str(ready.key_file), "workspace": WORKSPACE, "query": query}
-        out(result_text.connect(ready.url, command=called(chosen), **lines))
+        print_text(result_text.connect_instructions(ready.url, command=memex_command(chosen), **lines))
         if not ready.first_listing(PATIENCE_S):
-            talk("memex: still indexing; the search below sees what is done so far")
-        out(f"\nA live search, as curl would make it: {query!r}\n")
-        hits = captured(ready.url, key, query)
+            print_message("memex: still indexing; the search below sees what is done so far")
+        print_text(f"\nA live search, as curl would make it: {query!r}\n")
+        hits = search_captures(ready.url, key, query)
         if not hits:
-            out("  nothing in the captures yet, so the same in your own notes:\n")
+            print_text("  nothing in the captures yet, so the same in your own notes:\n")
             asked = {"query": query, "scope": "vault", "limit": 3}
             hits = control_socket.call(chosen.state, "search", asked, timeout=60)["hits"]
-        out(result_text.hits(hits))
-        out(entities(chosen) + "\nCtrl-C stops.")
+        print_text(result_text.format_hits(hits))
+        print_text(graph_commands(chosen) + "\nCtrl-C stops.")
         sys.stdout.flush()
     except MemexError as error:
-        talk(f"memex: {error.message}")
+        print_message(f"memex: {error.message}")
     except OSError as error:  # nobody reads this any more; the daemon goes on
-        talk(f"memex: {error}")
+        print_message(f"memex: {error}")
 
 
-def entities(chosen: Settings) -> str:
+def graph_commands(chosen: Settings) -> str:
     """The lines that show the graph, begun at the node with the most relations; "" while there is none."""
     asked = {"workspace": WORKSPACE, "limit": 1}
     nodes = control_socket.call(chosen.state, "graph.whole", asked, timeout=60)["nodes"]
     if not nodes:
         return ""
-    command, name = called(chosen), shlex.quote(result_text.line(nodes[0]["name"], 300))
+    command, name = memex_command(chosen), shlex.quote(result_text.line(nodes[0]["name"], 300))
     return (
         "\nThe graph of what agents learned:\n"
         f"  {command} node show {name}\n"
@@ -80,7 +80,7 @@ def entities(chosen: Settings) -> str:
     )
 
 
-def called(chosen: Settings) -> str:
+def memex_command(chosen: Settings) -> str:
     """How this vault's `memex` is called from anywhere: by its whole path, as clients don't share a shell's."""
     script = Path(sys.executable).with_name("memex")
     named = [str(script) if script.exists() else "memex"]
@@ -93,7 +93,7 @@ def called(chosen: Settings) -> str:
     return shlex.join(named)
 
 
-def captured(url: str, key: str, query: str) -> list[dict[str, Any]]:
+def search_captures(url: str, key: str, query: str) -> list[dict[str, Any]]:
     """The captures that REST finds: what an agent would get."""
     headers = {"Authorization": f"Bearer {key}", "X-Memory-Workspace": WORKSPACE, "Content-Type": "application/json"}
     body = json.dumps({"query": query, "top_k": 3}).encode()
@@ -103,7 +103,7 @@ def captured(url: str, key: str, query: str) -> list[dict[str, Any]]:
         with direct.open(asked, timeout=60) as answer:
             reply = json.load(answer)
     except urllib.error.HTTPError as error:
-        talk(
+        print_message(
             f"memex: the search was refused: {error.code} {result_text.line(error.read(2000).decode('utf-8', 'replace'))}"
         )
         return []
@@ -119,7 +119,7 @@ def captured(url: str, key: str, query: str) -> list[dict[str, Any]]:
     ]
 
 
-def newest(vault: Path) -> str:
+def newest_note_name(vault: Path) -> str:
     """The name of the note that was changed last, so that a search for it has an answer; "" in an empty vault."""
     latest = (0.0, "")
     for path in vault.rglob("*.md"):

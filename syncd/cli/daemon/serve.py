@@ -24,8 +24,17 @@ from typing import TYPE_CHECKING
 import click
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
-from syncd.cli.daemon.ready_message import brief, called, tell
-from syncd.cli.framework.commands import STARTING_S, Command, answer, flag, flags, now, settings, talk
+from syncd.cli.daemon.ready_message import memex_command, print_connect_help, print_summary
+from syncd.cli.framework.commands import (
+    STARTING_S,
+    Command,
+    flags,
+    load_settings,
+    now,
+    print_answer,
+    print_message,
+    set_flag,
+)
 from syncd.cli.framework.completion import workspaces
 from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
@@ -49,9 +58,9 @@ DEMO = "how do we keep the battery boxes cool in summer"
 @click.option("--create", is_flag=True, help="Make the folder if it is missing.")
 def init(folder: str | None, git: bool, create: bool) -> None:
     """Set up the folder VAULT for Memex: the inbox, a state folder, your key. No note is touched."""
-    from syncd.installation.vault_setup import adopt, settings_file
+    from syncd.installation.vault_setup import ensure_settings_file, set_up_vault
 
-    flag("vault.path", folder)
+    set_flag("vault.path", folder)
     if "vault.path" not in flags() and "MEMEX_VAULT" not in os.environ:
         raise InvalidArgument("which folder? `memex init VAULT`")
     named = flags().get("config") or os.environ.get("MEMEX_CONFIG")
@@ -59,15 +68,15 @@ def init(folder: str | None, git: bool, create: bool) -> None:
         without = {name: value for name, value in os.environ.items() if name != "MEMEX_CONFIG"}
         chosen = load({name: value for name, value in flags().items() if name != "config"}, without)
     else:
-        chosen = settings()
+        chosen = load_settings()
     if create:
         chosen.vault.path.mkdir(parents=True, exist_ok=True)
-    key_file = adopt(chosen, now=now(), again=True)
+    key_file = set_up_vault(chosen, now=now(), again=True)
     if git:
-        _under_git(chosen.vault.path)
-    file, usual = settings_file(chosen, named, os.environ)
+        _put_under_git(chosen.vault.path)
+    file, usual = ensure_settings_file(chosen, named, os.environ)
     made = {"vault": str(chosen.vault.path), "state": str(chosen.state), "config": str(file), "key_file": str(key_file)}
-    answer(made, lambda: _initialised(chosen, file, key_file, usual=usual and not named))
+    print_answer(made, lambda: _format_init(chosen, file, key_file, usual=usual and not named))
 
 
 @click.command(cls=Command)
@@ -78,10 +87,10 @@ def init(folder: str | None, git: bool, create: bool) -> None:
 )
 def serve(host: str | None, port: int | None, connect: bool) -> None:
     """Run the daemon: keep the index true to the vault, and let agents capture and search."""
-    flag("server.host", host)
-    flag("server.port", port)
-    chosen = settings()
-    run(chosen, tell if connect else brief)
+    set_flag("server.host", host)
+    set_flag("server.port", port)
+    chosen = load_settings()
+    run(chosen, print_connect_help if connect else print_summary)
 
 
 @click.command(cls=Command)
@@ -97,19 +106,19 @@ def demo(folder: str | None, port: int | None) -> None:
     root = Path(folder).absolute() if folder else Path(tempfile.mkdtemp(prefix="memex-demo-"))
     try:
         vault = root / "Demo vault"
-        flag("vault.path", str(vault))
-        flag("state", flags().get("state") or str(root / "state"))
-        flag("server.port", port)
+        set_flag("vault.path", str(vault))
+        set_flag("state", flags().get("state") or str(root / "state"))
+        set_flag("server.port", port)
         if not vault.exists():
             with as_file(files("vault_fixtures") / "demo") as source:
                 shutil.copytree(source, vault)
             if shutil.which("git"):
-                _under_git(vault)
-        chosen = settings()
-        if port is None and not _free(chosen.server.host, chosen.server.port):
-            flag("server.port", _any_port(chosen.server.host))
-            chosen = settings()
-        run(chosen, partial(tell, query=DEMO))
+                _put_under_git(vault)
+        chosen = load_settings()
+        if port is None and not _is_port_free(chosen.server.host, chosen.server.port):
+            set_flag("server.port", _pick_free_port(chosen.server.host))
+            chosen = load_settings()
+        run(chosen, partial(print_connect_help, query=DEMO))
     finally:
         if not folder:
             shutil.rmtree(root, ignore_errors=True)
@@ -127,8 +136,8 @@ def demo(folder: str | None, port: int | None) -> None:
 )
 def mcp(workspace: str | None, key_file: str | None) -> None:
     """Be an MCP server on stdin and stdout, for clients that start a command: a bridge to the daemon."""
-    chosen = settings()
-    at = running(chosen.state)
+    chosen = load_settings()
+    at = running_daemon_url(chosen.state)
     key = "" if key_file else os.environ.get("MEMEX_KEY", "")
     file = Path(key_file) if key_file else chosen.state / "key"
     try:
@@ -140,13 +149,13 @@ def mcp(workspace: str | None, key_file: str | None) -> None:
     bridge(at, key, workspace or os.environ.get("MEMEX_WORKSPACE") or None)
 
 
-def running(state: Path) -> str:
+def running_daemon_url(state: Path) -> str:
     """The address of the daemon of a state folder. Raises NoDaemon when none runs."""
     control_socket.call(state, "status", {}, timeout=10)
-    return url(state)
+    return read_daemon_url(state)
 
 
-def url(state: Path) -> str:
+def read_daemon_url(state: Path) -> str:
     """The address that the daemon of a state folder has written down."""
     try:
         return str(json.loads((state / DAEMON).read_text())["url"])
@@ -154,18 +163,18 @@ def url(state: Path) -> str:
         raise Unavailable("the daemon is still starting: try again") from None
 
 
-def _alone(opened: Callable[[], App], state: Path, stop: threading.Event) -> App:
+def _open_when_free(opened: Callable[[], App], state: Path, stop: threading.Event) -> App:
     """The App, once nobody else has it: a command that works without a daemon is waited for, another daemon is not."""
     end = time.monotonic() + STARTING_S
     while True:
         try:
             return opened()
         except Conflict:
-            if time.monotonic() > end or stop.wait(0.2) or _served(state):
+            if time.monotonic() > end or stop.wait(0.2) or _is_served(state):
                 raise
 
 
-def _served(state: Path) -> bool:
+def _is_served(state: Path) -> bool:
     try:
         control_socket.call(state, "status", {}, timeout=5)
     except Unavailable:
@@ -176,7 +185,7 @@ def _served(state: Path) -> bool:
 class SignalStop:
     """A stop by signal: the wish for it, and the limit of the time that it may take.
 
-    The handler of the signal only leaves the wish; `leave`, on a thread of its own, does what may wait."""
+    The handler of the signal only leaves the wish; `supervise`, on a thread of its own, does what may wait."""
 
     def __init__(
         self,
@@ -192,7 +201,7 @@ class SignalStop:
         self._wishes: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._since: float | None = None
 
-    def signalled(self, number: int, _: FrameType | None) -> None:
+    def handle_signal(self, number: int, _: FrameType | None) -> None:
         """Handle a signal. A second one does not wait; the same wish told twice at once is one."""
         # Whatever the main thread was in the midst of, it may hold a lock: only a put on this kind of queue never waits.
         if self._since is not None:
@@ -202,17 +211,17 @@ class SignalStop:
         self._since = self._clock()
         self._wishes.put(number)
 
-    def leave(self) -> None:
+    def supervise(self) -> None:
         """Wait for the wish and pass it on, then wait for the end of the stop, and give up on one that takes too long."""
         if not (number := self._wishes.get()):
             return
-        talk(f"memex: {signal.Signals(number).name}, stopping")
+        print_message(f"memex: {signal.Signals(number).name}, stopping")
         self.wished.set()
         self._begun()
         if not self._over.wait(self._drain_s):
             self._give_up()
 
-    def over(self) -> None:
+    def finish(self) -> None:
         """Everything is put away: nobody waits any more, whether a stop was wished or not."""
         self._over.set()
         self._wishes.put(0)
@@ -221,56 +230,56 @@ class SignalStop:
 def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
     """Serve until a signal; a second signal does not wait."""
     from syncd.app import App, import_server_early
-    from syncd.installation.vault_setup import adopt
+    from syncd.installation.vault_setup import set_up_vault
 
     log.install(chosen.log)  # before the server is imported: its SDK would install a handler of its own
     if sys.__stderr__ is not None:
         faulthandler.enable(sys.__stderr__)  # a manager that misses signs of life ends us by SIGABRT: say where we hung
-    watchdog = ServiceWatchdog(Supervisor.of(os.environ, os.getpid()))
+    watchdog = ServiceWatchdog(Supervisor.from_environment(os.environ, os.getpid()))
     watchdog.start()
     import_server_early()
-    signal_stop = SignalStop(watchdog.stopping, _leave)
-    threading.Thread(target=signal_stop.leave, name="leaving", daemon=True).start()
+    signal_stop = SignalStop(watchdog.mark_stopping, _exit_at_once)
+    threading.Thread(target=signal_stop.supervise, name="leaving", daemon=True).start()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup(1) wants it to go on
-            signal.signal(number, signal_stop.signalled)
+            signal.signal(number, signal_stop.handle_signal)
     try:
-        adopt(chosen, now=now())
-        talk(f"memex: opening {chosen.vault.path}")
-        with _alone(lambda: App.open(chosen), chosen.state, signal_stop.wished) as app:
+        set_up_vault(chosen, now=now())
+        print_message(f"memex: opening {chosen.vault.path}")
+        with _open_when_free(lambda: App.open(chosen), chosen.state, signal_stop.wished) as app:
 
             def announce(ready: Ready) -> None:  # on a thread: the server must go on to answer what is asked here
                 threading.Thread(target=on_ready, args=(chosen, ready), name="talk", daemon=True).start()
 
             app.serve(announce, signal_stop.wished, watchdog)
     finally:
-        signal_stop.over()
+        signal_stop.finish()
         watchdog.stop()
 
 
-def _leave() -> None:
+def _exit_at_once() -> None:
     """End a stop that takes too long, before the service manager kills: what was acknowledged is on disk by then."""
     at_work = sorted({thread.name for thread in threading.enumerate() if thread is not threading.current_thread()})
-    talk(
+    print_message(
         f"memex: the stop took {DRAIN_S:g} s, so this is left behind and made up at the next start: {', '.join(at_work)}"
     )
     sys.stdout.flush()
     os._exit(0)
 
 
-def _initialised(chosen: Settings, file: Path, key_file: Path, *, usual: bool) -> str:
+def _format_init(chosen: Settings, file: Path, key_file: Path, *, usual: bool) -> str:
     vault, how = chosen.vault.path, "" if usual else f" --config {shlex.quote(str(file))}"
-    talk(f"memex: {vault} is set up; agents write to {vault / chosen.vault.inbox}, and see nothing else")
-    url = result_text.address(chosen.server.host, chosen.server.port)
+    print_message(f"memex: {vault} is set up; agents write to {vault / chosen.vault.inbox}, and see nothing else")
+    url = result_text.base_url(chosen.server.host, chosen.server.port)
     lines = [f"vault     {vault}", f"state     {chosen.state}", f"settings  {file}", f"your key  {key_file}", ""]
     lines += [
         f"Start it:\n  memex serve{how}\n",
-        result_text.connect(url, key="", key_file=str(key_file), command=called(chosen)),
+        result_text.connect_instructions(url, key="", key_file=str(key_file), command=memex_command(chosen)),
     ]
     return "\n".join(lines)
 
 
-def _under_git(vault: Path) -> None:
+def _put_under_git(vault: Path) -> None:
     """Put a folder that is not under Git under it, with all that is in it."""
     from syncd.git.repository import Repository
 
@@ -285,7 +294,7 @@ def _under_git(vault: Path) -> None:
         repo.close()
 
 
-def _free(host: str, port: int) -> bool:
+def _is_port_free(host: str, port: int) -> bool:
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -295,7 +304,7 @@ def _free(host: str, port: int) -> bool:
     return True
 
 
-def _any_port(host: str) -> int:
+def _pick_free_port(host: str) -> int:
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.bind((host, 0))
         return int(probe.getsockname()[1])

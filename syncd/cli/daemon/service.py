@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from index.errors import NotFound, Unavailable
-from syncd.cli.framework.commands import Group, answer, flag, settings, talk
+from syncd.cli.framework.commands import Group, load_settings, print_answer, print_message, set_flag
 from syncd.settings.settings import Settings, config_file
 from syncd.state.folder import read_vault_path
 
@@ -37,54 +37,60 @@ def service() -> None:
 @click.option("--file-only", is_flag=True, help="Only write the file, and say what to run: no manager is asked.")
 def service_install(vault: str | None, name: str, now: bool, harden: bool, file_only: bool) -> None:
     """Write the service for the vault, and let it start at every login."""
-    from syncd.installation.service_manager import ServiceSpec, Systemd, command, keeper, settle
+    from syncd.installation.service_manager import ServiceSpec, Systemd, find_manager, serve_command, wait_until_active
 
-    flag("vault.path", vault)
-    chosen = settings()
+    set_flag("vault.path", vault)
+    chosen = load_settings()
     if read_vault_path(chosen.state) is None:
         raise NotFound(f"{chosen.vault.path} is not set up for Memex yet: run `memex init` on it first")
-    manager = keeper(name, sys.platform, os.environ)
-    if not file_only and (why := manager.absent()):
+    manager = find_manager(name, sys.platform, os.environ)
+    if not file_only and (why := manager.unavailable_reason()):
         raise Unavailable(why, retryable=False)
-    spec = ServiceSpec(command(chosen), chosen.vault.path, chosen.state)
+    spec = ServiceSpec(serve_command(chosen), chosen.vault.path, chosen.state)
     manager.write(spec)
     for variable in sorted({text for text in chosen.origins.values() if text.startswith("MEMEX_") and "__" in text}):
-        talk(f"memex: {variable} of this shell will not reach the service: write it into {_file(chosen)}")
+        print_message(
+            f"memex: {variable} of this shell will not reach the service: write it into {_settings_file(chosen)}"
+        )
     if file_only:
-        run = manager.by_hand()
+        run = manager.manual_commands()
         written = {"file": str(manager.file), "run": run}
-        answer(written, lambda: "\n".join([f"written: {manager.file}", "now run:", *(f"  {text}" for text in run)]))
+        print_answer(
+            written, lambda: "\n".join([f"written: {manager.file}", "now run:", *(f"  {text}" for text in run)])
+        )
         return
     manager.enable(start=now or harden)
     status: Told = {"file": str(manager.file)}
     if harden:
         status["hardened"] = isinstance(manager, Systemd) and manager.harden(spec)
         if not status["hardened"]:
-            talk("memex: this system does not allow the stricter settings, so it runs without them")
-    status |= settle(manager, 30.0) if now or harden else manager.state()
+            print_message("memex: this system does not allow the stricter settings, so it runs without them")
+    status |= wait_until_active(manager, 30.0) if now or harden else manager.state()
     if status.get("lingers") is False:
-        talk(f"memex: {LINGER}")
-    answer(status, lambda: _shown(status))
+        print_message(f"memex: {LINGER}")
+    print_answer(status, lambda: _format_status(status))
 
 
 @service.command("uninstall")
 @NAME
 def service_uninstall(name: str) -> None:
     """Stop the service and take its file away; the vault, its index and its keys stay."""
-    manager = _installed(name)
+    manager = _installed_manager(name)
     manager.remove()
-    answer({"file": str(manager.file), "removed": True}, lambda: f"removed: {manager.file}; notes, index and keys stay")
+    print_answer(
+        {"file": str(manager.file), "removed": True}, lambda: f"removed: {manager.file}; notes, index and keys stay"
+    )
 
 
 @service.command("status")
 @NAME
 def service_status(name: str) -> int:
     """Say how the service is, by its manager; exit code 7 when it does not run."""
-    manager = _installed(name)
-    if why := manager.absent():
+    manager = _installed_manager(name)
+    if why := manager.unavailable_reason():
         raise Unavailable(why, retryable=False)
     status = {"file": str(manager.file), **manager.state()}
-    answer(status, lambda: _shown(status))
+    print_answer(status, lambda: _format_status(status))
     return 0 if status["active"] else 7
 
 
@@ -96,27 +102,27 @@ def service_logs(name: str, lines: int, follow: bool) -> int:
     """Show what the service has logged."""
     import subprocess
 
-    words = _installed(name).logs(lines, follow=follow)
+    words = _installed_manager(name).log_command(lines, follow=follow)
     try:
         return subprocess.run(words, check=False).returncode
     except FileNotFoundError:
         raise NotFound(f"the command {words[0]} is not installed") from None
 
 
-def _file(chosen: Settings) -> Path:
+def _settings_file(chosen: Settings) -> Path:
     return chosen.file or config_file(None, os.environ, Path.cwd())
 
 
-def _installed(name: str) -> Systemd | Launchd:
-    from syncd.installation.service_manager import keeper
+def _installed_manager(name: str) -> Systemd | Launchd:
+    from syncd.installation.service_manager import find_manager
 
-    manager = keeper(name, sys.platform, os.environ)
+    manager = find_manager(name, sys.platform, os.environ)
     if not manager.file.exists():
         raise NotFound(f"there is no {manager.file}: `memex service install` writes it")
     return manager
 
 
-def _shown(status: Told) -> str:
+def _format_status(status: Told) -> str:
     lines: list[tuple[str, Callable[[Any], str]]] = [
         ("file", str),
         ("state", str),

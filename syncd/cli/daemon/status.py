@@ -15,10 +15,19 @@ from typing import Any
 import click
 
 from index.errors import MemexError, Unavailable
-from syncd.cli.daemon.serve import url
-from syncd.cli.framework.commands import Command, answer, as_json, ask, color, now, out, settings
+from syncd.cli.daemon.serve import read_daemon_url
+from syncd.cli.framework.commands import (
+    Command,
+    ask,
+    has_color,
+    load_settings,
+    now,
+    print_answer,
+    print_text,
+    wants_json,
+)
 from syncd.cli.terminal import result_text
-from syncd.cli.terminal.status_page import page, verdict
+from syncd.cli.terminal.status_page import render_page, verdict
 from syncd.daemon import control_socket
 from syncd.state import process_lock
 from syncd.version import installed
@@ -54,19 +63,19 @@ def status(everything: bool, every: float | None, strict: bool) -> int:
     "defects": [{"path", "defect"}], "degraded": [text]}. With --json --all also "verdict": {"is", "says", "problems"},
     "coverage": {scope: {"indexed", "of", "waiting", "words_only", "skipped": [{"path", "reason"}]}}, "daemon" and one
     key for each part."""
-    counted = everything or not as_json()
+    counted = everything or not wants_json()
     if every is not None:
-        _watching(every, everything, counted=counted)
-    facts = looked(alone=True, counted=counted)
-    _show(facts, everything)
+        _watch(every, everything, counted=counted)
+    facts = fetch_status(alone=True, counted=counted)
+    _print_status(facts, everything)
     return UNWELL if strict and verdict(facts).is_ == "unwell" else 0
 
 
-def looked(*, alone: bool, counted: bool) -> dict[str, Any]:
+def fetch_status(*, alone: bool, counted: bool) -> dict[str, Any]:
     """What the daemon tells of itself; with `alone`, of the vault opened here when no daemon runs.
 
     `counted`: the files on the disk are counted as well, which a listing of the vault costs. Raises Unavailable, with the way out, when a daemon is starting or hangs."""
-    chosen, asked = settings(), {"coverage": counted}
+    chosen, asked = load_settings(), {"coverage": counted}
     end = time.monotonic() + OPENING_S
     while True:
         pid = process_lock.holder_pid(chosen.state)
@@ -74,7 +83,7 @@ def looked(*, alone: bool, counted: bool) -> dict[str, Any]:
             facts = dict(control_socket.call(chosen.state, "status", asked, timeout=TOLD_S))
         except control_socket.DaemonSilent:
             raise Unavailable(
-                f"the daemon{_process(pid)} does not answer: it hangs, or the machine is overloaded; "
+                f"the daemon{_process_suffix(pid)} does not answer: it hangs, or the machine is overloaded; "
                 "if it stays so, end it and start it again with `memex serve`"
             ) from None
         except control_socket.NoDaemon:
@@ -82,57 +91,57 @@ def looked(*, alone: bool, counted: bool) -> dict[str, Any]:
                 break
             if time.monotonic() > end:
                 raise Unavailable(
-                    f"the vault is held{_process(pid)}, which does not listen yet: a daemon that starts, or another "
+                    f"the vault is held{_process_suffix(pid)}, which does not listen yet: a daemon that starts, or another "
                     "command; ask again in a moment, and if it stays so, end that process"
                 ) from None
             time.sleep(0.1)
         else:
-            return facts | {"daemon": {"state": "running", "url": _url(chosen.state), "version": installed()}}
+            return facts | {"daemon": {"state": "running", "url": _daemon_url(chosen.state), "version": installed()}}
     if not alone:
         raise control_socket.NoDaemon("no daemon is running, so changes are not followed: start it with `memex serve`")
     return dict(ask("status", asked)) | {"daemon": {"state": "down"}}
 
 
-def _process(pid: int | None) -> str:
+def _process_suffix(pid: int | None) -> str:
     return f" (process {pid})" if pid else ""
 
 
-def _url(state: Path) -> str | None:
+def _daemon_url(state: Path) -> str | None:
     with contextlib.suppress(MemexError):
-        return url(state)
+        return read_daemon_url(state)
     return None
 
 
-def _show(facts: dict[str, Any], everything: bool) -> None:
-    if as_json() and not everything:
-        answer({name: facts[name] for name in result_text.HEALTH}, str)
+def _print_status(facts: dict[str, Any], everything: bool) -> None:
+    if wants_json() and not everything:
+        print_answer({name: facts[name] for name in result_text.HEALTH}, str)
     else:
-        answer(facts | {"verdict": verdict(facts).told()}, lambda: _page(facts, everything))
+        print_answer(facts | {"verdict": verdict(facts).as_dict()}, lambda: _render_page(facts, everything))
 
 
-def _page(facts: dict[str, Any], everything: bool) -> str:
+def _render_page(facts: dict[str, Any], everything: bool) -> str:
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
-    return page(facts, at=now(), width=min(width, 120), color=color(), everything=everything)
+    return render_page(facts, at=now(), width=min(width, 120), color=has_color(), everything=everything)
 
 
-def _watching(every: float, everything: bool, *, counted: bool) -> None:
+def _watch(every: float, everything: bool, *, counted: bool) -> None:
     """Show it until somebody interrupts."""
-    screen = sys.stdout.isatty() and not as_json()
+    screen = sys.stdout.isatty() and not wants_json()
     while True:
         try:
-            facts = looked(alone=False, counted=counted)
+            facts = fetch_status(alone=False, counted=counted)
         except MemexError as error:
             facts, shown = {}, f"{error.message}"
-            if as_json():
-                answer({"error": error.as_dict()}, str)
+            if wants_json():
+                print_answer({"error": error.as_dict()}, str)
         else:
-            shown = _page(facts, everything)
+            shown = _render_page(facts, everything)
         if screen:
             rows = os.get_terminal_size(sys.stdout.fileno()).lines
-            out(HOME + "\n".join(shown.splitlines()[: rows - 1]))
-        elif not as_json():
-            out(shown + "\n")
+            print_text(HOME + "\n".join(shown.splitlines()[: rows - 1]))
+        elif not wants_json():
+            print_text(shown + "\n")
         elif facts:
-            _show(facts, everything)
+            _print_status(facts, everything)
         sys.stdout.flush()
         time.sleep(every)

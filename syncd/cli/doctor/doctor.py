@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from index.errors import MemexError
-from syncd.cli.terminal.result_text import BOLD, DIM, GREEN, RED, YELLOW, line, painted
-from syncd.cli.terminal.text_width import padded, wrapped
+from syncd.cli.terminal.result_text import BOLD, DIM, GREEN, RED, YELLOW, colorize, line
+from syncd.cli.terminal.text_width import pad, wrap
 from syncd.daemon import control_socket
 from syncd.settings.settings import Settings
 from syncd.state import process_lock
@@ -42,8 +42,8 @@ class Finding:
     fix: Callable[[], str] | None = field(default=None, compare=False)
     mended: str = ""  # what `fix` did
 
-    def told(self) -> dict[str, Any]:
-        """It for a script."""
+    def as_dict(self) -> dict[str, Any]:
+        """Return what a script reads."""
         shown = {"check": self.check, "is": self.is_, "says": self.says, "mend": self.mend}
         return shown | {"fixable": self.fix is not None, "mended": self.mended}
 
@@ -72,7 +72,7 @@ class DoctorContext:
 Check: TypeAlias = Callable[[DoctorContext], Iterable[Finding]]
 
 
-def patient(settings: Settings, environ: Mapping[str, str]) -> DoctorContext:
+def read_context(settings: Settings, environ: Mapping[str, str]) -> DoctorContext:
     """The present state of the daemon for these settings."""
     pid = process_lock.holder_pid(settings.state)
     try:
@@ -86,19 +86,19 @@ def patient(settings: Settings, environ: Mapping[str, str]) -> DoctorContext:
 
 def examine(settings: Settings, environ: Mapping[str, str], checks: Sequence[Check], *, fix: bool) -> Iterator[Finding]:
     """Each finding as it is made. With `fix`, what can be mended is, and looked at again."""
-    context = patient(settings, environ)
+    context = read_context(settings, environ)
     for check in checks:
         findings = list(check(context))
-        done = [mended for finding in findings if fix and finding.fix and (mended := _mended(finding)).mended]
+        done = [mended for finding in findings if fix and finding.fix and (mended := _apply_fix(finding)).mended]
         if done:
-            context = patient(settings, environ)
+            context = read_context(settings, environ)
             yield from done
             yield from (finding for finding in check(context) if finding.is_ != "ok")
         else:
             yield from findings
 
 
-def _mended(finding: Finding) -> Finding:
+def _apply_fix(finding: Finding) -> Finding:
     assert finding.fix is not None
     try:
         return replace(finding, mended=finding.fix(), is_="ok")
@@ -106,57 +106,59 @@ def _mended(finding: Finding) -> Finding:
         return finding
 
 
-def well(findings: Iterable[Finding]) -> bool:
+def is_healthy(findings: Iterable[Finding]) -> bool:
     """Whether nothing is wrong; advice is no ailment."""
     return all(finding.is_ != "wrong" for finding in findings)
 
 
-def shown(finding: Finding, *, width: int = 80, color: bool = False) -> str:
+def format_finding(finding: Finding, *, width: int = 80, color: bool = False) -> str:
     """One finding for people."""
     mark, style = MARKS["mended" if finding.mended else finding.is_]
-    head = f"{mark} {padded(finding.check, LABEL)}"
+    head = f"{mark} {pad(finding.check, LABEL)}"
     says = f"mended: {finding.mended}" if finding.mended else finding.says
     first, *others = (line(part, 1_000) for part in says.splitlines() or [""])
-    lines = _hung(head, first, width)
-    lines += [text for part in others for text in _hung(" " * (LABEL + 2), part, width)]
-    lines[0] = painted(mark, style, color) + lines[0][1:]
+    lines = _hang_indent(head, first, width)
+    lines += [text for part in others for text in _hang_indent(" " * (LABEL + 2), part, width)]
+    lines[0] = colorize(mark, style, color) + lines[0][1:]
     if finding.mend and not finding.mended and finding.is_ != "ok":
         mend, arrow = line(finding.mend, 600), " " * (LABEL + 2) + "→ "
-        way = _hung(arrow, mend, width) if "`" in mend else [arrow + mend]  # a command is left whole, to be pasted
-        lines += [painted(text, BOLD, color) for text in way]
+        way = (
+            _hang_indent(arrow, mend, width) if "`" in mend else [arrow + mend]
+        )  # a command is left whole, to be pasted
+        lines += [colorize(text, BOLD, color) for text in way]
     return "\n".join(lines)
 
 
-def summary(findings: Sequence[Finding], *, color: bool = False) -> str:
+def format_summary(findings: Sequence[Finding], *, color: bool = False) -> str:
     """The last line: how many, and what can be done at once."""
     wrong = [finding for finding in findings if finding.is_ == "wrong"]
     advice = sum(finding.is_ == "advice" for finding in findings)
     hint = f"; {advice} worth a look" if advice else ""
     if not wrong:
-        return painted("nothing is wrong", GREEN, color) + hint
+        return colorize("nothing is wrong", GREEN, color) + hint
     fixable = sum(finding.fix is not None for finding in wrong)
     more = f"; `memex doctor --fix` mends {'it' if len(wrong) == 1 else fixable}" if fixable else ""
     count = "one thing is wrong" if len(wrong) == 1 else f"{len(wrong)} things are wrong"
-    return painted(count, RED, color) + hint + painted(more, DIM, color)
+    return colorize(count, RED, color) + hint + colorize(more, DIM, color)
 
 
-def _hung(head: str, text: str, width: int) -> list[str]:
-    first, *more = wrapped(text, width - (LABEL + 2))
+def _hang_indent(head: str, text: str, width: int) -> list[str]:
+    first, *more = wrap(text, width - (LABEL + 2))
     return [head + first, *(" " * (LABEL + 2) + piece for piece in more)]
 
 
-def word(path: Path) -> str:
+def quote_path(path: Path) -> str:
     """`path` as one word of a shell."""
     return shlex.quote(str(path))
 
 
-def private(path: Path, mode: int) -> str:
+def restrict_mode(path: Path, mode: int) -> str:
     """Take from everybody else what they may do with `path`."""
     path.chmod(mode)
     return f"{path} is yours alone again"
 
 
-def gone(*paths: Path) -> str:
+def remove_files(*paths: Path) -> str:
     """Remove files that a process left behind."""
     for path in paths:
         with contextlib.suppress(FileNotFoundError):
@@ -164,7 +166,7 @@ def gone(*paths: Path) -> str:
     return f"removed {', '.join(path.name for path in paths)}"
 
 
-def mine(path: Path) -> os.stat_result | None:
+def lstat_or_none(path: Path) -> os.stat_result | None:
     """The stat of `path` itself, no link followed; None when there is none."""
     try:
         return path.lstat()

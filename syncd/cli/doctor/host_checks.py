@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from index.errors import MemexError
-from syncd.cli.doctor.doctor import DoctorContext, Finding, Rank, mine, word
+from syncd.cli.doctor.doctor import DoctorContext, Finding, Rank, lstat_or_none, quote_path
 from syncd.git.repository_state import UNWELL
 from syncd.state.ledger import SQLITE_HERE
 from syncd.vault.vault import Vault
@@ -30,25 +30,28 @@ AHEAD_S = 300.0  # a file's time may be ahead of ours by as much
 BEFORE = 1_735_689_600  # 2025: no clock that is right is behind it
 
 
-def vault(context: DoctorContext) -> Iterator[Finding]:
+def check_vault(context: DoctorContext) -> Iterator[Finding]:
     """The folder of notes, and whether the kernel tells what changes in it."""
     root = context.vault
     try:
         info = root.stat()
     except OSError as error:
         yield Finding(
-            "vault", "wrong", f"{root} can't be opened: {error.strerror}", f"ls -ld {word(root)}; is its disk mounted?"
+            "vault",
+            "wrong",
+            f"{root} can't be opened: {error.strerror}",
+            f"ls -ld {quote_path(root)}; is its disk mounted?",
         )
         return
     if not stat.S_ISDIR(info.st_mode):
         yield Finding("vault", "wrong", f"{root} is no folder", "memex status --vault THE_FOLDER_OF_NOTES")
         return
     if not os.access(root, os.R_OK | os.X_OK):
-        yield Finding("vault", "wrong", f"{root} may not be read", f"chmod u+rx {word(root)}")
+        yield Finding("vault", "wrong", f"{root} may not be read", f"chmod u+rx {quote_path(root)}")
         return
     if not os.access(root, os.W_OK):
         yield Finding(
-            "vault", "wrong", f"{root} may not be written, so nothing can be captured", f"chmod u+w {word(root)}"
+            "vault", "wrong", f"{root} may not be written, so nothing can be captured", f"chmod u+w {quote_path(root)}"
         )
     elif kind := remote_kind(str(root)):
         says = f"{root} lies on {kind}, which may not tell of changes made elsewhere; it is listed often instead"
@@ -57,20 +60,20 @@ def vault(context: DoctorContext) -> Iterator[Finding]:
         yield Finding("vault", "ok", str(root))
 
 
-def inbox(context: DoctorContext) -> Iterator[Finding]:
+def check_inbox(context: DoctorContext) -> Iterator[Finding]:
     """The folder that agents write to."""
     if not context.vault.is_dir():
         return
     name = context.settings.vault.inbox
     folder = context.vault / name
-    info = mine(folder)
+    info = lstat_or_none(folder)
     if info is None:
         yield Finding(
             "inbox",
             "wrong",
             f"{name}/ is missing, so nothing can be captured",
-            f"memex init {word(context.vault)}",
-            partial(_adopted, context),
+            f"memex init {quote_path(context.vault)}",
+            partial(_make_inbox, context),
         )
     elif not stat.S_ISDIR(info.st_mode):
         what = "a link, which is not followed" if stat.S_ISLNK(info.st_mode) else "no folder"
@@ -78,15 +81,15 @@ def inbox(context: DoctorContext) -> Iterator[Finding]:
             "inbox",
             "wrong",
             f"{name} is {what}",
-            f"mv {word(folder)} {word(folder)}.aside; memex init {word(context.vault)}",
+            f"mv {quote_path(folder)} {quote_path(folder)}.aside; memex init {quote_path(context.vault)}",
         )
     elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        yield Finding("inbox", "wrong", f"{name}/ may not be read and written", f"chmod u+rwx {word(folder)}")
+        yield Finding("inbox", "wrong", f"{name}/ may not be read and written", f"chmod u+rwx {quote_path(folder)}")
     else:
         yield Finding("inbox", "ok", f"{name}/ can be read and written")
 
 
-def _adopted(context: DoctorContext) -> str:
+def _make_inbox(context: DoctorContext) -> str:
     opened = Vault(context.vault)
     try:
         opened.make_folder(f"{context.settings.vault.inbox}/default")
@@ -95,9 +98,9 @@ def _adopted(context: DoctorContext) -> str:
     return f"made {context.settings.vault.inbox}/default"
 
 
-def watches(context: DoctorContext) -> Iterator[Finding]:
+def check_watches(context: DoctorContext) -> Iterator[Finding]:
     """Whether the kernel lets every folder of the vault be watched."""
-    limit = _number(INOTIFY / "max_user_watches")
+    limit = _read_number(INOTIFY / "max_user_watches")
     if limit is None or not context.vault.is_dir():
         return
     try:
@@ -105,7 +108,7 @@ def watches(context: DoctorContext) -> Iterator[Finding]:
     except MemexError:
         return  # told by the check of the vault
     try:
-        needed = 1 + _folders(opened)
+        needed = 1 + _count_folders(opened)
     finally:
         opened.close()
     raise_it = "echo fs.inotify.max_user_watches={} | sudo tee /etc/sysctl.d/60-memex.conf; sudo sysctl --system"
@@ -121,7 +124,7 @@ def watches(context: DoctorContext) -> Iterator[Finding]:
         yield Finding("watch", "ok", f"{needed:,} folders, and {limit:,} watches are allowed")
 
 
-def _folders(opened: Vault) -> int:
+def _count_folders(opened: Vault) -> int:
     count, waiting = 0, [""]
     while waiting:
         folder = waiting.pop()
@@ -132,14 +135,14 @@ def _folders(opened: Vault) -> int:
     return count
 
 
-def _number(path: Path) -> int | None:
+def _read_number(path: Path) -> int | None:
     try:
         return int(path.read_text())
     except (OSError, ValueError):
         return None
 
 
-def git(context: DoctorContext) -> Iterator[Finding]:
+def check_git(context: DoctorContext) -> Iterator[Finding]:
     """The state of the repository, with the command that mends it."""
     if not context.vault.is_dir():
         return
@@ -164,7 +167,7 @@ def git(context: DoctorContext) -> Iterator[Finding]:
         yield Finding("git", rank, f"{standing.state}: {says}", alone[1] if alone else mend or says)
 
 
-def disk(context: DoctorContext) -> Iterator[Finding]:
+def check_disk(context: DoctorContext) -> Iterator[Finding]:
     """Room for the notes and for the index."""
     seen = set()
     for name, folder in (("vault", context.vault), ("state", context.state)):
@@ -181,14 +184,14 @@ def disk(context: DoctorContext) -> Iterator[Finding]:
             ", and hardly a file more fits" if few else ""
         )
         if left < FULL or few:
-            yield Finding("disk", "wrong", says, f"free some space: du -xh -d 2 {word(folder)}")
+            yield Finding("disk", "wrong", says, f"free some space: du -xh -d 2 {quote_path(folder)}")
         elif left < TIGHT:
-            yield Finding("disk", "advice", says, f"free some space: du -xh -d 2 {word(folder)}")
+            yield Finding("disk", "advice", says, f"free some space: du -xh -d 2 {quote_path(folder)}")
         else:
             yield Finding("disk", "ok", says)
 
 
-def clock(context: DoctorContext) -> Iterator[Finding]:
+def check_clock(context: DoctorContext) -> Iterator[Finding]:
     """The clock, and files that say they come from the future."""
     present = time.time()
     if present < BEFORE:
@@ -219,7 +222,7 @@ def clock(context: DoctorContext) -> Iterator[Finding]:
         )
 
 
-def versions(_: DoctorContext) -> Iterator[Finding]:
+def check_versions(_: DoctorContext) -> Iterator[Finding]:
     """Python and SQLite."""
     python = ".".join(map(str, sys.version_info[:3]))
     sqlite = ".".join(map(str, SQLITE_HERE))
@@ -229,7 +232,7 @@ def versions(_: DoctorContext) -> Iterator[Finding]:
         yield Finding("versions", "ok", f"Memex {installed()}, Python {python}, SQLite {sqlite}")
 
 
-def port(context: DoctorContext) -> Iterator[Finding]:
+def check_port(context: DoctorContext) -> Iterator[Finding]:
     """Whether the daemon has its port, or could have it."""
     if context.pid is not None:
         return  # told by the check of the daemon
@@ -248,7 +251,7 @@ def port(context: DoctorContext) -> Iterator[Finding]:
             )
 
 
-def files(context: DoctorContext) -> Iterator[Finding]:
+def check_files(context: DoctorContext) -> Iterator[Finding]:
     """The files that documents hold the text of, as the daemon knows them."""
     facts = context.daemon.get("files") if context.daemon else None
     if not facts:
@@ -261,4 +264,14 @@ def files(context: DoctorContext) -> Iterator[Finding]:
         yield Finding("files", "ok", f"{facts['known']:,} have a note, {facts['waiting']:,} wait to be read")
 
 
-HOST_CHECKS = (versions, vault, inbox, files, port, watches, git, disk, clock)
+HOST_CHECKS = (
+    check_versions,
+    check_vault,
+    check_inbox,
+    check_files,
+    check_port,
+    check_watches,
+    check_git,
+    check_disk,
+    check_clock,
+)

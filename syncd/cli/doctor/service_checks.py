@@ -9,12 +9,12 @@ from pathlib import Path
 
 from syncd.cli.doctor.doctor import DoctorContext, Finding
 from syncd.installation import unit_files
-from syncd.installation.service_manager import USUAL, Systemd, command, keeper
+from syncd.installation.service_manager import USUAL, Systemd, find_manager, serve_command
 
 
-def service(context: DoctorContext) -> Iterator[Finding]:
+def check_service(context: DoctorContext) -> Iterator[Finding]:
     """The service that runs the daemon of this vault, where the platform has one."""
-    manager = keeper(USUAL, sys.platform, context.environ)
+    manager = find_manager(USUAL, sys.platform, context.environ)
     if not isinstance(manager, Systemd):
         if not manager.file.exists():
             yield Finding(
@@ -24,25 +24,25 @@ def service(context: DoctorContext) -> Iterator[Finding]:
                 "memex service install --now",
             )
         return
-    units = {file: text for file in sorted(manager.folder.glob(f"{USUAL}*.service")) if (text := _read(file))}
-    mine = unit_files.vault_of(unit_files.unit(USUAL, ["/memex"], vault=str(context.vault)))
+    units = {file: text for file in sorted(manager.folder.glob(f"{USUAL}*.service")) if (text := _read_text(file))}
+    mine = unit_files.vault_line(unit_files.systemd_unit(USUAL, ["/memex"], vault=str(context.vault)))
     for file, text in units.items():
-        if unit_files.vault_of(text) == mine:
-            yield from _unit(context, Systemd(file.stem, manager.folder), text)
+        if unit_files.vault_line(text) == mine:
+            yield from _check_unit(context, Systemd(file.stem, manager.folder), text)
             return
-    if not manager.absent():
+    if not manager.unavailable_reason():
         says = "none is installed for this vault: the daemon runs as long as its terminal"
         yield Finding("service", "advice", says, "memex service install --now")
 
 
-def _read(file: Path) -> str:
+def _read_text(file: Path) -> str:
     try:
         return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError):
         return ""
 
 
-def _unit(context: DoctorContext, manager: Systemd, text: str) -> Iterator[Finding]:
+def _check_unit(context: DoctorContext, manager: Systemd, text: str) -> Iterator[Finding]:
     name = manager.name.removeprefix(f"{USUAL}-")
     again = "memex service install --now" + ("" if name == USUAL else f" --name {name}")
     start = next((line for line in text.splitlines() if line.startswith("ExecStart=")), "ExecStart=nothing")
@@ -50,11 +50,11 @@ def _unit(context: DoctorContext, manager: Systemd, text: str) -> Iterator[Findi
     if not program.exists():
         yield Finding("service", "wrong", f"{manager.file.name} starts {program}, which is not there", again)
         return
-    if text != unit_files.unit(manager.name, command(context.settings), vault=str(context.vault)):
+    if text != unit_files.systemd_unit(manager.name, serve_command(context.settings), vault=str(context.vault)):
         yield Finding(
             "service", "advice", f"{manager.file} is not what this Memex would write for these settings", again
         )
-    if manager.absent():
+    if manager.unavailable_reason():
         yield Finding("service", "ok", f"{manager.file.name} is installed; its manager can't be asked from here")
         return
     status = manager.state()
@@ -70,4 +70,4 @@ def _unit(context: DoctorContext, manager: Systemd, text: str) -> Iterator[Findi
         yield Finding("service", "ok", f"{manager.file.name} runs, restarted {status['restarts']} times")
 
 
-SERVICE_CHECKS = (service,)
+SERVICE_CHECKS = (check_service,)

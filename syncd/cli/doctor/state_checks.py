@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from index.errors import MemexError, Unavailable
-from syncd.cli.doctor.doctor import DoctorContext, Finding, Rank, gone, mine, private, word
+from syncd.cli.doctor.doctor import DoctorContext, Finding, Rank, lstat_or_none, quote_path, remove_files, restrict_mode
 from syncd.daemon import control_socket
 from syncd.state.folder import read_vault_path
 from syncd.version import installed
@@ -43,7 +43,7 @@ PROBE = "A note about nothing."
 PASSAGE = "A passage as long as the one of a note usually is. " * 15
 
 
-def settings(context: DoctorContext) -> Iterator[Finding]:
+def check_settings(context: DoctorContext) -> Iterator[Finding]:
     """The settings file."""
     file = context.settings.file
     if file is None:
@@ -51,50 +51,56 @@ def settings(context: DoctorContext) -> Iterator[Finding]:
         return
     info = file.stat()
     if info.st_mode & 0o022:
-        fix = partial(private, file, stat.S_IMODE(info.st_mode) & ~0o022) if info.st_uid == os.geteuid() else None
-        yield Finding("settings", "wrong", f"others may write {file}", f"chmod go-w {word(file)}", fix)
+        fix = partial(restrict_mode, file, stat.S_IMODE(info.st_mode) & ~0o022) if info.st_uid == os.geteuid() else None
+        yield Finding("settings", "wrong", f"others may write {file}", f"chmod go-w {quote_path(file)}", fix)
     else:
         yield Finding("settings", "ok", str(file))
 
 
-def state(context: DoctorContext) -> Iterator[Finding]:
+def check_state(context: DoctorContext) -> Iterator[Finding]:
     """The state folder and who may open what lies in it."""
     folder = context.state
-    info = mine(folder)
+    info = lstat_or_none(folder)
     if info is None:
         yield Finding(
-            "state", "wrong", f"{folder} is missing: this vault is not set up", f"memex init {word(context.vault)}"
+            "state",
+            "wrong",
+            f"{folder} is missing: this vault is not set up",
+            f"memex init {quote_path(context.vault)}",
         )
         return
     if not stat.S_ISDIR(info.st_mode):
         yield Finding("state", "wrong", f"{folder} is no folder", "memex status --state ANOTHER_FOLDER")
         return
     if info.st_uid != os.geteuid():
-        yield Finding("state", "wrong", f"{folder} belongs to another user", f"sudo chown -R $(id -u) {word(folder)}")
+        yield Finding(
+            "state", "wrong", f"{folder} belongs to another user", f"sudo chown -R $(id -u) {quote_path(folder)}"
+        )
         return
     vault = read_vault_path(folder)
     if vault is not None and vault != context.vault:
-        yield Finding("state", "wrong", f"{folder} belongs to the vault {vault}", f"memex status --vault {word(vault)}")
+        yield Finding(
+            "state", "wrong", f"{folder} belongs to the vault {vault}", f"memex status --vault {quote_path(vault)}"
+        )
     open_to_others = [folder] if info.st_mode & 0o077 else []
-    open_to_others += [path for name in SECRETS if (path := folder / name) and _readable_by_others(path)]
+    open_to_others += [path for name in SECRETS if (path := folder / name) and _is_readable_by_others(path)]
     for path in open_to_others:
         mode = 0o700 if path == folder else 0o600
-        yield Finding(
-            "state", "wrong", f"others may open {path}", f"chmod {mode:o} {word(path)}", partial(private, path, mode)
-        )
+        mend, fix = f"chmod {mode:o} {quote_path(path)}", partial(restrict_mode, path, mode)
+        yield Finding("state", "wrong", f"others may open {path}", mend, fix)
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        fix = partial(private, folder, 0o700)
-        yield Finding("state", "wrong", f"{folder} can't be written", f"chmod 700 {word(folder)}", fix)
+        fix = partial(restrict_mode, folder, 0o700)
+        yield Finding("state", "wrong", f"{folder} can't be written", f"chmod 700 {quote_path(folder)}", fix)
     elif not open_to_others:
         yield Finding("state", "ok", f"{folder}, open to you alone")
 
 
-def _readable_by_others(path: Path) -> bool:
-    info = mine(path)
+def _is_readable_by_others(path: Path) -> bool:
+    info = lstat_or_none(path)
     return info is not None and not stat.S_ISLNK(info.st_mode) and bool(info.st_mode & 0o077)
 
 
-def daemon(context: DoctorContext) -> Iterator[Finding]:
+def check_daemon(context: DoctorContext) -> Iterator[Finding]:
     """Who holds the state folder, whether it answers, and what a dead one left."""
     folder, pid = context.state, context.pid
     if context.silent:
@@ -104,17 +110,19 @@ def daemon(context: DoctorContext) -> Iterator[Finding]:
         says = f"process {pid or '?'} holds {folder / 'lock'} and does not listen: it starts, or another command is at work"
         yield Finding("daemon", "wrong", says, f"memex status; if it stays so: kill {pid}")
     elif context.daemon is None:
-        left = [path for name in (control_socket.DAEMON, control_socket.NAME) if mine(path := folder / name)]
+        left = [path for name in (control_socket.DAEMON, control_socket.NAME) if lstat_or_none(path := folder / name)]
         if left:
             names = " and ".join(path.name for path in left)
-            yield Finding("daemon", "wrong", f"a daemon that died left {names}", "memex serve", partial(gone, *left))
+            yield Finding(
+                "daemon", "wrong", f"a daemon that died left {names}", "memex serve", partial(remove_files, *left)
+            )
         else:
             yield Finding("daemon", "advice", "none is running, so changes are not followed", "memex serve")
     else:
-        yield from _answering(context)
+        yield from _check_running_daemon(context)
 
 
-def _answering(context: DoctorContext) -> Iterator[Finding]:
+def _check_running_daemon(context: DoctorContext) -> Iterator[Finding]:
     assert context.daemon is not None
     theirs = context.daemon.get("version")
     if theirs and theirs != installed():
@@ -146,36 +154,36 @@ def _answering(context: DoctorContext) -> Iterator[Finding]:
         yield Finding("daemon", "wrong", says, f"kill {context.pid}; memex serve")
 
 
-def ledger(context: DoctorContext) -> Iterator[Finding]:
+def check_ledger(context: DoctorContext) -> Iterator[Finding]:
     """The file that can't be made again from the notes."""
     from syncd.state.folder import LEDGER
     from syncd.state.ledger import check_integrity
 
     path = context.state / LEDGER
-    if mine(path) is None:
-        if mine(context.state) is not None:
+    if lstat_or_none(path) is None:
+        if lstat_or_none(context.state) is not None:
             yield Finding(
-                "ledger", "wrong", f"{path} is missing: nobody's key works", f"memex init {word(context.vault)}"
+                "ledger", "wrong", f"{path} is missing: nobody's key works", f"memex init {quote_path(context.vault)}"
             )
         return
     if wrong := check_integrity(path):
-        mend = f"memex restore BACKUP --force, or begin with no keys: mv {word(path)} {word(path)}.damaged"
+        mend = f"memex restore BACKUP --force, or begin with no keys: mv {quote_path(path)} {quote_path(path)}.damaged"
         yield Finding("ledger", "wrong", f"{path.name}: {wrong}", mend)
     else:
         yield Finding("ledger", "ok", f"{path.name} is whole")
 
 
-def audit(context: DoctorContext) -> Iterator[Finding]:
+def check_audit(context: DoctorContext) -> Iterator[Finding]:
     """The log of every write: whether each entry is as it was written, and none missing."""
     from syncd.state.folder import LEDGER
     from syncd.state.ledger import check_integrity
 
     path = context.state / LEDGER
-    if mine(path) is None or check_integrity(path):
+    if lstat_or_none(path) is None or check_integrity(path):
         return  # and that is a finding already
     try:
         asked = context.daemon is not None
-        result = control_socket.call(context.state, "audit.verify", {"files": False}) if asked else _chain(path)
+        result = control_socket.call(context.state, "audit.verify", {"files": False}) if asked else _verify_chain(path)
     except MemexError as error:
         yield Finding("audit", "advice", f"its log can't be looked through: {error.message}", "memex audit verify")
         return
@@ -191,39 +199,43 @@ def audit(context: DoctorContext) -> Iterator[Finding]:
         yield Finding("audit", "ok", f"{result['entries']:,} entries, each as it was written")
 
 
-def _chain(path: Path) -> dict[str, Any]:
+def _verify_chain(path: Path) -> dict[str, Any]:
     from syncd.history.audit_log import HEAD
-    from syncd.history.digest_chain import EVERY, PRUNINGS, Entry, Head, base_of, checked
+    from syncd.history.digest_chain import EVERY, PRUNINGS, Entry, Head, check, find_base
     from syncd.state.ledger import query_read_only
 
     pruned = (Entry(*row) for row in query_read_only(path, PRUNINGS))
     noted = path.with_name(HEAD)
-    head = Head.of(noted.read_text("ascii", "replace").partition("\n")[0]) if mine(noted) else None
+    head = Head.parse(noted.read_text("ascii", "replace").partition("\n")[0]) if lstat_or_none(noted) else None
     entries = (Entry(*row) for row in query_read_only(path, EVERY))
-    return asdict(checked(entries, base_of(pruned), heads=[head] if head else []))
+    return asdict(check(entries, find_base(pruned), heads=[head] if head else []))
 
 
-def queue(context: DoctorContext) -> Iterator[Finding]:
+def check_queue(context: DoctorContext) -> Iterator[Finding]:
     """The jobs that wait or failed, and the files that lie staged for them."""
     from syncd.jobs.queue import STAGED
-    from syncd.jobs.queued_job import UNFINISHED, unfinished
-    from syncd.jobs.staged_files import StagedFiles, moved_notes
+    from syncd.jobs.queued_job import UNFINISHED, unfinished_of_rows
+    from syncd.jobs.staged_files import StagedFiles, find_unneeded
     from syncd.state.folder import LEDGER
     from syncd.state.ledger import check_integrity, query_read_only
 
     path = context.state / LEDGER
-    if mine(path) is None or check_integrity(path):
+    if lstat_or_none(path) is None or check_integrity(path):
         return  # and that is a finding already
-    jobs = unfinished(query_read_only(path, UNFINISHED))
+    jobs = unfinished_of_rows(query_read_only(path, UNFINISHED))
     staged = StagedFiles(context.state / STAGED)
     lost = [job.id for job in jobs if job.needs_file and not staged.find(job.id)]
     for id in lost:
         yield Finding("queue", "wrong", f"the file of the job {id} is missing: upload it again", f"memex job show {id}")
-    old = moved_notes(staged.folder, [job.id for job in jobs if job.kind == "file"], older_s=STRAY_S)
+    old = find_unneeded(staged.folder, [job.id for job in jobs if job.kind == "file"], older_s=STRAY_S)
     if old:
         says = f"{len(old)} staged files belong to no job"
         yield Finding(
-            "queue", "wrong", says, "memex job run leftovers", partial(gone, *(staged.folder / name for name in old))
+            "queue",
+            "wrong",
+            says,
+            "memex job run leftovers",
+            partial(remove_files, *(staged.folder / name for name in old)),
         )
     failed = sum(job.failed for job in jobs)
     if failed:
@@ -241,27 +253,27 @@ def queue(context: DoctorContext) -> Iterator[Finding]:
         )
 
 
-def index(context: DoctorContext) -> Iterator[Finding]:
+def check_index(context: DoctorContext) -> Iterator[Finding]:
     """The build that answers: it is derived, so all that ails it is mended by making it anew."""
-    if mine(context.state) is None:
+    if lstat_or_none(context.state) is None:
         return
     try:
-        wrong = _index(context)
+        wrong = _examine_index(context)
     except MemexError as error:
         wrong = {"index": error.message}
     for scope, text in wrong.items():
         if text:
-            fix = partial(_built, context) if not text.startswith("there is none") else None
+            fix = partial(_rebuild_index, context) if not text.startswith("there is none") else None
             rank: Rank = "advice" if fix is None else "wrong"
             yield Finding("index", rank, f"{scope}: {text}", "memex index --full" if fix else "memex index", fix)
     if not any(wrong.values()):
         yield Finding("index", "ok", "catalog and chunks agree, for the captures and for your own notes")
 
 
-def _index(context: DoctorContext) -> dict[str, str]:
+def _examine_index(context: DoctorContext) -> dict[str, str]:
     if context.daemon is not None:
         return dict(control_socket.call(context.state, "index.examine", {}, timeout=120))
-    from index.scope.integrity_check import examined
+    from index.scope.integrity_check import check_index
     from syncd.indexes.index_builds import SCOPES, build_in_use
 
     root = context.state / "index"
@@ -277,10 +289,10 @@ def _index(context: DoctorContext) -> dict[str, str]:
         return {"index": f"the build {folder.name} does not say what it was made with"}
     index_settings = context.settings.index
     uri = f"{index_settings.uri.rstrip('/')}/{folder.name}" if index_settings.uri else str(folder)
-    return {scope: examined(folder, scope, uri=uri, options=index_settings.storage_options) for scope in SCOPES}
+    return {scope: check_index(folder, scope, uri=uri, options=index_settings.storage_options) for scope in SCOPES}
 
 
-def _built(context: DoctorContext) -> str:
+def _rebuild_index(context: DoctorContext) -> str:
     """The index, made anew by whoever has the vault open."""
     if context.daemon is not None:
         control_socket.call(context.state, "index", {"full": True})
@@ -288,36 +300,36 @@ def _built(context: DoctorContext) -> str:
         raise Unavailable("another process holds the vault")
     else:
         from syncd.app import App
-        from syncd.installation.vault_setup import adopt
+        from syncd.installation.vault_setup import set_up_vault
 
-        adopt(context.settings, now=time.time_ns() // 1_000_000)
+        set_up_vault(context.settings, now=time.time_ns() // 1_000_000)
         try:
-            _rebuilt(App, context)
+            _rebuild_here(App, context)
         except (MemexError, OSError):  # not even opened: it is derived, so it may go
             shutil.rmtree(context.state / "index", ignore_errors=True)
-            _rebuilt(App, context)
+            _rebuild_here(App, context)
     return "the index was made anew from the notes"
 
 
-def _rebuilt(app: type[App], context: DoctorContext) -> None:
+def _rebuild_here(app: type[App], context: DoctorContext) -> None:
     with app.open(context.settings) as running:
         running.opened.embedder.wait()
         running.operations["index"]({"full": True}, lambda _: None)
 
 
-def encoder(context: DoctorContext) -> Iterator[Finding]:
+def check_encoder(context: DoctorContext) -> Iterator[Finding]:
     """Whether each encoder loads, is the model it should be, and embeds."""
     if context.daemon is not None:
         if context.daemon.get("encoder", {}).get("state") == "ready":  # else it is among what is degraded
             yield Finding("encoder", "ok", "loaded by the daemon, and embedding")
         return
-    from index.encoders.embedder import opened
+    from index.encoders.embedder import load_encoder
 
     chosen = context.settings.embed
     cache = context.state / "models"
     for number, encoder_settings in enumerate(chosen.encoders):
         try:
-            made = opened(encoder_settings, cache, chosen.threads)
+            made = load_encoder(encoder_settings, cache, chosen.threads)
             try:
                 vector = made.encode([PROBE], kind="document", urgent=True)[0]
             finally:
@@ -329,7 +341,7 @@ def encoder(context: DoctorContext) -> Iterator[Finding]:
             yield Finding("encoder", "ok", f"{made.name} loads and embeds ({len(vector)} dimensions)")
 
 
-def reranker(context: DoctorContext) -> Iterator[Finding]:
+def check_reranker(context: DoctorContext) -> Iterator[Finding]:
     """Whether the reranker that is set loads, and judges a pool of passages within its time limit."""
     search = context.settings.search
     if not search.reranker:
@@ -339,14 +351,14 @@ def reranker(context: DoctorContext) -> Iterator[Finding]:
         if says := sentences.get(context.daemon.get("reranker", {}).get("state", "")):
             yield Finding("reranker", "ok", says)
         return  # else it is among what is degraded
-    from index.search.reranker import opened
+    from index.search.reranker import load_model
 
     try:
-        model = opened(search.reranker, context.settings.embed_section.threads)
-        model.scores(PROBE, [PROBE])
+        model = load_model(search.reranker, context.settings.embed_section.threads)
+        model.score(PROBE, [PROBE])
         begun = time.monotonic()
         for _ in range(search.rerank_pool):
-            model.scores(PROBE, [PASSAGE])
+            model.score(PROBE, [PASSAGE])
         seconds = time.monotonic() - begun
     except MemexError as error:
         yield Finding("reranker", "wrong", error.message, "memex config, section search")
@@ -359,4 +371,14 @@ def reranker(context: DoctorContext) -> Iterator[Finding]:
         yield Finding("reranker", "ok", says)
 
 
-STATE_CHECKS = (settings, state, daemon, ledger, audit, queue, index, encoder, reranker)
+STATE_CHECKS = (
+    check_settings,
+    check_state,
+    check_daemon,
+    check_ledger,
+    check_audit,
+    check_queue,
+    check_index,
+    check_encoder,
+    check_reranker,
+)

@@ -11,14 +11,14 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument
-from syncd.cli.framework.commands import talk
+from syncd.cli.framework.commands import print_message
 from syncd.cli.framework.completion import workspaces
 
 UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 WORKSPACE = click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
 
 
-def moment(text: str | None, now_ms: int) -> int | None:
+def parse_time(text: str | None, now_ms: int) -> int | None:
     """Epoch milliseconds of `2026-11-20`, `2026-11-20T14:32`, or `7d` ago (m, h, d, w); local time unless it says."""
     if text is None:
         return None
@@ -30,18 +30,18 @@ def moment(text: str | None, now_ms: int) -> int | None:
         raise InvalidArgument(f"{text!r} is no time: use 2026-11-20, 2026-11-20T14:32 or 7d") from None
 
 
-def stdin() -> str:
+def read_stdin() -> str:
     """What somebody types or pipes in."""
     if sys.stdin.isatty():
-        talk("memex: type the note, then Ctrl-D")
+        print_message("memex: type the note, then Ctrl-D")
     try:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
         raise InvalidArgument(f"what stdin gives is not UTF-8 (byte {error.start})") from None
 
 
-def waited(ask: Any, ids: Sequence[str], *, once: bool = False) -> list[dict[str, Any]]:
-    """These jobs when all of them have ended, asked of `asking`; with `once`, as they are when it is first told."""
+def wait_for_jobs(ask: Any, ids: Sequence[str], *, once: bool = False) -> list[dict[str, Any]]:
+    """Wait until these jobs have ended, asked by the `ask` of a session; with `once`, take them as first told."""
     while True:
         result = ask("queue.wait", {"ids": list(ids), "at_once": once})
         if result["ended"] or once:

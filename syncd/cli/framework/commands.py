@@ -54,46 +54,46 @@ Event = Mapping[str, Any]
 logger = logging.getLogger("memex")
 
 
-def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    def keep(ctx: click.Context, _: click.Parameter, value: Any) -> None:
+def _keep_flag(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def keep_value(ctx: click.Context, _: click.Parameter, value: Any) -> None:
         if value is not None:
             ctx.find_root().meta.setdefault(FLAGS, {})[name] = value
 
-    return keep
+    return keep_value
 
 
-def _json(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+def _keep_json(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     if value:
         ctx.find_root().meta[JSON] = True
 
 
-def shared() -> list[click.Parameter]:
+def shared_options() -> list[click.Parameter]:
     """The options that every command takes, before or after its name."""
     folder, file = click.Path(file_okay=False), click.Path(dir_okay=False)
     return [
         click.Option(
             ["--vault", "shared_vault"],
             type=folder,
-            callback=_keep("vault.path"),
+            callback=_keep_flag("vault.path"),
             expose_value=False,
             help="The folder of notes.",
         ),
         click.Option(
             ["--state", "shared_state"],
             type=folder,
-            callback=_keep("state"),
+            callback=_keep_flag("state"),
             expose_value=False,
             help="The folder for index and keys.",
         ),
         click.Option(
             ["--config", "shared_config"],
             type=file,
-            callback=_keep("config"),
+            callback=_keep_flag("config"),
             expose_value=False,
             help="The settings file.",
         ),
         click.Option(
-            ["--json", "shared_json"], is_flag=True, callback=_json, expose_value=False, help="Answer in JSON."
+            ["--json", "shared_json"], is_flag=True, callback=_keep_json, expose_value=False, help="Answer in JSON."
         ),
     ]
 
@@ -102,7 +102,7 @@ class Command(click.Command):
     """A command with the shared options, and a page of help that a person can work from."""
 
     def __init__(self, name: str | None, *, params: list[click.Parameter] | None = None, **kwargs: Any) -> None:
-        super().__init__(name, params=[*(params or []), *shared()], **kwargs)
+        super().__init__(name, params=[*(params or []), *shared_options()], **kwargs)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The command's options, then those of every command."""
@@ -120,7 +120,7 @@ class Group(click.Group):
     group_class = type
 
     def __init__(self, name: str | None, *, params: list[click.Parameter] | None = None, **kwargs: Any) -> None:
-        super().__init__(name, params=[*(params or []), *shared()], **kwargs)
+        super().__init__(name, params=[*(params or []), *shared_options()], **kwargs)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Its commands, then the options of every command."""
@@ -132,7 +132,7 @@ class Group(click.Group):
         help_text.write_sections(ctx, formatter)
 
 
-def flag(name: str, value: Any) -> None:
+def set_flag(name: str, value: Any) -> None:
     """Take a value that the command itself was given as that setting's flag."""
     if value is not None:
         click.get_current_context().find_root().meta.setdefault(FLAGS, {})[name] = value
@@ -143,22 +143,22 @@ def flags() -> dict[str, Any]:
     return dict(click.get_current_context().find_root().meta.get(FLAGS, {}))
 
 
-def settings() -> Settings:
+def load_settings() -> Settings:
     """The settings in force for this command."""
     return load(flags(), os.environ)
 
 
-def as_json() -> bool:
+def wants_json() -> bool:
     """Whether the answer is for a script."""
     return bool(click.get_current_context().find_root().meta.get(JSON))
 
 
-def color() -> bool:
+def has_color() -> bool:
     """Whether stdout shows colours."""
     return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
-def out(text: str) -> None:
+def print_text(text: str) -> None:
     """One result on stdout, whatever the characters: a path that is not UTF-8 comes out as the bytes it has."""
     try:
         data = text.encode("utf-8", "surrogateescape")
@@ -167,16 +167,16 @@ def out(text: str) -> None:
     click.echo(data)
 
 
-def answer(result: Any, text: Callable[[], str]) -> None:
+def print_answer(result: Any, text: Callable[[], str]) -> None:
     """The result: as JSON for a script, else as `text` makes it."""
-    if not as_json():
-        out(text())
+    if not wants_json():
+        print_text(text())
         return
     shown = json.dumps(result, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
-    out(shown if shown.isascii() or _encodes(shown) else json.dumps(result))
+    print_text(shown if shown.isascii() or _is_encodable(shown) else json.dumps(result))
 
 
-def _encodes(text: str) -> bool:
+def _is_encodable(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -184,35 +184,36 @@ def _encodes(text: str) -> bool:
     return True
 
 
-def talk(text: str) -> None:
+def print_message(text: str) -> None:
     """Something said on the way, on stderr; where nobody sits at a terminal, a record of the log."""
-    if log.talking():
+    if log.is_structured():
         logger.info("%s", text.removeprefix("memex: "))
     else:
         click.echo(text, err=True)
 
 
 @contextlib.contextmanager
-def shown() -> Iterator[Callable[[Event], None]]:
+def show_progress() -> Iterator[Callable[[Event], None]]:
     """Show progress events as a bar while something is done, if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
     last = 0.0
 
-    def show(event: Event) -> None:
+    def update_bar(event: Event) -> None:
         nonlocal last
         done, total = int(event.get("done", 0)), int(event.get("total", 0))
         if time.monotonic() - last > 0.1 or done == total:
             last = time.monotonic()
             width = shutil.get_terminal_size().columns
             sys.stderr.write(
-                "\r\x1b[K" + result_text.bar(result_text.line(str(event.get("stage", "")), 30), done, total, width - 1)
+                "\r\x1b[K"
+                + result_text.progress_bar(result_text.line(str(event.get("stage", "")), 30), done, total, width - 1)
             )
             sys.stderr.flush()
 
     try:
-        yield show
+        yield update_bar
     finally:
         if last:
             sys.stderr.write("\r\x1b[K")
@@ -223,19 +224,19 @@ def ask(operation: str, arguments: Mapping[str, Any], *, fresh: bool = False) ->
     """The answer of the running daemon, or of this process with the stores opened when none runs.
 
     `fresh`: a vault that Memex has never seen is set up first."""
-    with asking(fresh=fresh) as call:
+    with open_session(fresh=fresh) as call:
         return call(operation, arguments)
 
 
 @contextlib.contextmanager
-def asking(*, fresh: bool = False, current: bool = False) -> Iterator[Callable[[str, Mapping[str, Any]], Any]]:
+def open_session(*, fresh: bool = False, current: bool = False) -> Iterator[Callable[[str, Mapping[str, Any]], Any]]:
     """Ask several things in a row; where no daemon runs, the stores are opened once for all of them.
 
     `current`: what changed while no daemon ran is indexed first."""
-    chosen, app = settings(), None
-    with shown() as progress, contextlib.ExitStack() as kept:
+    chosen, app = load_settings(), None
+    with show_progress() as progress, contextlib.ExitStack() as kept:
 
-        def one(operation: str, arguments: Mapping[str, Any]) -> Any:
+        def call(operation: str, arguments: Mapping[str, Any]) -> Any:
             nonlocal app
             values = {name: value for name, value in arguments.items() if value is not None}
             end = time.monotonic() + STARTING_S
@@ -243,35 +244,37 @@ def asking(*, fresh: bool = False, current: bool = False) -> Iterator[Callable[[
                 with contextlib.suppress(control_socket.NoDaemon):
                     return control_socket.call(chosen.state, operation, values, on_progress=progress)
                 try:
-                    app = kept.enter_context(_opened(chosen, fresh=fresh))
+                    app = kept.enter_context(_open_app(chosen, fresh=fresh))
                 except Conflict as error:  # a daemon is starting, or another command holds the lock
                     if "pid" not in error.details or time.monotonic() > end:
                         raise
                     time.sleep(0.2)
                 else:
                     if current:
-                        app.opened.builds.recalled()
+                        app.opened.builds.wait_for_encoders()
                         app.operations["index"]({}, progress)
-                    elif operation.startswith(GRAPH) and not app.opened.builds.scopes["captures"].index.listed:
-                        talk("memex: the notes have not been read yet, so nodes are missing: run `memex index`")
+                    elif operation.startswith(GRAPH) and not app.opened.builds.scopes["captures"].index.is_complete:
+                        print_message(
+                            "memex: the notes have not been read yet, so nodes are missing: run `memex index`"
+                        )
             if operation in EMBEDDING:
-                app.opened.builds.recalled()
+                app.opened.builds.wait_for_encoders()
             return app.operations[operation](values, progress)
 
-        yield one
+        yield call
 
 
-def _opened(chosen: Settings, *, fresh: bool) -> contextlib.AbstractContextManager[App]:
+def _open_app(chosen: Settings, *, fresh: bool) -> contextlib.AbstractContextManager[App]:
     if not fresh and read_vault_path(chosen.state) is None:
-        raise NotFound(f"{chosen.vault.path} is not set up for Memex yet: run `{_init(chosen)}`")
+        raise NotFound(f"{chosen.vault.path} is not set up for Memex yet: run `{_init_command(chosen)}`")
     from syncd.app import App  # noqa: PLC0415 - as above
-    from syncd.installation.vault_setup import adopt  # noqa: PLC0415 - the stores take longer to import than the daemon to answer
+    from syncd.installation.vault_setup import set_up_vault  # noqa: PLC0415 - the stores take longer to import than the daemon to answer
 
-    adopt(chosen, now=now())
+    set_up_vault(chosen, now=now())
     return App.open(chosen)
 
 
-def _init(chosen: Settings) -> str:
+def _init_command(chosen: Settings) -> str:
     """The command that sets this vault up where it was looked for."""
     named = chosen.origins.keys() & {"state"}
     return shlex.join(["memex", "init", str(chosen.vault.path), *(["--state", str(chosen.state)] if named else [])])

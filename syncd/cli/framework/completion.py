@@ -65,21 +65,21 @@ def completion(shell: str) -> None:
 
 def workspaces(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Names of workspaces; without a daemon, the folders that are there."""
-    rows = _asked(ctx, "workspace.list", {})
-    names = _folders(_settings(ctx)) if rows is None else (row["name"] for row in rows)
-    return _fitting(((name, "") for name in names), typed)
+    rows = _ask_daemon(ctx, "workspace.list", {})
+    names = _workspace_folders(_load_settings(ctx)) if rows is None else (row["name"] for row in rows)
+    return _matching_items(((name, "") for name in names), typed)
 
 
 def keys(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Names of keys that are not revoked."""
-    rows = _asked(ctx, "key.list", {}) or []
-    return _fitting(((row["name"], ",".join(row["scopes"])) for row in rows if not row.get("revoked_at")), typed)
+    rows = _ask_daemon(ctx, "key.list", {}) or []
+    return _matching_items(((row["name"], ",".join(row["scopes"])) for row in rows if not row.get("revoked_at")), typed)
 
 
 def collections(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Names of collections."""
-    chosen = _settings(ctx)
-    return _fitting(((name, "") for name in (chosen.kb.known if chosen else COLLECTIONS)), typed)
+    chosen = _load_settings(ctx)
+    return _matching_items(((name, "") for name in (chosen.kb.all_collections if chosen else COLLECTIONS)), typed)
 
 
 def files(_: click.Context, __: click.Parameter, typed: str) -> list[CompletionItem]:
@@ -89,44 +89,48 @@ def files(_: click.Context, __: click.Parameter, typed: str) -> list[CompletionI
 
 def jobs(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Names of jobs, as one word each."""
-    rows = _asked(ctx, "job.list", {}) or []
-    return _fitting(((str(row["name"]).replace(" ", "-"), "") for row in rows), typed)
+    rows = _ask_daemon(ctx, "job.list", {}) or []
+    return _matching_items(((str(row["name"]).replace(" ", "-"), "") for row in rows), typed)
 
 
-def queued(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+def queued_jobs(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Ids of the newest jobs of the queue that the command is for, with what they are about."""
     asked = {"limit": NEWEST, "status": {"retry": "failed", "cancel": "queued"}.get(str(ctx.info_name))}
-    rows = (_asked(ctx, "queue.list", asked) or {}).get("jobs", ())
-    return _fitting(((row["id"], result_text.line(f"{row['status']}: {row['title']}", 60)) for row in rows), typed)
+    rows = (_ask_daemon(ctx, "queue.list", asked) or {}).get("jobs", ())
+    return _matching_items(
+        ((row["id"], result_text.line(f"{row['status']}: {row['title']}", 60)) for row in rows), typed
+    )
 
 
 def captures(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Ids of the newest captures, with their titles."""
-    rows = _asked(ctx, "recent", {"limit": NEWEST}) or []
-    return _fitting(((row["id"], result_text.line(str(row.get("title") or row["path"]), 60)) for row in rows), typed)
+    rows = _ask_daemon(ctx, "recent", {"limit": NEWEST}) or []
+    return _matching_items(
+        ((row["id"], result_text.line(str(row.get("title") or row["path"]), 60)) for row in rows), typed
+    )
 
 
-def promoted(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+def promoted_notes(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Ids of the notes that were promoted last, with their paths."""
-    rows = _asked(ctx, "promoted", {"limit": NEWEST}) or []
-    return _fitting(((row["id"], result_text.line(str(row["target"]), 60)) for row in rows), typed)
+    rows = _ask_daemon(ctx, "promoted", {"limit": NEWEST}) or []
+    return _matching_items(((row["id"], result_text.line(str(row["target"]), 60)) for row in rows), typed)
 
 
-def waiting(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+def waiting_captures(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Ids of the captures that wait for a decision, with their titles."""
-    rows = (_asked(ctx, "review.list", {"limit": NEWEST}) or {}).get("waiting", ())
-    return _fitting(((row["id"], result_text.line(str(row["title"]), 60)) for row in rows), typed)
+    rows = (_ask_daemon(ctx, "review.list", {"limit": NEWEST}) or {}).get("waiting", ())
+    return _matching_items(((row["id"], result_text.line(str(row["title"]), 60)) for row in rows), typed)
 
 
-def archived(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+def archived_captures(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Ids of captures that were set aside, with their titles."""
-    rows = _asked(ctx, "archived", {"limit": NEWEST}) or []
-    return _fitting(((row["id"], result_text.line(str(row["title"]), 60)) for row in rows), typed)
+    rows = _ask_daemon(ctx, "archived", {"limit": NEWEST}) or []
+    return _matching_items(((row["id"], result_text.line(str(row["title"]), 60)) for row in rows), typed)
 
 
 def folders(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Folders of the vault, a level at a time."""
-    chosen = _settings(ctx)
+    chosen = _load_settings(ctx)
     above, slash, begun = typed.rpartition("/")
     if chosen is None or any(part in ("", ".", "..") for part in above.split("/") if slash):
         return []
@@ -144,37 +148,37 @@ def folders(ctx: click.Context, _: click.Parameter, typed: str) -> list[Completi
 def nodes(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Names of nodes of the workspace that the line names; letter case does not count."""
     asked = {"typed": typed, "limit": NEWEST, "workspace": ctx.params.get("workspace")}
-    rows = _asked(ctx, "node.names", asked) or []
+    rows = _ask_daemon(ctx, "node.names", asked) or []
     return [CompletionItem(row["name"], help=result_text.line(row["entity_type"], 60)) for row in rows]
 
 
 def perspectives(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Names of the perspectives of the workspace that the line names, with their prompts."""
-    result = _asked(ctx, "perspective.list", {"workspace": ctx.params.get("workspace") or "default"}) or {}
-    return _fitting(((row["name"], row["prompt"]) for row in result.get("perspectives", ())), typed)
+    result = _ask_daemon(ctx, "perspective.list", {"workspace": ctx.params.get("workspace") or "default"}) or {}
+    return _matching_items(((row["name"], row["prompt"]) for row in result.get("perspectives", ())), typed)
 
 
-def _fitting(words: Iterable[tuple[str, str]], typed: str) -> list[CompletionItem]:
+def _matching_items(words: Iterable[tuple[str, str]], typed: str) -> list[CompletionItem]:
     return [CompletionItem(word, help=about or None) for word, about in sorted(words) if word.startswith(typed)]
 
 
-def _settings(ctx: click.Context) -> Settings | None:
+def _load_settings(ctx: click.Context) -> Settings | None:
     try:
         return load(ctx.find_root().meta.get(FLAGS, {}), os.environ)
     except MemexError:
         return None
 
 
-def _asked(ctx: click.Context, operation: str, arguments: dict[str, Any]) -> Any:
+def _ask_daemon(ctx: click.Context, operation: str, arguments: dict[str, Any]) -> Any:
     """The daemon's answer, or None."""
-    chosen = _settings(ctx)
+    chosen = _load_settings(ctx)
     try:
         return None if chosen is None else control_socket.call(chosen.state, operation, arguments, timeout=PATIENCE_S)
     except MemexError:
         return None
 
 
-def _folders(chosen: Settings | None) -> list[str]:
+def _workspace_folders(chosen: Settings | None) -> list[str]:
     if chosen is None:
         return []
     try:

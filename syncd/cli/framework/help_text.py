@@ -304,7 +304,7 @@ FILES = (
 SHARED = "Options of every command"
 
 
-def path_of(ctx: click.Context) -> str:
+def command_path(ctx: click.Context) -> str:
     """The words of a command after `memex`."""
     return ctx.command_path.partition(" ")[2]
 
@@ -335,12 +335,16 @@ def write_options(command: click.Command, ctx: click.Context, formatter: click.H
 
 def write_commands(group: click.Group, ctx: click.Context, formatter: click.HelpFormatter) -> None:
     """The commands of a group, each with its first sentence, however long that is."""
-    rows = [(name, first(command)) for name in group.list_commands(ctx) if (command := group.get_command(ctx, name))]
+    rows = [
+        (name, first_sentence(command))
+        for name in group.list_commands(ctx)
+        if (command := group.get_command(ctx, name))
+    ]
     with formatter.section("Commands"):
         formatter.write_dl(rows)
 
 
-def first(command: click.Command) -> str:
+def first_sentence(command: click.Command) -> str:
     """The first sentence of a command's help."""
     text = " ".join((command.help or "").split("\n\n")[0].split())
     return text.partition(". ")[0].rstrip(".") + "."
@@ -348,7 +352,7 @@ def first(command: click.Command) -> str:
 
 def write_sections(ctx: click.Context, formatter: click.HelpFormatter) -> None:
     """Examples, exit codes and the rest."""
-    for title, rows in sections(path_of(ctx), group=isinstance(ctx.command, click.Group)):
+    for title, rows in sections(command_path(ctx), group=isinstance(ctx.command, click.Group)):
         with formatter.section(title):
             if title == "Examples":
                 for line, does in rows:

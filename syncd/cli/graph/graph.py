@@ -11,10 +11,10 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument
-from syncd.cli.framework.commands import Command, answer, as_json, ask, color, out, talk
+from syncd.cli.framework.commands import Command, ask, has_color, print_answer, print_message, print_text, wants_json
 from syncd.cli.framework.completion import nodes
-from syncd.cli.graph.memory_json import kept
-from syncd.cli.graph.nodes import WORKSPACE, arrow, kind, moment, relations, table
+from syncd.cli.graph.memory_json import write_file
+from syncd.cli.graph.nodes import WORKSPACE, format_relation, format_time, format_type, relations_table, table
 from syncd.cli.terminal import result_text
 
 DRAWN = 100  # nodes, above which a drawing is no picture any more
@@ -58,22 +58,24 @@ def graph(name: str | None, depth: int, form: str | None, output: str | None, fo
     A Mermaid drawing is a block for a note. A canvas lies anywhere in the vault and opens in Obsidian as it is, its cards being
     the nodes' own notes. GraphML is read by programs that lay out large graphs."""
     drawn = form or ENDINGS.get(Path(output or "").suffix.lower(), "table")
-    view = _view(name, depth, options, colored=color() and not output)
+    view = _fetch_view(name, depth, options, colored=has_color() and not output)
     if drawn in DRAWINGS:
         if view.title is None:
             raise InvalidArgument("that is a list and no picture: take --format table or json")
-        text = _drawn(drawn, view.title, view.result)
+        text = _draw(drawn, view.title, view.result)
     else:
         text = json.dumps(view.result, ensure_ascii=False, indent=2) if drawn == "json" else view.text
     if isinstance(view.result, dict) and view.result.get("truncated"):
-        talk(f"memex: there are more nodes than these {len(view.result['nodes'])}; --limit says how many are shown")
+        print_message(
+            f"memex: there are more nodes than these {len(view.result['nodes'])}; --limit says how many are shown"
+        )
     if output:
-        file = kept(Path(output), f"{text.rstrip()}\n", force=force)
-        answer({"file": str(file)}, lambda: str(file))
-    elif as_json() and form is None:
-        answer(view.result, str)
+        file = write_file(Path(output), f"{text.rstrip()}\n", force=force)
+        print_answer({"file": str(file)}, lambda: str(file))
+    elif wants_json() and form is None:
+        print_answer(view.result, str)
     else:
-        out(text.rstrip("\n"))
+        print_text(text.rstrip("\n"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class GraphView:
     title: str | None = None
 
 
-def _view(name: str | None, depth: int, options: Mapping[str, Any], *, colored: bool) -> GraphView:
+def _fetch_view(name: str | None, depth: int, options: Mapping[str, Any], *, colored: bool) -> GraphView:
     """What was asked for, and only one thing may be."""
     asked = {"workspace": options["workspace"], "limit": options["limit"]}
     chosen = [aspect for aspect in ASPECTS if options[aspect]]
@@ -94,18 +96,18 @@ def _view(name: str | None, depth: int, options: Mapping[str, Any], *, colored: 
     if options["way"]:
         source, target = options["way"]
         result = ask("graph.path", {"workspace": options["workspace"], "from_entity": source, "to_entity": target})
-        return GraphView(result, _way(result, source, target), f"From {source} to {target}")
+        return GraphView(result, _format_path(result, source, target), f"From {source} to {target}")
     if chosen:
         result = ask(f"graph.{chosen[0]}", asked | {"min_score": options["min_score"]})
         return GraphView(
             result, ASPECTS[chosen[0]](result, colored), "Without a relation" if chosen == ["orphans"] else None
         )
     result = ask("graph.around", asked | {"name": name, "depth": depth}) if name else ask("graph.whole", asked)
-    text = "\n\n".join([table(result["nodes"], color=colored), relations(result["relations"], color=colored)])
+    text = "\n\n".join([table(result["nodes"], color=colored), relations_table(result["relations"], color=colored)])
     return GraphView(result, text, f"Around {result['nodes'][0]['name']}" if name else str(options["workspace"]))
 
 
-def _drawn(form: str, title: str, result: Any) -> str:
+def _draw(form: str, title: str, result: Any) -> str:
     from index.graph.vertex import Edge  # noqa: PLC0415 - most commands draw nothing, and should start at once
     from syncd.graph import diagrams  # noqa: PLC0415 - as above
 
@@ -117,25 +119,28 @@ def _drawn(form: str, title: str, result: Any) -> str:
         for row in content["nodes"]
     )
     edges = tuple(Edge(row["from"], row["to"], row["relation_type"]) for row in content["relations"])
-    draw = {"mermaid": diagrams.mermaid, "canvas": diagrams.canvas, "graphml": diagrams.graphml}[form]
+    draw = {"mermaid": diagrams.draw_mermaid, "canvas": diagrams.draw_canvas, "graphml": diagrams.draw_graphml}[form]
     return draw(diagrams.Picture(title, cards, edges))
 
 
-def _way(result: Mapping[str, Any], source: str, target: str) -> str:
+def _format_path(result: Mapping[str, Any], source: str, target: str) -> str:
     if not result["found"]:
         return f"no way leads from {result_text.line(source)} to {result_text.line(target)}"
-    return "\n".join(map(arrow, result["relations"])) or f"{result_text.line(result['path'][0])} is where it starts"
+    return (
+        "\n".join(map(format_relation, result["relations"]))
+        or f"{result_text.line(result['path'][0])} is where it starts"
+    )
 
 
 # What wants attention, for people
 
 
-def _gaps(gaps: Sequence[Mapping[str, Any]], colored: bool) -> str:
+def _format_gaps(gaps: Sequence[Mapping[str, Any]], colored: bool) -> str:
     rows = [(gap["node"], gap["referenced_name"], gap["reference_count"]) for gap in gaps]
     return result_text.table(rows, ("node", "speaks of", "times"), color=colored) if rows else "no gaps"
 
 
-def _similar(pairs: Sequence[Mapping[str, Any]], colored: bool) -> str:
+def _format_similar(pairs: Sequence[Mapping[str, Any]], colored: bool) -> str:
     rows = [
         (f"{pair['similarity']:.2f}", pair["node_a"], pair["node_a_type"], pair["node_b"], pair["node_b_type"])
         for pair in pairs
@@ -145,14 +150,14 @@ def _similar(pairs: Sequence[Mapping[str, Any]], colored: bool) -> str:
     )
 
 
-def _pending(nodes: Sequence[Mapping[str, Any]], colored: bool) -> str:
+def _format_pending(nodes: Sequence[Mapping[str, Any]], colored: bool) -> str:
     rows = [
         (
             node["name"],
             node["entity_type"],
             node["observation_count"],
-            moment(node["last_observation_at"]),
-            moment(node["summary_updated_at"]),
+            format_time(node["last_observation_at"]),
+            format_time(node["summary_updated_at"]),
         )
         for node in nodes
     ]
@@ -160,7 +165,7 @@ def _pending(nodes: Sequence[Mapping[str, Any]], colored: bool) -> str:
     return result_text.table(rows, head, color=colored) if rows else "every summary is up to date"
 
 
-def _stats(stats: Mapping[str, Any], colored: bool) -> str:
+def _format_stats(stats: Mapping[str, Any], colored: bool) -> str:
     rows = [
         ("nodes", stats["node_count"]),
         ("observations", stats["observation_count"]),
@@ -169,11 +174,11 @@ def _stats(stats: Mapping[str, Any], colored: bool) -> str:
     ]
     width = max(len(label) for label, _ in rows)
     return "\n".join(
-        f"{result_text.painted(label.ljust(width), result_text.DIM, colored)}  {value}" for label, value in rows
+        f"{result_text.colorize(label.ljust(width), result_text.DIM, colored)}  {value}" for label, value in rows
     )
 
 
-def _report(report: Mapping[str, Any], colored: bool) -> str:
+def _format_report(report: Mapping[str, Any], colored: bool) -> str:
     """Each part that has something to say, under its heading, with what was left out of it."""
     events, of = report["event_summary"], report["of"]
     parts = {
@@ -186,7 +191,8 @@ def _report(report: Mapping[str, Any], colored: bool) -> str:
             for row in report["relation_candidates"]
         ],
         ("Without a relation", "orphaned_nodes"): [
-            "  ".join(filter(None, (result_text.line(row["name"]), kind(row)))) for row in report["orphaned_nodes"]
+            "  ".join(filter(None, (result_text.line(row["name"]), format_type(row))))
+            for row in report["orphaned_nodes"]
         ],
         ("What hangs together", "clusters"): [
             f"{result_text.line(row['centroid_label'] or 'unnamed')}: {', '.join(map(result_text.line, row['node_names']))}"
@@ -197,17 +203,17 @@ def _report(report: Mapping[str, Any], colored: bool) -> str:
     for (title, key), lines in parts.items():
         more = [f"… and {of[key] - len(lines):,} more"] if of[key] > len(lines) else []
         if lines:
-            head = result_text.painted(title, result_text.BOLD, colored)
+            head = result_text.colorize(title, result_text.BOLD, colored)
             shown.append("\n".join([head, *(f"  {text}" for text in [*lines, *more])]))
     counts = f"{events['creates']:,} created, {events['updates']:,} changed, {events['deletes']:,} deleted"
-    return "\n\n".join([*shown, f"Since {moment(events['since'])}: {counts}"])
+    return "\n\n".join([*shown, f"Since {format_time(events['since'])}: {counts}"])
 
 
 ASPECTS: Mapping[str, Callable[[Any, bool], str]] = {
     "orphans": lambda rows, colored: table(rows, color=colored) if rows else "no orphans",
-    "gaps": _gaps,
-    "similar": _similar,
-    "pending": _pending,
-    "stats": _stats,
-    "report": _report,
+    "gaps": _format_gaps,
+    "similar": _format_similar,
+    "pending": _format_pending,
+    "stats": _format_stats,
+    "report": _format_report,
 }

@@ -14,7 +14,7 @@ from typing import IO, Any
 import click
 
 from index.errors import Conflict, InvalidArgument
-from syncd.cli.framework.commands import Command, answer, asking, shown, talk
+from syncd.cli.framework.commands import Command, open_session, print_answer, print_message, show_progress
 from syncd.cli.graph.nodes import WORKSPACE
 from syncd.cli.terminal import result_text
 
@@ -29,32 +29,32 @@ SPOOLED = 16 * 1024 * 1024  # of what stdin gives, kept in memory; more goes to 
 @click.option("--dry-run", is_flag=True, help="Only tell what would be done.")
 @click.option("--skip-mistakes", is_flag=True, help="Import what is good of a file with mistakes in it.")
 @WORKSPACE
-def bring(file: str, dry_run: bool, skip_mistakes: bool, workspace: str) -> None:
+def import_(file: str, dry_run: bool, skip_mistakes: bool, workspace: str) -> None:
     """Bring the entities and relations of FILE into the graph; - reads stdin.
 
     FILE is what the public reference server of knowledge graphs keeps as memory.json, a JSON object a line, or its older
     form, one object with entities and relations; or what `memex export` wrote. A file with mistakes is refused, each told
     with its line. Of an entity whose name a node has, the observations that are new are added, a summary if there was none,
     and tags; so a second import changes nothing. A relation one end of which is no entity is left out, and told."""
-    from syncd.graph.memory_json_reader import brought, file_summary
+    from syncd.graph.memory_json_reader import import_graph, summarize_file
 
     name = "stdin" if file == "-" else Path(file).name
-    with _opened(file) as source, shown() as progress, asking(current=True) as ask:
-        summary = file_summary(source)
+    with _open_seekable(file) as source, show_progress() as progress, open_session(current=True) as ask:
+        summary = summarize_file(source)
         for mistake in summary.mistakes:
-            talk(f"{name}: {result_text.line(str(mistake), 400)}")
+            print_message(f"{name}: {result_text.line(str(mistake), 400)}")
         if summary.wrong and not skip_mistakes:
             many = "a mistake" if summary.wrong == 1 else f"{summary.wrong:,} mistakes"
             raise InvalidArgument(
                 f"{name} has {many}, so nothing was imported: mend it, or take the rest with --skip-mistakes",
                 mistakes=[str(mistake) for mistake in summary.mistakes[:100]],
             )
-        result = brought(source, summary, ask, progress, {"workspace": workspace, "dry_run": dry_run})
+        result = import_graph(source, summary, ask, progress, {"workspace": workspace, "dry_run": dry_run})
     for line in result["dangling"]:
-        talk(f"{name}: {result_text.line(line, 400)}")
+        print_message(f"{name}: {result_text.line(line, 400)}")
     if dry_run:
-        talk("memex: a dry run: nothing was written")
-    answer(result | {"mistakes": summary.wrong}, lambda: _said(result))
+        print_message("memex: a dry run: nothing was written")
+    print_answer(result | {"mistakes": summary.wrong}, lambda: _format_counts(result))
 
 
 @click.command("export", cls=Command)
@@ -71,8 +71,8 @@ def export(output: str | None, force: bool, workspace: str) -> None:
     with (
         tempfile.TemporaryFile() as lines,
         tempfile.TemporaryFile() as edges,
-        shown() as progress,
-        asking(current=True) as ask,
+        show_progress() as progress,
+        open_session(current=True) as ask,
     ):
         names = [node["name"] for node in ask("node.names", {"workspace": workspace, "limit": sys.maxsize})]
         for first in range(0, len(names), MANY):
@@ -84,14 +84,14 @@ def export(output: str | None, force: bool, workspace: str) -> None:
         shutil.copyfileobj(edges, lines)
         lines.seek(0)
         if output:
-            file = kept(Path(output), lines, force=force)
-            answer({"file": str(file), "entities": len(names)}, lambda: f"{file}  ({len(names):,} entities)")
+            file = write_file(Path(output), lines, force=force)
+            print_answer({"file": str(file), "entities": len(names)}, lambda: f"{file}  ({len(names):,} entities)")
         else:
             shutil.copyfileobj(lines, sys.stdout.buffer)
             sys.stdout.buffer.flush()
 
 
-def kept(file: Path, content: str | IO[bytes], *, force: bool) -> Path:
+def write_file(file: Path, content: str | IO[bytes], *, force: bool) -> Path:
     """Write a file that is whole or not there. Raises Conflict when it exists, unless it may be replaced."""
     target = file.expanduser().absolute()
     if target.exists() and not force:
@@ -116,7 +116,7 @@ def kept(file: Path, content: str | IO[bytes], *, force: bool) -> Path:
 
 
 @contextlib.contextmanager
-def _opened(file: str) -> Iterator[IO[bytes]]:
+def _open_seekable(file: str) -> Iterator[IO[bytes]]:
     """A file that can be read again from its beginning."""
     if file != "-":
         with Path(file).open("rb") as source:
@@ -127,7 +127,7 @@ def _opened(file: str) -> Iterator[IO[bytes]]:
         yield source
 
 
-def _said(result: Mapping[str, Any]) -> str:
+def _format_counts(result: Mapping[str, Any]) -> str:
     return (
         f"nodes: {result['created']:,} made, {result['changed']:,} added to, {result['unchanged']:,} left as they are\n"
         f"observations: {result['observations']:,} written\n"

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument, NotFound
-from syncd.cli.framework.arguments import stdin
-from syncd.cli.framework.commands import Group, answer, as_json, ask, color, talk
+from syncd.cli.framework.arguments import read_stdin
+from syncd.cli.framework.commands import Group, ask, has_color, print_answer, print_message, wants_json
 from syncd.cli.framework.completion import nodes, workspaces
 from syncd.cli.terminal import result_text
 
@@ -42,7 +42,7 @@ def node_add(workspace: str, observations: tuple[str, ...], tags: tuple[str, ...
     """Make the node NAME: a note in the workspace's folder Entities."""
     entity = {**fields, "observations": list(observations), "tags": list(tags)}
     (made,) = ask("node.create", {"workspace": workspace, "entities": [entity]})
-    answer(made, lambda: f"added {result_text.line(made['name'])}  {result_text.plain(made['path'])}")
+    print_answer(made, lambda: f"added {result_text.line(made['name'])}  {result_text.sanitize(made['path'])}")
 
 
 @node.command("show")
@@ -55,7 +55,7 @@ def node_show(names: tuple[str, ...], workspace: str) -> None:
     "content"}], "observation_count", "created_at", "updated_at", "version", "id", "path"}], "relations": [{"from", "to",
     "relation_type"}]}."""
     result = ask("node.open", {"workspace": workspace, "names": list(names)})
-    answer(result, lambda: opened(result, color=color()))
+    print_answer(result, lambda: format_nodes(result, color=has_color()))
 
 
 @node.command("list")
@@ -73,8 +73,8 @@ def node_list(**filters: Any) -> None:
     limit = filters["limit"]
     nodes = ask("node.list", filters | {"limit": limit + 1})
     if len(nodes) > limit:
-        talk(f"memex: there are more nodes than these {limit:,}; --limit says how many are listed")
-    answer(nodes[:limit], lambda: table(nodes[:limit], color=color()))
+        print_message(f"memex: there are more nodes than these {limit:,}; --limit says how many are listed")
+    print_answer(nodes[:limit], lambda: table(nodes[:limit], color=has_color()))
 
 
 @node.command("search")
@@ -96,8 +96,8 @@ def node_search(query: tuple[str, ...], **options: Any) -> None:
     "matched_perspective" (null with --mode text) and "score"."""
     result = ask("node.search", {**options, "query": " ".join(query)})
     for sentence in result["degraded"]:
-        talk(f"memex: {result_text.plain(sentence)}")
-    answer(result["hits"], lambda: hits(result["hits"], color=color()))
+        print_message(f"memex: {result_text.sanitize(sentence)}")
+    print_answer(result["hits"], lambda: format_hits(result["hits"], color=has_color()))
 
 
 @node.command("rename")
@@ -109,7 +109,7 @@ def node_rename(name: str, new_name: str, workspace: str) -> None:
 
     To rename the file as well, rename the note in Obsidian: it changes the links in all your notes."""
     made = ask("node.rename", {"workspace": workspace, "name": name, "new_name": new_name})
-    answer(made, lambda: f"renamed {result_text.line(name)} to {result_text.line(made['name'])}")
+    print_answer(made, lambda: f"renamed {result_text.line(name)} to {result_text.line(made['name'])}")
 
 
 @node.command("remove")
@@ -118,9 +118,9 @@ def node_rename(name: str, new_name: str, workspace: str) -> None:
 @WORKSPACE
 def node_remove(names: tuple[str, ...], yes: bool, workspace: str) -> None:
     """Delete nodes: their notes, and the relations to them in other notes."""
-    _sure(f"Delete {', '.join(result_text.line(name) for name in names)}, and all relations to it?", yes=yes)
+    _confirm(f"Delete {', '.join(result_text.line(name) for name in names)}, and all relations to it?", yes=yes)
     gone = ask("node.delete", {"workspace": workspace, "names": list(names)})
-    answer(gone, lambda: "\n".join(f"deleted {result_text.line(name)}" for name in gone["deleted"]))
+    print_answer(gone, lambda: "\n".join(f"deleted {result_text.line(name)}" for name in gone["deleted"]))
 
 
 @node.command("summary")
@@ -130,7 +130,7 @@ def node_remove(names: tuple[str, ...], yes: bool, workspace: str) -> None:
 def node_summary(name: str, text: str, workspace: str) -> None:
     """Say in TEXT what the node NAME is."""
     made = ask("node.summary", {"workspace": workspace, "name": name, "summary": text})
-    answer(made, lambda: f"{result_text.line(made['name'])}: {result_text.line(made['summary'] or '', 400)}")
+    print_answer(made, lambda: f"{result_text.line(made['name'])}: {result_text.line(made['summary'] or '', 400)}")
 
 
 @node.command("tag")
@@ -140,7 +140,7 @@ def node_summary(name: str, text: str, workspace: str) -> None:
 def node_tag(name: str, tags: tuple[str, ...], workspace: str) -> None:
     """Set the tags of the node NAME to these; without any it has none."""
     made = ask("node.tags", {"workspace": workspace, "name": name, "tags": list(tags)})
-    answer(made, lambda: f"{result_text.line(made['name'])}: {_tags(made) or 'no tags'}")
+    print_answer(made, lambda: f"{result_text.line(made['name'])}: {_format_tags(made) or 'no tags'}")
 
 
 @node.command("observe")
@@ -149,9 +149,9 @@ def node_tag(name: str, tags: tuple[str, ...], workspace: str) -> None:
 @WORKSPACE
 def node_observe(name: str, contents: tuple[str, ...], workspace: str) -> None:
     """Add observations to the node NAME, each TEXT one; without any, what stdin gives is one."""
-    texts = list(contents) if contents and contents != ("-",) else [stdin()]
+    texts = list(contents) if contents and contents != ("-",) else [read_stdin()]
     made = ask("node.observe", {"workspace": workspace, "name": name, "contents": texts})
-    answer(made, lambda: "\n".join(facts(made["added"])))
+    print_answer(made, lambda: "\n".join(format_observations(made["added"])))
 
 
 @node.command("replace")
@@ -161,9 +161,9 @@ def node_observe(name: str, contents: tuple[str, ...], workspace: str) -> None:
 @WORKSPACE
 def node_replace(name: str, ordinal: int, content: str | None, workspace: str) -> None:
     """Put TEXT, or what stdin gives, in the place of the observation ORDINAL of the node NAME."""
-    text = stdin() if content in (None, "-") else content
+    text = read_stdin() if content in (None, "-") else content
     made = ask("node.replace", {"workspace": workspace, "name": name, "ordinal": ordinal, "content": text})
-    answer(made, lambda: "\n".join(facts([{"ordinal": ordinal, "content": made["new_content"]}])))
+    print_answer(made, lambda: "\n".join(format_observations([{"ordinal": ordinal, "content": made["new_content"]}])))
 
 
 @node.command("forget")
@@ -175,11 +175,11 @@ def node_forget(name: str, ordinals: tuple[int, ...], workspace: str) -> None:
     gone = ask("node.forget", {"workspace": workspace, "name": name, "ordinals": list(ordinals)})
     if not gone["deleted_ordinals"]:
         raise NotFound(
-            f"{name} has no observation {_numbers(gone['not_found_ordinals'])}; `memex node show` lists them"
+            f"{name} has no observation {_join_numbers(gone['not_found_ordinals'])}; `memex node show` lists them"
         )
     for ordinal in gone["not_found_ordinals"]:
-        talk(f"memex: {result_text.line(name)} has no observation {ordinal}")
-    answer(gone, lambda: f"forgot {_numbers(gone['deleted_ordinals'])}")
+        print_message(f"memex: {result_text.line(name)} has no observation {ordinal}")
+    print_answer(gone, lambda: f"forgot {_join_numbers(gone['deleted_ordinals'])}")
 
 
 @click.group(cls=Group)
@@ -194,9 +194,11 @@ def relation() -> None:
 @WORKSPACE
 def relation_add(source: str, kind: str, target: str, workspace: str) -> None:
     """Relate the node FROM to the node TO."""
-    made = ask("relation.create", {"workspace": workspace, "relations": [_stated(source, kind, target)]})
+    made = ask("relation.create", {"workspace": workspace, "relations": [_relation_fields(source, kind, target)]})
     there = made["already_existed"]
-    answer(made, lambda: arrow((made["created"] or there)[0]) + ("  (was there already)" if there else ""))
+    print_answer(
+        made, lambda: format_relation((made["created"] or there)[0]) + ("  (was there already)" if there else "")
+    )
 
 
 @relation.command("remove")
@@ -206,10 +208,10 @@ def relation_add(source: str, kind: str, target: str, workspace: str) -> None:
 @WORKSPACE
 def relation_remove(source: str, kind: str, target: str, workspace: str) -> None:
     """Delete a relation."""
-    gone = ask("relation.delete", {"workspace": workspace, "relations": [_stated(source, kind, target)]})
+    gone = ask("relation.delete", {"workspace": workspace, "relations": [_relation_fields(source, kind, target)]})
     if not gone["deleted"]:
         raise NotFound(f"{source} is not related so: no {kind!r} to {target}; `memex relation list` has what there is")
-    answer(gone, lambda: f"deleted {arrow({'from': source, 'relation_type': kind, 'to': target})}")
+    print_answer(gone, lambda: f"deleted {format_relation({'from': source, 'relation_type': kind, 'to': target})}")
 
 
 @relation.command("rename")
@@ -222,9 +224,11 @@ def relation_rename(source: str, kind: str, target: str, new: str, workspace: st
     """Give a relation another type."""
     asked = {"from_entity": source, "to_entity": target, "old_type": kind, "new_type": new}
     made = ask("relation.rename", {"workspace": workspace, **asked})
-    answer(
+    print_answer(
         made,
-        lambda: arrow({"from": made["from_entity"], "relation_type": made["new_type"], "to": made["to_entity"]}),
+        lambda: format_relation(
+            {"from": made["from_entity"], "relation_type": made["new_type"], "to": made["to_entity"]}
+        ),
     )
 
 
@@ -239,7 +243,7 @@ def relation_list(names: tuple[str, ...], kind: str | None, workspace: str) -> N
     if len(names) > 2:
         raise InvalidArgument("relations are listed of one node, or between two; put a name with blanks in quotes")
     edges = ask("relation.list", {"workspace": workspace, "names": list(names), "relation_type": kind})
-    answer(edges, lambda: relations(edges, color=color()))
+    print_answer(edges, lambda: relations_table(edges, color=has_color()))
 
 
 # What people read
@@ -251,83 +255,85 @@ def table(nodes: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
     return result_text.table(rows, ("name", "type", "facts", "summary"), color=color) if rows else "no nodes"
 
 
-def relations(edges: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
+def relations_table(edges: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
     """Relations, a line each."""
     rows = [(edge["from"], edge["relation_type"], edge["to"]) for edge in edges]
     return result_text.table(rows, ("from", "type", "to"), color=color) if rows else "no relations"
 
 
-def arrow(edge: Mapping[str, Any]) -> str:
+def format_relation(edge: Mapping[str, Any]) -> str:
     """A relation as a sentence."""
     return (
         f"{result_text.line(edge['from'])} —{result_text.line(edge['relation_type'])}→ {result_text.line(edge['to'])}"
     )
 
 
-def opened(result: Mapping[str, Any], *, color: bool = False) -> str:
+def format_nodes(result: Mapping[str, Any], *, color: bool = False) -> str:
     """Nodes whole, one after the other, then the relations at their ends."""
     blocks = []
     for entry in result["entities"]:
-        head = result_text.painted(result_text.line(entry["name"]), result_text.BOLD, color)
-        lines = ["  ".join(filter(None, (head, kind(entry), _tags(entry))))]
+        head = result_text.colorize(result_text.line(entry["name"]), result_text.BOLD, color)
+        lines = ["  ".join(filter(None, (head, format_type(entry), _format_tags(entry))))]
         lines += [result_text.line(entry["summary"], 1000)] if entry["summary"] else []
-        lines += facts(entry["observations"])
+        lines += format_observations(entry["observations"])
         lines.append(
-            result_text.painted(
-                f"{result_text.plain(entry['path'])}, changed {moment(entry['updated_at'])}", result_text.DIM, color
+            result_text.colorize(
+                f"{result_text.sanitize(entry['path'])}, changed {format_time(entry['updated_at'])}",
+                result_text.DIM,
+                color,
             )
         )
         blocks.append("\n".join(lines))
     if result["relations"]:
-        blocks.append("\n".join(arrow(entry) for entry in result["relations"]))
+        blocks.append("\n".join(format_relation(entry) for entry in result["relations"]))
     return "\n\n".join(blocks)
 
 
-def facts(observations: Sequence[Mapping[str, Any]]) -> list[str]:
+def format_observations(observations: Sequence[Mapping[str, Any]]) -> list[str]:
     """Observations with their ordinals; further lines stand below the first."""
     lines = []
     for observation in observations:
-        first, *more = result_text.plain(observation["content"]).split("\n")
+        first, *more = result_text.sanitize(observation["content"]).split("\n")
         lines += [f"{observation['ordinal']:>4}  {first}", *(f"      {line}" for line in more)]
     return lines
 
 
-def hits(results: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
+def format_hits(results: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
     """Nodes that a search found, each with the observation that answers best."""
     blocks = []
     for hit in results:
-        score = result_text.painted(f"{hit['score']:.2f}", result_text.DIM, color)
-        name = result_text.painted(result_text.line(hit["name"]), result_text.BOLD, color)
+        score = result_text.colorize(f"{hit['score']:.2f}", result_text.DIM, color)
+        name = result_text.colorize(result_text.line(hit["name"]), result_text.BOLD, color)
         seen = f"  [{hit['matched_perspective']}]" if hit["matched_perspective"] else ""
         blocks.append(
-            "  ".join(filter(None, (score, name, kind(hit))))
+            "  ".join(filter(None, (score, name, format_type(hit))))
             + f"{seen}\n{hit['ordinal']:>4}  {result_text.line(hit['matched_observation'])}"
         )
     return "\n".join(blocks) if blocks else "nothing found"
 
 
-def kind(node: Mapping[str, Any]) -> str:
+def format_type(node: Mapping[str, Any]) -> str:
     """A node's type in brackets; "" if its note names none."""
     return f"({result_text.line(node['entity_type'])})" if node["entity_type"] else ""
 
 
-def moment(text: str | None) -> str:
+def format_time(text: str | None) -> str:
     """A time as people here write it."""
     return f"{datetime.fromisoformat(text).astimezone():%Y-%m-%d %H:%M}" if text else "never"
 
 
-def _tags(node: Mapping[str, Any]) -> str:
+def _format_tags(node: Mapping[str, Any]) -> str:
     return " ".join(f"#{result_text.line(tag)}" for tag in node["tags"])
 
 
-def _numbers(ordinals: Sequence[int]) -> str:
+def _join_numbers(ordinals: Sequence[int]) -> str:
     return ", ".join(map(str, ordinals))
 
 
-def _stated(source: str, kind: str, target: str) -> dict[str, str]:
+def _relation_fields(source: str, kind: str, target: str) -> dict[str, str]:
     return {"from_entity": source, "to_entity": target, "relation_type": kind}
 
 
-def _sure(question: str, *, yes: bool) -> None:
-    if not yes and sys.stdin.isatty() and not as_json():
+def _confirm(question: str, *, yes: bool) -> None:
+    if not yes and sys.stdin.isatty() and not wants_json():
         click.confirm(question, abort=True, err=True)

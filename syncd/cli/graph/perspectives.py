@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from syncd.cli.framework.commands import Group, answer, ask, color, talk
+from syncd.cli.framework.commands import Group, ask, has_color, print_answer, print_message
 from syncd.cli.framework.completion import perspectives, workspaces
 from syncd.cli.terminal import result_text
 
@@ -33,7 +33,7 @@ def perspective_list(workspace: str) -> None:
     With --json: {"workspace", "default", "perspectives": [{"name", "prompt"}], "coverage"}; "default" says whether they
     are those that every workspace begins with."""
     result = ask("perspective.list", {"workspace": workspace})
-    answer(result, lambda: table(result, color=color()))
+    print_answer(result, lambda: table(result, color=has_color()))
 
 
 @perspective.command("add")
@@ -71,9 +71,9 @@ def perspective_reset(workspace: str) -> None:
 
 def _change(how: str, workspace: str, **fields: str) -> None:
     result = ask(f"perspective.{how}", {"workspace": workspace, **fields})
-    answer(result, lambda: table(result, color=color()))
+    print_answer(result, lambda: table(result, color=has_color()))
     if result["coverage"] < 1:
-        talk(LATER)
+        print_message(LATER)
 
 
 def table(result: dict[str, Any], *, color: bool) -> str:

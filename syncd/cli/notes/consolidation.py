@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from syncd.cli.framework.arguments import WORKSPACE
-from syncd.cli.framework.commands import Command, answer, ask
+from syncd.cli.framework.commands import Command, ask, print_answer
 from syncd.cli.terminal import result_text
 
 
@@ -22,13 +22,13 @@ def consolidate(dry_run: bool, workspace: str | None) -> None:
     "supersedes", "synonyms", "relations", "unused", "clusters", "stale_summaries", "orphaned_nodes", "degraded"}], "proposals",
     "new", "report", "carried": [{"done", "said"}]}, and "text" where it is printed."""
     result = ask("consolidate", {"dry_run": dry_run, "workspace": workspace})
-    answer(result, lambda: page(result))
+    print_answer(result, lambda: format_result(result))
 
 
-def page(result: dict[str, Any]) -> str:
+def format_result(result: dict[str, Any]) -> str:
     """What a person is told of a run."""
     if "text" in result:
-        return result_text.plain(str(result["text"]).rstrip("\n"))
+        return result_text.sanitize(str(result["text"]).rstrip("\n"))
     lines = [
         f"{'done' if outcome['done'] else 'not done'}: {result_text.line(outcome['said'], 300)}"
         for outcome in result["carried"]

@@ -9,7 +9,7 @@ import click
 
 from index.errors import InvalidArgument, MemexError
 from syncd.cli.framework.arguments import WORKSPACE
-from syncd.cli.framework.commands import Command, answer, ask, settings
+from syncd.cli.framework.commands import Command, ask, load_settings, print_answer
 from syncd.cli.framework.completion import captures
 from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
@@ -31,27 +31,29 @@ def enrich(id: str | None, backfill: bool, replace: bool, dry_run: bool, workspa
     options: dict[str, Any] = {"workspace": workspace, "dry_run": dry_run}
     if id:
         note = ask("enrich", options | {"id": id, "replace": replace})
-        answer(note, lambda: _note(note))
+        print_answer(note, lambda: _format_note(note))
         return
     try:
         report = ask("enrich.backfill", options)
     except KeyboardInterrupt:
         with contextlib.suppress(MemexError):  # in the daemon it would go on without us
-            control_socket.call(settings().state, "enrich.stop", {}, timeout=5)
+            control_socket.call(load_settings().state, "enrich.stop", {}, timeout=5)
         raise
-    answer(report, lambda: _report(report))
+    print_answer(report, lambda: _format_report(report))
 
 
-def _note(note: dict[str, Any]) -> str:
-    lines = [result_text.plain(note["path"]), f"  {result_text.plain(note['summary'] or '(no summary)')}"]
-    lines.append("  " + (" ".join(f"#{result_text.plain(tag)}" for tag in note["tags"]) or "(no tags)"))
+def _format_note(note: dict[str, Any]) -> str:
+    lines = [result_text.sanitize(note["path"]), f"  {result_text.sanitize(note['summary'] or '(no summary)')}"]
+    lines.append("  " + (" ".join(f"#{result_text.sanitize(tag)}" for tag in note["tags"]) or "(no tags)"))
     return "\n".join(lines if note.get("changed", True) else [*lines, "  nothing was missing"])
 
 
-def _report(report: dict[str, Any]) -> str:
-    lines = [_note({"summary": None, "tags": [], **note}) for note in report["notes"]] if report["dry_run"] else []
+def _format_report(report: dict[str, Any]) -> str:
+    lines = (
+        [_format_note({"summary": None, "tags": [], **note}) for note in report["notes"]] if report["dry_run"] else []
+    )
     lines += [
-        f"left alone: {result_text.plain(entry['path'])}: {result_text.plain(entry['reason'])}"
+        f"left alone: {result_text.sanitize(entry['path'])}: {result_text.sanitize(entry['reason'])}"
         for entry in report["skipped"]
     ]
     verb = "would be enriched" if report["dry_run"] else "enriched"

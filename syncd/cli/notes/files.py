@@ -12,8 +12,16 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import click
 
 from index.errors import InvalidArgument, MemexError, PermissionDenied, Unavailable, from_dict
-from syncd.cli.framework.arguments import waited
-from syncd.cli.framework.commands import Command, Event, answer, asking, settings, shown, talk
+from syncd.cli.framework.arguments import wait_for_jobs
+from syncd.cli.framework.commands import (
+    Command,
+    Event,
+    load_settings,
+    open_session,
+    print_answer,
+    print_message,
+    show_progress,
+)
 from syncd.cli.framework.completion import collections, files, workspaces
 from syncd.cli.terminal import result_text
 
@@ -50,17 +58,17 @@ def addfile(
     if ("-" in paths) != (name is not None) or ("-" in paths and len(paths) > 1):
         raise InvalidArgument("- stands alone and needs --name, as in: memex addfile - --name report.pdf < report.pdf")
     fields = {key: value for key, value in rest.items() if value is not None} | {"tags": list(tags), "source": "cli"}
-    with shown() as show, asking() as ask:
+    with show_progress() as show, open_session() as ask:
         checked = ask("file.check", fields)
         adding = AddedFiles(ask, fields, show, checked["largest"], dry=dry_run)
         if name is None:
-            adding.all(paths)
+            adding.add_paths(paths)
         else:
-            adding.stdin(name)
+            adding.add_stdin(name)
         if not no_wait:
             adding.wait()
-    answer({"files": adding.files, "counts": adding.counts()}, adding.text)
-    adding.end()
+    print_answer({"files": adding.files, "counts": adding.counts()}, adding.format_text)
+    adding.raise_errors()
 
 
 @dataclass(slots=True)
@@ -77,62 +85,62 @@ class AddedFiles:
     _known: dict[str, str] = field(default_factory=dict)  # digest → the file that had it first
     _errors: list[MemexError] = field(default_factory=list)
 
-    def all(self, paths: tuple[str, ...]) -> None:
+    def add_paths(self, paths: tuple[str, ...]) -> None:
         """Add what `paths` name. All of it is looked at first, so that a word that names nothing adds nothing."""
-        from syncd.uploads.local_files import SkippedFile, opened, picked
+        from syncd.uploads.local_files import SkippedFile, find_files, open_file
 
         local_files: list[File] = []
-        for file in picked(paths, largest=self.largest):
+        for file in find_files(paths, largest=self.largest):
             if not isinstance(file, SkippedFile):
                 local_files.append(file)
             elif file.error:
-                self._failed(file.path, file.error)
+                self._record_failure(file.path, file.error)
             else:
-                self._put(file.path, "skipped", file.why)
+                self._record(file.path, "skipped", file.why)
         if self.fields.get("title") and len(local_files) > 1:
             raise InvalidArgument(f"--title is for one file, and there are {len(local_files):,}")
         total, before = sum(file.size for file in local_files), 0
         for number, file in enumerate(local_files):
             if self.dry:
-                self._put(file.path, "found")
+                self._record(file.path, "found")
                 continue
             try:
-                with _readable(), opened(file.path) as source:
+                with _raise_as_denied(), open_file(file.path) as source:
                     self._add(file.path, file.name, source, before, total)
             except MemexError as error:
-                self._failed(file.path, error)
+                self._record_failure(file.path, error)
                 if isinstance(error, Unavailable):  # the others would fare alike
                     for left in local_files[number + 1 :]:
-                        self._put(left.path, "skipped", "not tried")
+                        self._record(left.path, "skipped", "not tried")
                     break
             before += file.size
 
-    def stdin(self, name: str) -> None:
+    def add_stdin(self, name: str) -> None:
         """Add what stdin gives."""
         try:
             if self.dry:
-                self._put(name, "found")
+                self._record(name, "found")
             else:
                 self._add(name, name, sys.stdin.buffer, 0, 0)
         except MemexError as error:
-            self._failed(name, error)
+            self._record_failure(name, error)
 
     def wait(self) -> None:
         """Until all that was queued has ended."""
         ids = list(self._jobs)
         for first in range(0, len(ids), ASKED):
-            for job in waited(self.ask, ids[first : first + ASKED]):
+            for job in wait_for_jobs(self.ask, ids[first : first + ASKED]):
                 file = self._jobs[job["id"]]
                 file["status"], file["document_id"] = job["status"], job["document_id"]
                 if job["status"] == "failed":
-                    self._failed(file["path"], from_dict(job["error"]), file)
+                    self._record_failure(file["path"], from_dict(job["error"]), file)
 
     def counts(self) -> dict[str, int]:
         """How many files are how."""
         every = [file["status"] for file in self.files]
         return {status: every.count(status) for status in dict.fromkeys(every)}
 
-    def text(self) -> str:
+    def format_text(self) -> str:
         """A line for each file that was added, then how many are how."""
         words = {"done": "added", "found": "would be added", "same": "there already"}
         lines = [
@@ -143,7 +151,7 @@ class AddedFiles:
         counts = ", ".join(f"{count:,} {words.get(status, status)}" for status, count in self.counts().items())
         return "\n".join([*lines, counts or "there are no files"])
 
-    def end(self) -> None:
+    def raise_errors(self) -> None:
         """Raise what kept files from being added, or that there was none to add."""
         if self._errors:
             first = self._errors[0]
@@ -155,24 +163,24 @@ class AddedFiles:
             raise InvalidArgument("there is nothing to add")
 
     def _add(self, path: Path | str, name: str, source: BinaryIO, before: int, total: int) -> None:
-        from syncd.uploads.local_files import copied
+        from syncd.uploads.local_files import staged_copy
 
-        chosen = settings()
+        chosen = load_settings()
 
         def show(size: int) -> None:
             self.show({"done": (before + size) >> 10, "total": total >> 10, "stage": f"{name} (KiB)"})
 
-        with copied(source, chosen.state, largest=self.largest, free=chosen.kb.free, show=show) as copy:
-            same, job = self._there(copy)
+        with staged_copy(source, chosen.state, largest=self.largest, free=chosen.kb.free, show=show) as copy:
+            same, job = self._find_same(copy)
             if same:
-                self._put(path, "same", f"the same file as {same}")
+                self._record(path, "same", f"the same file as {same}")
                 return
             if job is None:
                 job = self.ask("file.add", {**self.fields, "staged": copy.name, "name": name, "sha256": copy.digest})
         self._known[copy.digest] = str(path)
-        self._jobs[job["id"]] = self._put(path, "queued", job_id=job["id"])
+        self._jobs[job["id"]] = self._record(path, "queued", job_id=job["id"])
 
-    def _there(self, copy: StagedCopy) -> tuple[str, Mapping[str, Any] | None]:
+    def _find_same(self, copy: StagedCopy) -> tuple[str, Mapping[str, Any] | None]:
         """The file that has these very bytes, of those that were added now or before ("" if none has); or the job that waits to."""
         if first := self._known.get(copy.digest):
             return first, None
@@ -180,24 +188,24 @@ class AddedFiles:
         known = result["document"]
         return (f"{known['path']} ({known['id']})", None) if known else ("", result.get("job"))
 
-    def _put(self, path: Path | str, status: str, why: str = "", *, job_id: str | None = None) -> dict[str, Any]:
+    def _record(self, path: Path | str, status: str, why: str = "", *, job_id: str | None = None) -> dict[str, Any]:
         file = {"path": str(path), "status": status, "reason": why or None, "job_id": job_id, "document_id": None}
         self.files.append(file)
         if why:
-            talk(f"memex: {result_text.line(str(path), 300)}: {result_text.line(why, 400)}")
+            print_message(f"memex: {result_text.line(str(path), 300)}: {result_text.line(why, 400)}")
         return file
 
-    def _failed(self, path: Path | str, error: MemexError, file: dict[str, Any] | None = None) -> None:
+    def _record_failure(self, path: Path | str, error: MemexError, file: dict[str, Any] | None = None) -> None:
         self._errors.append(error)
         if file is None:
-            self._put(path, "failed", error.message)
+            self._record(path, "failed", error.message)
         else:
             file["reason"] = error.message
-            talk(f"memex: {result_text.line(str(path), 300)}: {result_text.line(error.message, 400)}")
+            print_message(f"memex: {result_text.line(str(path), 300)}: {result_text.line(error.message, 400)}")
 
 
 @contextmanager
-def _readable() -> Iterator[None]:
+def _raise_as_denied() -> Iterator[None]:
     try:
         yield
     except OSError as error:

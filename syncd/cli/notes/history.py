@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument
-from syncd.cli.framework.arguments import moment
-from syncd.cli.framework.commands import Command, answer, as_json, asking, color, now, talk
+from syncd.cli.framework.arguments import parse_time
+from syncd.cli.framework.commands import Command, has_color, now, open_session, print_answer, print_message, wants_json
 from syncd.cli.framework.commands import ask as asked
 from syncd.cli.framework.completion import captures, keys, workspaces
 from syncd.cli.terminal import result_text
@@ -48,7 +48,7 @@ def history(id: str, patch: bool, limit: int) -> None:
     saw is told as a change by hand. With --json: {"path", "more", "events": [{"at", "what", "path", "source", "surface",
     "tool", "key", "request", "entry", "undone", "commit", "author", "subject", "before", "after"}]}, and with -p "diff"."""
     result = asked("log", {"id": id, "limit": limit, "patch": patch})
-    answer(result, lambda: timeline(result, None, color=color()))
+    print_answer(result, lambda: format_timeline(result, None, color=has_color()))
 
 
 @click.command(cls=Command)
@@ -69,32 +69,32 @@ def undo(*, id: str | None, since: str | None, key: str | None, workspace: str |
         raise InvalidArgument("name one note or call, or a time with --since")
     if id is not None and (key or workspace):
         raise InvalidArgument("--key and --workspace go with --since")
-    wanted = {"id": id, "since": moment(since, now()), "key": key, "workspace": workspace}
-    with asking() as ask:
+    wanted = {"id": id, "since": parse_time(since, now()), "key": key, "workspace": workspace}
+    with open_session() as ask:
         if dry_run:
             result = ask("undo", {**wanted, "dry_run": True})
         else:
-            if not yes and sys.stdin.isatty() and not as_json():
-                _confirmed(ask("undo", {**wanted, "dry_run": True}))
+            if not yes and sys.stdin.isatty() and not wants_json():
+                _confirm(ask("undo", {**wanted, "dry_run": True}))
             result = ask("undo", wanted)
-    answer(result, lambda: told(result, dry_run=dry_run))
+    print_answer(result, lambda: format_undo(result, dry_run=dry_run))
     return ALL_SKIPPED if result["skipped"] and not result["done"] else 0
 
 
-def _confirmed(plan: Mapping[str, Any]) -> None:
+def _confirm(plan: Mapping[str, Any]) -> None:
     """Ask about what is more than one note."""
     if len(plan["done"]) > 1:
-        talk("\n".join(_lines(plan["done"][:SHOWN])))
+        print_message("\n".join(_format_notes(plan["done"][:SHOWN])))
         rest = len(plan["done"]) - SHOWN
-        talk(f"… and {rest:,} more") if rest > 0 else None
+        print_message(f"… and {rest:,} more") if rest > 0 else None
         click.confirm(f"Take this back, in {len(plan['done']):,} files?", abort=True, err=True)
 
 
-def told(result: Mapping[str, Any], *, dry_run: bool = False) -> str:
+def format_undo(result: Mapping[str, Any], *, dry_run: bool = False) -> str:
     """What was taken back, and what was not."""
     if not result["done"] and not result["skipped"]:
         return "nothing to take back"
-    lines = _lines(result["done"])
+    lines = _format_notes(result["done"])
     if result["skipped"]:
         lines.append(f"left alone: {len(result['skipped']):,}")
         lines += [
@@ -108,47 +108,54 @@ def told(result: Mapping[str, Any], *, dry_run: bool = False) -> str:
     return "\n".join(lines)
 
 
-def _lines(done: Sequence[Mapping[str, Any]]) -> list[str]:
+def _format_notes(done: Sequence[Mapping[str, Any]]) -> list[str]:
     return [
         f"{note['did']}  {result_text.line(note['path'], 200)}  ({result_text.line(', '.join(note['by']), 60)})"
         for note in done
     ]
 
 
-def timeline(result: Mapping[str, Any], zone: tzinfo | None, *, color: bool) -> str:
+def format_timeline(result: Mapping[str, Any], zone: tzinfo | None, *, color: bool) -> str:
     """The events, a line each, with their differences below them."""
     blocks = [f"… {result['more']:,} older ones: --limit"] if result["more"] else []
     for event in result["events"]:
-        blocks.append("  ".join(filter(None, _cells(event, zone, color))))
+        blocks.append("  ".join(filter(None, _event_cells(event, zone, color))))
         if "diff" in event:
-            blocks += [f"    {line}" for line in _patch(event["diff"], color)]
+            blocks += [f"    {line}" for line in _format_diff(event["diff"], color)]
     return "\n".join(blocks)
 
 
-def _cells(event: Mapping[str, Any], zone: tzinfo | None, color: bool) -> tuple[str, ...]:
+def _event_cells(event: Mapping[str, Any], zone: tzinfo | None, color: bool) -> tuple[str, ...]:
     at = datetime.fromtimestamp(event["at"] / 1000, zone).strftime("%Y-%m-%d %H:%M:%S")
     moved = (
         f"{result_text.line(event['source'], 200)} → {result_text.line(event['path'], 200)}" if event["source"] else ""
     )
-    name = f"commit {result_text.painted(event['commit'][:10], result_text.YELLOW, color)}" if event["commit"] else ""
+    name = f"commit {result_text.colorize(event['commit'][:10], result_text.YELLOW, color)}" if event["commit"] else ""
     if event["what"] == "commit":
         return at, name, result_text.line(event["author"], 40), result_text.line(event["subject"], 80), moved
     if event["author"]:
         how = "" if event["tool"] == event["what"] else f" ({result_text.line(event['tool'], 40)})"
-        what = result_text.painted(WORDS[event["what"]], result_text.BOLD, color)
+        what = result_text.colorize(WORDS[event["what"]], result_text.BOLD, color)
         return at, f"{what} by {result_text.line(event['author'], 40)}{how}", moved, name
     what = f"{WORDS[event['what']]}{' (taken back)' if event['undone'] else ''}"
     who = "" if event["what"] == "edit" else result_text.line(event["key"] or event["surface"], 40)
-    call = result_text.painted(f"call {event['request']}", result_text.DIM, color) if event["request"] else ""
-    return at, result_text.painted(what, result_text.BOLD, color), who, result_text.line(event["tool"], 40), call, moved
+    call = result_text.colorize(f"call {event['request']}", result_text.DIM, color) if event["request"] else ""
+    return (
+        at,
+        result_text.colorize(what, result_text.BOLD, color),
+        who,
+        result_text.line(event["tool"], 40),
+        call,
+        moved,
+    )
 
 
-def _patch(diff: Sequence[str] | None, color: bool) -> list[str]:
+def _format_diff(diff: Sequence[str] | None, color: bool) -> list[str]:
     """The lines of a difference."""
     if diff is None:
         return ["(what it said is not kept any more, or is too long to compare)"]
     styles = {"+": result_text.GREEN, "-": result_text.RED, "@": result_text.CYAN}
     return [
-        result_text.painted(result_text.plain(line), styles.get(line[:1], ""), color and line[:1] in styles)
+        result_text.colorize(result_text.sanitize(line), styles.get(line[:1], ""), color and line[:1] in styles)
         for line in diff
     ]

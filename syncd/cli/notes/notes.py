@@ -14,8 +14,17 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument, MemexError
-from syncd.cli.framework.arguments import WORKSPACE, moment, stdin
-from syncd.cli.framework.commands import Command, answer, as_json, ask, color, now, out, talk
+from syncd.cli.framework.arguments import WORKSPACE, parse_time, read_stdin
+from syncd.cli.framework.commands import (
+    Command,
+    ask,
+    has_color,
+    now,
+    print_answer,
+    print_message,
+    print_text,
+    wants_json,
+)
 from syncd.cli.framework.completion import captures, collections, workspaces
 from syncd.cli.terminal import result_text
 from syncd.notes.secret_patterns import DEFECT as SECRET
@@ -35,10 +44,10 @@ def index(full: bool, check: bool, accept_removals: bool) -> None:
         raise InvalidArgument("--check goes alone: --full builds the index from the files in any case")
     if check:
         report = ask("check", {}, fresh=True)
-        answer(report, lambda: result_text.checked(report))
+        print_answer(report, lambda: result_text.format_check_report(report))
         return
     report = ask("index", {"full": full, "accept_removals": accept_removals}, fresh=True)
-    answer(report, lambda: result_text.indexed(report))
+    print_answer(report, lambda: result_text.format_index_report(report))
 
 
 @click.command(cls=Command)
@@ -73,14 +82,14 @@ def search(
         "query": " ".join(query),
         "type": kind,
         "tags": list(tags),
-        "since": moment(since, now()),
-        "until": moment(until, now()),
+        "since": parse_time(since, now()),
+        "until": parse_time(until, now()),
     }
     result = ask("search", asked)
     for sentence in result.get("degraded", []):
-        talk(f"memex: {result_text.plain(sentence)}")
+        print_message(f"memex: {result_text.sanitize(sentence)}")
     hits = [{name: hit[name] for name in HIT} for hit in result["hits"]]
-    answer(hits, lambda: result_text.hits(hits, color=color()))
+    print_answer(hits, lambda: result_text.format_hits(hits, color=has_color()))
 
 
 @click.command(cls=Command)
@@ -96,19 +105,20 @@ def search(
 @click.option("--metadata", metavar="JSON", help="More properties, as a JSON object.")
 def capture(content: str | None, title: str | None, tags: tuple[str, ...], metadata: str | None, **rest: Any) -> None:
     """Put a note with CONTENT into the inbox; without it, or with -, what stdin gives."""
-    properties = _object(metadata)
+    properties = _parse_object(metadata)
     properties |= {"title": title} if title else {}
     properties |= {"tags": list(tags)} if tags else {}
     made = ask(
-        "capture", {**rest, "content": stdin() if content in (None, "-") else content, "metadata": properties or None}
+        "capture",
+        {**rest, "content": read_stdin() if content in (None, "-") else content, "metadata": properties or None},
     )
     for defect in made.get("defects", ()):
         if defect.startswith(f"{SECRET}: "):
-            talk(f"memex: {defect}")
-    answer(
+            print_message(f"memex: {defect}")
+    print_answer(
         made,
         lambda: (
-            f"{made['id']}  {result_text.plain(made['path'])}"
+            f"{made['id']}  {result_text.sanitize(made['path'])}"
             + ("" if made.get("created", True) else "  (was there already)")
         ),
     )
@@ -120,10 +130,10 @@ def capture(content: str | None, title: str | None, tags: tuple[str, ...], metad
 def get(id: str, workspace: str | None) -> None:
     """Print a note: its content on stdout, byte for byte; what is known about it with --json."""
     kept = ask("get", {"id": id, "workspace": workspace})
-    if as_json():
-        answer(kept, str)
+    if wants_json():
+        print_answer(kept, str)
     elif sys.stdout.isatty():
-        out(result_text.plain(kept["content"]))
+        print_text(result_text.sanitize(kept["content"]))
     else:
         click.echo(kept["content"].encode("utf-8", "surrogateescape"), nl=False)
 
@@ -134,7 +144,7 @@ def get(id: str, workspace: str | None) -> None:
 def recent(workspace: str | None, limit: int) -> None:
     """List the captures that changed last, or were made."""
     records = ask("recent", {"workspace": workspace, "limit": limit})
-    answer(records, lambda: result_text.recent(records, None, color=color()))
+    print_answer(records, lambda: result_text.captures_table(records, None, color=has_color()))
 
 
 @click.command(cls=Command)
@@ -143,13 +153,13 @@ def recent(workspace: str | None, limit: int) -> None:
 @click.option("--yes", "-y", is_flag=True, help="Don't ask.")
 def delete(id: str, workspace: str | None, yes: bool) -> None:
     """Delete a capture: its file and everything the index knows of it."""
-    if not yes and sys.stdin.isatty() and not as_json():
-        click.confirm(f"Delete {result_text.plain(id)}?", abort=True, err=True)
+    if not yes and sys.stdin.isatty() and not wants_json():
+        click.confirm(f"Delete {result_text.sanitize(id)}?", abort=True, err=True)
     gone = ask("delete", {"id": id, "workspace": workspace})
-    answer(gone, lambda: f"deleted {id}")
+    print_answer(gone, lambda: f"deleted {id}")
 
 
-def _object(text: str | None) -> dict[str, Any]:
+def _parse_object(text: str | None) -> dict[str, Any]:
     try:
         value = json.loads(text or "{}")
     except (json.JSONDecodeError, RecursionError):
@@ -175,15 +185,15 @@ def updatenote(
     TEXT in place of all there is, - for what stdin gives. Without TEXT and options it opens in $EDITOR, or is read from a pipe."""
     update = {**fields, "id": id, "workspace": workspace, "tags": list(tags) or None, "version": version}
     only = text is None and any(update[name] is not None for name in ("title", "tags", "collection"))
-    if text is None and not only and sys.stdin.isatty() and not as_json():
-        _edited(update)
+    if text is None and not only and sys.stdin.isatty() and not wants_json():
+        _edit_note(update)
         return
     if text in (None, "-") and not only:
-        text = stdin()
-    _tell(ask("updatenote", {**update, "text": text}))
+        text = read_stdin()
+    _print_updated(ask("updatenote", {**update, "text": text}))
 
 
-def _edited(update: dict[str, Any]) -> None:
+def _edit_note(update: dict[str, Any]) -> None:
     """Let a person write; what an agent writes meanwhile is not overwritten."""
     kept = ask("get", {"id": update["id"], "workspace": update["workspace"]})
     before = kept["content"].encode("utf-8", "surrogateescape")
@@ -195,22 +205,26 @@ def _edited(update: dict[str, Any]) -> None:
         click.edit(filename=name)
         raw = draft.read_bytes()
         if raw == before:
-            talk("memex: nothing was changed")
+            print_message("memex: nothing was changed")
         else:
-            _tell(ask("updatenote", {**update, "text": _text(raw), "version": update["version"] or kept["version"]}))
+            _print_updated(
+                ask(
+                    "updatenote", {**update, "text": _decode_text(raw), "version": update["version"] or kept["version"]}
+                )
+            )
     except (MemexError, click.ClickException):
-        talk(f"memex: the note was not changed; your text is in {result_text.plain(name)}")
+        print_message(f"memex: the note was not changed; your text is in {result_text.sanitize(name)}")
         raise
     draft.unlink()
 
 
-def _text(raw: bytes) -> str:
+def _decode_text(raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
         raise InvalidArgument(f"what the editor wrote is not UTF-8 (byte {error.start})") from None
 
 
-def _tell(done: dict[str, Any]) -> None:
+def _print_updated(done: dict[str, Any]) -> None:
     version = f"  version {done['version']}" + ("" if done["changed"] else "  (it was so already)")
-    answer(done, lambda: f"{done['id']}  {result_text.plain(done['path'])}{version}")
+    print_answer(done, lambda: f"{done['id']}  {result_text.sanitize(done['path'])}{version}")

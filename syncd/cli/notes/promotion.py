@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from index.errors import from_dict
-from syncd.cli.framework.commands import Command, answer, asking
-from syncd.cli.framework.completion import captures, folders, promoted
+from syncd.cli.framework.commands import Command, open_session, print_answer
+from syncd.cli.framework.completion import captures, folders, promoted_notes
 from syncd.cli.terminal import result_text
 
 SOME_FAILED = 5
@@ -28,33 +28,38 @@ def promote(ids: tuple[str, ...], to: str | None, dry_run: bool) -> int:
     was suggested, else promote.folder. A note that is there is never overwritten. The exit code is 5 when some could not
     be promoted. With --json: {"promoted": [{"id", "source", "target", "by", "commit", "left_out", "relinked", "lost",
     "mentions", "unread"}], "planned": [{"id", "source", "target", "chosen", "file"}], "failed": [{"id", "error"}]}."""
-    with asking(current=True) as ask:
+    with open_session(current=True) as ask:
         result = ask("promote", {"ids": list(ids), "to": to, "dry_run": dry_run or None})
-    return _answered(result, [*result["promoted"], *result["planned"]])
+    return _print_outcome(result, [*result["promoted"], *result["planned"]])
 
 
 @click.command(cls=Command)
-@click.argument("ids", metavar="ID|PATH...", nargs=-1, required=True, shell_complete=promoted)
+@click.argument("ids", metavar="ID|PATH...", nargs=-1, required=True, shell_complete=promoted_notes)
 def unpromote(ids: tuple[str, ...]) -> int:
     """Bring promoted notes back into the inbox.
 
     What nobody has edited since is as it was, byte for byte, only its mark is off; what was edited keeps the edits. Links
     lead to the capture again, its stored file comes back, and agents can read it again. The exit code is 5 when some could
     not be brought back. With --json: {"returned": [as for promote], "failed": [{"id", "error"}]}."""
-    with asking(current=True) as ask:
+    with open_session(current=True) as ask:
         result = ask("unpromote", {"ids": list(ids)})
-    return _answered(result, result["returned"])
+    return _print_outcome(result, result["returned"])
 
 
-def _answered(result: Mapping[str, Any], done: list[dict[str, Any]]) -> int:
+def _print_outcome(result: Mapping[str, Any], done: list[dict[str, Any]]) -> int:
     failed = result["failed"]
     if len(failed) == 1 and not done:
         raise from_dict(failed[0]["error"])
-    answer(result, lambda: "\n".join([*(_line(entry) for entry in done), *(_refused(entry) for entry in failed)]))
+    print_answer(
+        result,
+        lambda: "\n".join(
+            [*(_format_promoted(entry) for entry in done), *(_format_failure(entry) for entry in failed)]
+        ),
+    )
     return SOME_FAILED if failed else 0
 
 
-def _line(note: Mapping[str, Any]) -> str:
+def _format_promoted(note: Mapping[str, Any]) -> str:
     lines = [f"{result_text.line(note['source'], 200)} → {result_text.line(note['target'], 200)}"]
     if relinked := note.get("relinked"):
         lines.append(f"  links kept in {len(relinked):,} other file{'s' if len(relinked) > 1 else ''}")
@@ -74,5 +79,5 @@ def _line(note: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _refused(failure: Mapping[str, Any]) -> str:
+def _format_failure(failure: Mapping[str, Any]) -> str:
     return f"{result_text.line(str(failure['id']), 200)}: {failure['error']['code']}: {result_text.line(failure['error']['message'], 400)}"

@@ -11,8 +11,17 @@ from typing import Any
 import click
 
 from index.errors import MemexError, from_dict
-from syncd.cli.framework.commands import Command, Group, answer, as_json, asking, color, out, talk
-from syncd.cli.framework.completion import archived, folders, waiting, workspaces
+from syncd.cli.framework.commands import (
+    Command,
+    Group,
+    has_color,
+    open_session,
+    print_answer,
+    print_message,
+    print_text,
+    wants_json,
+)
+from syncd.cli.framework.completion import archived_captures, folders, waiting_captures, workspaces
 from syncd.cli.terminal import result_text
 
 SOME_FAILED = 5
@@ -36,37 +45,37 @@ def review(ctx: click.Context, workspace: str | None, limit: int, listed: bool) 
     "suggested_folder", "suggested_tags", "suggested_links", "suggested_similar"}]}."""
     if ctx.invoked_subcommand is not None:
         return
-    with asking(current=True) as ask:
+    with open_session(current=True) as ask:
         listing = ask("review.list", {"workspace": workspace, "limit": limit})
-        if listed or as_json() or not (sys.stdin.isatty() and sys.stdout.isatty()):
-            answer(listing, lambda: table(listing, color=color()))
+        if listed or wants_json() or not (sys.stdin.isatty() and sys.stdout.isatty()):
+            print_answer(listing, lambda: table(listing, color=has_color()))
         else:
-            through(ask, listing)
+            go_through(ask, listing)
 
 
 @review.command("approve")
-@click.argument("ids", metavar="ID|PATH...", nargs=-1, required=True, shell_complete=waiting)
+@click.argument("ids", metavar="ID|PATH...", nargs=-1, required=True, shell_complete=waiting_captures)
 @click.option("--to", metavar="FOLDER", shell_complete=folders, help='The folder of the vault; "" = its root.')
 def approve(ids: tuple[str, ...], to: str | None) -> int:
     """Promote captures, as `memex promote` does."""
-    with asking(current=True) as ask:
+    with open_session(current=True) as ask:
         result = ask("promote", {"ids": list(ids), "to": to})
-    return _answered(result, result["promoted"])
+    return _print_outcome(result, result["promoted"])
 
 
 @review.command("dismiss")
-@click.argument("ids", metavar="ID|PATH...", nargs=-1, required=True, shell_complete=waiting)
+@click.argument("ids", metavar="ID|PATH...", nargs=-1, required=True, shell_complete=waiting_captures)
 def dismiss(ids: tuple[str, ...]) -> int:
     """Set captures aside: they go to Archive/ beside the workspaces, where you find them and no agent does.
 
     With --json: {"archived": [as for promote], "failed": [{"id", "error"}]}."""
-    with asking(current=True) as ask:
+    with open_session(current=True) as ask:
         result = ask("review.dismiss", {"ids": list(ids)})
-    return _answered(result, result["archived"])
+    return _print_outcome(result, result["archived"])
 
 
 @click.command(cls=Command)
-@click.argument("ids", metavar="[ID|PATH]...", nargs=-1, shell_complete=archived)
+@click.argument("ids", metavar="[ID|PATH]...", nargs=-1, shell_complete=archived_captures)
 @click.option("--list", "listed", is_flag=True, help="List what was set aside.")
 @click.option(
     "--limit", "-n", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many, with --list."
@@ -77,28 +86,28 @@ def unarchive(ids: tuple[str, ...], listed: bool, limit: int) -> int:
     One that you had dismissed waits again; one that had expired gets `review: keep`, so that it stays. With --json:
     {"returned": [as for promote], "failed": [{"id", "error"}]}, and with --list [{"id", "path", "title", "created_at"}]."""
     if listed or not ids:
-        with asking(current=True) as ask:
+        with open_session(current=True) as ask:
             records = ask("archived", {"limit": limit})
-        answer(records, lambda: _aside(records, color=color()))
+        print_answer(records, lambda: _archived_table(records, color=has_color()))
         return 0
-    with asking(current=True) as ask:
+    with open_session(current=True) as ask:
         result = ask("unarchive", {"ids": list(ids)})
-    return _answered(result, result["returned"])
+    return _print_outcome(result, result["returned"])
 
 
-def through(ask: Ask, listing: Mapping[str, Any]) -> None:
+def go_through(ask: Ask, listing: Mapping[str, Any]) -> None:
     """Go through them one by one, until the end or `q`."""
     total = len(listing["waiting"])
     if not total:
-        out("nothing waits for a decision")
+        print_text("nothing waits for a decision")
     for number, capture in enumerate(listing["waiting"], 1):
         while True:
             try:
                 shown = ask("review.show", {"id": capture["path"]})
             except MemexError as error:  # somebody has decided meanwhile
-                talk(f"memex: {error.message}")
+                print_message(f"memex: {error.message}")
                 break
-            out(page(shown, f"{number} of {total}"))
+            print_text(format_capture(shown, f"{number} of {total}"))
             chosen = click.prompt(KEYS, default="s", show_default=False, prompt_suffix=": ").strip().casefold()[:1]
             if chosen == "q":
                 return
@@ -106,33 +115,33 @@ def through(ask: Ask, listing: Mapping[str, Any]) -> None:
                 try:
                     click.edit(filename=shown["file"])
                 except click.ClickException as error:
-                    talk(f"memex: {error.message} (EDITOR says which program is started)")
+                    print_message(f"memex: {error.message} (EDITOR says which program is started)")
                 ask("index", {})
                 continue
-            if chosen in ("a", "f", "d") and not _decided(ask, shown, chosen):
+            if chosen in ("a", "f", "d") and not _carry_out(ask, shown, chosen):
                 continue
             if chosen in ("a", "f", "d", "s"):
                 break
 
 
-def _decided(ask: Ask, shown: Mapping[str, Any], chosen: str) -> bool:
+def _carry_out(ask: Ask, shown: Mapping[str, Any], chosen: str) -> bool:
     """Carry a decision out; whether that was possible."""
     if chosen == "d":
         result = ask("review.dismiss", {"ids": [shown["path"]]})
     else:
-        result = ask("promote", {"ids": [shown["path"]], "to": _folder(shown) if chosen == "f" else None})
+        result = ask("promote", {"ids": [shown["path"]], "to": _ask_folder(shown) if chosen == "f" else None})
     for entry in result["failed"]:
-        talk(f"memex: {entry['error']['message']}")
+        print_message(f"memex: {entry['error']['message']}")
     for entry in result.get("promoted") or result.get("archived") or ():
-        out(f"→ {result_text.line(entry['target'], 200)}")
+        print_text(f"→ {result_text.line(entry['target'], 200)}")
     return not result["failed"]
 
 
-def _folder(shown: Mapping[str, Any]) -> str:
+def _ask_folder(shown: Mapping[str, Any]) -> str:
     """The folder that is typed, or whose number is."""
     numbered = {str(number): folder for number, folder in enumerate(shown["folders"], 1)}
     for number, folder in numbered.items():
-        out(f"  {number}  {result_text.line(folder['folder'], 100)}  ({folder['reason']})")
+        print_text(f"  {number}  {result_text.line(folder['folder'], 100)}  ({folder['reason']})")
     while True:
         to: str = click.prompt("folder, or its number", default=shown["goal"] or "")
         if to in numbered:
@@ -150,7 +159,7 @@ def table(listing: Mapping[str, Any], *, color: bool) -> str:
             result_text.line(capture["title"], 50),
             "problem" if capture["problem"] else "promote" if capture["promote"] else "",
             result_text.line(str(capture["promote_to"] or capture["suggested_folder"] or ""), 40),
-            result_text.line(", ".join(_shown(str(note)) for note in capture["suggested_similar"] or ()), 60),
+            result_text.line(", ".join(_link_text(str(note)) for note in capture["suggested_similar"] or ()), 60),
         )
         for capture in listing["waiting"]
     ]
@@ -163,17 +172,17 @@ def table(listing: Mapping[str, Any], *, color: bool) -> str:
     )
 
 
-def _shown(link: str) -> str:
+def _link_text(link: str) -> str:
     """What a wikilink shows."""
     return link.removeprefix("[[").removesuffix("]]").rpartition("|")[2]
 
 
-def page(capture: Mapping[str, Any], where: str) -> str:
+def format_capture(capture: Mapping[str, Any], where: str) -> str:
     """A capture with what is suggested for it."""
     lines = [f"── {where}: {result_text.line(capture['title'], 100)}", f"   {result_text.line(capture['path'], 200)}"]
     for name, key in (("from", "source"), ("tags", "tags"), ("problem", "problem")):
         if capture[key]:
-            lines.append(f"   {name}: {result_text.line(_text(capture[key]), 200)}")
+            lines.append(f"   {name}: {result_text.line(_join_values(capture[key]), 200)}")
     content = capture["content"].strip("\n").split("\n")
     lines += ["", *(f"  {result_text.line(line, 400)}" for line in content[:LINES])]
     lines += [f"  … {len(content) - LINES} more lines: e"] if len(content) > LINES else []
@@ -184,23 +193,23 @@ def page(capture: Mapping[str, Any], where: str) -> str:
         lines.append(f"   folder: {result_text.line(capture['goal'] or 'the root of the vault', 100)}  ({why})")
     for name, key in (("tags to add", "suggested_tags"), ("links to add", "suggested_links")):
         if capture[key]:
-            lines.append(f"   {name}: {result_text.line(_text(capture[key]), 300)}")
+            lines.append(f"   {name}: {result_text.line(_join_values(capture[key]), 300)}")
     for note in capture["similar"]:
         lines.append(f"   {note['kind']}: {result_text.line(note['path'], 150)}")
         lines.append(f"      {result_text.line(note['excerpt'], 150)}")
     return "\n".join(lines)
 
 
-def _text(value: Any) -> str:
+def _join_values(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _aside(records: Sequence[Mapping[str, Any]], *, color: bool) -> str:
+def _archived_table(records: Sequence[Mapping[str, Any]], *, color: bool) -> str:
     rows = [(row["id"][:36], result_text.line(row["title"], 60), result_text.line(row["path"], 100)) for row in records]
     return result_text.table(rows, ("id", "title", "path"), color=color) if rows else "nothing was set aside"
 
 
-def _answered(result: Mapping[str, Any], done: list[dict[str, Any]]) -> int:
+def _print_outcome(result: Mapping[str, Any], done: list[dict[str, Any]]) -> int:
     failed = result["failed"]
     if len(failed) == 1 and not done:
         raise from_dict(failed[0]["error"])
@@ -209,5 +218,5 @@ def _answered(result: Mapping[str, Any], done: list[dict[str, Any]]) -> int:
         f"{result_text.line(str(entry['id']), 200)}: {result_text.line(entry['error']['message'], 400)}"
         for entry in failed
     ]
-    answer(result, lambda: "\n".join(lines))
+    print_answer(result, lambda: "\n".join(lines))
     return SOME_FAILED if failed else 0

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from syncd.cli.terminal.text_width import padded, width
+from syncd.cli.terminal.text_width import pad, width
 
 BOLD, DIM, CYAN, RESET = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
 GREEN, YELLOW, RED = "\x1b[32m", "\x1b[33m", "\x1b[31m"
@@ -32,37 +32,37 @@ _UNSAFE = {
 }
 
 
-def plain(text: str) -> str:
+def sanitize(text: str) -> str:
     """`text` without the characters that steer a terminal or hide what it says."""
     return text.translate(_UNSAFE)
 
 
 def line(text: str, longest: int = SNIPPET) -> str:
     """`text` on one line, cut at `longest`."""
-    flat = " ".join(plain(text).split())
+    flat = " ".join(sanitize(text).split())
     return flat if len(flat) <= longest else flat[: longest - 1].rstrip() + "…"
 
 
-def painted(text: str, style: str, color: bool) -> str:
+def colorize(text: str, style: str, color: bool) -> str:
     """`text` in a style, if there is colour."""
     return f"{style}{text}{RESET}" if color and text else text
 
 
-def hits(results: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
+def format_hits(results: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
     """Search hits: path, heading and score, then the passage."""
     blocks = []
     for hit in results:
         trail = line(hit["heading"], 100)
-        head = painted(line(hit["path"], 200), BOLD, color) + (
-            f"  {painted('# ' + trail, CYAN, color)}" if trail else ""
+        head = colorize(line(hit["path"], 200), BOLD, color) + (
+            f"  {colorize('# ' + trail, CYAN, color)}" if trail else ""
         )
-        score = painted(f"{hit['score']:.2f}", DIM, color)
+        score = colorize(f"{hit['score']:.2f}", DIM, color)
         passage = line(hit["chunk"])
         blocks.append(f"{score}  {head}" + (f"\n      {passage}" if passage else ""))
     return "\n".join(blocks) if blocks else "nothing found"
 
 
-def day(epoch_ms: int, zone: tzinfo | None = UTC) -> str:
+def format_time(epoch_ms: int, zone: tzinfo | None = UTC) -> str:
     """A moment as people write it."""
     return datetime.fromtimestamp(epoch_ms / 1000, zone).strftime("%Y-%m-%d %H:%M")
 
@@ -72,23 +72,23 @@ def table(rows: Iterable[Sequence[Any]], head: Sequence[str] = (), *, color: boo
     texts = [[line(str(cell), 100) for cell in row] for row in rows]
     widths = [max(map(width, column)) for column in zip(*([list(head)] if head else []), *texts, strict=True)]
     lines = [_row(cells, widths) for cells in texts]
-    return "\n".join([painted(_row(head, widths), DIM, color), *lines] if head else lines)
+    return "\n".join([colorize(_row(head, widths), DIM, color), *lines] if head else lines)
 
 
 def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(padded(cell, cells) for cell, cells in zip(cells, widths, strict=True)).rstrip()
+    return "  ".join(pad(cell, cells) for cell, cells in zip(cells, widths, strict=True)).rstrip()
 
 
-def recent(records: Sequence[Mapping[str, Any]], zone: tzinfo | None = UTC, *, color: bool = False) -> str:
+def captures_table(records: Sequence[Mapping[str, Any]], zone: tzinfo | None = UTC, *, color: bool = False) -> str:
     """Captures, those that changed last first: when, which, where."""
     rows = [
-        (day(record.get("updated_at") or record["created_at"], zone), record["id"], record["path"])
+        (format_time(record.get("updated_at") or record["created_at"], zone), record["id"], record["path"])
         for record in records
     ]
     return table(rows, ("changed", "id", "path"), color=color) if rows else "no captures yet"
 
 
-def indexed(report: Mapping[str, Any]) -> str:
+def format_index_report(report: Mapping[str, Any]) -> str:
     """One pass of the index: `+2 ~1 -0 !1` and what it took."""
     counts = f"+{report['added']} ~{report['modified']} -{report['removed']} !{report['failed']}"
     moved = f" >{report['moved']}" if report["moved"] else ""
@@ -96,13 +96,13 @@ def indexed(report: Mapping[str, Any]) -> str:
     return f"{counts}{moved}  ({report['unchanged']} unchanged; {chunks}; {report['seconds']:.1f} s)"
 
 
-def checked(report: Mapping[str, Any]) -> str:
+def format_check_report(report: Mapping[str, Any]) -> str:
     """A deep check: `1,200 notes checked, 2 mended`."""
     failed = f", {report['failed']} could not be read: memex status names them" if report["failed"] else ""
     return f"{report['checked']:,} notes checked, {report['mended']:,} mended{failed}"
 
 
-def bar(stage: str, done: int, total: int, width: int) -> str:
+def progress_bar(stage: str, done: int, total: int, width: int) -> str:
     """A progress bar that fits `width`."""
     label = f"{stage} " if stage else ""
     counts = f" {done:,}/{total:,}" if total else f" {done:,}"
@@ -113,13 +113,13 @@ def bar(stage: str, done: int, total: int, width: int) -> str:
     return f"{label}[{'█' * full}{'·' * (room - full)}]{counts}"
 
 
-def address(host: str, port: int) -> str:
+def base_url(host: str, port: int) -> str:
     """The URL at which a host and port are reached from this machine."""
     reached = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104 - only what it is reached by
     return f"http://{f'[{reached}]' if ':' in reached else reached}:{port}"
 
 
-def connect(
+def connect_instructions(
     url: str, *, key: str, key_file: str, command: str = "memex", workspace: str = "default", query: str = ""
 ) -> str:
     """Lines to paste for Claude Code, Codex, clients that start a command, and curl.

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from syncd.cli.terminal.result_text import BOLD, GREEN, RED, YELLOW, line, painted
-from syncd.cli.terminal.text_width import padded, wrapped
+from syncd.cli.terminal.result_text import BOLD, GREEN, RED, YELLOW, colorize, line
+from syncd.cli.terminal.text_width import pad, wrap
 
 LABEL = 11  # cells of the first column
 FEW = 3  # of a list, unless all of it is asked for
@@ -26,14 +26,14 @@ class StatusVerdict:
     says: str
     problems: tuple[str, ...] = ()
 
-    def told(self) -> dict[str, Any]:
-        """It for a script."""
+    def as_dict(self) -> dict[str, Any]:
+        """Return what a script reads."""
         return {"is": self.is_, "says": self.says, "problems": list(self.problems)}
 
 
 def verdict(now: Mapping[str, Any]) -> StatusVerdict:
     """The verdict on a status. `now` may lack what a daemon of another version does not tell."""
-    problems = [line(_here(str(text), now), 600) for text in now.get("degraded", ())]
+    problems = [line(_with_git_advice(str(text), now), 600) for text in now.get("degraded", ())]
     running = now.get("daemon", {})
     if running.get("state") == "down":
         return StatusVerdict(
@@ -42,16 +42,16 @@ def verdict(now: Mapping[str, Any]) -> StatusVerdict:
     if running.get("version") and now.get("version") and running["version"] != now["version"]:
         problems.insert(0, f"daemon: it is version {now['version']} and this command {running['version']}; restart it")
     if not now.get("ready", True):
-        return StatusVerdict("busy", f"starting: the vault is being indexed{_progress(now)}", tuple(problems))
+        return StatusVerdict("busy", f"starting: the vault is being indexed{_format_progress(now)}", tuple(problems))
     if problems:
         count = "one thing is not as it" if len(problems) == 1 else f"{len(problems)} things are not as they"
         return StatusVerdict("unwell", f"{count} should be", tuple(problems))
     if pending := now.get("pending", 0):
-        return StatusVerdict("busy", f"well, and indexing {_many(pending, 'change')}")
+        return StatusVerdict("busy", f"well, and indexing {_pluralize(pending, 'change')}")
     return StatusVerdict("well", "all is well")
 
 
-def _here(problem: str, now: Mapping[str, Any]) -> str:
+def _with_git_advice(problem: str, now: Mapping[str, Any]) -> str:
     """A problem whose way out is on this page, with that."""
     text, elsewhere, _ = problem.partition("; memex status has the way out")
     git = now.get("git")
@@ -59,80 +59,82 @@ def _here(problem: str, now: Mapping[str, Any]) -> str:
     return f"git: {advice}" if advice else text
 
 
-def page(now: Mapping[str, Any], *, at: int, width: int = 80, color: bool = False, everything: bool = False) -> str:
+def render_page(
+    now: Mapping[str, Any], *, at: int, width: int = 80, color: bool = False, everything: bool = False
+) -> str:
     """The whole page. `at`: the present, in epoch milliseconds; `everything`: lists are not cut."""
     status = verdict(now)
     style = {"well": GREEN, "busy": YELLOW, "unwell": RED}[status.is_]
     mark = {"well": "●", "busy": "◐", "unwell": "▲"}[status.is_]
-    lines = [f"{painted(mark, style, color)} {painted(status.says, BOLD, color)}"]
+    lines = [f"{colorize(mark, style, color)} {colorize(status.says, BOLD, color)}"]
     for problem in status.problems:
-        lines += _hung("  - ", problem, width)
+        lines += _hang_indent("  - ", problem, width)
     lines.append("")
-    for label, text in _rows(now, at, None if everything else FEW):
+    for label, text in _page_rows(now, at, None if everything else FEW):
         item = text.startswith("- ")
-        lines += _hung(padded(label, LABEL) + "- " * item, text.removeprefix("- "), width)
+        lines += _hang_indent(pad(label, LABEL) + "- " * item, text.removeprefix("- "), width)
     return "\n".join(lines)
 
 
-def _hung(head: str, text: str, width: int) -> list[str]:
+def _hang_indent(head: str, text: str, width: int) -> list[str]:
     """`text` after `head`, its further lines below its first."""
-    first, *more = wrapped(text, width - len(head))
+    first, *more = wrap(text, width - len(head))
     return [head + first, *(" " * len(head) + piece for piece in more)]
 
 
-def _rows(now: Mapping[str, Any], at: int, few: int | None) -> Iterator[Row]:
-    yield from _daemon(now, at)
+def _page_rows(now: Mapping[str, Any], at: int, few: int | None) -> Iterator[Row]:
+    yield from _daemon_rows(now, at)
     if now.get("vault_path"):
         yield "vault", line(str(now["vault_path"]), 300)
     for scope, label in (("captures", "captures"), ("vault", "notes")):
         if scope in now:
-            yield label, _counted(now, scope)
-    for label, listed in (("skipped", _skipped(now)), ("to mend", _defects(now))):
-        yield from _some(label, listed, few, "`memex status --all`")
-    yield from _parts(now)
-    yield from _review(now)
-    yield from _consolidation(now, at)
-    yield from _some("promotion", _promotion(now), few, "`memex status --all`")
-    yield from _some("loose ends", _loose(now), few, "`memex status --all`")
-    yield from _jobs(now, at)
-    yield from _keys(now)
-    yield from _some("flagged", _flagged(now), few, "`memex status --all`")
-    yield from _some("kept local", _kept(now), few, "`memex status --all`")
+            yield label, _count_scope(now, scope)
+    for label, listed in (("skipped", _skipped_files(now)), ("to mend", _note_defects(now))):
+        yield from _list_rows(label, listed, few, "`memex status --all`")
+    yield from _part_rows(now)
+    yield from _review_rows(now)
+    yield from _consolidation_rows(now, at)
+    yield from _list_rows("promotion", _promotion_problems(now), few, "`memex status --all`")
+    yield from _list_rows("loose ends", _loose_ends(now), few, "`memex status --all`")
+    yield from _job_rows(now, at)
+    yield from _key_rows(now)
+    yield from _list_rows("flagged", _flagged_notes(now), few, "`memex status --all`")
+    yield from _list_rows("kept local", _uncommitted_notes(now), few, "`memex status --all`")
 
 
-def _daemon(now: Mapping[str, Any], at: int) -> Iterator[Row]:
+def _daemon_rows(now: Mapping[str, Any], at: int) -> Iterator[Row]:
     daemon = now.get("daemon", {})
     if daemon.get("state") == "down":
         yield "daemon", "not running"
     elif now.get("pid"):
         parts = [f"process {now['pid']}", f"version {now['version']}" if now.get("version") else ""]
-        parts += [f"up {span(at - now['since'])}" if now.get("since") else "", str(daemon.get("url") or "")]
+        parts += [f"up {format_duration(at - now['since'])}" if now.get("since") else "", str(daemon.get("url") or "")]
         yield "daemon", ", ".join(filter(None, parts))
 
 
-def _counted(now: Mapping[str, Any], scope: str) -> str:
+def _count_scope(now: Mapping[str, Any], scope: str) -> str:
     covered = now.get("coverage", {}).get(scope)
-    chunks = _many(now[scope]["chunks"], "chunk")
+    chunks = _pluralize(now[scope]["chunks"], "chunk")
     if covered is None:
-        text = f"{_many(now[scope]['documents'], 'note')}, {chunks}"
+        text = f"{_pluralize(now[scope]['documents'], 'note')}, {chunks}"
     elif covered["of"] is None:
         text = f"{covered['indexed']:,} of an unknown number of files indexed, {chunks}"
     else:
-        text = f"{covered['indexed']:,} of {_many(covered['of'], 'file')} indexed, {chunks}"
+        text = f"{covered['indexed']:,} of {_pluralize(covered['of'], 'file')} indexed, {chunks}"
     more = covered or {}
     text += f"; {more['waiting']:,} waiting" if more.get("waiting") else ""
     text += f"; {more['words_only']:,} found by words only" if more.get("words_only") else ""
     if scope == "captures" and now.get("workspaces"):
-        text += f"; in {_many(len(now['workspaces']), 'workspace')}"
+        text += f"; in {_pluralize(len(now['workspaces']), 'workspace')}"
     return text
 
 
-def _skipped(now: Mapping[str, Any]) -> list[str]:
+def _skipped_files(now: Mapping[str, Any]) -> list[str]:
     covered = now.get("coverage", {}).values()
     return [f"{line(file['path'], 200)} {line(file['reason'], 300)}" for scope in covered for file in scope["skipped"]]
 
 
-def _defects(now: Mapping[str, Any]) -> list[str]:
+def _note_defects(now: Mapping[str, Any]) -> list[str]:
     """What is wrong with notes that are indexed, a line for each; the others are told as skipped or flagged."""
     skipped = {entry["path"] for scope in now.get("coverage", {}).values() for entry in scope["skipped"]}
     wrong = [entry for entry in now.get("defects", ()) if entry["path"] not in skipped]
@@ -142,24 +144,24 @@ def _defects(now: Mapping[str, Any]) -> list[str]:
     for entry in wrong:
         if not (entry["path"] in flagged and entry["defect"].startswith("secret:")):
             notes.setdefault(entry["path"], []).append(line(entry["defect"], 300))
-    return [f"{line(path, 200)}: {'; '.join(_telling(defects))}" for path, defects in notes.items()]
+    return [f"{line(path, 200)}: {'; '.join(_drop_implied(defects))}" for path, defects in notes.items()]
 
 
-def _telling(defects: Sequence[str]) -> list[str]:
+def _drop_implied(defects: Sequence[str]) -> list[str]:
     """Those that say something new: that a template's properties can't be read follows from its being one."""
     if not any(defect.startswith("template:") for defect in defects):
         return list(defects)
     return [defect for defect in defects if not defect.startswith("bad-frontmatter:")]
 
 
-def _flagged(now: Mapping[str, Any]) -> list[str]:
+def _flagged_notes(now: Mapping[str, Any]) -> list[str]:
     return [
         f"{line(note['path'], 200)} looks as if it held a secret ({line(note['rule'], 80)})"
         for note in now.get("flagged", ())
     ]
 
 
-def _kept(now: Mapping[str, Any]) -> list[str]:
+def _uncommitted_notes(now: Mapping[str, Any]) -> list[str]:
     """What Memex wrote and does not commit, a line for each; what is flagged is told already."""
     git = now.get("git")
     kept = git.get("commits", {}).get("kept", ()) if isinstance(git, Mapping) else ()
@@ -168,7 +170,7 @@ def _kept(now: Mapping[str, Any]) -> list[str]:
     return [f"{line(path, 200)} is not committed: {line(why, 200)}" for path, why in pairs]
 
 
-def _promotion(now: Mapping[str, Any]) -> list[str]:
+def _promotion_problems(now: Mapping[str, Any]) -> list[str]:
     """What is marked and can't be promoted, and what somebody came in between, a line for each."""
     facts = now.get("promotion") or {}
     marked = [
@@ -183,7 +185,7 @@ def _promotion(now: Mapping[str, Any]) -> list[str]:
     return marked + torn
 
 
-def _some(label: str, items: Sequence[str], few: int | None, way: str) -> Iterator[Row]:
+def _list_rows(label: str, items: Sequence[str], few: int | None, way: str) -> Iterator[Row]:
     """The first `few` of a list, and where the rest is."""
     if not items:
         return
@@ -194,7 +196,7 @@ def _some(label: str, items: Sequence[str], few: int | None, way: str) -> Iterat
         yield "", f"… and {len(items) - few:,} more: {way}"
 
 
-def _parts(now: Mapping[str, Any]) -> Iterator[Row]:
+def _part_rows(now: Mapping[str, Any]) -> Iterator[Row]:
     for name in (
         "encoder",
         "reranker",
@@ -208,60 +210,62 @@ def _parts(now: Mapping[str, Any]) -> Iterator[Row]:
         "deep_check",
         "audit",
     ):
-        if name in now and (text := _part(name, now[name])):
+        if name in now and (text := _format_part(name, now[name])):
             yield name.replace("_", " "), text
     if held := now.get("removals_held"):
-        yield "held", f"{_many(held, 'removal')} waiting to be certain: `memex index --accept-removals`"
+        yield "held", f"{_pluralize(held, 'removal')} waiting to be certain: `memex index --accept-removals`"
 
 
-def _part(name: str, facts: Any) -> str:
+def _format_part(name: str, facts: Any) -> str:
     """One part in a line; parts of an older daemon tell a word only."""
-    words = _WORDS.get(name, _state)(facts) if isinstance(facts, Mapping) else [str(facts)]
+    words = _WORDS.get(name, _state_words)(facts) if isinstance(facts, Mapping) else [str(facts)]
     return line(", ".join(filter(None, words)), 400)
 
 
-def _state(facts: Mapping[str, Any]) -> list[str]:
+def _state_words(facts: Mapping[str, Any]) -> list[str]:
     return [": ".join(filter(None, (str(facts.get("state", "")), str(facts.get("problem", "")))))]
 
 
-def _reranker(facts: Mapping[str, Any]) -> list[str]:
-    return [] if facts.get("state") == "off" else _state(facts)
+def _reranker_words(facts: Mapping[str, Any]) -> list[str]:
+    return [] if facts.get("state") == "off" else _state_words(facts)
 
 
 _UNDER_WAY: Final = ("conflict", "mid-operation")
 
 
-def _git(facts: Mapping[str, Any]) -> list[str]:
+def _git_words(facts: Mapping[str, Any]) -> list[str]:
     at = f" on {facts['branch']}" if facts.get("branch") else ""
     at += f" at {str(facts['head'])[:8]}" if facts.get("head") else ""
     hooks = "hooks: " + " ".join(map(str, facts["hooks"])) if facts.get("hooks") else ""
     waiting = facts.get("commits", {}).get("waiting")
-    commits = f"{_many(waiting, 'file')} to commit" if waiting else ""
+    commits = f"{_pluralize(waiting, 'file')} to commit" if waiting else ""
     exchange, advice = (facts.get("exchange") or {}).get("problem"), facts.get("advice")
     if facts.get("state") in _UNDER_WAY and advice:
         exchange = ""  # what the last exchange met may be what is being mended
     return [f"{facts.get('state', '')}{at}", commits, hooks, str(exchange or advice or "")]
 
 
-def _watch(facts: Mapping[str, Any]) -> list[str]:
+def _watch_words(facts: Mapping[str, Any]) -> list[str]:
     counted = (("folders", "folder"), ("overflows", "overflow"), ("restarts", "restart"))
-    counts = [_many(facts[key], word) for key, word in counted if facts.get(key)]
+    counts = [_pluralize(facts[key], word) for key, word in counted if facts.get(key)]
     return [str(facts.get("state", "")), *counts, str(facts.get("problem") or "")]
 
 
-def _enrichment(facts: Mapping[str, Any]) -> list[str]:
-    missing = f"{_many(facts['missing'], 'capture')} without: `memex enrich --backfill`" if facts.get("missing") else ""
+def _enrichment_words(facts: Mapping[str, Any]) -> list[str]:
+    missing = (
+        f"{_pluralize(facts['missing'], 'capture')} without: `memex enrich --backfill`" if facts.get("missing") else ""
+    )
     return [str(facts.get("by", "")), missing, str(facts.get("problem") or "")]
 
 
-def _queue(facts: Mapping[str, Any]) -> list[str]:
+def _queue_words(facts: Mapping[str, Any]) -> list[str]:
     jobs = facts.get("jobs", {})
     shown = [f"{jobs[status]:,} {status}" for status in ("queued", "running", "failed") if jobs.get(status)]
     shown[-1:] = [f"{shown[-1]}: `memex job queue --status failed`"] if jobs.get("failed") else shown[-1:]
     return [*shown, str(facts.get("hindrance") or "")] if shown else []
 
 
-def _files(facts: Mapping[str, Any]) -> list[str]:
+def _file_words(facts: Mapping[str, Any]) -> list[str]:
     kinds = {
         "waiting": "waiting to be read",
         "missing": "gone, whose notes are left",
@@ -269,39 +273,45 @@ def _files(facts: Mapping[str, Any]) -> list[str]:
     }
     counts = {key: facts[key] if isinstance(facts[key], int) else len(facts[key]) for key in kinds if facts.get(key)}
     shown = [f"{count:,} {kinds[key]}" for key, count in counts.items()]
-    return [_many(facts.get("known", 0), "file"), *shown] if shown or facts.get("known") else []
+    return [_pluralize(facts.get("known", 0), "file"), *shown] if shown or facts.get("known") else []
 
 
-def _names(facts: Mapping[str, Any]) -> list[str]:
+def _name_words(facts: Mapping[str, Any]) -> list[str]:
     kinds = {
         "twins": ("set", " of names that differ in case only"),
         "conflict_copies": ("conflict copy", ""),
         "placeholders": ("placeholder", " not downloaded"),
     }
-    return [f"{_many(len(facts[key]), noun)}{more}" for key, (noun, more) in kinds.items() if facts.get(key)]
+    return [f"{_pluralize(len(facts[key]), noun)}{more}" for key, (noun, more) in kinds.items() if facts.get(key)]
 
 
-def _graph(facts: Mapping[str, Any]) -> list[str]:
-    return [_many(facts[key], key[:-1]) for key in ("nodes", "observations", "relations")] if facts.get("nodes") else []
+def _graph_words(facts: Mapping[str, Any]) -> list[str]:
+    return (
+        [_pluralize(facts[key], key[:-1]) for key in ("nodes", "observations", "relations")]
+        if facts.get("nodes")
+        else []
+    )
 
 
-def _review(now: Mapping[str, Any]) -> Iterator[Row]:
+def _review_rows(now: Mapping[str, Any]) -> Iterator[Row]:
     """How many captures wait for their owner."""
     facts = now.get("review") or {}
     if waiting := facts.get("waiting"):
-        words = [f"{_many(waiting, 'capture')} {'waits' if waiting == 1 else 'wait'} for your decision: `memex review`"]
+        words = [
+            f"{_pluralize(waiting, 'capture')} {'waits' if waiting == 1 else 'wait'} for your decision: `memex review`"
+        ]
         words += [f"{facts['marked']:,} marked for promotion"] if facts.get("marked") else []
         words += [f"{facts['problems']:,} can't be promoted as they are"] if facts.get("problems") else []
         yield "inbox", ", ".join(words)
 
 
-def _consolidation(now: Mapping[str, Any], at: int) -> Iterator[Row]:
+def _consolidation_rows(now: Mapping[str, Any], at: int) -> Iterator[Row]:
     """When the inbox was last looked through, and what waits for an answer."""
     facts = now.get("consolidation") or {}
-    words = [f"consolidation ran {span(at - facts['at'])} ago"] if facts.get("at") else []
+    words = [f"consolidation ran {format_duration(at - facts['at'])} ago"] if facts.get("at") else []
     if waiting := facts.get("waiting"):
         where = f" in {line(str(facts['report']), 200)}" if facts.get("report") else ": `memex consolidate` lists them"
-        words.append(f"{_many(waiting, 'proposal')} {'waits' if waiting == 1 else 'wait'}{where}")
+        words.append(f"{_pluralize(waiting, 'proposal')} {'waits' if waiting == 1 else 'wait'}{where}")
     if facts.get("accepted"):
         words.append(
             f"{facts['accepted']:,} accepted and not done yet"
@@ -311,7 +321,7 @@ def _consolidation(now: Mapping[str, Any], at: int) -> Iterator[Row]:
         yield "reports", ", ".join(words)
 
 
-def _loose(now: Mapping[str, Any]) -> list[str]:
+def _loose_ends(now: Mapping[str, Any]) -> list[str]:
     """What in the graph is not as its writer may think, a line for each."""
     facts = now.get("graph", {})
     twins = [
@@ -325,51 +335,55 @@ def _loose(now: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _deep_check(facts: Mapping[str, Any]) -> list[str]:
+def _deep_check_words(facts: Mapping[str, Any]) -> list[str]:
     return (
-        [f"{_many(facts.get('checked', 0), 'file')} read", f"{facts.get('mended', 0)} mended"]
+        [f"{_pluralize(facts.get('checked', 0), 'file')} read", f"{facts.get('mended', 0)} mended"]
         if facts.get("at")
         else []
     )
 
 
-def _audit(facts: Mapping[str, Any]) -> list[str]:
-    return [_many(facts["entries"], "entry"), f"head {facts['head']}"] if facts.get("entries") else []
+def _audit_words(facts: Mapping[str, Any]) -> list[str]:
+    return [_pluralize(facts["entries"], "entry"), f"head {facts['head']}"] if facts.get("entries") else []
 
 
 _WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
-    "reranker": _reranker,
-    "git": _git,
-    "watch": _watch,
-    "enrichment": _enrichment,
-    "queue": _queue,
-    "files": _files,
-    "graph": _graph,
-    "names": _names,
-    "deep_check": _deep_check,
-    "audit": _audit,
+    "reranker": _reranker_words,
+    "git": _git_words,
+    "watch": _watch_words,
+    "enrichment": _enrichment_words,
+    "queue": _queue_words,
+    "files": _file_words,
+    "graph": _graph_words,
+    "names": _name_words,
+    "deep_check": _deep_check_words,
+    "audit": _audit_words,
 }
 
 
-def _jobs(now: Mapping[str, Any], at: int) -> Iterator[Row]:
+def _job_rows(now: Mapping[str, Any], at: int) -> Iterator[Row]:
     label = "jobs"
     for name, job in sorted(now.get("jobs", {}).items()):
         if name in QUIET and not job.get("error"):
             continue
         if job.get("running"):
-            text = f"running for {_took(job.get('seconds') or 0)}"
+            text = f"running for {_format_seconds(job.get('seconds') or 0)}"
         elif job.get("started_at"):
             did = f"failed ({line(job['error'], 120)})" if job.get("error") else "ran"
-            text = f"{did} {span(at - job['started_at'])} ago, took {_took(job.get('seconds') or 0)}"
+            text = (
+                f"{did} {format_duration(at - job['started_at'])} ago, took {_format_seconds(job.get('seconds') or 0)}"
+            )
         else:
             text = "has not run yet"
         if job.get("next_run_at"):
-            text += f"; next in {span(job['next_run_at'] - at)}" if job["next_run_at"] > at else "; next at once"
+            text += (
+                f"; next in {format_duration(job['next_run_at'] - at)}" if job["next_run_at"] > at else "; next at once"
+            )
         yield label, f"{name} {text}"
         label = ""
 
 
-def _keys(now: Mapping[str, Any]) -> Iterator[Row]:
+def _key_rows(now: Mapping[str, Any]) -> Iterator[Row]:
     if facts := now.get("keys"):
         soon = ", ".join(line(str(name), 64) for name in facts.get("expiring", ()))
         yield (
@@ -378,14 +392,14 @@ def _keys(now: Mapping[str, Any]) -> Iterator[Row]:
         )
 
 
-def _progress(now: Mapping[str, Any]) -> str:
+def _format_progress(now: Mapping[str, Any]) -> str:
     covered = now.get("coverage", {}).values()
     if not covered or any(scope["of"] is None for scope in covered):
         return ""
     return f", {sum(scope['indexed'] for scope in covered):,} of {sum(scope['of'] for scope in covered):,} so far"
 
 
-def span(ms: float) -> str:
+def format_duration(ms: float) -> str:
     """A length of time as people say it, in its largest unit that is not nought."""
     seconds = max(0, int(ms // 1000))
     for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
@@ -394,10 +408,10 @@ def span(ms: float) -> str:
     return f"{seconds} s"
 
 
-def _took(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 60 else span(seconds * 1000)
+def _format_seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 60 else format_duration(seconds * 1000)
 
 
-def _many(count: int, noun: str) -> str:
+def _pluralize(count: int, noun: str) -> str:
     plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
     return f"{count:,} {noun if count == 1 else plural}"

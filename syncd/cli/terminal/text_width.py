@@ -1,6 +1,6 @@
 """Measure the width of text in a terminal, and wrap text to a width.
 
-Law, tested: no line from `wrapped` is wider than requested, in any script, except a line that holds only a command
+Law, tested: no line from `wrap` is wider than requested, in any script, except a line that holds only a command
 between backticks: broken, it could not be pasted."""
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ _WORD = re.compile(r"(?<!\S)`[^`]+`[^\s`]*(?!\S)|\S+")  # a command between back
 
 def width(text: str) -> int:
     """How many cells `text` takes: two for a wide character, none for an accent or a joiner."""
-    return len(text) if text.isascii() else sum(map(_cells, text))
+    return len(text) if text.isascii() else sum(map(_char_width, text))
 
 
-def padded(text: str, cells: int) -> str:
+def pad(text: str, cells: int) -> str:
     """`text` with blanks to its right, so that it takes at least `cells`."""
     return text + " " * (cells - width(text))
 
 
-def wrapped(text: str, cells: int) -> list[str]:
+def wrap(text: str, cells: int) -> list[str]:
     """`text` in lines of at most `cells`, broken at blanks where that can be."""
     cells = max(cells, NARROWEST)
     lines, line = [], ""
@@ -31,16 +31,16 @@ def wrapped(text: str, cells: int) -> list[str]:
         if line and width(line) + 1 + width(word) > cells:
             lines.append(line)
             line = ""
-        *whole, rest = (word,) if word.startswith("`") and " " in word else _pieces(word, cells)
+        *whole, rest = (word,) if word.startswith("`") and " " in word else _split_word(word, cells)
         lines += whole
         line = f"{line} {rest}" if line else rest
     return [*lines, line] if line or not lines else lines
 
 
-def _pieces(word: str, cells: int) -> Iterator[str]:
+def _split_word(word: str, cells: int) -> Iterator[str]:
     piece, taken = "", 0
     for letter in word:
-        wide = _cells(letter)
+        wide = _char_width(letter)
         if taken + wide > cells:
             yield piece
             piece, taken = "", 0
@@ -48,7 +48,7 @@ def _pieces(word: str, cells: int) -> Iterator[str]:
     yield piece
 
 
-def _cells(letter: str) -> int:
+def _char_width(letter: str) -> int:
     if unicodedata.category(letter) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(letter) in "WF" else 1

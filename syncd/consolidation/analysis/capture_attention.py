@@ -20,12 +20,18 @@ from index.search.vector_similarity import Neighbours
 from index.text import similarity_sketch
 from index.text.similarity_sketch import FrequentRuns, Pairs, Sketch
 from syncd.consolidation.analysis.contradiction_rules import INSTEAD, IS, IS_NOT, OVER
-from syncd.consolidation.analysis.contradictions import NoteClaims, OpposedClaims, Telling, contrary, titles
-from syncd.consolidation.analysis.duplicates import Duplicate, twin
+from syncd.consolidation.analysis.contradictions import (
+    NoteClaims,
+    OpposedClaims,
+    Telling,
+    compare_titles,
+    find_contradictions,
+)
+from syncd.consolidation.analysis.duplicates import Duplicate, find_duplicate
 from syncd.consolidation.analysis.findings import Finding, Kind, Quote, key_of
 from syncd.consolidation.analysis.sentence_claims import Claims
-from syncd.consolidation.analysis.tag_synonyms import synonyms
-from syncd.notes.secret_patterns import redacted
+from syncd.consolidation.analysis.tag_synonyms import find_synonyms
+from syncd.notes.secret_patterns import redact
 
 LIMIT: Final = 50  # of each list
 LOOKED_AT: Final = 10_000  # pairs of notes whose sentences are compared
@@ -61,19 +67,19 @@ class Compared:
     left_out: int
 
 
-def likely(sketches: Sequence[Sketch], rows: Sequence[int], neighbours: Neighbours, go_on: GoOn) -> Pairs:
+def choose_pairs(sketches: Sequence[Sketch], rows: Sequence[int], neighbours: Neighbours, go_on: GoOn) -> Pairs:
     """The pairs of notes that are worth comparing, the likeliest first. `rows`: which note each of those with neighbours is."""
-    runs = similarity_sketch.sharing_runs(sketches, RUNS)
+    runs = similarity_sketch.pairs_sharing_runs(sketches, RUNS)
     go_on()
-    words = similarity_sketch.sharing_words(sketches, RARE)
+    words = similarity_sketch.pairs_sharing_words(sketches, RARE)
     go_on()
-    pairs = similarity_sketch.union((runs, words, vector_similarity.close(neighbours, rows, NEAR)))
+    pairs = similarity_sketch.merge_pairs((runs, words, vector_similarity.neighbour_pairs(neighbours, rows, NEAR)))
     go_on()
-    share = similarity_sketch.overlap(sketches, pairs)
-    return similarity_sketch.ranked(pairs, share, SHARED)
+    share = similarity_sketch.word_overlap(sketches, pairs)
+    return similarity_sketch.rank_pairs(pairs, share, SHARED)
 
 
-def compared(
+def compare_pairs(
     workspace: str,
     captures: Sequence[Noted],
     pairs: Pairs,
@@ -86,30 +92,30 @@ def compared(
 ) -> Compared:
     """What the sentences of these pairs say of each other. `captures`: in order of their ids; `common`: what many texts say."""
     looked = sorted(map(tuple, pairs[:looked_at].tolist()))
-    reader = ReadTexts(captures, texts, Claims(places), functools.cache(common.telling))
+    reader = ReadTexts(captures, texts, Claims(places), functools.cache(common.distinctiveness))
     copies: list[tuple[int, int, Duplicate]] = []
     opposed: list[tuple[int, int, tuple[OpposedClaims, ...]]] = []
     for start in range(0, len(looked), BATCH):
         go_on()
         some = looked[start : start + BATCH]
-        reader.ahead({n for pair in some for n in pair})
+        reader.read_ahead({n for pair in some for n in pair})
         for a, b in some:
-            older, newer = _in_order(a, b, captures)
+            older, newer = _older_first(a, b, captures)
             older_note, newer_note = reader.read.get(older), reader.read.get(newer)
             if older_note is None or newer_note is None:
                 continue
-            sentences = contrary(older_note[1], newer_note[1])
-            copy = None if sentences else twin(older_note, newer_note)
+            sentences = find_contradictions(older_note[1], newer_note[1])
+            copy = None if sentences else find_duplicate(older_note, newer_note)
             if not sentences and not copy:
                 continue
-            if titles(older_note[1], newer_note[1]) == "loose" and common.form(older_note[0], newer_note[0]):
+            if compare_titles(older_note[1], newer_note[1]) == "loose" and common.is_form(older_note[0], newer_note[0]):
                 continue  # a form that was filled in for two things
             if copy:
                 copies.append((older, newer, copy))
-            elif _later(captures[older], captures[newer]):
+            elif _is_surely_later(captures[older], captures[newer]):
                 opposed.append((older, newer, sentences))
-    duplicates, near = _copies(workspace, captures, copies)
-    return Compared(duplicates, near, _superseded(workspace, captures, opposed), max(0, len(pairs) - looked_at))
+    duplicates, near = _find_duplicates(workspace, captures, copies)
+    return Compared(duplicates, near, _find_superseded(workspace, captures, opposed), max(0, len(pairs) - looked_at))
 
 
 @dataclass(slots=True)
@@ -122,27 +128,27 @@ class ReadTexts:
     telling: Telling
     read: dict[int, tuple[str, NoteClaims]] = field(default_factory=dict)
 
-    def ahead(self, numbers: Collection[int]) -> None:
+    def read_ahead(self, numbers: Collection[int]) -> None:
         """Have these at hand, and forget others if they are too many."""
         if len(self.read) > HELD:
             self.read = {n: note for n, note in self.read.items() if n in numbers}
         for n, text in sorted(self.texts(sorted(set(numbers) - self.read.keys())).items()):
-            self.read[n] = (text, NoteClaims.of(*self.claims.of(self.captures[n].title, text), self.telling))
+            self.read[n] = (text, NoteClaims.of(*self.claims.read(self.captures[n].title, text), self.telling))
 
 
-def _in_order(a: int, b: int, captures: Sequence[Noted]) -> tuple[int, int]:
+def _older_first(a: int, b: int, captures: Sequence[Noted]) -> tuple[int, int]:
     """The older first."""
     older, newer = sorted((a, b), key=lambda n: (captures[n].created_at, captures[n].id))
     return older, newer
 
 
-def _later(older: Noted, newer: Noted) -> bool:
+def _is_surely_later(older: Noted, newer: Noted) -> bool:
     """Whether there is no doubt which of two was said later: an old note that was edited since may be the truer one."""
     changed = older.created_at if older.updated_at is None else older.updated_at
     return older.created_at < newer.created_at and changed < (newer.updated_at or newer.created_at)
 
 
-def _copies(
+def _find_duplicates(
     workspace: str, captures: Sequence[Noted], copies: Sequence[tuple[int, int, Duplicate]]
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
     """Each copy with the best of those that it could be merged into, none of them a copy itself."""
@@ -166,20 +172,20 @@ def _copies(
             "part": "the first says all that the second says, and more",
             "words": "they say the same in other words",
         }[duplicate.how]
-        more = f"; only the second says “{quoted(duplicate.lost[0])}”" if duplicate.lost else ""
-        quotes = tuple(Quote(captures[copy].id, quoted(text, QUOTED)) for text in duplicate.lost[:QUOTES])
-        finding = _finding(
+        more = f"; only the second says “{quote_text(duplicate.lost[0])}”" if duplicate.lost else ""
+        quotes = tuple(Quote(captures[copy].id, quote_text(text, QUOTED)) for text in duplicate.lost[:QUOTES])
+        finding = _make_finding(
             workspace, "merge-duplicates", [captures[kept], captures[copy]], score, f"{how}{more}", quotes
         )
         (whole if duplicate.how == "equal" else near).append(finding)
-    return _best(whole), _best(near)
+    return _best_first(whole), _best_first(near)
 
 
-def _superseded(
+def _find_superseded(
     workspace: str, captures: Sequence[Noted], opposed: Sequence[tuple[int, int, tuple[OpposedClaims, ...]]]
 ) -> tuple[Finding, ...]:
     """Each older note with the newest that says otherwise, unless they are entries of a log."""
-    logs = _series([(older, newer) for older, newer, _ in opposed])
+    logs = _find_series([(older, newer) for older, newer, _ in opposed])
     newest: dict[int, tuple[int, tuple[OpposedClaims, ...]]] = {}
     for older, newer, claims in opposed:
         if older in logs and not any(claim.changed for claim in claims):
@@ -194,40 +200,40 @@ def _superseded(
     for older, (newer, claims) in newest.items():
         before, after = claims[0].difference
         reason = REASONS.get(
-            (before, after), f"the newer says “{quoted(after, 60)}” where the older says “{quoted(before, 60)}”"
+            (before, after), f"the newer says “{quote_text(after, 60)}” where the older says “{quote_text(before, 60)}”"
         )
         quotes = tuple(
             quote
             for claim in claims
             for quote in (
-                Quote(captures[newer].id, quoted(claim.newer, QUOTED)),
-                Quote(captures[older].id, quoted(claim.older, QUOTED)),
+                Quote(captures[newer].id, quote_text(claim.newer, QUOTED)),
+                Quote(captures[older].id, quote_text(claim.older, QUOTED)),
             )
         )
         both = [captures[newer], captures[older]]
-        findings.append(_finding(workspace, "supersede", both, claims[0].score, reason, quotes))
-    return _best(findings)
+        findings.append(_make_finding(workspace, "supersede", both, claims[0].score, reason, quotes))
+    return _best_first(findings)
 
 
-def _series(pairs: Sequence[tuple[int, int]]) -> set[int]:
+def _find_series(pairs: Sequence[tuple[int, int]]) -> set[int]:
     """The notes of groups of `SERIES` and more that all stand against each other."""
     group: dict[int, int] = {}
 
-    def top(n: int) -> int:
+    def find_root(n: int) -> int:
         while group.setdefault(n, n) != n:
             n = group[n]
         return n
 
     for older, newer in pairs:
-        a, b = sorted((top(older), top(newer)))
+        a, b = sorted((find_root(older), find_root(newer)))
         group[b] = a
     members: dict[int, list[int]] = defaultdict(list)
     for n in list(group):
-        members[top(n)].append(n)
+        members[find_root(n)].append(n)
     return {n for numbers in members.values() if len(numbers) >= SERIES for n in numbers}
 
 
-def unused(
+def find_unused(
     workspace: str,
     captures: Sequence[Noted],
     *,
@@ -246,11 +252,11 @@ def unused(
         days = age // 86_400_000
         score = min(1.0, age / (4 * old_ms))
         reason = f"captured {days:,} days ago, and neither changed nor linked to since"
-        findings.append(_finding(workspace, "archive", [capture], round(score, 3), reason))
-    return _best(findings)
+        findings.append(_make_finding(workspace, "archive", [capture], round(score, 3), reason))
+    return _best_first(findings)
 
 
-def vocabulary(workspace: str, captures: Sequence[Noted], places: Mapping[str, int]) -> tuple[Finding, ...]:
+def find_tag_synonyms(workspace: str, captures: Sequence[Noted], places: Mapping[str, int]) -> tuple[Finding, ...]:
     """The tags that are one."""
     uses: dict[str, list[int]] = defaultdict(list)
     for n, capture in enumerate(captures):
@@ -267,17 +273,17 @@ def vocabulary(workspace: str, captures: Sequence[Noted], places: Mapping[str, i
             score=synonym.score,
             reason=synonym.reason,
         )
-        for synonym in synonyms(uses, places)
+        for synonym in find_synonyms(uses, places)
     )
 
 
-def quoted(text: str, most: int = 120) -> str:
+def quote_text(text: str, most: int = 120) -> str:
     """A text of a note as it may stand in a sentence: on one line, without secrets, cut."""
-    text = " ".join(redacted(text).split())
+    text = " ".join(redact(text).split())
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
-def _finding(  # noqa: PLR0917 - a value is filled in
+def _make_finding(  # noqa: PLR0917 - a value is filled in
     workspace: str,
     kind: Kind,
     captures: Sequence[Noted],
@@ -291,5 +297,5 @@ def _finding(  # noqa: PLR0917 - a value is filled in
     return Finding(kind, key_of(workspace, kind, ids, ()), workspace, ids, (), hashes, score, reason, quotes)
 
 
-def _best(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+def _best_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda finding: (-finding.score, finding.key)))

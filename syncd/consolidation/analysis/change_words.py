@@ -17,8 +17,8 @@ class CuePhrases:
     Those of English count in every text: its words stand in notes of all languages, and short notes are taken for it."""
 
     def __init__(self, *, any: str, wide: str, en: str, **languages: str) -> None:
-        self._of = {name: _pattern(f"{en} {any} {words}", wide) for name, words in languages.items()}
-        self._of[ENGLISH] = _pattern(f"{en} {any}", wide)
+        self._of = {name: _compile_phrases(f"{en} {any} {words}", wide) for name, words in languages.items()}
+        self._of[ENGLISH] = _compile_phrases(f"{en} {any}", wide)
 
     def count(self, text: str, language: str) -> int:
         """How many there are in a text of this language."""
@@ -29,11 +29,11 @@ class CuePhrases:
         return [match.span() for match in self._of.get(language, self._of[ENGLISH]).finditer(text)]
 
 
-def _pattern(spaced: str, wide: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![^\W_])(?:{_either(spaced)})(?![^\W_])|{_either(wide)}", re.IGNORECASE)
+def _compile_phrases(spaced: str, wide: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![^\W_])(?:{_alternatives(spaced)})(?![^\W_])|{_alternatives(wide)}", re.IGNORECASE)
 
 
-def _either(text: str) -> str:
+def _alternatives(text: str) -> str:
     words = sorted(text.split(), key=lambda word: (-len(word), word))
     return "|".join(re.escape(word).replace("_", r"\s+") for word in words)
 
@@ -138,7 +138,7 @@ PARTS: Final = frozenset(_PARTS.split())
 COUNTED_PARTS: Final = frozenset("条條页頁章节節巻卷話话回集題题課课")  # the same, behind the number
 
 # Names of parts of the day and other occasions: two notes that bear different ones tell of two moments.
-MOMENT: Final = _pattern(
+MOMENT: Final = _compile_phrases(
     """morning noon evening night afternoon monday tuesday wednesday thursday friday saturday sunday spring summer autumn winter
     january february march april may june july august september october november december first second third fourth fifth
     morgens mittags abends nachts frühling sommer herbst januar februar märz april mai juni juli august september oktober november dezember

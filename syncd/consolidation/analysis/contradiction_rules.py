@@ -71,12 +71,12 @@ class Overlap:
         return self.subject + LIMITS.anchor * self.anchored
 
     @property
-    def alike(self) -> float:
+    def similarity(self) -> float:
         """How much of the claim that says less the other one says, 0 to 1."""
         return self.both / max(self.both, min(self.older.weight, self.newer.weight))
 
     @property
-    def whole(self) -> bool:
+    def is_mostly_shared(self) -> bool:
         """Whether both say most of what they say together."""
         return 2 * self.both >= LIMITS.mutual * (self.older.weight + self.newer.weight)
 
@@ -95,15 +95,15 @@ class Evidence:
     many: bool  # the notes are so long that chance brings some claims together
 
     @property
-    def parallel(self) -> float:
+    def difference_ratio(self) -> float:
         """How much each says of what the other does not, for what both say."""
         return min(sum(self.older_only.values()), sum(self.newer_only.values())) / self.overlap.both
 
     @property
-    def bearing(self) -> bool:
+    def is_focused(self) -> bool:
         """Whether the claims say little besides what they share."""
         changed = self.overlap.changed and not self.many
-        return self.parallel <= (LIMITS.parallel_changed if changed else LIMITS.parallel)
+        return self.difference_ratio <= (LIMITS.parallel_changed if changed else LIMITS.parallel)
 
 
 Objection: TypeAlias = tuple[str, Callable[[Overlap], bool]]
@@ -119,61 +119,63 @@ class Rule:
     difference: Difference
 
 
-def _unsupported(overlap: Overlap) -> bool:
-    sure = overlap.changed and overlap.agreed and overlap.alike >= LIMITS.whole
+def _share_too_little(overlap: Overlap) -> bool:
+    sure = overlap.changed and overlap.agreed and overlap.similarity >= LIMITS.whole
     return overlap.support < LIMITS.support * (LIMITS.support_sure if sure else 1.0) or not overlap.shared
 
 
-def _occasions(overlap: Overlap) -> bool:
+def _tell_of_occasions(overlap: Overlap) -> bool:
     return overlap.older.once and overlap.newer.once and not overlap.newer.changed
 
 
-def _two_things(overlap: Overlap) -> bool:
+def _may_be_two_things(overlap: Overlap) -> bool:
     supported = overlap.changed and overlap.both >= LIMITS.support_loose * LIMITS.support
     return overlap.loose and not (overlap.anchored or supported)
 
 
-def _another_value(evidence: Evidence) -> bool:
+def _has_another_value(evidence: Evidence) -> bool:
     overlap = evidence.overlap
-    if evidence.conflict is None or overlap.alike < LIMITS.alike or (evidence.many and not overlap.agreed):
+    if evidence.conflict is None or overlap.similarity < LIMITS.alike or (evidence.many and not overlap.agreed):
         return False
-    return evidence.bearing and (overlap.changed or (overlap.whole and not evidence.special and evidence.rare))
+    return evidence.is_focused and (
+        overlap.changed or (overlap.is_mostly_shared and not evidence.special and evidence.rare)
+    )
 
 
-def _comparable(evidence: Evidence) -> bool:
+def _can_contradict(evidence: Evidence) -> bool:
     """Whether claims without values that differ can contradict each other at all."""
     return evidence.overlap.agreed and not evidence.many and not evidence.differs
 
 
-def _turned(evidence: Evidence) -> bool:
-    return _comparable(evidence) and evidence.overlap.both >= LIMITS.turned * LIMITS.support
+def _shares_subject(evidence: Evidence) -> bool:
+    return _can_contradict(evidence) and evidence.overlap.both >= LIMITS.turned * LIMITS.support
 
 
-def _denied(evidence: Evidence) -> bool:
+def _is_denied(evidence: Evidence) -> bool:
     overlap, older, newer = evidence.overlap, evidence.overlap.older, evidence.overlap.newer
     denies, denied = (older, newer) if older.negated else (newer, older)
     sure = not WIDE.search(older.text + newer.text) or newer.changed  # there a syllable is not always a "not"
     return bool(
-        _turned(evidence)
+        _shares_subject(evidence)
         and older.negated != newer.negated
         and not (older.instead or newer.instead)
-        and overlap.alike >= LIMITS.denied
+        and overlap.similarity >= LIMITS.denied
         and sure
-        and evidence.bearing
-        and overlap.whole
+        and evidence.is_focused
+        and overlap.is_mostly_shared
         and denies.denied & denied.words.keys()
     )
 
 
-def _ended(evidence: Evidence) -> bool:
+def _is_ended(evidence: Evidence) -> bool:
     overlap, older, newer = evidence.overlap, evidence.overlap.older, evidence.overlap.newer
-    return _turned(evidence) and newer.over and not older.over and overlap.both >= LIMITS.alike * newer.weight
+    return _shares_subject(evidence) and newer.over and not older.over and overlap.both >= LIMITS.alike * newer.weight
 
 
-def _replaced(evidence: Evidence) -> bool:
+def _is_replaced(evidence: Evidence) -> bool:
     overlap, older, newer = evidence.overlap, evidence.overlap.older, evidence.overlap.newer
     return (
-        _turned(evidence)
+        _shares_subject(evidence)
         and newer.instead
         and not older.instead
         and not older.negated
@@ -181,11 +183,11 @@ def _replaced(evidence: Evidence) -> bool:
     )
 
 
-def _renamed(evidence: Evidence) -> bool:
+def _is_renamed(evidence: Evidence) -> bool:
     """Whether another name stands in the place of one, where the newer note tells that something changed."""
     overlap, older, only = evidence.overlap, evidence.overlap.older, evidence.older_only
     subject = max(LIMITS.support, LIMITS.renamed_subject * overlap.newer.weight)
-    if not _comparable(evidence) or not overlap.changed or overlap.subject < subject:
+    if not _can_contradict(evidence) or not overlap.changed or overlap.subject < subject:
         return False
     if not only or not evidence.newer_only or next(iter(older.words)) not in overlap.shared:
         return False
@@ -193,12 +195,12 @@ def _renamed(evidence: Evidence) -> bool:
     return overlap.both >= (LIMITS.renamed_end if ends else LIMITS.renamed) * older.weight
 
 
-def _conflicting(evidence: Evidence) -> tuple[str, str]:
+def _conflicting_values(evidence: Evidence) -> tuple[str, str]:
     assert evidence.conflict is not None
     return evidence.conflict
 
 
-def _names(evidence: Evidence) -> tuple[str, str]:
+def _differing_names(evidence: Evidence) -> tuple[str, str]:
     older, newer = (
         " ".join(claim.shown.get(word, word) for word in only)
         for claim, only in (
@@ -210,38 +212,38 @@ def _names(evidence: Evidence) -> tuple[str, str]:
 
 
 OBJECTIONS: Final[tuple[Objection, ...]] = (
-    ("they share too little", _unsupported),
-    ("each tells of one occasion", _occasions),
-    ("the titles may name two things", _two_things),
+    ("they share too little", _share_too_little),
+    ("each tells of one occasion", _tell_of_occasions),
+    ("the titles may name two things", _may_be_two_things),
 )
 # The first rule that holds decides.
 RULES: Final = (
-    Rule("another value", _another_value, _conflicting),
-    Rule("denied", _denied, lambda evidence: IS if evidence.overlap.older.negated else IS_NOT),
-    Rule("ended", _ended, lambda _: OVER),
-    Rule("replaced", _replaced, lambda _: INSTEAD),
-    Rule("renamed", _renamed, _names),
+    Rule("another value", _has_another_value, _conflicting_values),
+    Rule("denied", _is_denied, lambda evidence: IS if evidence.overlap.older.negated else IS_NOT),
+    Rule("ended", _is_ended, lambda _: OVER),
+    Rule("replaced", _is_replaced, lambda _: INSTEAD),
+    Rule("renamed", _is_renamed, _differing_names),
 )
 
 
-def objection(overlap: Overlap) -> str:
+def find_objection(overlap: Overlap) -> str:
     """The name of the first objection to comparing two claims; "" when there is none."""
     return next((name for name, holds in OBJECTIONS if holds(overlap)), "")
 
 
-def rule(evidence: Evidence) -> Rule | None:
+def find_rule(evidence: Evidence) -> Rule | None:
     """The first rule by which two claims contradict each other."""
     return next((each for each in RULES if each.holds(evidence)), None)
 
 
-def score(evidence: Evidence) -> float:
+def score_evidence(evidence: Evidence) -> float:
     """How sure a contradiction is, 0.45 to 1: it orders what is shown and decides nothing."""
     overlap = evidence.overlap
     total = (
         0.45
-        + 0.2 * min(1.0, overlap.alike)
+        + 0.2 * min(1.0, overlap.similarity)
         + 0.15 * overlap.changed
         + 0.1 * min(1.0, overlap.support / 4)
-        + 0.1 * (1 - min(1.0, evidence.parallel))
+        + 0.1 * (1 - min(1.0, evidence.difference_ratio))
     )
     return round(min(1.0, total), 3)

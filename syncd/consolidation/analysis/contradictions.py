@@ -16,7 +16,14 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from syncd.consolidation.analysis.change_words import FROM, MOMENT
-from syncd.consolidation.analysis.contradiction_rules import LIMITS, Evidence, Overlap, objection, rule, score
+from syncd.consolidation.analysis.contradiction_rules import (
+    LIMITS,
+    Evidence,
+    Overlap,
+    find_objection,
+    find_rule,
+    score_evidence,
+)
 from syncd.consolidation.analysis.sentence_claims import Claim, Value
 
 Differing: TypeAlias = tuple[list[Value], list[Value]]  # values of a kind, of each of two claims
@@ -49,7 +56,7 @@ class NoteClaims:
         first = claims[0].text if claims else ""
         words = frozenset(title.words) | counts.keys()
         rare = frozenset(word for word, share in tells.items() if share >= LIMITS.few)
-        return cls(title, weighted, words, not _plain(first).startswith(_plain(title.text)), rare)
+        return cls(title, weighted, words, not _plain_words(first).startswith(_plain_words(title.text)), rare)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +71,9 @@ class OpposedClaims:
     rule: str  # the name of the rule by which they contradict each other
 
 
-def contrary(older: NoteClaims, newer: NoteClaims) -> tuple[OpposedClaims, ...]:
+def find_contradictions(older: NoteClaims, newer: NoteClaims) -> tuple[OpposedClaims, ...]:
     """The claims of two notes that stand against each other, the surest first."""
-    named = titles(older, newer)
+    named = compare_titles(older, newer)
     if named == "apart":
         return ()
     same = {claim.text for claim in older.claims} & {claim.text for claim in newer.claims}
@@ -76,10 +83,10 @@ def contrary(older: NoteClaims, newer: NoteClaims) -> tuple[OpposedClaims, ...]:
     }
     title |= {word: worth for word, worth in newer.title.words.items() if word in older.words}
     surest: dict[str, OpposedClaims] = {}  # by the older claim
-    for claim, other in _facing(older, newer, same):
-        if not other.over and (_rivalled(claim, other, newer.claims) or _rivalled(other, claim, older.claims)):
+    for claim, other in _claims_sharing_words(older, newer, same):
+        if not other.over and (_has_rival(claim, other, newer.claims) or _has_rival(other, claim, older.claims)):
             continue
-        opposed = _against(claim, other, older, newer, title, anchored=anchored, loose=named == "loose")
+        opposed = _compare_claims(claim, other, older, newer, title, anchored=anchored, loose=named == "loose")
         if opposed and (opposed.older not in surest or surest[opposed.older].score < opposed.score):
             surest[opposed.older] = opposed
     often = Counter(opposed.newer for opposed in surest.values())
@@ -88,7 +95,7 @@ def contrary(older: NoteClaims, newer: NoteClaims) -> tuple[OpposedClaims, ...]:
     return tuple(sorted(single, key=lambda opposed: (-opposed.score, opposed.older, opposed.newer))[: LIMITS.shown])
 
 
-def _facing(older: NoteClaims, newer: NoteClaims, same: set[str]) -> Iterator[tuple[Claim, Claim]]:
+def _claims_sharing_words(older: NoteClaims, newer: NoteClaims, same: set[str]) -> Iterator[tuple[Claim, Claim]]:
     """The claims of both that share words."""
     holders: dict[str, list[int]] = defaultdict(list)
     for n, claim in enumerate(newer.claims):
@@ -107,13 +114,13 @@ def _facing(older: NoteClaims, newer: NoteClaims, same: set[str]) -> Iterator[tu
                 yield claim, newer.claims[n]
 
 
-def _rivalled(claim: Claim, other: Claim, claims: Sequence[Claim]) -> bool:
+def _has_rival(claim: Claim, other: Claim, claims: Sequence[Claim]) -> bool:
     """Whether another of these `claims` shares as much with `claim` as `other` does: which is meant is then not told."""
     both = claim.words.keys() & other.words.keys()
     return any(rival is not other and both <= rival.words.keys() for rival in claims) if len(claims) > 1 else False
 
 
-def titles(older: NoteClaims, newer: NoteClaims) -> Literal["apart", "loose", ""]:
+def compare_titles(older: NoteClaims, newer: NoteClaims) -> Literal["apart", "loose", ""]:
     """Whether the titles tell two things "apart", are "loose" about it, or agree: ""."""
     title, other = older.title, newer.title
     named = older.named and newer.named
@@ -142,7 +149,7 @@ def titles(older: NoteClaims, newer: NoteClaims) -> Literal["apart", "loose", ""
     return "loose" if min(older_only, newer_only) >= LIMITS.loose else ""
 
 
-def _against(
+def _compare_claims(
     claim: Claim,
     other: Claim,
     older: NoteClaims,
@@ -152,19 +159,19 @@ def _against(
     anchored: bool,
     loose: bool,
 ) -> OpposedClaims | None:
-    overlap = _overlap(claim, other, older, newer, title, anchored=anchored, loose=loose)
-    if objection(overlap):
+    overlap = _measure_overlap(claim, other, older, newer, title, anchored=anchored, loose=loose)
+    if find_objection(overlap):
         return None
-    evidence = _evidence(overlap, older, newer)
-    spoke = rule(evidence)
+    evidence = _collect_evidence(overlap, older, newer)
+    spoke = find_rule(evidence)
     if spoke is None:
         return None
     return OpposedClaims(
-        claim.text, other.text, spoke.difference(evidence), score(evidence), overlap.changed, spoke.name
+        claim.text, other.text, spoke.difference(evidence), score_evidence(evidence), overlap.changed, spoke.name
     )
 
 
-def _overlap(
+def _measure_overlap(
     claim: Claim,
     other: Claim,
     older: NoteClaims,
@@ -176,7 +183,7 @@ def _overlap(
 ) -> Overlap:
     """What two claims share. `title`: the words of one title that the other note has too, and what they say."""
     shared = {word: worth for word, worth in claim.words.items() if word in other.words}
-    codes = set(_codes(claim)) & set(_codes(other))
+    codes = set(_code_values(claim)) & set(_code_values(other))
     both = sum(shared.values()) + LIMITS.code * len(codes)
     few = len(shared) + len(codes) < 2  # then words count only if both titles have them
     named = {
@@ -191,30 +198,30 @@ def _overlap(
         both=both,
         subject=both + sum(worth for word, worth in named.items() if word not in shared),
         anchored=anchored,
-        agreed=anchored or _agreed(claim, other, older, newer),
+        agreed=anchored or _titles_agree(claim, other, older, newer),
         changed=other.changed or newer.title.changed or (newer.title.new and not older.title.new),
         loose=loose,
     )
 
 
-def _evidence(overlap: Overlap, older: NoteClaims, newer: NoteClaims) -> Evidence:
+def _collect_evidence(overlap: Overlap, older: NoteClaims, newer: NoteClaims) -> Evidence:
     """In what two claims differ that share enough."""
     claim, other = overlap.older, overlap.newer
-    older_only, newer_only = _only(claim, other, newer.words), _only(other, claim, older.words)
-    differing = _differing(claim, other)
+    older_only, newer_only = _words_of_one(claim, other, newer.words), _words_of_one(other, claim, older.words)
+    differing = _differing_values(claim, other)
     return Evidence(
         overlap=overlap,
         older_only=older_only,
         newer_only=newer_only,
         differs=bool(differing),
-        conflict=_conflict(claim, other, differing, overlap.shared, changed=overlap.changed),
+        conflict=_find_conflict(claim, other, differing, overlap.shared, changed=overlap.changed),
         special=bool(older_only.keys() & older.title.words.keys() or newer_only.keys() & newer.title.words.keys()),
         rare=bool(overlap.shared & older.rare),
         many=len(older.claims) * len(newer.claims) > LIMITS.many,
     )
 
 
-def _agreed(claim: Claim, other: Claim, older: NoteClaims, newer: NoteClaims) -> bool:
+def _titles_agree(claim: Claim, other: Claim, older: NoteClaims, newer: NoteClaims) -> bool:
     """Whether the titles speak of one thing, or one of them of what the claims do."""
     titles = older.title.words.keys(), newer.title.words.keys()
     codes = [{value.value for value in title.values} for title in (older.title, newer.title)]
@@ -223,7 +230,7 @@ def _agreed(claim: Claim, other: Claim, older: NoteClaims, newer: NoteClaims) ->
     )
 
 
-def _only(claim: Claim, other: Claim, known: frozenset[str]) -> dict[str, float]:
+def _words_of_one(claim: Claim, other: Claim, known: frozenset[str]) -> dict[str, float]:
     """What a claim speaks of and the other note does not; names made of letters and figures too, unless alike in form."""
     forms = {value.sign for value in other.values if value.kind == "code"}
     return {word: worth for word, worth in claim.words.items() if word not in known} | {
@@ -231,21 +238,21 @@ def _only(claim: Claim, other: Claim, known: frozenset[str]) -> dict[str, float]
     }
 
 
-def _differing(claim: Claim, other: Claim) -> list[Differing]:
+def _differing_values(claim: Claim, other: Claim) -> list[Differing]:
     """The values of both that can be compared and are not the same."""
     differing = []
     kinds = dict.fromkeys((value.kind, value.sign) for value in claim.values)
     for kind, sign in kinds:
         ours = [value for value in claim.values if (value.kind, value.sign) == (kind, sign)]
         theirs = [value for value in other.values if (value.kind, value.sign) == (kind, sign)]
-        left = [value for value in ours if not any(_equal(value, its) for its in theirs)]
-        right = [its for its in theirs if not any(_equal(value, its) for value in ours)]
+        left = [value for value in ours if not any(_are_equal(value, its) for its in theirs)]
+        right = [its for its in theirs if not any(_are_equal(value, its) for value in ours)]
         if left and right:
             differing.append((left, right))
     return differing
 
 
-def _equal(value: Value, other: Value) -> bool:
+def _are_equal(value: Value, other: Value) -> bool:
     if value.kind == "date":  # a year or a day that one of them leaves out
         (a, _, year), (b, _, its_year) = value.value.partition(" "), other.value.partition(" ")
         (month, _, day), (its_month, _, its_day) = a.partition("-"), b.partition("-")
@@ -254,7 +261,7 @@ def _equal(value: Value, other: Value) -> bool:
     return value.value == other.value
 
 
-def _conflict(
+def _find_conflict(
     claim: Claim, other: Claim, differing: list[Differing], shared: frozenset[str], *, changed: bool
 ) -> tuple[str, str] | None:
     """What differs, if it is all about one thing."""
@@ -277,17 +284,17 @@ def _conflict(
     if kinds & {"date", "day"} and kinds - {"date", "day", "time"} and not changed:
         return None  # two moments, each with its figures
     before, after = first[0]
-    return _written(before), _written(after)
+    return _format_value(before), _format_value(after)
 
 
-def _codes(claim: Claim) -> Iterator[str]:
+def _code_values(claim: Claim) -> Iterator[str]:
     return (value.value for value in claim.values if value.kind == "code")
 
 
-def _written(value: Value) -> str:
+def _format_value(value: Value) -> str:
     """A value as a person reads it."""
     return value.shown or value.value
 
 
-def _plain(text: str) -> str:
+def _plain_words(text: str) -> str:
     return re.sub(r"\W+", " ", text).casefold().strip()

@@ -10,8 +10,8 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from index.text.similarity_sketch import RUN, pieces
-from syncd.consolidation.analysis.contradictions import NoteClaims, titles
+from index.text.similarity_sketch import RUN, word_stems
+from syncd.consolidation.analysis.contradictions import NoteClaims, compare_titles
 from syncd.consolidation.analysis.sentence_claims import WIDE, Claim
 
 LEAST: Final = 2.0  # what the words of a note say together: shorter ones are not compared
@@ -36,7 +36,7 @@ class Duplicate:
     lost: tuple[str, ...]  # sentences that only the other has
 
 
-def normal(text: str) -> str:
+def normalize(text: str) -> str:
     """A text in its letters and figures alone."""
     return _BLANK.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
 
@@ -57,38 +57,40 @@ class _Note:
     @property
     def name(self) -> tuple[str, ...]:
         """The words of its title."""
-        return tuple(normal(self.said.title.text).split())
+        return tuple(normalize(self.said.title.text).split())
 
     @property
     def links(self) -> set[tuple[str, ...]]:
         """The names of the notes that it links to."""
-        return {tuple(normal(link).split()) for link in _LINK.findall(self.text)}
+        return {tuple(normalize(link).split()) for link in _LINK.findall(self.text)}
 
 
-def twin(note: tuple[str, NoteClaims], other: tuple[str, NoteClaims]) -> Duplicate | None:
+def find_duplicate(note: tuple[str, NoteClaims], other: tuple[str, NoteClaims]) -> Duplicate | None:
     """Whether two notes, the older first, say the same; each with its text."""
     older, newer = _Note(*note), _Note(*other)
     ours, theirs = older.words, newer.words
     sizes = sum(ours.values()), sum(theirs.values())
-    named = titles(older.said, newer.said)
+    named = compare_titles(older.said, newer.said)
     if named == "apart" or min(sizes) < LEAST * (1.5 if named else 1):
         return None  # too little to tell, the less so under titles that tell two things
-    if normal(older.text) == normal(newer.text):
+    if normalize(older.text) == normalize(newer.text):
         return Duplicate("equal", 0, 1.0, ())
-    runs, its_runs = _runs(older.text), _runs(newer.text)
+    runs, its_runs = _word_runs(older.text), _word_runs(newer.text)
     in_runs = len(runs & its_runs) / max(1, min(len(runs), len(its_runs)))
     shared = sum(worth for word, worth in ours.items() if word in theirs)
     in_words = shared / min(sizes)
     both = 2 * shared / sum(sizes)
-    if in_words < WORDS or (in_runs < RUNS and both < BOTH) or _parallel(older, newer):
+    if in_words < WORDS or (in_runs < RUNS and both < BOTH) or _are_two_things(older, newer):
         return None
     kept = 0 if sizes[0] >= sizes[1] else 1
     copy, whole = (newer.said, older.said) if kept == 0 else (older.said, newer.said)
-    if _changes(newer.said) and not _changes(older.said):
+    if _tells_of_change(newer.said) and not _tells_of_change(older.said):
         return None  # the newer one tells that something is otherwise now
-    if not _holds(whole, copy) or (_parity(older.said) != _parity(newer.said) and min(sizes) < 2 * LEAST):
+    if not _has_all_values(whole, copy) or (
+        _is_negated(older.said) != _is_negated(newer.said) and min(sizes) < 2 * LEAST
+    ):
         return None
-    lost = tuple(claim.text for claim in copy.claims if _new(claim, whole))
+    lost = tuple(claim.text for claim in copy.claims if _is_new(claim, whole))
     how: Literal["edited", "part", "words"] = (
         "words" if in_runs < RUNS else "part" if min(sizes) < 0.75 * max(sizes) else "edited"
     )
@@ -96,37 +98,42 @@ def twin(note: tuple[str, NoteClaims], other: tuple[str, NoteClaims]) -> Duplica
     return Duplicate(how, kept, score, lost)
 
 
-def _parallel(older: _Note, newer: _Note) -> bool:
+def _are_two_things(older: _Note, newer: _Note) -> bool:
     """Whether two notes are about two things, though they share most of their words."""
-    return any(differ(older, newer) for differ in (_template, _linked, _own_titles, _slot_of_titles))
+    return any(
+        differ(older, newer)
+        for differ in (_one_is_template, _one_links_to_other, _follow_own_titles, _titles_differ_in_slot)
+    )
 
 
-def _template(older: _Note, newer: _Note) -> bool:
+def _one_is_template(older: _Note, newer: _Note) -> bool:
     """Whether one of them is a template, with blanks to be filled in."""
     return bool(_BLANKS.search(older.text)) != bool(_BLANKS.search(newer.text))
 
 
-def _linked(older: _Note, newer: _Note) -> bool:
+def _one_links_to_other(older: _Note, newer: _Note) -> bool:
     """Whether one of them links to the other, and the other not to the same note."""
     return newer.name in older.links - newer.links or older.name in newer.links - older.links
 
 
-def _own_titles(older: _Note, newer: _Note) -> bool:
+def _follow_own_titles(older: _Note, newer: _Note) -> bool:
     """Whether each tells of what its own title names and the other note does not."""
     older_only = older.said.title.words.keys() - newer.said.words
     newer_only = newer.said.title.words.keys() - older.said.words
     return bool(older_only & older.words.keys() and newer_only & newer.words.keys())
 
 
-def _slot_of_titles(older: _Note, newer: _Note) -> bool:
+def _titles_differ_in_slot(older: _Note, newer: _Note) -> bool:
     """Whether the titles differ in one word, and either each note lacks that of the other or they are long."""
-    if not _slotted(list(older.name), list(newer.name)):
+    if not _differ_in_one_word(list(older.name), list(newer.name)):
         return False
-    lacking = all(set(note.name) - set(normal(other.text).split()) for note, other in ((older, newer), (newer, older)))
+    lacking = all(
+        set(note.name) - set(normalize(other.text).split()) for note, other in ((older, newer), (newer, older))
+    )
     return lacking or min(len(older.name), len(newer.name)) >= SLOTTED
 
 
-def _slotted(title: list[str], other: list[str]) -> bool:
+def _differ_in_one_word(title: list[str], other: list[str]) -> bool:
     """Whether two titles differ in one word: "Theme A", "Theme B"."""
     if WIDE.search("".join(title + other)):
         title, other = list(" ".join(title)), list(" ".join(other))
@@ -137,27 +144,27 @@ def _slotted(title: list[str], other: list[str]) -> bool:
     return len(title) == len(other) > 1 and sum(a != b for a, b in zip(title, other, strict=True)) == 1
 
 
-def _changes(note: NoteClaims) -> bool:
+def _tells_of_change(note: NoteClaims) -> bool:
     return note.title.changed or any(claim.changed for claim in note.claims)
 
 
-def _runs(text: str) -> set[tuple[str, ...]]:
-    words = pieces(text)
+def _word_runs(text: str) -> set[tuple[str, ...]]:
+    words = word_stems(text)
     return {tuple(words[n : n + RUN]) for n in range(max(1, len(words) - RUN + 1))}
 
 
-def _holds(whole: NoteClaims, copy: NoteClaims) -> bool:
+def _has_all_values(whole: NoteClaims, copy: NoteClaims) -> bool:
     """Whether all figures, dates and names of kinds that the copy tells are in the whole."""
     held = {(value.kind, value.value) for claim in (whole.title, *whole.claims) for value in claim.values}
     copied = {(value.kind, value.value) for claim in copy.claims for value in claim.values if value.kind != "side"}
     return copied <= held
 
 
-def _parity(note: NoteClaims) -> bool:
+def _is_negated(note: NoteClaims) -> bool:
     return sum(claim.negated for claim in note.claims) % 2 == 1
 
 
-def _new(claim: Claim, whole: NoteClaims) -> bool:
+def _is_new(claim: Claim, whole: NoteClaims) -> bool:
     """Whether a claim says much that the whole does not."""
     lacking = sum(worth for word, worth in claim.words.items() if word not in whole.words)
     return lacking > max(LOST, 0.25 * claim.weight)

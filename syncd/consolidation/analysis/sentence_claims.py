@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
 from index.text import stopwords
-from index.text.sentences import plain, spoken
+from index.text.sentences import plain_text, split_markdown
 from index.text.similarity_sketch import stem
-from index.text.tags import bare
-from index.text.words import PIECE, TextLanguage, Token, text_language, tokens
+from index.text.tags import fold_accents
+from index.text.words import PIECE, TextLanguage, Token, detect_language, tokenize
 from syncd.consolidation.analysis.change_words import (
     CHANGE,
     COUNTED_PARTS,
@@ -45,11 +45,11 @@ IDENTIFIES: Final = 8  # digits of a number that counts nothing: it says which o
 DENIED: Final = 40  # characters behind a "not" that it is about
 
 
-def _set(text: str) -> frozenset[str]:
+def _word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_UNIT_WORDS: Final = _set(
+_UNIT_WORDS: Final = _word_set(
     """day days week weeks month months year years hour hours minute minutes second seconds min sec h s ms people person persons pieces
     times euros euro dollars dollar cents km m cm mm kg g mg l ml wh kwh w kw v a ah k c gb mb kb tb hz mhz ghz cores core threads
     tag tage tagen woche wochen monat monate monaten jahr jahre jahren stunde stunden minuten sekunden stück prozent uhr personen
@@ -57,7 +57,7 @@ _UNIT_WORDS: Final = _set(
     giorno giorni settimana settimane mese mesi anno anni ora ore minuti dag dagen weken maanden jaar uur"""
 )
 # What stands before a figure without being what it counts or numbers.
-_LOOSE: Final = _set(
+_LOOSE: Final = _word_set(
     """to at is are was of for about than over under by from until till per and or in on with the a an only exactly least most up
     approximately around between within after before every each be as it has have takes costs
     auf um bei bis von mit ist sind am im zum zur für ab seit mindestens höchstens etwa unter über liegt steht jetzt und oder je pro nur
@@ -99,7 +99,7 @@ _OCCASION: Final = re.compile(
     r"(?:all\s+|some\s+)?(?:[^\W\d_][\w-]*\s+){0,2}v?$",
     re.IGNORECASE,
 )
-_RELEASE: Final = _set("version versions release releases build v ver firmware update")
+_RELEASE: Final = _word_set("version versions release releases build v ver firmware update")
 _LED: Final = re.compile(
     r"\W*(?:on|in|am|im|le|el|em|il|op|at|since)?\s*", re.IGNORECASE
 )  # before a date that an entry begins with
@@ -152,20 +152,20 @@ class Claims:
     places: Mapping[str, int]  # how common English words are, the most frequent at 0
     _seen: dict[tuple[str, bool, str], tuple[Token, ...]] = field(default_factory=dict)
 
-    def of(self, title: str, text: str) -> tuple[Claim, tuple[Claim, ...]]:
+    def read(self, title: str, text: str) -> tuple[Claim, tuple[Claim, ...]]:
         """What a note's title says, and what its text does."""
         text = text[:READ]
-        language = text_language(f"{title}\n{text}", self.places)
-        unique_sentences = dict.fromkeys(sentences(text))
+        language = detect_language(f"{title}\n{text}", self.places)
+        unique_sentences = dict.fromkeys(split_sentences(text))
         claims = [
-            self._claim(part, language)
+            self._read_claim(part, language)
             for sentence in unique_sentences
             for part in _CLAUSE.split(sentence)
             if part.strip()
         ]
-        return self._claim(plain(title)[:LONGEST], language), tuple(claims[:MOST])
+        return self._read_claim(plain_text(title)[:LONGEST], language), tuple(claims[:MOST])
 
-    def _claim(self, text: str, language: TextLanguage) -> Claim:
+    def _read_claim(self, text: str, language: TextLanguage) -> Claim:
         text = text.strip()[:LONGEST]
         words: dict[str, float] = {}
         shown: dict[str, str] = {}
@@ -173,7 +173,7 @@ class Claims:
         at, last = 0, ("", False)  # the word before, and whether it has a capital
         entry = False
         for match in _VALUE.finditer(text):
-            last = self._read(text[at : match.start()], language, words, shown, values) or last
+            last = self._read_words(text[at : match.start()], language, words, shown, values) or last
             gap = text[at : match.start()]
             near = (
                 last
@@ -181,26 +181,26 @@ class Claims:
                 else ("", False)
             )
             known = len(values)
-            end = _valued(match, near, words, values)
+            end = _add_value(match, near, words, values)
             values[known:] = [replace(value, shown=text[match.start() : end].strip()) for value in values[known:]]
             entry = entry or (match.lastgroup in _DATED and bool(_LED.fullmatch(text[: match.start()])))
             at = end
             if end < match.end() or match["unit"]:
                 last = ("", False)
-        self._read(text[at:], language, words, shown, values)
+        self._read_words(text[at:], language, words, shown, values)
         language_name = language.language
         nots = NOT.spans(text, language_name)
-        lower = {piece.lower() for piece in re.findall(r"[^\W_]+", text)} | set(_states(text))
-        values += [*_opposed(lower, words), *_sided(lower)]
+        lower = {piece.lower() for piece in re.findall(r"[^\W_]+", text)} | set(_wide_states(text))
+        values += [*_state_values(lower, words), *_side_values(lower)]
         once = bool(ONCE.count(text, language_name))
         changed = bool(CHANGE.count(text, language_name)) or (not once and bool(SINCE.count(text, language_name)))
         return Claim(
-            text, words, tuple(dict.fromkeys(values)), len(nots) % 2 == 1, _denied(text, nots, words, shown), changed,
+            text, words, tuple(dict.fromkeys(values)), len(nots) % 2 == 1, _denied_words(text, nots, words, shown), changed,
             bool(INSTEAD.count(text, language_name)), bool(OVER.count(text, language_name)), once,
             bool(NEW.count(text, language_name)), entry, shown,
         )  # fmt: skip
 
-    def _read(
+    def _read_words(
         self, text: str, language: TextLanguage, words: dict[str, float], shown: dict[str, str], values: list[Value]
     ) -> tuple[str, bool] | None:
         """Take in the words between two values; the last of them, if there is one."""
@@ -208,14 +208,14 @@ class Claims:
         for piece in PIECE.findall(text):
             last = (piece.lower(), piece[:1].isupper())
             if _MIXED.fullmatch(piece) and not WIDE.search(piece):
-                shape = re.sub(r"\d+", "#", bare(piece))
-                values.append(Value("code", shape, bare(piece), True, len(words)))
+                shape = re.sub(r"\d+", "#", fold_accents(piece))
+                values.append(Value("code", shape, fold_accents(piece), True, len(words)))
                 continue
             seen = (language.language, language.japanese, piece)
             terms = self._seen.get(seen)
             if terms is None:
                 terms = self._seen[seen] = tuple(
-                    token for token in tokens(piece, language) if token and token.worth > 0
+                    token for token in tokenize(piece, language) if token and token.worth > 0
                 )
             for token in terms:
                 key = stem(token.key)
@@ -224,36 +224,39 @@ class Claims:
         return last
 
 
-def sentences(text: str) -> Iterator[str]:
+def split_sentences(text: str) -> Iterator[str]:
     """The sentences of a text in order, rows of tables among them; headings and code are left out."""
     text = _BLOCK.sub("\n", text)
     rows = [
-        plain(" ".join(cell.strip() for cell in row[0].strip().strip("|").split("|"))) for row in _ROW.finditer(text)
+        plain_text(" ".join(cell.strip() for cell in row[0].strip().strip("|").split("|")))
+        for row in _ROW.finditer(text)
     ]
     text = _ROW.sub("", _HEADING.sub("\n", text))
-    yield from spoken(text)
+    yield from split_markdown(text)
     yield from filter(None, rows)
 
 
-def _denied(
+def _denied_words(
     text: str, nots: list[tuple[int, int]], words: Mapping[str, float], shown: Mapping[str, str]
 ) -> frozenset[str]:
     """The words behind each "not" or, at an end, before it."""
     denied: set[str] = set()
     for start, end in nots:
-        behind, before = (bare(part) for part in (text[end : end + DENIED], text[max(0, start - DENIED) : start]))
-        near = {word for word in words if bare(shown[word])[:6] in behind}
-        denied |= near or {word for word in words if bare(shown[word])[:6] in before}
+        behind, before = (
+            fold_accents(part) for part in (text[end : end + DENIED], text[max(0, start - DENIED) : start])
+        )
+        near = {word for word in words if fold_accents(shown[word])[:6] in behind}
+        denied |= near or {word for word in words if fold_accents(shown[word])[:6] in before}
     return frozenset(denied)
 
 
-def _states(text: str) -> Iterator[str]:
+def _wide_states(text: str) -> Iterator[str]:
     if WIDE.search(text):
         for state, opposite in OPPOSITES:
             yield from (word for word in state | opposite if not word.isascii() and word in text)
 
 
-def _opposed(lower: set[str], words: dict[str, float]) -> list[Value]:
+def _state_values(lower: set[str], words: dict[str, float]) -> list[Value]:
     """The states of which a claim names one and not its opposite; their words count no longer among its `words`."""
     values = []
     for number, (state, opposite) in enumerate(OPPOSITES):
@@ -261,11 +264,11 @@ def _opposed(lower: set[str], words: dict[str, float]) -> list[Value]:
             sign = "0" if lower & state else "1"
             values.append(Value("state", str(number), sign, shown=min(lower & (state | opposite))))
             for word in lower & (state | opposite):
-                words.pop(stem(bare(word)), None)
+                words.pop(stem(fold_accents(word)), None)
     return values
 
 
-def _sided(lower: set[str]) -> list[Value]:
+def _side_values(lower: set[str]) -> list[Value]:
     """The sides of which a claim names one and not the other: they tell which of several things is meant."""
     return [
         Value("side", str(number), "0" if lower & side else "1", True)
@@ -274,67 +277,67 @@ def _sided(lower: set[str]) -> list[Value]:
     ]
 
 
-def _valued(  # noqa: PLR0912 - one branch for each kind of value
+def _add_value(  # noqa: PLR0912 - one branch for each kind of value
     match: re.Match[str], near: tuple[str, bool], words: dict[str, float], values: list[Value]
 ) -> int:
     """Add the value that was found; where to go on reading."""
-    kind, text, count = match.lastgroup or "", bare(match[0]), len(words)
+    kind, text, count = match.lastgroup or "", fold_accents(match[0]), len(words)
     if kind == "unit":
         kind = "number"
     match kind:
         case "iso" | "dmy" | "mdy" | "my" | "cjk" | "dotted":
-            values.append(Value("date", "", _date(text), before=count))
+            values.append(Value("date", "", _normalize_date(text), before=count))
         case "month":
             if match[0][0].isupper() or (len(text) > 4 and text != "march"):
-                values.append(Value("date", "", _date(text), before=count))
+                values.append(Value("date", "", _normalize_date(text), before=count))
             else:
                 return match.start() + 1 if len(match[0]) == 1 else match.end()
         case "ordinal":
             values.append(Value("part", f"第 {text[-1] if text[-1] in COUNTED_PARTS else ''}", text, True, count))
         case "day":
-            number = WEEKDAYS.get(match[0].lower()) or _weekday(match[0])
+            number = WEEKDAYS.get(match[0].lower()) or _weekday_number(match[0])
             values.append(Value("day", "", str(number), before=count))
         case "time":
-            values.append(Value("time", "", _time(text), before=count))
+            values.append(Value("time", "", _normalize_time(text), before=count))
         case "phone":
             values.append(Value("number", "phone", re.sub(r"\D", "", text), before=count))
         case "letter":
             if near[0] and near[0] not in _LOOSE:
-                values.append(Value("code", f"{stem(bare(near[0]))} #", text, True, max(0, count - 1)))
+                values.append(Value("code", f"{stem(fold_accents(near[0]))} #", text, True, max(0, count - 1)))
         case "worded":
-            return _worded(match, values, count)
+            return _add_worded_number(match, values, count)
         case _:
-            return _figure(match, near, words, values)
+            return _add_figure(match, near, words, values)
     return match.end()
 
 
-def _worded(match: re.Match[str], values: list[Value], count: int) -> int:
+def _add_worded_number(match: re.Match[str], values: list[Value], count: int) -> int:
     """A number in letters counts if what it counts stands behind it."""
     behind = re.match(
         r"\s+(?:(?:an?|of|an?|una?|une|einen?|eine[rs]?|di|de)\s+)?([^\W\d_]{2,})", match.string[match.end() :]
     )
     if behind and (word := behind[1].lower()) not in _LOOSE and (word in _UNIT_WORDS or word not in stopwords.ENGLISH):
-        values.append(Value("number", _unit(word), NUMBERS[match[0].lower()], before=count))
+        values.append(Value("number", _normalize_unit(word), NUMBERS[match[0].lower()], before=count))
     return match.end()
 
 
-def _figure(match: re.Match[str], near: tuple[str, bool], words: dict[str, float], values: list[Value]) -> int:
+def _add_figure(match: re.Match[str], near: tuple[str, bool], words: dict[str, float], values: list[Value]) -> int:
     number = re.sub(r"(?<=\d)[,'’ ](?=\d{3}(?!\d))", "", match["number"]).replace("−", "-").replace(",", ".").lower()
     unit = match["unit"].strip().lower()
     word, capital = near
     money = next((c for c in number if c in "$€£¥"), "")
     number = number.strip("$€£¥")
     if money or not unit or not unit[0].isalpha():
-        behind, end = _unit(money or unit), match.end() if unit else match.end("number")
+        behind, end = _normalize_unit(money or unit), match.end() if unit else match.end("number")
     elif WIDE.match(unit):
         behind, end = _UNIT.match(unit)[0], match.end("number")  # type: ignore[index]
-    elif match["unit"][:1].isspace() and not _counts(unit):
+    elif match["unit"][:1].isspace() and not _is_counted(unit):
         behind, end = "", match.end("number")
     else:
-        behind, end = _unit(unit), match.end()
+        behind, end = _normalize_unit(unit), match.end()
     stands = bool(word) and word not in _LOOSE
     if word in PARTS or unit[:1] in COUNTED_PARTS or (not behind and len(number) >= IDENTIFIES and number.isdigit()):
-        values.append(Value("part", f"{stem(bare(word or unit))} #", number, True, len(words)))
+        values.append(Value("part", f"{stem(fold_accents(word or unit))} #", number, True, len(words)))
         return end
     if not behind and _CALLED.search(match.string[: match.start()]):
         return end
@@ -346,7 +349,7 @@ def _figure(match: re.Match[str], near: tuple[str, bool], words: dict[str, float
         and whole
         and (not behind or (capital and unit not in _UNIT_WORDS and unit[:1].isalpha() and match["unit"][:1].isspace()))
     ):
-        values.append(Value("number", f"{stem(bare(word))} #", number, True, max(0, len(words) - 1)))
+        values.append(Value("number", f"{stem(fold_accents(word))} #", number, True, max(0, len(words) - 1)))
         return match.end("number")
     if not behind and re.fullmatch(r"(?:19|20)\d\d", number):
         values.append(Value("date", "", f"0-0 {number}", before=len(words)))
@@ -355,18 +358,18 @@ def _figure(match: re.Match[str], near: tuple[str, bool], words: dict[str, float
     return end
 
 
-def _counts(word: str) -> bool:
+def _is_counted(word: str) -> bool:
     """Whether a word behind a figure is what it counts."""
     return word in _UNIT_WORDS or (
         word not in _LOOSE and word not in stopwords.ENGLISH and len(word) > 1 and not NOT.count(word, ENGLISH)
     )
 
 
-def _unit(word: str) -> str:
-    return stem(bare(word).rstrip("s")) if word[:1].isalpha() and len(word) > 3 else bare(word)
+def _normalize_unit(word: str) -> str:
+    return stem(fold_accents(word).rstrip("s")) if word[:1].isalpha() and len(word) > 3 else fold_accents(word)
 
 
-def _date(text: str) -> str:
+def _normalize_date(text: str) -> str:
     """A date in figures, as far as it is told: equal for equal dates, however they are written."""
     if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
         return "{1}-{2} {0}".format(*map(int, text.split("-")))
@@ -380,18 +383,18 @@ def _date(text: str) -> str:
     return f"{_BARE_MONTHS.get(name, 0)}-{int(day)} {year}".strip()
 
 
-def _time(text: str) -> str:
+def _normalize_time(text: str) -> str:
     digits = re.findall(r"\d+", text) or [str(sum(KANJI_DIGITS.get(c, 0) for c in text))]
     hour = int(digits[0]) + (12 if "pm" in text and int(digits[0]) < 12 else 0)
     rest = digits[1] if len(digits) > 1 else "30" if "半" in text else "00"
     return f"{hour}:{rest}" + (f":{digits[2]}" if len(digits) > 2 else "")
 
 
-def _weekday(text: str) -> int:
+def _weekday_number(text: str) -> int:
     for days in ("月火水木金土日", "월화수목금토일"):
         if text[0] in days:
             return days.index(text[0]) + 1
     return "一二三四五六日".find(text[-1].replace("天", "日")) + 1
 
 
-_BARE_MONTHS: Final = {bare(name): number for name, number in MONTHS.items()}
+_BARE_MONTHS: Final = {fold_accents(name): number for name, number in MONTHS.items()}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final, TypeAlias
 
-from index.text.tags import SHORT, bare, key_of, words_of
+from index.text.tags import SHORT, fold_accents, key_of, words_of
 
 LONG: Final = 7  # letters of a word in which one wrong letter is a typo
 TYPED: Final = 2, 0.25  # uses of a typo at most, and of its share of the right one's
@@ -35,11 +35,11 @@ class Synonym:
     reason: str
 
 
-def synonyms(uses: Uses, places: Mapping[str, int]) -> list[Synonym]:
+def find_synonyms(uses: Uses, places: Mapping[str, int]) -> list[Synonym]:
     """The tags that are one, the surest first. `places`: how common English words are."""
     rank = {tag: (-len(set(uses[tag])), -len(tag), tag) for tag in uses}
     best: dict[str, tuple[float, str, str]] = {}
-    for tag, other, score, why in sorted(set(_pairs(uses, places))):
+    for tag, other, score, why in sorted(set(_find_pairs(uses, places))):
         kept, merged = sorted((tag, other), key=rank.__getitem__)
         known = best.get(merged)
         if known is None or (-score, rank[kept]) < (-known[0], rank[known[1]]):
@@ -50,29 +50,38 @@ def synonyms(uses: Uses, places: Mapping[str, int]) -> list[Synonym]:
         while kept in best:  # no tag becomes one that becomes another
             kept = best[kept][1]
         synonyms.append(
-            Synonym(kept, merged, score, f"{why}; {_count(uses[kept])} {kept}, {_count(uses[merged])} {merged}")
+            Synonym(
+                kept,
+                merged,
+                score,
+                f"{why}; {_describe_count(uses[kept])} {kept}, {_describe_count(uses[merged])} {merged}",
+            )
         )
     return sorted(
         synonyms, key=lambda synonym: (-synonym.score, -len(uses[synonym.merged]), synonym.kept, synonym.merged)
     )
 
 
-def _count(documents: Sequence[int]) -> str:
+def _describe_count(documents: Sequence[int]) -> str:
     count = len(set(documents))
     return "1 capture has" if count == 1 else f"{count} captures have"
 
 
-def _pairs(uses: Uses, places: Mapping[str, int]) -> Iterator[tuple[str, str, float, str]]:
-    yield from _alike(uses, lambda tag: bare(tag).replace("_", "-"), 1.0, "only capitals, accents or hyphens differ")
-    yield from _alike(uses, _key, 0.95, "they are forms of the same words")
-    yield from _alike(uses, _unordered, 0.85, "they have the same words in another order")
-    yield from _shortened(uses)
-    yield from _inflected(uses, places)
-    yield from _typed(uses, places)
-    yield from _together(uses)
+def _find_pairs(uses: Uses, places: Mapping[str, int]) -> Iterator[tuple[str, str, float, str]]:
+    yield from _pairs_of_equal_key(
+        uses, lambda tag: fold_accents(tag).replace("_", "-"), 1.0, "only capitals, accents or hyphens differ"
+    )
+    yield from _pairs_of_equal_key(uses, _path_key, 0.95, "they are forms of the same words")
+    yield from _pairs_of_equal_key(uses, _unordered_key, 0.85, "they have the same words in another order")
+    yield from _abbreviations(uses)
+    yield from _inflections(uses, places)
+    yield from _typing_errors(uses, places)
+    yield from _used_together(uses)
 
 
-def _alike(uses: Uses, key: Callable[[str], str], score: float, why: str) -> Iterator[tuple[str, str, float, str]]:
+def _pairs_of_equal_key(
+    uses: Uses, key: Callable[[str], str], score: float, why: str
+) -> Iterator[tuple[str, str, float, str]]:
     groups: dict[str, list[str]] = defaultdict(list)
     for tag in uses:
         if known := key(tag):
@@ -81,27 +90,27 @@ def _alike(uses: Uses, key: Callable[[str], str], score: float, why: str) -> Ite
         first = min(group, key=lambda tag: (-len(set(uses[tag])), -len(tag), tag))
         for tag in group:
             if tag != first:
-                spelt = {part for name in (tag, first) for part in bare(name).split("-")}
+                spelt = {part for name in (tag, first) for part in fold_accents(name).split("-")}
                 short = sorted(part for part in spelt if part in SHORT and SHORT[part] not in part)
                 yield first, tag, score, f"{short[0]} is short for {SHORT[short[0]]}" if short else why
 
 
-def _key(tag: str) -> str:
+def _path_key(tag: str) -> str:
     return "/".join(key_of(part) for part in tag.split("/"))
 
 
-def _unordered(tag: str) -> str:
+def _unordered_key(tag: str) -> str:
     words = words_of(tag)
     return " ".join(sorted(words)) if len(words) > 1 and "/" not in tag else ""
 
 
-def _shortened(uses: Uses) -> Iterator[tuple[str, str, float, str]]:
+def _abbreviations(uses: Uses) -> Iterator[tuple[str, str, float, str]]:
     """`rrf` is reciprocal-rank-fusion, and `k8s` kubernetes."""
     known: dict[str, list[str]] = defaultdict(list)
     for tag in uses:
-        known[bare(tag)].append(tag)
+        known[fold_accents(tag)].append(tag)
     for tag in uses:
-        name = bare(tag)
+        name = fold_accents(tag)
         words = [word for word in name.replace("_", "-").split("-") if word]
         if len(words) >= 3 and "/" not in name:
             for short in known.get("".join(word[0] for word in words), ()):
@@ -111,9 +120,9 @@ def _shortened(uses: Uses) -> Iterator[tuple[str, str, float, str]]:
                 yield tag, short, 0.9, f"{short} is {tag} with its {len(name) - 2} middle letters counted"
 
 
-def _inflected(uses: Uses, places: Mapping[str, int]) -> Iterator[tuple[str, str, float, str]]:
+def _inflections(uses: Uses, places: Mapping[str, int]) -> Iterator[tuple[str, str, float, str]]:
     """`reise` and `reisen`; of English words the plural alone, which their keys share."""
-    known = {bare(tag): tag for tag in sorted(uses)}
+    known = {fold_accents(tag): tag for tag in sorted(uses)}
     for name, tag in known.items():
         if len(name) < 5 or not name.isalpha():
             continue
@@ -123,11 +132,11 @@ def _inflected(uses: Uses, places: Mapping[str, int]) -> Iterator[tuple[str, str
                 yield tag, other, 0.75, "they are forms of one word"
 
 
-def _typed(uses: Uses, places: Mapping[str, int]) -> Iterator[tuple[str, str, float, str]]:
+def _typing_errors(uses: Uses, places: Mapping[str, int]) -> Iterator[tuple[str, str, float, str]]:
     """Two tags of which one has a letter more, less, other or in the place of its neighbour, and is hardly used."""
     groups: dict[str, set[str]] = defaultdict(set)
     for tag in uses:
-        name = bare(tag)
+        name = fold_accents(tag)
         if len(name) >= LONG and not any(c.isdigit() for c in name):
             for place in range(1, len(name)):
                 groups[name[:place] + name[place + 1 :]].add(tag)
@@ -140,18 +149,22 @@ def _typed(uses: Uses, places: Mapping[str, int]) -> Iterator[tuple[str, str, fl
             seen.add(pair)
             right, wrong = sorted(pair, key=lambda tag: (-len(set(uses[tag])), tag))
             few, many = len(set(uses[wrong])), len(set(uses[right]))
-            if few > TYPED[0] or few > TYPED[1] * many or not _near(bare(right), bare(wrong)):
+            if (
+                few > TYPED[0]
+                or few > TYPED[1] * many
+                or not _is_one_letter_off(fold_accents(right), fold_accents(wrong))
+            ):
                 continue
-            odd = [word for word in _words(wrong) if word not in _words(right)]
+            odd = [word for word in _split_words(wrong) if word not in _split_words(right)]
             if all(len(word) >= LONG and word not in places for word in odd):
                 yield right, wrong, 0.8, f"{wrong} is one letter from {right}"
 
 
-def _words(tag: str) -> list[str]:
-    return [word for part in bare(tag).split("/") for word in part.replace("_", "-").split("-")]
+def _split_words(tag: str) -> list[str]:
+    return [word for part in fold_accents(tag).split("/") for word in part.replace("_", "-").split("-")]
 
 
-def _near(tag: str, other: str) -> bool:
+def _is_one_letter_off(tag: str, other: str) -> bool:
     """Whether one change makes the one the other, and not at its end, where forms of words differ."""
     short, long = sorted((tag, other), key=len)
     at = next((n for n, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
@@ -161,7 +174,7 @@ def _near(tag: str, other: str) -> bool:
     return turned == short or (at < len(short) - 1 and short[at + 1 :] == long[at + 1 :])
 
 
-def _together(uses: Uses) -> Iterator[tuple[str, str, float, str]]:
+def _used_together(uses: Uses) -> Iterator[tuple[str, str, float, str]]:
     """`heron` beside `project/heron`, and tags that share a word and are always given together."""
     tagged: dict[int, list[str]] = defaultdict(list)
     for tag in sorted(uses):
@@ -171,7 +184,7 @@ def _together(uses: Uses) -> Iterator[tuple[str, str, float, str]]:
     for (first, second), both in counts.items():
         sizes = len(set(uses[first])), len(set(uses[second]))
         long, loose = sorted((first, second), key=lambda tag: -tag.count("/"))
-        if "/" in long and _key(long.rpartition("/")[2]) == _key(loose) and "/" not in loose:
+        if "/" in long and _path_key(long.rpartition("/")[2]) == _path_key(loose) and "/" not in loose:
             if both >= TOGETHER[0] and both >= TOGETHER[1] * len(set(uses[loose])):
                 yield long, loose, 0.6, f"{loose} is given together with {long}, of which it is the end"
         elif min(sizes) >= EQUAL[0] and both >= EQUAL[1] * (sum(sizes) - both):

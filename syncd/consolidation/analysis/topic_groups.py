@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from index.model import Noted
 from index.search.vector_similarity import Neighbours
-from index.text.key_terms import Reader, label
+from index.text.key_terms import Reader, choose_label
 from syncd.consolidation.analysis.findings import Group
 from syncd.graph.similar_nodes import ComparedNodes
 
@@ -19,7 +19,7 @@ SMALLEST: Final = 3  # captures of a group: two that are alike are told as a pai
 Texts: TypeAlias = Callable[[Sequence[int]], Mapping[int, str]]
 
 
-def groups(
+def find_groups(
     captures: Sequence[Noted],
     part: ComparedNodes,
     neighbours: Neighbours,
@@ -29,7 +29,7 @@ def groups(
     limit: int,
 ) -> tuple[list[Group], int]:
     """The `limit` largest groups, and how many there are. `part`: the captures by their numbers."""
-    clusters = [group for group in part.clusters(neighbours) if len(group) >= SMALLEST]
+    clusters = [group for group in part.find_clusters(neighbours) if len(group) >= SMALLEST]
     shown = [sorted(group) for group in clusters[:limit]]
     members = sorted({n for group in shown for n in group})
     reader, contents = Reader(places), texts(members)
@@ -43,7 +43,7 @@ def groups(
         Group(
             number,
             tuple(captures[n].id for n in group),
-            label(
+            choose_label(
                 [terms[n] for n in group],
                 spoken,
                 len(members),

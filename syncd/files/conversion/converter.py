@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from index.errors import InvalidArgument, MemexError, ResourceExhausted, Unavailable
-from syncd.documents.file_types import HEAD, KNOWN, NAMED, kind_of
+from syncd.documents.file_types import HEAD, KNOWN, NAMED, media_type_of
 
-__all__ = ["HEAD", "KNOWN", "Converted", "Limits", "Unreadable", "converted", "kind_of"]
+__all__ = ["HEAD", "KNOWN", "Converted", "Limits", "Unreadable", "convert", "media_type_of"]
 
 TICK: Final = 0.05  # seconds between two looks at the child
 ROOM: Final = 1 << 30  # bytes of addresses that programs and libraries take up beside the file
@@ -64,8 +64,8 @@ class Converted:
     warnings: tuple[str, ...] = ()
 
 
-def converted(path: Path, media_type: str, limits: Limits, stopping: threading.Event) -> Converted:
-    """The text of the file at `path`, which is of `media_type` as `kind_of` tells it.
+def convert(path: Path, media_type: str, limits: Limits, stopping: threading.Event) -> Converted:
+    """The text of the file at `path`, which is of `media_type` as `media_type_of` tells it.
 
     Raises Unreadable with the reason; ResourceExhausted if a limit was met, which its details name; Unavailable,
     which a retry can help, if the child could not be started or `stopping` was set."""
@@ -76,7 +76,7 @@ def converted(path: Path, media_type: str, limits: Limits, stopping: threading.E
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise Unreadable("this is no file")
-        answer = _asked(file, media_type, limits, stopping)
+        answer = _run_child(file, media_type, limits, stopping)
     finally:
         os.close(file)
     match answer:
@@ -85,13 +85,13 @@ def converted(path: Path, media_type: str, limits: Limits, stopping: threading.E
         case {"error": "exhausted", "message": str(reason)}:
             raise ResourceExhausted(reason, limit="size")
         case {"error": "memory"}:
-            raise _memory(limits)
+            raise _memory_exceeded(limits)
         case {"text": str(text), "title": title, "pages": pages, "cut": cut, "warnings": warnings}:
             return Converted(text, media_type, title, pages, bool(cut), tuple(warnings))
     raise AssertionError
 
 
-def _asked(file: int, media_type: str, limits: Limits, stopping: threading.Event) -> Any:
+def _run_child(file: int, media_type: str, limits: Limits, stopping: threading.Event) -> Any:
     """What the child answers about the open file."""
     asked = {
         "media_type": media_type,
@@ -110,21 +110,21 @@ def _asked(file: int, media_type: str, limits: Limits, stopping: threading.Event
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=folder,
-                env=_environment(),
+                env=_child_environment(),
                 start_new_session=True,
             )
             try:
-                output, errors = _heard(child, limits, stopping)
+                output, errors = _read_output(child, limits, stopping)
             finally:
-                _ended(child)
+                _end_child(child)
     except OSError as error:
         raise Unavailable("the reader of files could not be started") from error
-    if child.returncode == 0 and (answer := _read(output)) is not None:
+    if child.returncode == 0 and (answer := _parse_answer(output)) is not None:
         return answer
-    raise _failure(child.returncode, errors, NAMED[media_type], limits)
+    raise _explain_failure(child.returncode, errors, NAMED[media_type], limits)
 
 
-def _environment() -> dict[str, str]:
+def _child_environment() -> dict[str, str]:
     """What the child is told of the daemon's environment: where Python finds the same code, and nothing else."""
     return {
         "PATH": os.defpath,
@@ -137,7 +137,7 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _heard(child: subprocess.Popen[bytes], limits: Limits, stopping: threading.Event) -> tuple[bytes, bytes]:
+def _read_output(child: subprocess.Popen[bytes], limits: Limits, stopping: threading.Event) -> tuple[bytes, bytes]:
     """All that the child says until it ends by itself. Raises for a limit that it met, or when we are to stop."""
     assert child.stdout is not None
     assert child.stderr is not None
@@ -161,15 +161,15 @@ def _heard(child: subprocess.Popen[bytes], limits: Limits, stopping: threading.E
             if len(output) > most:
                 raise ResourceExhausted("reading the file gives more text than is taken", limit="text")
             if time.monotonic() > end:
-                raise _time(limits)
-            if _held(child.pid) > limits.memory:
-                raise _memory(limits)
+                raise _time_exceeded(limits)
+            if _memory_used(child.pid) > limits.memory:
+                raise _memory_exceeded(limits)
     with suppress(subprocess.TimeoutExpired):
         child.wait(max(0.0, end - time.monotonic()))
     return bytes(output), bytes(errors)
 
 
-def _held(pid: int) -> int:
+def _memory_used(pid: int) -> int:
     """The memory that the process fills, in bytes; 0 where that is not told. Files that it maps don't count."""
     try:
         with open(f"/proc/{pid}/status", "rb") as status:  # noqa: PTH123 (read many times a second)
@@ -179,7 +179,7 @@ def _held(pid: int) -> int:
     return sum(map(int, sizes)) << 10
 
 
-def _ended(child: subprocess.Popen[bytes]) -> None:
+def _end_child(child: subprocess.Popen[bytes]) -> None:
     """End the child and whatever it started; it is its own session, so nothing else is met."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
@@ -189,34 +189,34 @@ def _ended(child: subprocess.Popen[bytes]) -> None:
             pipe.close()
 
 
-def _read(output: bytes) -> Any:
+def _parse_answer(output: bytes) -> Any:
     try:
         return json.loads(output)
     except ValueError:
         return None
 
 
-def _failure(code: int, errors: bytes, kind: str, limits: Limits) -> MemexError:
+def _explain_failure(code: int, errors: bytes, kind: str, limits: Limits) -> MemexError:
     """Why the child gave no answer, told by how it ended and what it complained of."""
     if code == -signal.SIGXCPU:
-        return _time(limits)
+        return _time_exceeded(limits)
     if any(word in errors for word in _NO_MEMORY):
-        return _memory(limits)
+        return _memory_exceeded(limits)
     if b"ModuleNotFoundError" in errors:
         return Unavailable("the reader of this type of file is not installed as it should be", retryable=False)
-    log.info("the reader of a file gave up", extra={"code": code, "cause": _cause(errors)})
+    log.info("the reader of a file gave up", extra={"code": code, "cause": _exception_name(errors)})
     return Unreadable(f"the file is damaged: it is no {kind} file that can be read")
 
 
-def _cause(errors: bytes) -> str:
+def _exception_name(errors: bytes) -> str:
     """The kind of exception that ended the child, without its words: they may hold the file's."""
     last = errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
     return name if (name := last.partition(":")[0]).replace(".", "").replace("_", "").isalnum() else ""
 
 
-def _time(limits: Limits) -> ResourceExhausted:
+def _time_exceeded(limits: Limits) -> ResourceExhausted:
     return ResourceExhausted(f"reading the file takes longer than {limits.seconds:g} s", limit="seconds")
 
 
-def _memory(limits: Limits) -> ResourceExhausted:
+def _memory_exceeded(limits: Limits) -> ResourceExhausted:
     return ResourceExhausted(f"reading the file takes more memory than {limits.memory >> 20:,} MiB", limit="memory")

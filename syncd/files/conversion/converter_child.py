@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from syncd.documents.file_types import CSV, DOCX, HTML, JSON, MARKDOWN, PDF, PPTX, TEXT, XLSX
-from syncd.files.conversion.process_sandbox import alone, bound, sealed
-from syncd.files.conversion.readers.clean_text import cut, plain, tidy
+from syncd.files.conversion.process_sandbox import isolate, restrict_files, set_limits
+from syncd.files.conversion.readers.clean_text import remove_invisible, tidy, truncate
 from syncd.files.conversion.readers.reader_result import MarkdownReading, Reader, ReaderLimits, TooLarge, UnreadableFile
 
 READERS: Final = {
@@ -40,22 +40,22 @@ def main() -> None:
     asked = json.loads(sys.argv[1])
     with suppress(OSError):
         Path.cwd().rmdir()  # no relative path leads anywhere then, and nothing is left over
-    bound(seconds=asked["seconds"], memory=asked["address"])
-    alone(asked["parent"])
+    set_limits(seconds=asked["seconds"], memory=asked["address"])
+    isolate(asked["parent"])
     os.nice(10)
     with _Given(io.FileIO(0)) as file:
-        output = json.dumps(answer(file, asked)).encode()
+        output = json.dumps(convert_file(file, asked)).encode()
     sys.stdout.buffer.write(output)
     sys.stdout.buffer.flush()
 
 
-def answer(file: BinaryIO, asked: dict[str, Any]) -> dict[str, Any]:
+def convert_file(file: BinaryIO, asked: dict[str, Any]) -> dict[str, Any]:
     """The text of the file, or what is wrong with it. The process can open no other file afterwards."""
     try:
-        read = _reader(asked["media_type"])
-        sealed({sys.prefix, sys.base_prefix, *filter(None, sys.path)})
+        read = _load_reader(asked["media_type"])
+        restrict_files({sys.prefix, sys.base_prefix, *filter(None, sys.path)})
         gc.disable()  # a document is read once and then the process ends
-        return _read(read, file, asked)
+        return _read_file(read, file, asked)
     except TooLarge as error:
         return {"error": "exhausted", "message": str(error)}
     except UnreadableFile as error:
@@ -66,18 +66,18 @@ def answer(file: BinaryIO, asked: dict[str, Any]) -> dict[str, Any]:
         return {"error": "exhausted", "message": "the file is nested too deeply"}
 
 
-def _reader(media_type: str) -> Reader:
+def _load_reader(media_type: str) -> Reader:
     """The reader of a type; its libraries are loaded now, before the process may open nothing else."""
     module, name = READERS[media_type]
     read: Reader = getattr(importlib.import_module(f"syncd.files.conversion.readers.{module}"), name)
     return read
 
 
-def _read(read: Reader, file: BinaryIO, asked: dict[str, Any]) -> dict[str, Any]:
+def _read_file(read: Reader, file: BinaryIO, asked: dict[str, Any]) -> dict[str, Any]:
     reading: MarkdownReading = read(file, ReaderLimits(asked["pages"], asked["inflated"], asked["text"]))
-    whole = plain(reading.text) if asked["media_type"] in AS_GIVEN else tidy(reading.text)
-    text, shortened = cut(whole, asked["text"])
-    title = " ".join(plain(reading.title or "").split())[:TITLE]
+    whole = remove_invisible(reading.text) if asked["media_type"] in AS_GIVEN else tidy(reading.text)
+    text, shortened = truncate(whole, asked["text"])
+    title = " ".join(remove_invisible(reading.title or "").split())[:TITLE]
     return {
         "text": text,
         "title": title or None,

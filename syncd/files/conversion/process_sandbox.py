@@ -24,7 +24,7 @@ _ALL_OF_FILES: Final = (1 << 13) - 1  # linux/landlock.h: every right of the fir
 _READ_FILE, _READ_FOLDER = 1 << 2, 1 << 3
 
 
-def bound(*, seconds: int, memory: int) -> None:
+def set_limits(*, seconds: int, memory: int) -> None:
     """Limit CPU time, address space and open files; nothing can be written, and no core is left."""
     for what, most in (
         (resource.RLIMIT_CPU, seconds),
@@ -40,7 +40,7 @@ def bound(*, seconds: int, memory: int) -> None:
             resource.setrlimit(what, (limits[0], limits[1]))
 
 
-def alone(parent: int) -> None:
+def isolate(parent: int) -> None:
     """Leave the network and the host's other processes' messages, give up all privileges, and die with `parent`."""
     if sys.platform != "linux":
         return
@@ -54,7 +54,7 @@ def alone(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def sealed(readable: Iterable[str]) -> bool:
+def restrict_files(readable: Iterable[str]) -> bool:
     """Open no file any more but to read what lies below `readable`; whether the kernel sees to it (Landlock)."""
     if sys.platform != "linux":
         return False
@@ -65,13 +65,13 @@ def sealed(readable: Iterable[str]) -> bool:
         return False
     try:
         for path in readable:
-            _allow(libc, held, path)
+            _allow_reading(libc, held, path)
         return bool(libc.syscall(ctypes.c_long(_RESTRICT_SELF), ctypes.c_int(held), ctypes.c_uint(0)) == 0)
     finally:
         os.close(held)
 
 
-def _allow(libc: Any, held: int, path: str) -> None:
+def _allow_reading(libc: Any, held: int, path: str) -> None:
     try:
         folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:

@@ -13,7 +13,7 @@ from index.errors import Conflict
 from index.graph.vertex import Edge, Vertex, name_key
 from index.model import COLLECTIONS, Observation, Record
 from index.scope.index import Index
-from syncd.graph.memory_json import Entity, written
+from syncd.graph.memory_json import Entity, format_line
 from syncd.graph.node_request import NewNode
 from syncd.notes.tag_names import tag_of
 from syncd.notes.timestamps import iso
@@ -30,37 +30,41 @@ ANY: Final = 1_000_000  # observations: how many a note can hold is limited else
 def operations(nodes: Callable[[str], Nodes], index: Callable[[], Index]) -> dict[str, Callable[[Arguments, Any], Any]]:
     """What the owner may ask; `index` is that of the captures."""
 
-    def bring(arguments: Arguments, _: Any) -> dict[str, Any]:
+    def import_graph(arguments: Arguments, _: Any) -> dict[str, Any]:
         workspace_nodes, made = nodes(arguments["workspace"]), list[str]()
         counts = dict.fromkeys(("created", "changed", "unchanged", "observations", "related", "existed"), 0)
-        wanted = list(_merged(arguments.get("entities") or ()).values())
+        wanted = list(_merge_entities(arguments.get("entities") or ()).values())
         for first in range(0, len(wanted), TOGETHER):
-            made += _entities(
+            made += _import_entities(
                 workspace_nodes, wanted[first : first + TOGETHER], counts, dry_run=bool(arguments.get("dry_run"))
             )
-        _relations(workspace_nodes, arguments.get("relations") or (), counts, dry_run=bool(arguments.get("dry_run")))
+        _import_relations(
+            workspace_nodes, arguments.get("relations") or (), counts, dry_run=bool(arguments.get("dry_run"))
+        )
         stamps = [
             (stamp["name"], {key: stamp[key] for key in ("updated_at", "version")})
             for stamp in arguments.get("stamps") or ()
         ]
         for first in range(0, len(stamps), TOGETHER):
-            workspace_nodes.stamp(stamps[first : first + TOGETHER])
+            workspace_nodes.set_stamps(stamps[first : first + TOGETHER])
         return {**counts, "made": made}
 
-    def unknown(arguments: Arguments, _: Any) -> list[str]:
+    def find_unknown(arguments: Arguments, _: Any) -> list[str]:
         graph = nodes(arguments["workspace"]).graph
         return [name for name in arguments["names"] if graph.get(name) is None]
 
-    def export(arguments: Arguments, _: Any) -> dict[str, list[str]]:
+    def export_graph(arguments: Arguments, _: Any) -> dict[str, list[str]]:
         workspace_nodes = nodes(arguments["workspace"])
         opened = workspace_nodes.open(arguments["names"])
         asked = {vertex.name for vertex, _ in opened.nodes}
         return {
-            "entities": [written(_entity(vertex, facts, index().at(vertex.path))) for vertex, facts in opened.nodes],
-            "relations": [written(edge) for edge in opened.edges if edge.source in asked],
+            "entities": [
+                format_line(_to_entity(vertex, facts, index().record_at(vertex.path))) for vertex, facts in opened.nodes
+            ],
+            "relations": [format_line(edge) for edge in opened.edges if edge.source in asked],
         }
 
-    return {"graph.import": bring, "graph.unknown": unknown, "graph.export": export}
+    return {"graph.import": import_graph, "graph.unknown": find_unknown, "graph.export": export_graph}
 
 
 @dataclass(slots=True)
@@ -74,7 +78,7 @@ class _Wanted:
     properties: dict[str, Any] = field(default_factory=dict)
 
 
-def _merged(entities: Iterable[Arguments]) -> dict[str, _Wanted]:
+def _merge_entities(entities: Iterable[Arguments]) -> dict[str, _Wanted]:
     """By name; what a second entity of a name adds is added to the first, and ordinals count as long as there is one."""
     by_name: dict[str, _Wanted] = {}
     for entity in entities:
@@ -94,7 +98,7 @@ def _merged(entities: Iterable[Arguments]) -> dict[str, _Wanted]:
     return by_name
 
 
-def _entities(nodes: Nodes, wanted: Sequence[_Wanted], counts: dict[str, int], *, dry_run: bool) -> list[str]:
+def _import_entities(nodes: Nodes, wanted: Sequence[_Wanted], counts: dict[str, int], *, dry_run: bool) -> list[str]:
     """Make the nodes that are not there, and add to the others. The names of those that were made."""
     for left in reversed(range(TRIES)):
         opened = nodes.open([entity.name for entity in wanted])
@@ -102,7 +106,7 @@ def _entities(nodes: Nodes, wanted: Sequence[_Wanted], counts: dict[str, int], *
         new = [entity for entity in wanted if name_key(entity.name) not in there]
         try:
             if new and not dry_run:
-                nodes.create([_new(entity) for entity in new], most=ANY)
+                nodes.create([_new_node(entity) for entity in new], most=ANY)
             break
         except Conflict:
             if not left:
@@ -111,13 +115,15 @@ def _entities(nodes: Nodes, wanted: Sequence[_Wanted], counts: dict[str, int], *
     counts["observations"] += sum(len(entity.observations) for entity in new)
     for entity in wanted:
         if entity not in new:
-            added = _added(nodes, entity, *there[name_key(entity.name)], dry_run=dry_run)
+            added = _add_missing(nodes, entity, *there[name_key(entity.name)], dry_run=dry_run)
             counts["unchanged" if added is None else "changed"] += 1
             counts["observations"] += added or 0
     return [] if dry_run else [entity.name for entity in new]
 
 
-def _added(nodes: Nodes, wanted: _Wanted, vertex: Vertex, facts: Sequence[Observation], *, dry_run: bool) -> int | None:
+def _add_missing(
+    nodes: Nodes, wanted: _Wanted, vertex: Vertex, facts: Sequence[Observation], *, dry_run: bool
+) -> int | None:
     """How many observations the node got; None when it lacked nothing."""
     known = {fact.content for fact in facts}
     contents = [text for text in dict.fromkeys(wanted.observations) if text not in known]
@@ -126,7 +132,7 @@ def _added(nodes: Nodes, wanted: _Wanted, vertex: Vertex, facts: Sequence[Observ
     summary = "" if vertex.summary else str(wanted.properties.get("summary") or "").strip()
     if not dry_run:
         if contents:
-            nodes.add([(vertex.name, contents)], most=ANY)
+            nodes.add_observations([(vertex.name, contents)], most=ANY)
         if missing:
             nodes.set_tags(vertex.name, [*vertex.tags, *missing])
         if summary:
@@ -134,7 +140,7 @@ def _added(nodes: Nodes, wanted: _Wanted, vertex: Vertex, facts: Sequence[Observ
     return len(contents) if contents or missing or summary else None
 
 
-def _relations(nodes: Nodes, relations: Iterable[Arguments], counts: dict[str, int], *, dry_run: bool) -> None:
+def _import_relations(nodes: Nodes, relations: Iterable[Arguments], counts: dict[str, int], *, dry_run: bool) -> None:
     edges = list(
         dict.fromkeys(
             Edge(relation["from_entity"], relation["to_entity"], relation["relation_type"]) for relation in relations
@@ -144,22 +150,22 @@ def _relations(nodes: Nodes, relations: Iterable[Arguments], counts: dict[str, i
         return
     if dry_run:
         known = set(nodes.graph.edges({edge.source for edge in edges}))
-        existed = sum(_canonical(nodes, edge) in known for edge in edges)
+        existed = sum(_canonical_edge(nodes, edge) in known for edge in edges)
         counts["existed"] += existed
         counts["related"] += len(edges) - existed
         return
-    made = nodes.relate(edges)
+    made = nodes.add_relations(edges)
     counts["related"] += len(made.created)
     counts["existed"] += len(made.existed)
 
 
-def _canonical(nodes: Nodes, edge: Edge) -> Edge:
+def _canonical_edge(nodes: Nodes, edge: Edge) -> Edge:
     """The relation by the names that its ends have in the graph."""
     source, target = nodes.graph.get(edge.source), nodes.graph.get(edge.target)
     return Edge(source.name if source else edge.source, target.name if target else edge.target, edge.type)
 
 
-def _new(wanted: _Wanted) -> NewNode:
+def _new_node(wanted: _Wanted) -> NewNode:
     properties = dict(wanted.properties)
     metadata = properties.pop("metadata", {})
     summary, tags = properties.pop("summary", None), properties.pop("tags", ())
@@ -176,7 +182,7 @@ def _new(wanted: _Wanted) -> NewNode:
     )
 
 
-def _entity(vertex: Vertex, facts: Sequence[Observation], record: Record | None) -> Entity:
+def _to_entity(vertex: Vertex, facts: Sequence[Observation], record: Record | None) -> Entity:
     times = {
         "created_at": vertex.created_at,
         "updated_at": vertex.updated_at,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from index.errors import InvalidArgument, NotFound
-from index.graph.vertex import Edge, Vertex, name_key, order
+from index.graph.vertex import Edge, Vertex, edge_order, name_key
 from index.model import Observation, ObservationMode
 from syncd.graph.node_request import NewNode
 from syncd.notes.timestamps import iso
@@ -25,48 +25,48 @@ MOST: Final = 10_000  # nodes of one answer
 
 def operations(nodes: Callable[[str], Nodes]) -> dict[str, Operation]:
     """What the owner may ask of the graph, by name; `nodes` gives those of a workspace."""
-    asked = _Asked(nodes)
+    methods = _NodeOperations(nodes)
     return {
-        "node.create": asked.create,
-        "node.delete": asked.delete,
-        "node.open": asked.open,
-        "node.list": asked.listed,
-        "node.names": asked.names,
-        "node.rename": asked.rename,
-        "node.summary": asked.summary,
-        "node.tags": asked.tags,
-        "node.observe": asked.observe,
-        "node.replace": asked.replace,
-        "node.forget": asked.forget,
-        "node.search": asked.search,
-        "relation.create": asked.relate,
-        "relation.delete": asked.unrelate,
-        "relation.rename": asked.retype,
-        "relation.list": asked.relations,
-        "graph.around": asked.around,
-        "graph.whole": asked.whole,
-        "graph.path": asked.path,
-        "graph.orphans": asked.orphans,
+        "node.create": methods.create,
+        "node.delete": methods.delete,
+        "node.open": methods.open,
+        "node.list": methods.list_nodes,
+        "node.names": methods.complete_names,
+        "node.rename": methods.rename,
+        "node.summary": methods.set_summary,
+        "node.tags": methods.set_tags,
+        "node.observe": methods.observe,
+        "node.replace": methods.replace,
+        "node.forget": methods.forget,
+        "node.search": methods.search,
+        "relation.create": methods.relate,
+        "relation.delete": methods.unrelate,
+        "relation.rename": methods.retype,
+        "relation.list": methods.list_relations,
+        "graph.around": methods.neighbourhood,
+        "graph.whole": methods.overview,
+        "graph.path": methods.find_path,
+        "graph.orphans": methods.list_orphans,
     }
 
 
-class _Asked:
+class _NodeOperations:
     def __init__(self, nodes: Callable[[str], Nodes]) -> None:
         self._of = nodes
 
     def _nodes(self, arguments: Arguments) -> Nodes:
         return self._of(arguments.get("workspace") or "default")
 
-    def _known(self, nodes: Nodes, *names: str) -> None:
+    def _require_nodes(self, nodes: Nodes, *names: str) -> None:
         """Raises NotFound for a name that no node has, with one that is much like it."""
         for name in names:
             if nodes.graph.get(name) is None:
-                raise NotFound(f"no node {name[:100]!r} in workspace {nodes.workspace!r}{_closest(nodes, name)}")
+                raise NotFound(f"no node {name[:100]!r} in workspace {nodes.workspace!r}{_closest_name(nodes, name)}")
 
     # Nodes
 
     def create(self, arguments: Arguments, _: Any) -> list[dict[str, Any]]:
-        made = self._nodes(arguments).create([_new(entity) for entity in arguments["entities"]])
+        made = self._nodes(arguments).create([_new_node(entity) for entity in arguments["entities"]])
         return [
             {"name": node.name, "entity_type": node.entity_type, "created_at": iso(node.created_at), "path": node.path}
             for node in made
@@ -74,20 +74,22 @@ class _Asked:
 
     def delete(self, arguments: Arguments, _: Any) -> dict[str, Any]:
         nodes = self._nodes(arguments)
-        self._known(nodes, *arguments["names"])
+        self._require_nodes(nodes, *arguments["names"])
         deleted, missing = nodes.delete(arguments["names"])
         return {"deleted": list(deleted), "not_found": list(missing)}
 
     def open(self, arguments: Arguments, _: Any) -> dict[str, Any]:
         nodes = self._nodes(arguments)
-        self._known(nodes, *arguments["names"])
+        self._require_nodes(nodes, *arguments["names"])
         opened = nodes.open(arguments["names"])
         return {
-            "entities": [vertex(node) | {"observations": _observations(facts)} for node, facts in opened.nodes],
-            "relations": list(map(edge, opened.edges)),
+            "entities": [
+                node_fields(node) | {"observations": _observation_fields(facts)} for node, facts in opened.nodes
+            ],
+            "relations": list(map(relation_fields, opened.edges)),
         }
 
-    def listed(self, arguments: Arguments, _: Any) -> list[dict[str, Any]]:
+    def list_nodes(self, arguments: Arguments, _: Any) -> list[dict[str, Any]]:
         """Nodes by type, tag or time of change; all of them without either."""
         nodes = self._nodes(arguments)
         kind, tag, days = arguments.get("entity_type"), arguments.get("tag"), arguments.get("days")
@@ -95,13 +97,13 @@ class _Asked:
         if kind:
             vertices = [node for node in vertices if name_key(node.entity_type) == name_key(kind)]
         if tag:
-            vertices = [node for node in vertices if any(_tagged(node_tag, tag) for node_tag in node.tags)]
+            vertices = [node for node in vertices if any(_has_tag(node_tag, tag) for node_tag in node.tags)]
         return [
-            vertex(node) | {"relations": nodes.graph.degree(node.name)}
+            node_fields(node) | {"relations": nodes.graph.degree(node.name)}
             for node in vertices[: arguments.get("limit") or MOST]
         ]
 
-    def names(self, arguments: Arguments, _: Any) -> list[dict[str, Any]]:
+    def complete_names(self, arguments: Arguments, _: Any) -> list[dict[str, Any]]:
         """Names that begin with `typed`, for a shell to offer."""
         typed = name_key(arguments.get("typed") or "")
         vertices = [node for node in self._nodes(arguments).graph.vertices() if name_key(node.name).startswith(typed)]
@@ -111,37 +113,37 @@ class _Asked:
 
     def rename(self, arguments: Arguments, _: Any) -> dict[str, Any]:
         nodes = self._nodes(arguments)
-        self._known(nodes, arguments["name"])
-        return vertex(nodes.rename(arguments["name"], arguments["new_name"])) | {"old_name": arguments["name"]}
+        self._require_nodes(nodes, arguments["name"])
+        return node_fields(nodes.rename(arguments["name"], arguments["new_name"])) | {"old_name": arguments["name"]}
 
-    def summary(self, arguments: Arguments, _: Any) -> dict[str, Any]:
+    def set_summary(self, arguments: Arguments, _: Any) -> dict[str, Any]:
         nodes = self._nodes(arguments)
-        self._known(nodes, arguments["name"])
-        return vertex(nodes.set_summary(arguments["name"], arguments["summary"]))
+        self._require_nodes(nodes, arguments["name"])
+        return node_fields(nodes.set_summary(arguments["name"], arguments["summary"]))
 
-    def tags(self, arguments: Arguments, _: Any) -> dict[str, Any]:
+    def set_tags(self, arguments: Arguments, _: Any) -> dict[str, Any]:
         nodes = self._nodes(arguments)
-        self._known(nodes, arguments["name"])
-        return vertex(nodes.set_tags(arguments["name"], arguments["tags"]))
+        self._require_nodes(nodes, arguments["name"])
+        return node_fields(nodes.set_tags(arguments["name"], arguments["tags"]))
 
     # Observations
 
     def observe(self, arguments: Arguments, _: Any) -> dict[str, Any]:
         nodes = self._nodes(arguments)
-        self._known(nodes, arguments["name"])
-        ((name, added),) = nodes.add([(arguments["name"], arguments["contents"])])
-        return {"entity_name": name, "added": _observations(added or ())}
+        self._require_nodes(nodes, arguments["name"])
+        ((name, added),) = nodes.add_observations([(arguments["name"], arguments["contents"])])
+        return {"entity_name": name, "added": _observation_fields(added or ())}
 
     def replace(self, arguments: Arguments, _: Any) -> dict[str, Any]:
         nodes = self._nodes(arguments)
-        self._known(nodes, arguments["name"])
-        name, old, new = nodes.replace(arguments["name"], arguments["ordinal"], arguments["content"])
+        self._require_nodes(nodes, arguments["name"])
+        name, old, new = nodes.replace_observation(arguments["name"], arguments["ordinal"], arguments["content"])
         return {"entity_name": name, "ordinal": arguments["ordinal"], "old_content": old, "new_content": new}
 
     def forget(self, arguments: Arguments, _: Any) -> dict[str, Any]:
         nodes = self._nodes(arguments)
-        self._known(nodes, arguments["name"])
-        ((name, gone, missing),) = nodes.remove([(arguments["name"], arguments["ordinals"])])
+        self._require_nodes(nodes, arguments["name"])
+        ((name, gone, missing),) = nodes.remove_observations([(arguments["name"], arguments["ordinals"])])
         return {"entity_name": name, "deleted_ordinals": list(gone), "not_found_ordinals": list(missing)}
 
     def search(self, arguments: Arguments, _: Any) -> dict[str, Any]:
@@ -149,62 +151,65 @@ class _Asked:
         nodes, limit = self._nodes(arguments), arguments.get("limit") or 10
         mode: ObservationMode = "text" if arguments.get("mode") == "text" else "embedding"
         if name := arguments.get("name"):
-            self._known(nodes, name)
-            answer = nodes.query(name, arguments["query"], mode, limit)
+            self._require_nodes(nodes, name)
+            answer = nodes.search_node(name, arguments["query"], mode, limit)
         else:
             answer = nodes.search(arguments["query"], limit, mode)
         hits = []
         for hit in answer.hits:
-            if (node := nodes.graph.at(hit.path)) is None:
+            if (node := nodes.graph.vertex_at(hit.path)) is None:
                 continue  # it went while it was looked for
-            shown = vertex(node) | {"ordinal": hit.ordinal, "matched_observation": hit.content}
+            shown = node_fields(node) | {"ordinal": hit.ordinal, "matched_observation": hit.content}
             hits.append(shown | {"matched_perspective": hit.perspective, "score": round(hit.score, 4)})
         return {"hits": hits, "mode": answer.mode, "degraded": list(answer.degraded)}
 
     # Relations
 
     def relate(self, arguments: Arguments, _: Any) -> dict[str, Any]:
-        nodes, edges = self._nodes(arguments), _edges(arguments["relations"])
-        self._known(nodes, *_ends(edges))
-        made = nodes.relate(edges)
-        return {"created": list(map(edge, made.created)), "already_existed": list(map(edge, made.existed))}
+        nodes, edges = self._nodes(arguments), _parse_edges(arguments["relations"])
+        self._require_nodes(nodes, *_edge_ends(edges))
+        made = nodes.add_relations(edges)
+        return {
+            "created": list(map(relation_fields, made.created)),
+            "already_existed": list(map(relation_fields, made.existed)),
+        }
 
     def unrelate(self, arguments: Arguments, _: Any) -> dict[str, Any]:
-        nodes, edges = self._nodes(arguments), _edges(arguments["relations"])
-        self._known(nodes, *_ends(edges))
-        deleted, missing = nodes.unrelate(edges)
+        nodes, edges = self._nodes(arguments), _parse_edges(arguments["relations"])
+        self._require_nodes(nodes, *_edge_ends(edges))
+        deleted, missing = nodes.remove_relations(edges)
         return {"deleted": deleted, "not_found": missing}
 
     def retype(self, arguments: Arguments, _: Any) -> dict[str, Any]:
         nodes = self._nodes(arguments)
         source, target, old, new = (arguments[key] for key in ("from_entity", "to_entity", "old_type", "new_type"))
-        self._known(nodes, source, target)
-        made = nodes.retype(source, target, old, new)
+        self._require_nodes(nodes, source, target)
+        made = nodes.retype_relation(source, target, old, new)
         return {"from_entity": made.source, "to_entity": made.target, "old_type": old, "new_type": made.type}
 
-    def relations(self, arguments: Arguments, _: Any) -> list[dict[str, Any]]:
+    def list_relations(self, arguments: Arguments, _: Any) -> list[dict[str, Any]]:
         """All relations; with one name those at either end of it, with two those between them."""
         nodes, names = self._nodes(arguments), arguments.get("names") or []
-        self._known(nodes, *names)
+        self._require_nodes(nodes, *names)
         if len(names) > 2:
             raise InvalidArgument("relations are listed of one node, or between two")
-        relations = nodes.between(*names) if len(names) == 2 else nodes.graph.edges(names or None)
+        relations = nodes.relations_between(*names) if len(names) == 2 else nodes.graph.edges(names or None)
         kind = arguments.get("relation_type")
-        return [edge(relation) for relation in relations if not kind or relation.type == kind]
+        return [relation_fields(relation) for relation in relations if not kind or relation.type == kind]
 
     # The graph
 
-    def around(self, arguments: Arguments, _: Any) -> dict[str, Any]:
+    def neighbourhood(self, arguments: Arguments, _: Any) -> dict[str, Any]:
         nodes = self._nodes(arguments)
-        self._known(nodes, arguments["name"])
+        self._require_nodes(nodes, arguments["name"])
         neighbourhood = nodes.neighbourhood(arguments["name"], arguments.get("depth", 1), arguments.get("limit") or 100)
         return {
-            "nodes": list(map(vertex, neighbourhood.vertices)),
-            "relations": list(map(edge, neighbourhood.edges)),
+            "nodes": list(map(node_fields, neighbourhood.vertices)),
+            "relations": list(map(relation_fields, neighbourhood.edges)),
             "truncated": neighbourhood.truncated,
         }
 
-    def whole(self, arguments: Arguments, _: Any) -> dict[str, Any]:
+    def overview(self, arguments: Arguments, _: Any) -> dict[str, Any]:
         """The nodes with the most relations, and the relations between them."""
         graph = self._nodes(arguments).graph
         ranked = sorted(graph.vertices(), key=lambda node: (-graph.degree(node.name), name_key(node.name)))
@@ -212,30 +217,30 @@ class _Asked:
         names = {node.name for node in kept}
         edges = [relation for relation in graph.edges() if relation.source in names and relation.target in names]
         return {
-            "nodes": list(map(vertex, kept)),
-            "relations": list(map(edge, edges)),
+            "nodes": list(map(node_fields, kept)),
+            "relations": list(map(relation_fields, edges)),
             "truncated": len(kept) < len(ranked),
         }
 
-    def path(self, arguments: Arguments, _: Any) -> dict[str, Any]:
+    def find_path(self, arguments: Arguments, _: Any) -> dict[str, Any]:
         nodes, (a, b) = self._nodes(arguments), (arguments["from_entity"], arguments["to_entity"])
-        self._known(nodes, a, b)
-        way = nodes.path(a, b)
+        self._require_nodes(nodes, a, b)
+        way = nodes.shortest_path(a, b)
         if way is None:
             return {"found": False, "path": [], "relations": [], "nodes": []}
         names = _names_along(nodes.get(a).name, way)
         return {
             "found": True,
             "path": names,
-            "relations": list(map(edge, way)),
-            "nodes": [vertex(nodes.get(name)) for name in names],
+            "relations": list(map(relation_fields, way)),
+            "nodes": [node_fields(nodes.get(name)) for name in names],
         }
 
-    def orphans(self, arguments: Arguments, _: Any) -> list[dict[str, Any]]:
-        return list(map(vertex, self._nodes(arguments).orphans()))
+    def list_orphans(self, arguments: Arguments, _: Any) -> list[dict[str, Any]]:
+        return list(map(node_fields, self._nodes(arguments).orphans()))
 
 
-def vertex(node: Vertex) -> dict[str, Any]:
+def node_fields(node: Vertex) -> dict[str, Any]:
     """A node without its observations."""
     return {
         "name": node.name,
@@ -252,12 +257,12 @@ def vertex(node: Vertex) -> dict[str, Any]:
     }
 
 
-def edge(relation: Edge) -> dict[str, str]:
+def relation_fields(relation: Edge) -> dict[str, str]:
     """A relation."""
     return {"from": relation.source, "to": relation.target, "relation_type": relation.type}
 
 
-def _new(entity: Arguments) -> NewNode:
+def _new_node(entity: Arguments) -> NewNode:
     return NewNode(
         entity["name"],
         entity["entity_type"],
@@ -267,17 +272,17 @@ def _new(entity: Arguments) -> NewNode:
     )
 
 
-def _edges(relations: Iterable[Arguments]) -> list[Edge]:
+def _parse_edges(relations: Iterable[Arguments]) -> list[Edge]:
     return [Edge(relation["from_entity"], relation["to_entity"], relation["relation_type"]) for relation in relations]
 
 
-def _ends(edges: Iterable[Edge]) -> list[str]:
+def _edge_ends(edges: Iterable[Edge]) -> list[str]:
     return list(
-        dict.fromkeys(name for relation in sorted(edges, key=order) for name in (relation.source, relation.target))
+        dict.fromkeys(name for relation in sorted(edges, key=edge_order) for name in (relation.source, relation.target))
     )
 
 
-def _observations(facts: Iterable[Observation]) -> list[dict[str, Any]]:
+def _observation_fields(facts: Iterable[Observation]) -> list[dict[str, Any]]:
     return [{"ordinal": fact.ordinal, "content": fact.content} for fact in facts]
 
 
@@ -289,12 +294,12 @@ def _names_along(start: str, way: Sequence[Edge]) -> list[str]:
     return names
 
 
-def _tagged(node_tag: str, tag: str) -> bool:
+def _has_tag(node_tag: str, tag: str) -> bool:
     node_tag, tag = name_key(node_tag), name_key(tag.lstrip("#"))
     return node_tag == tag or node_tag.startswith(f"{tag}/")
 
 
-def _closest(nodes: Nodes, name: str) -> str:
+def _closest_name(nodes: Nodes, name: str) -> str:
     keys = {name_key(node.name): node.name for node in nodes.graph.vertices()[:MOST] if name.strip()}
     near = difflib.get_close_matches(name_key(name), keys, n=1) or [key for key in keys if name_key(name) in key][:1]
     return f"; closest: {keys[near[0]]!r}" if near else "; `memex node list` names them"

@@ -24,15 +24,17 @@ def operations(
     `workspace` raises for one that is not there; `look` has the vault listed, which embeds what is to be embedded."""
     tables = _Tables(perspectives, workspace, index, look)
     return {
-        "perspective.list": lambda arguments, _: tables.shown(arguments),
-        "perspective.add": tables.changed(
+        "perspective.list": lambda arguments, _: tables.show(arguments),
+        "perspective.add": tables.change_operation(
             lambda name, arguments: perspectives.add(name, arguments["name"], arguments["prompt"])
         ),
-        "perspective.set": tables.changed(
-            lambda name, arguments: perspectives.set(name, arguments["name"], arguments["prompt"])
+        "perspective.set": tables.change_operation(
+            lambda name, arguments: perspectives.set_prompt(name, arguments["name"], arguments["prompt"])
         ),
-        "perspective.remove": tables.changed(lambda name, arguments: perspectives.remove(name, arguments["name"])),
-        "perspective.reset": tables.changed(lambda name, _: perspectives.reset(name)),
+        "perspective.remove": tables.change_operation(
+            lambda name, arguments: perspectives.remove(name, arguments["name"])
+        ),
+        "perspective.reset": tables.change_operation(lambda name, _: perspectives.reset(name)),
     }
 
 
@@ -45,27 +47,27 @@ class _Tables:
     index: Callable[[], Index]
     look: Callable[[], object]
 
-    def shown(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def show(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The table of the workspace that is named, and how much of its observations is embedded."""
-        name = self._workspace(arguments)
+        name = self._require_workspace(arguments)
         return {
             "workspace": name,
-            "default": not self.perspectives.own(name),
+            "default": not self.perspectives.has_own(name),
             "perspectives": [asdict(perspective) for perspective in self.perspectives.of(name)],
-            "coverage": round(self.index().coverage(name), 4),
+            "coverage": round(self.index().embedded_share(name), 4),
         }
 
-    def changed(self, change: Callable[[str, Mapping[str, Any]], Table]) -> Operation:
+    def change_operation(self, change: Callable[[str, Mapping[str, Any]], Table]) -> Operation:
         """The operation that makes a change in the workspace that is named, and shows its table then."""
 
         def run(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
-            change(self._workspace(arguments), arguments)
+            change(self._require_workspace(arguments), arguments)
             self.look()
-            return self.shown(arguments)
+            return self.show(arguments)
 
         return run
 
-    def _workspace(self, arguments: Mapping[str, Any]) -> str:
+    def _require_workspace(self, arguments: Mapping[str, Any]) -> str:
         name = arguments.get("workspace") or "default"
         self.check(name)
         return name

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from syncd.notes.timestamps import iso
-from syncd.owner.graph.nodes import vertex
+from syncd.owner.graph.nodes import node_fields
 
 if TYPE_CHECKING:
     from syncd.graph.attention_report import Report
@@ -19,26 +19,26 @@ Arguments: TypeAlias = Mapping[str, Any]
 def operations(nodes: Callable[[str], Nodes]) -> dict[str, Callable[[Arguments, Any], Any]]:
     """What the owner may ask, by name; `nodes` gives those of a workspace."""
 
-    def of_workspace(answer: Callable[[Nodes, Arguments], Any]) -> Callable[[Arguments, Any], Any]:
+    def for_workspace(answer: Callable[[Nodes, Arguments], Any]) -> Callable[[Arguments, Any], Any]:
         return lambda arguments, _: answer(nodes(arguments.get("workspace") or "default"), arguments)
 
     return {
-        "graph.gaps": of_workspace(_gaps),
-        "graph.similar": of_workspace(_similar),
-        "graph.stats": of_workspace(lambda nodes, _: _stats(nodes)),
-        "graph.report": of_workspace(lambda nodes, _: report(nodes.report())),
-        "graph.pending": of_workspace(lambda nodes, _: _pending(nodes)),
+        "graph.gaps": for_workspace(_list_gaps),
+        "graph.similar": for_workspace(_list_similar),
+        "graph.stats": for_workspace(lambda nodes, _: _stats(nodes)),
+        "graph.report": for_workspace(lambda nodes, _: report_fields(nodes.report())),
+        "graph.pending": for_workspace(lambda nodes, _: _list_pending(nodes)),
     }
 
 
-def _gaps(nodes: Nodes, arguments: Arguments) -> list[dict[str, Any]]:
-    gaps = nodes.gaps(arguments.get("limit") or 100)
+def _list_gaps(nodes: Nodes, arguments: Arguments) -> list[dict[str, Any]]:
+    gaps = nodes.unlinked_names(arguments.get("limit") or 100)
     return [{"node": gap.node, "referenced_name": gap.referenced, "reference_count": gap.count} for gap in gaps]
 
 
-def _similar(nodes: Nodes, arguments: Arguments) -> list[dict[str, Any]]:
+def _list_similar(nodes: Nodes, arguments: Arguments) -> list[dict[str, Any]]:
     score = arguments.get("min_score")
-    pairs = nodes.similar(arguments.get("limit") or 20, 0.75 if score is None else score)
+    pairs = nodes.similar_pairs(arguments.get("limit") or 20, 0.75 if score is None else score)
     return [
         {
             "node_a": node.name,
@@ -62,7 +62,7 @@ def _stats(nodes: Nodes) -> dict[str, Any]:
     }
 
 
-def _pending(nodes: Nodes) -> list[dict[str, Any]]:
+def _list_pending(nodes: Nodes) -> list[dict[str, Any]]:
     """The nodes whose summary is missing or older than their last observation."""
     return [
         {
@@ -72,11 +72,11 @@ def _pending(nodes: Nodes) -> list[dict[str, Any]]:
             "last_observation_at": _iso(node.observed_at),
             "summary_updated_at": _iso(node.summary_updated_at),
         }
-        for node in nodes.pending()
+        for node in nodes.unsummarized()
     ]
 
 
-def report(attention: Report[Events]) -> dict[str, Any]:
+def report_fields(attention: Report[Events]) -> dict[str, Any]:
     """All that wants attention; `of` says how much of each there was before the lists were cut."""
     return {
         "stale_summaries": [
@@ -98,7 +98,7 @@ def report(attention: Report[Events]) -> dict[str, Any]:
             }
             for pair in attention.candidates
         ],
-        "orphaned_nodes": list(map(vertex, attention.orphans)),
+        "orphaned_nodes": list(map(node_fields, attention.orphans)),
         "cluster_summary": [
             {"cluster_id": cluster.number, "node_names": list(cluster.names), "centroid_label": cluster.label}
             for cluster in attention.clusters

@@ -7,8 +7,8 @@ import pytest
 
 CODE = """
 import ctypes, psutil
-from index.process_memory import frugal, give_back
-frugal()
+from index.process_memory import limit_arenas, release_unused
+limit_arenas()
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
 libc.free.argtypes = [ctypes.c_void_p]
@@ -19,7 +19,7 @@ last = libc.malloc(100)  # above them: the heap's end can't be cut
 full = psutil.Process().memory_info().rss
 for block in blocks:
     libc.free(block)
-give_back()
+release_unused()
 print(full - psutil.Process().memory_info().rss)
 """
 

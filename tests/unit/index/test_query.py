@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from index.errors import InvalidArgument
 from index.model import Filter, Query
-from index.query import request, tag_key, tag_keys
+from index.query import make_query, tag_key, tag_keys
 
 
 @pytest.mark.parametrize(
@@ -39,11 +39,11 @@ def test_tag_keys_hold_each_tag_and_those_above_it():
 
 
 def test_a_request_of_words_alone_has_the_defaults():
-    assert request("  hybrid search ") == Query("hybrid search", 10, "hybrid", Filter())
+    assert make_query("  hybrid search ") == Query("hybrid search", 10, "hybrid", Filter())
 
 
 def test_a_request_keeps_what_it_restricts():
-    found = request(
+    found = make_query(
         "x",
         limit=50,
         mode="text",
@@ -76,7 +76,7 @@ def test_a_request_keeps_what_it_restricts():
     ],
 )
 def test_a_time_is_milliseconds_or_iso_text(given, wanted):
-    assert request("x", since=given).filter.since == wanted
+    assert make_query("x", since=given).filter.since == wanted
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_time_is_milliseconds_or_iso_text(given, wanted):
 )
 def test_a_mistake_is_named_by_its_field(field, fields):
     with pytest.raises(InvalidArgument) as caught:
-        request(**{"text": "x"} | fields)
+        make_query(**{"text": "x"} | fields)
     assert caught.value.details["field"] == field
     assert field in caught.value.message
 
@@ -116,18 +116,18 @@ def test_a_mistake_is_named_by_its_field(field, fields):
 def test_an_unknown_collection_is_answered_with_the_known_ones():
     for asked in ({"collection": "notes"}, {"tags": ["collection:notes"]}):
         with pytest.raises(InvalidArgument, match="documents, memory, workspace") as refused:
-            request("x", **asked)
+            make_query("x", **asked)
         assert refused.value.details == {"field": "collection", "collections": ["documents", "memory", "workspace"]}
-    assert request("x", collection="Notes", collections=("documents", "notes")).filter.collection == "notes"
+    assert make_query("x", collection="Notes", collections=("documents", "notes")).filter.collection == "notes"
 
 
 def test_a_tag_names_a_collection_too():
-    assert request("x", tags=["a", "#Collection:Memory"]).filter == Filter(collection="memory", tags=("a",))
-    assert request("x", tags=["collection:memory"], collection="memory").filter == Filter(collection="memory")
+    assert make_query("x", tags=["a", "#Collection:Memory"]).filter == Filter(collection="memory", tags=("a",))
+    assert make_query("x", tags=["collection:memory"], collection="memory").filter == Filter(collection="memory")
     with pytest.raises(InvalidArgument, match="in one collection"):
-        request("x", tags=["collection:memory"], collection="workspace")
+        make_query("x", tags=["collection:memory"], collection="workspace")
     with pytest.raises(InvalidArgument, match="give it as collection"):
-        request("x", any_tags=["a", "collection:memory"])
+        make_query("x", any_tags=["a", "collection:memory"])
 
 
 JSON = st.recursive(
@@ -152,7 +152,7 @@ FIELDS = (
 @given(JSON, st.dictionaries(st.sampled_from(FIELDS), JSON))
 def test_whatever_is_asked_gives_a_query_or_invalid_argument(text, fields):
     try:
-        found = request(text, **fields)
+        found = make_query(text, **fields)
     except InvalidArgument:
         return
     assert 1 <= len(found.text) <= 2_000

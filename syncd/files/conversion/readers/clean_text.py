@@ -1,6 +1,6 @@
 """Clean the text of a file for a note: remove invisible characters, and escape what Markdown would misread.
 
-Laws, tested: `plain` leaves no character that a note cannot hold; a second run of `plain` or `tidy` changes nothing."""
+Laws, tested: `remove_invisible` leaves no character that a note cannot hold; a second run of `remove_invisible` or `tidy` changes nothing."""
 
 from __future__ import annotations
 
@@ -25,56 +25,59 @@ _START: Final = re.compile(
 _INSIDE: Final = re.compile(r"<(?=[A-Za-z/!?])|\[(?=\[)|!(?=\[)|(?:(?<=\s)|(?<=^)|(?<=\())#(?=\w*[^\W\d])|%(?=%)")
 
 
-def plain(text: str) -> str:
+def remove_invisible(text: str) -> str:
     """`text` with line ends as LF and without what can't be seen."""
     return _UNSEEN.sub("", _LINE_END.sub("\n", text))
 
 
 def tidy(text: str) -> str:
-    """Converted text: `plain`, composed (NFC), without soft breaks, white space at line ends and holes between blocks."""
-    text = unicodedata.normalize("NFC", _SOFT.sub("", plain(text)))
+    """Converted text: `remove_invisible`, composed (NFC), without soft breaks, white space at line ends and holes between blocks."""
+    text = unicodedata.normalize("NFC", _SOFT.sub("", remove_invisible(text)))
     text = _HOLES.sub("\n\n", _BLANKS.sub("", text)).strip("\n")
     return f"{text}\n" if text.strip() else ""
 
 
-def inline(text: str) -> str:
+def escape_inline(text: str) -> str:
     """Plain text as Markdown that says the same, for where no block begins."""
     return _INSIDE.sub(r"\\\g<0>", text)
 
 
-def line(text: str) -> str:
+def escape_line(text: str) -> str:
     """One line of plain text as Markdown that says the same."""
-    text = inline(text)
+    text = escape_inline(text)
     return _START.sub(
         lambda match: f"{match[1]}\\{match[2]}" if match[2] else f"{match[1]}{match[3]}\\{match[4]}", text
     )
 
 
-def cell(text: str) -> str:
+def escape_cell(text: str) -> str:
     """Plain text as one cell of a table."""
-    return inline(" ".join(text.split())).replace("|", "\\|")
+    return escape_inline(" ".join(text.split())).replace("|", "\\|")
 
 
-def table(rows: list[list[str]]) -> str:
+def format_table(rows: list[list[str]]) -> str:
     """Rows of cells of plain text as a Markdown table, whose first row is the head; "" if there are none."""
     if not rows:
         return ""
     width = max(len(row) for row in rows)
-    lines = [f"| {' | '.join(cell(text) for text in [*row, *[''] * (width - len(row))])} |" for row in rows]
+    lines = [f"| {' | '.join(escape_cell(text) for text in [*row, *[''] * (width - len(row))])} |" for row in rows]
     return "\n".join([lines[0], f"|{' --- |' * width}", *lines[1:]])
 
 
-def rows_as_text(rows: list[list[str]]) -> str:
+def format_rows(rows: list[list[str]]) -> str:
     """The rows of a sheet: what stands alone above the others is prose, and so is one short column; a table below."""
     alone = next((at for at, row in enumerate(rows) if sum(map(bool, row)) > 1), len(rows))
     if alone == len(rows) and alone > PROSE:
         alone = 0
     return "\n\n".join(
-        [*(line(" ".join(" ".join(row).split())) for row in rows[:alone]), *filter(None, [table(rows[alone:])])]
+        [
+            *(escape_line(" ".join(" ".join(row).split())) for row in rows[:alone]),
+            *filter(None, [format_table(rows[alone:])]),
+        ]
     )
 
 
-def cut(text: str, most: int) -> tuple[str, bool]:
+def truncate(text: str, most: int) -> tuple[str, bool]:
     """`text`, and whether it was cut: what exceeds `most` bytes is left out from the last paragraph, line or word on."""
     if len(text) <= most // 4 or len(raw := text.encode()) <= most:
         return text, False

@@ -7,7 +7,7 @@ from typing import BinaryIO, Final
 
 import html_to_markdown
 
-from syncd.files.conversion.readers.plain_text import decoded
+from syncd.files.conversion.readers.plain_text import decode
 from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, TooLarge, UnreadableFile
 
 _CHARSET: Final = re.compile(rb"""<meta[^>]{1,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{1,40})""", re.IGNORECASE)
@@ -37,12 +37,12 @@ def read_html(file: BinaryIO, _: ReaderLimits) -> MarkdownReading:
     raw = file.read(LARGEST + 1)
     if len(raw) > LARGEST:
         raise TooLarge(f"the page has more than {LARGEST >> 20} MiB of HTML")
-    text, warnings = _decoded(raw)
-    markdown_, title = markdown(text)
+    text, warnings = _decode(raw)
+    markdown_, title = convert_html(text)
     return MarkdownReading(markdown_, title=title, warnings=warnings)
 
 
-def markdown(html: str) -> tuple[str, str | None]:
+def convert_html(html: str) -> tuple[str, str | None]:
     """HTML as Markdown, and the title that it states."""
     try:
         made = html_to_markdown.convert(html, _OPTIONS)
@@ -53,20 +53,20 @@ def markdown(html: str) -> tuple[str, str | None]:
     title = document.title if document else None
     if text.startswith("---\n") and (end := text.find("\n---\n", 3)) > 0:  # what the head of the page says of it
         text = text[end + 5 :]
-    return _eased(text.lstrip("\n")), " ".join(title.split()) if title and title.strip() else None
+    return _simplify(text.lstrip("\n")), " ".join(title.split()) if title and title.strip() else None
 
 
-def _decoded(raw: bytes) -> tuple[str, tuple[str, ...]]:
+def _decode(raw: bytes) -> tuple[str, tuple[str, ...]]:
     """The page's text in the encoding that it states, or else in the one it seems to be in."""
     if (stated := _CHARSET.search(raw, 0, 4096)) and not raw.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
         try:
             return raw.decode(stated[1].decode("ascii")), ()
         except (LookupError, ValueError):
             pass  # an encoding that is none, or not this page's
-    return decoded(raw)
+    return decode(raw)
 
 
-def _eased(text: str) -> str:
+def _simplify(text: str) -> str:
     """Markdown without needless escapes, images as links to them, links that would act as their text."""
     lines, fence = [], ""
     for line in text.split("\n"):
@@ -74,23 +74,23 @@ def _eased(text: str) -> str:
         if match and (not fence or (match[1].startswith(fence) and not line.strip(" `~"))):
             fence = "" if fence else match[1]
         elif line and not fence:
-            line = _line(line)  # noqa: PLW2901 (the line as it will be)
+            line = _simplify_line(line)  # noqa: PLW2901 (the line as it will be)
         lines.append(line)
     return "\n".join(lines)
 
 
-def _line(line: str) -> str:
+def _simplify_line(line: str) -> str:
     """A line without needless escapes: those where it begins, and those in code, stay."""
     match = _LEAD.match(line)
     at = match.end() if match else 0
     parts, last = [line[:at]], at
     for code in _CODE.finditer(line, at):
-        parts += [_prose(line[last : code.start()]), code[0]]
+        parts += [_simplify_prose(line[last : code.start()]), code[0]]
         last = code.end()
-    return "".join([*parts, _prose(line[last:])])
+    return "".join([*parts, _simplify_prose(line[last:])])
 
 
-def _prose(text: str) -> str:
+def _simplify_prose(text: str) -> str:
     text = _NEEDLESS.sub(lambda match: "\\\\" if match[1] else match[2], text)
     text = _HASH.sub("#", text)
     text = _IMAGE.sub(lambda match: f"[{match[1]}]({match[2]})" if match[1].strip() and match[2] else match[1], text)

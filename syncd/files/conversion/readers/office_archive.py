@@ -38,7 +38,7 @@ _DAMAGE: Final = (
 _NAMES: Final = re.compile(r"[^\x00-\x1f\\]{1,1000}")
 
 
-def checked(file: BinaryIO, folder: str, limits: ReaderLimits) -> zipfile.ZipFile:
+def open_archive(file: BinaryIO, folder: str, limits: ReaderLimits) -> zipfile.ZipFile:
     """The archive, if it is whole, of bearable size and holds `folder`, as an Office file of that type does."""
     try:
         archive = zipfile.ZipFile(file)
@@ -57,11 +57,11 @@ def checked(file: BinaryIO, folder: str, limits: ReaderLimits) -> zipfile.ZipFil
     if not any(entry.filename.startswith(folder) for entry in entries):
         raise UnreadableFile("the file is a ZIP archive, and not an Office file of the type that its name says")
     for entry in entries:
-        _look_through(archive, entry)
+        _test_part(archive, entry)
     return archive
 
 
-def _look_through(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
+def _test_part(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
     """Unpack a part once, without keeping it: reading stops at the size that it states, and its checksum is compared."""
     if not _NAMES.fullmatch(entry.filename):
         raise UnreadableFile("the file is damaged: a part of it has no proper name")
@@ -79,7 +79,7 @@ def _look_through(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
         raise UnreadableFile("the file is damaged or was cut off: a part of it can't be unpacked") from error
 
 
-def title(archive: zipfile.ZipFile) -> str | None:
+def read_title(archive: zipfile.ZipFile) -> str | None:
     """The title in the document's properties."""
     pieces: list[str] = []
     inside = False
@@ -105,7 +105,7 @@ def title(archive: zipfile.ZipFile) -> str | None:
     return " ".join("".join(pieces).split()) or None
 
 
-def parts(archive: zipfile.ZipFile, pattern: str) -> Iterator[str]:
+def find_parts(archive: zipfile.ZipFile, pattern: str) -> Iterator[str]:
     """The names of the parts that match."""
     wanted = re.compile(pattern)
     return (name for name in archive.namelist() if wanted.fullmatch(name))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from syncd.files.conversion.readers.clean_text import inline, line, table
+from syncd.files.conversion.readers.clean_text import escape_inline, escape_line, format_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,47 +51,47 @@ _DIGITS: Final = re.compile(r"\d{1,9}")
 _Key: TypeAlias = tuple[int, str, int]
 
 
-def composed(pages: Sequence[Sequence[Line]]) -> str:
+def compose(pages: Sequence[Sequence[Line]]) -> str:
     """The lines of the pages as Markdown."""
-    lines = [[replace(held, text=_joined(held.text)) for held in page] for page in _without_furniture(pages)]
-    usual = _usual(held for page in lines for held in page)
-    levels = _levels([held for page in lines for held in page], usual)
+    lines = [[replace(held, text=_join_words(held.text)) for held in page] for page in _remove_furniture(pages)]
+    usual = _usual_size(held for page in lines for held in page)
+    levels = _heading_levels([held for page in lines for held in page], usual)
     blocks: list[str] = []
     paragraph: list[Line] = []
 
     def close() -> None:
         if paragraph:
-            blocks.append(_paragraph(paragraph, levels, usual))
+            blocks.append(_format_paragraph(paragraph, levels, usual))
             paragraph.clear()
 
     for page in lines:
         at = 0
         while at < len(page):
-            if (end := _rows(page, at)) > at:
+            if (end := _find_table_end(page, at)) > at:
                 close()
-                blocks.append(_table(page[at:end]))
+                blocks.append(_format_table(page[at:end]))
                 at = end
                 continue
-            if paragraph and not _goes_on(paragraph, page[at], _edge(page, page[at]), levels):
+            if paragraph and not _continues_paragraph(paragraph, page[at], _column_edge(page, page[at]), levels):
                 close()
             paragraph.append(page[at])
             at += 1
     close()
-    return _listed(blocks)
+    return _join_blocks(blocks)
 
 
-def _joined(text: str) -> str:
+def _join_words(text: str) -> str:
     """A line without dots that lead to a page's number, and with words whole where PDFium has marked a division."""
     text = _LEADER.sub(LEADER, text)
     text = _DIVIDED.sub(lambda match: "" if text[match.end()].islower() else "-", text)
     return text.replace("\ufffe", "-")
 
 
-def _without_furniture(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
+def _remove_furniture(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     """The pages without heads and feet that come again: the first of each stays, unless it is a mere number."""
-    usual = _usual(held for page in pages for held in page)
+    usual = _usual_size(held for page in pages for held in page)
     edges = [
-        {at: _keys(page[at], number) for at in _edges(page) if page[at].size < usual * LARGER}
+        {at: _furniture_keys(page[at], number) for at in _edge_lines(page) if page[at].size < usual * LARGER}
         for number, page in enumerate(pages)
     ]
     often = Counter(key for held in edges for key in set().union(*held.values()))
@@ -100,7 +100,7 @@ def _without_furniture(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     for page, held in zip(pages, edges, strict=True):
         gone = set()
         for at, keys in held.items():
-            furniture = {key for key in keys if often[key] >= _enough(key, len(pages))}
+            furniture = {key for key in keys if often[key] >= _least_repeats(key, len(pages))}
             if furniture & seen or any(key[1] == "#" for key in furniture):
                 gone.add(at)
             seen |= furniture
@@ -108,20 +108,20 @@ def _without_furniture(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     return remaining
 
 
-def _enough(key: _Key, pages: int) -> int:
+def _least_repeats(key: _Key, pages: int) -> int:
     """On how many pages a line must come again to be furniture: one that counts the pages is told sooner."""
     if key[1] == "#":
         return 2
     return REPEATED if "#" in key[1] else max(REPEATED, pages // 3)
 
 
-def _edges(page: Sequence[Line]) -> set[int]:
+def _edge_lines(page: Sequence[Line]) -> set[int]:
     """The places of a page's highest and lowest two lines."""
     order = sorted(range(len(page)), key=lambda at: page[at].bottom)
     return {*order[:2], *order[-2:]}
 
 
-def _keys(held: Line, number: int) -> set[_Key]:
+def _furniture_keys(held: Line, number: int) -> set[_Key]:
     """What makes a line at a page's edge the same as one of another page: height and words, and a number that counts pages."""
     height, text = round(held.bottom / 3), " ".join(held.text.split()).strip(" -–|")
     matches = list(_DIGITS.finditer(text))
@@ -132,7 +132,7 @@ def _keys(held: Line, number: int) -> set[_Key]:
     return {(height, text, 0), *counted}
 
 
-def _usual(lines: Iterable[Line]) -> float:
+def _usual_size(lines: Iterable[Line]) -> float:
     """The size in which most characters are set."""
     sizes: Counter[float] = Counter()
     for held in lines:
@@ -140,7 +140,7 @@ def _usual(lines: Iterable[Line]) -> float:
     return sizes.most_common(1)[0][0] if sizes else 10.0
 
 
-def _levels(lines: Sequence[Line], usual: float) -> dict[float, int]:
+def _heading_levels(lines: Sequence[Line], usual: float) -> dict[float, int]:
     """The level of heading that each size stands for, from the largest; sizes that are near are one."""
     sizes = sorted(
         {round(held.size * 2) / 2 for held in lines if held.size >= usual * LARGER and len(held.text) <= HEADING},
@@ -155,12 +155,12 @@ def _levels(lines: Sequence[Line], usual: float) -> dict[float, int]:
     return levels
 
 
-def _goes_on(paragraph: Sequence[Line], held: Line, edge: float, levels: dict[float, int]) -> bool:
+def _continues_paragraph(paragraph: Sequence[Line], held: Line, edge: float, levels: dict[float, int]) -> bool:
     """Whether a line belongs to the paragraph before it; `edge` is where lines of this column end."""
     last = paragraph[-1]
-    if abs(held.size - last.size) > SAME or _begins(paragraph, held) or LEADER in last.text:
+    if abs(held.size - last.size) > SAME or _begins_item(paragraph, held) or LEADER in last.text:
         return False
-    if held.bold != last.bold and (len(paragraph) == 1 or _level(last, levels)):
+    if held.bold != last.bold and (len(paragraph) == 1 or _heading_level(last, levels)):
         return False
     ended = _ENDS.search(last.text) is not None
     if held.top > last.bottom + last.size / 2:  # the next column or page
@@ -174,12 +174,12 @@ def _goes_on(paragraph: Sequence[Line], held: Line, edge: float, levels: dict[fl
     return free < SHORT * (edge - last.left) and (free < 8 * held.size or not (ended or held.text[:1].isupper()))
 
 
-def _edge(page: Sequence[Line], held: Line) -> float:
+def _column_edge(page: Sequence[Line], held: Line) -> float:
     """The right end of the column that a line stands in: lines that begin near it are of that column."""
     return max(other.right for other in page if abs(other.left - held.left) <= NEAR * held.size)
 
 
-def _begins(paragraph: Sequence[Line], held: Line) -> bool:
+def _begins_item(paragraph: Sequence[Line], held: Line) -> bool:
     """Whether a line begins an item of a list."""
     if _BULLET.match(held.text):
         return True
@@ -188,18 +188,18 @@ def _begins(paragraph: Sequence[Line], held: Line) -> bool:
     return _NUMBER.match(held.text) is not None and bool(listed or _ENDS.search(last.text) or last.right < held.right)
 
 
-def _level(held: Line, levels: dict[float, int]) -> int:
+def _heading_level(held: Line, levels: dict[float, int]) -> int:
     return levels.get(round(held.size * 2) / 2, 0)
 
 
-def _paragraph(lines: Sequence[Line], levels: dict[float, int], usual: float) -> str:
+def _format_paragraph(lines: Sequence[Line], levels: dict[float, int], usual: float) -> str:
     """A heading, an item of a list, or prose."""
-    text = _running([held.text for held in lines])
+    text = _join_lines([held.text for held in lines])
     if LEADER in text:
-        return line(text)
-    level = _level(lines[0], levels)
+        return escape_line(text)
+    level = _heading_level(lines[0], levels)
     if level and len(text) <= HEADING and any(char.isalpha() for char in text):
-        return f"{'#' * level} {inline(text)}"
+        return f"{'#' * level} {escape_inline(text)}"
     if (
         all(held.bold for held in lines)
         and len(lines) <= 2
@@ -207,60 +207,60 @@ def _paragraph(lines: Sequence[Line], levels: dict[float, int], usual: float) ->
         and not _ENDS.search(text)
         and lines[0].size >= usual * 0.95
     ):
-        return f"{'#' * min(6, max(levels.values(), default=0) + 1)} {inline(text)}"
+        return f"{'#' * min(6, max(levels.values(), default=0) + 1)} {escape_inline(text)}"
     if bullet := _BULLET.match(text):
-        return f"- {line(text[bullet.end() :])}"
+        return f"- {escape_line(text[bullet.end() :])}"
     if number := _NUMBER.match(text):
         digits = number[1] if number[1].isdigit() else str(ord(number[1]) - 96)
-        return f"{digits}. {line(text[number.end() :])}" if number[1].isdigit() else f"- {line(text)}"
-    return line(text)
+        return f"{digits}. {escape_line(text[number.end() :])}" if number[1].isdigit() else f"- {escape_line(text)}"
+    return escape_line(text)
 
 
-def _running(texts: Sequence[str]) -> str:
+def _join_lines(texts: Sequence[str]) -> str:
     """Lines as one: a blank between them, but none between characters of scripts that write none."""
     text = texts[0]
     for more in texts[1:]:
-        close = _unspaced(text[-1:]) and _unspaced(more[:1])
+        close = _is_unspaced(text[-1:]) and _is_unspaced(more[:1])
         text = f"{text}{more}" if close else f"{text} {more}"
     return text
 
 
-def _unspaced(char: str) -> bool:
+def _is_unspaced(char: str) -> bool:
     return "\u3000" <= char <= "\u9fff" or "\uff00" <= char <= "\uffef"
 
 
-def _listed(blocks: Sequence[str]) -> str:
+def _join_blocks(blocks: Sequence[str]) -> str:
     """The blocks, a blank line between them, but none between items of one list."""
     text = list(blocks[:1])
     for before, block in itertools.pairwise(blocks):
-        text += ["\n" if _item(before) and _item(block) else "\n\n", block]
+        text += ["\n" if _is_item(before) and _is_item(block) else "\n\n", block]
     return "".join(text)
 
 
-def marks_item(text: str) -> bool:
+def is_item_mark(text: str) -> bool:
     """Whether this is what stands before an item of a list."""
     return _MARK.fullmatch(text) is not None
 
 
-def _item(block: str) -> bool:
+def _is_item(block: str) -> bool:
     return re.match(r"(?:-|\d{1,3}\.) ", block) is not None
 
 
-def _rows(page: Sequence[Line], at: int) -> int:
+def _find_table_end(page: Sequence[Line], at: int) -> int:
     """Where the table ends that begins at line `at`; `at` itself if none does."""
     end = at
     while end < len(page) and len(page[end].cells) > 1 and (end == at or page[end].bottom < page[end - 1].bottom):
         end += 1
     rows = page[at:end]
-    if len(rows) < 2 or len(columns := _columns(rows)) < 2:
+    if len(rows) < 2 or len(columns := _find_columns(rows)) < 2:
         return at
     cells = [text for row in rows for _, _, text in row.cells]
     if sum(map(len, cells)) > PROSE * len(cells):
         return at
-    return end if all(len({_column(columns, cell) for cell in row.cells}) == len(row.cells) for row in rows) else at
+    return end if all(len({_column_of(columns, cell) for cell in row.cells}) == len(row.cells) for row in rows) else at
 
 
-def _columns(rows: Sequence[Line]) -> list[tuple[float, float]]:
+def _find_columns(rows: Sequence[Line]) -> list[tuple[float, float]]:
     """What the cells of all rows cover, from left to right, where nothing stands in between."""
     columns: list[tuple[float, float]] = []
     for left, right, _ in sorted(cell for row in rows for cell in row.cells):
@@ -271,16 +271,16 @@ def _columns(rows: Sequence[Line]) -> list[tuple[float, float]]:
     return columns
 
 
-def _column(columns: Sequence[tuple[float, float]], cell: tuple[float, float, str]) -> int:
+def _column_of(columns: Sequence[tuple[float, float]], cell: tuple[float, float, str]) -> int:
     return next((at for at, (left, right) in enumerate(columns) if left <= cell[0] <= right), 0)
 
 
-def _table(rows: Sequence[Line]) -> str:
-    columns = _columns(rows)
+def _format_table(rows: Sequence[Line]) -> str:
+    columns = _find_columns(rows)
     filled = []
     for row in rows:
         values = [""] * len(columns)
         for held in row.cells:
-            values[_column(columns, held)] = held[2]
+            values[_column_of(columns, held)] = held[2]
         filled.append(values)
-    return table(filled)
+    return format_table(filled)

@@ -12,7 +12,7 @@ from typing import BinaryIO, Final
 import pypdfium2
 import pypdfium2.raw as pdfium
 
-from syncd.files.conversion.readers.page_layout import Line, composed, marks_item
+from syncd.files.conversion.readers.page_layout import Line, compose, is_item_mark
 from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, UnreadableFile
 
 GAP: Final = 0.8  # of a letter's height: white space that is wider parts columns
@@ -40,7 +40,7 @@ def read_pdf(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
         if size > limits.text:
             break
         try:
-            pages.append(list(_lines(document, number)))
+            pages.append(list(_read_lines(document, number)))
         except pypdfium2.PdfiumError:
             pages.append([])
             broken += 1
@@ -56,11 +56,11 @@ def read_pdf(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     if len(pages) < count:
         warnings.append(f"the first {len(pages):,} of {count:,} pages were read")
     return MarkdownReading(
-        composed(pages), title=named or None, pages=count, cut=len(pages) < count, warnings=tuple(warnings)
+        compose(pages), title=named or None, pages=count, cut=len(pages) < count, warnings=tuple(warnings)
     )
 
 
-def _lines(document: pypdfium2.PdfDocument, number: int) -> Iterator[Line]:
+def _read_lines(document: pypdfium2.PdfDocument, number: int) -> Iterator[Line]:
     """The lines of a page in the order in which the file draws them."""
     page = document[number]
     try:
@@ -89,55 +89,55 @@ class _Page:
         at = 0
         for text in self._text.split("\r\n"):
             if text.strip():
-                yield self._line(text, at)
+                yield self._make_line(text, at)
             at += len(text) + 2
 
-    def _line(self, text: str, at: int) -> Line:
+    def _make_line(self, text: str, at: int) -> Line:
         """The line `text` that begins at the place `at` of the page's text."""
         spans = [match.span() for match in _WORD.finditer(text)]
         cells: list[tuple[float, float, str]] = []
         begun = spans[0][0]
-        left, low, right, high = head = self._where(at + begun)
-        size = max(self._size(at + begun), self._size(at + spans[-1][1] - 1), 1.0)
+        left, low, right, high = head = self._char_box(at + begun)
+        size = max(self._char_size(at + begun), self._char_size(at + spans[-1][1] - 1), 1.0)
         before = head
         for (_, end), (start, _) in itertools.pairwise([*spans, (len(text), len(text))]):
-            before = self._where(at + end - 1)
+            before = self._char_box(at + end - 1)
             if start == len(text):
                 break
-            after = self._where(at + start)
+            after = self._char_box(at + start)
             right, left = max(right, before[2], after[2]), min(left, before[0], after[0])
             apart = max(after[0] - before[2], before[0] - after[2])
-            if apart > GAP * size and abs(after[1] - before[1]) < size / 2 and not marks_item(text[begun:end]):
+            if apart > GAP * size and abs(after[1] - before[1]) < size / 2 and not is_item_mark(text[begun:end]):
                 cells.append((*self._span(at + begun, at + end - 1), text[begun:end]))
                 begun = start
         right, left = max(right, before[2]), min(left, before[0])
         cells.append((*self._span(at + begun, at + spans[-1][1] - 1), text[begun : spans[-1][1]]))
-        bold = self._bold(at + spans[0][0]) and self._bold(at + spans[-1][1] - 1)
+        bold = self._is_bold(at + spans[0][0]) and self._is_bold(at + spans[-1][1] - 1)
         return Line(text.strip(), left, right, high, min(low, before[1]), size, bold=bold, cells=tuple(cells))
 
     def _span(self, first: int, last: int) -> tuple[float, float]:
-        start, end = self._where(first), self._where(last)
+        start, end = self._char_box(first), self._char_box(last)
         return min(start[0], end[0]), max(start[2], end[2])
 
-    def _where(self, at: int) -> tuple[float, float, float, float]:
+    def _char_box(self, at: int) -> tuple[float, float, float, float]:
         """Left, bottom, right and top of a character."""
         box = self._box
-        if not pdfium.FPDFText_GetLooseCharBox(self._page, self._char(at), box):
+        if not pdfium.FPDFText_GetLooseCharBox(self._page, self._char_index(at), box):
             return 0.0, 0.0, 0.0, 0.0
         return box.left, box.bottom, box.right, box.top
 
-    def _size(self, at: int) -> float:
+    def _char_size(self, at: int) -> float:
         """How large a character is set: the size of its font, as it was scaled."""
-        char = self._char(at)
+        char = self._char_index(at)
         size = float(pdfium.FPDFText_GetFontSize(self._page, char))
         if pdfium.FPDFText_GetMatrix(self._page, char, self._matrix):
             size *= math.hypot(self._matrix.c, self._matrix.d)
         return size
 
-    def _bold(self, at: int) -> bool:
+    def _is_bold(self, at: int) -> bool:
         """Whether a character is set in a bold font, as the font's name says; its weight is a guess of PDFium's."""
-        length = pdfium.FPDFText_GetFontInfo(self._page, self._char(at), self._name, len(self._name), None)
+        length = pdfium.FPDFText_GetFontInfo(self._page, self._char_index(at), self._name, len(self._name), None)
         return 0 < length <= len(self._name) and _HEAVY.search(self._name.value) is not None
 
-    def _char(self, at: int) -> int:
+    def _char_index(self, at: int) -> int:
         return at if self._even else int(pdfium.FPDFText_GetCharIndexFromTextIndex(self._page, at))

@@ -13,10 +13,10 @@ from typing import BinaryIO, Final
 
 import charset_normalizer
 
-from syncd.documents.file_types import stray, wide
-from syncd.files.conversion.readers.clean_text import plain, rows_as_text
+from syncd.documents.file_types import guess_utf16, has_stray_nulls
+from syncd.files.conversion.readers.clean_text import format_rows, remove_invisible
 from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, TooLarge, UnreadableFile
-from syncd.notes.front_matter import FrontmatterError, properties, split
+from syncd.notes.front_matter import FrontmatterError, read_properties, split
 
 SAMPLE: Final = 65_536  # bytes that an encoding is guessed from
 WIDEST: Final = 1_000  # columns of a table
@@ -37,20 +37,20 @@ _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}:,]|[^\s"\][{}:,]+')
 _DELIMITERS: Final = ",;\t|"
 
 
-def decoded(raw: bytes) -> tuple[str, tuple[str, ...]]:
+def decode(raw: bytes) -> tuple[str, tuple[str, ...]]:
     """The text of `raw`, and a warning if its encoding had to be guessed. Raises UnreadableFile for what is no text."""
     for mark, name in _MARKS:
         if raw.startswith(mark):
             return raw.decode(name, "replace"), ()
     sample = raw[:SAMPLE]
-    guess = wide(sample)
-    if guess is None and stray(sample):
+    guess = guess_utf16(sample)
+    if guess is None and has_stray_nulls(sample):
         raise UnreadableFile("the file holds bytes that are no text")
     text = raw.decode("utf-8", "replace") if guess is None else ""
     bad = text.count(BAD)
     if guess is None and bad < max(1, len(_BEYOND.findall(text)) - bad):
         return text, (SOME,) * (bad > 0)
-    guess = guess or _guessed(raw.replace(b"\x00", b""))
+    guess = guess or _guess_encoding(raw.replace(b"\x00", b""))
     if guess is not None:
         return raw.decode(guess, "replace"), (f"the encoding was guessed: {guess}",)
     if bad > len(text) // 20:
@@ -58,7 +58,7 @@ def decoded(raw: bytes) -> tuple[str, tuple[str, ...]]:
     return text, (SOME,)
 
 
-def _guessed(raw: bytes) -> str | None:
+def _guess_encoding(raw: bytes) -> str | None:
     at = next((i for i in range(0, len(raw), SAMPLE) if not raw[i : i + SAMPLE].isascii()), 0)
     sample = raw[max(0, at - SAMPLE // 2) : at + SAMPLE]
     matches = {match.encoding: match for match in charset_normalizer.from_bytes(sample, cp_isolation=_LIKELY, steps=10)}
@@ -68,22 +68,22 @@ def _guessed(raw: bytes) -> str | None:
 
 def read_text(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     """Text, as it stands."""
-    text, warnings, cut = _text(file, limits)
+    text, warnings, cut = _read_decoded(file, limits)
     return MarkdownReading(text, cut=cut, warnings=warnings)
 
 
 def read_markdown(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     """Markdown, as it stands; front matter becomes a block of code, so that it is read as text and sets no property."""
-    text, warnings, cut = _text(file, limits)
+    text, warnings, cut = _read_decoded(file, limits)
     front, body = split(text)
     title = None
     if front:
         try:
-            title = properties(front).get("title")
+            title = read_properties(front).get("title")
         except FrontmatterError:
             warnings = (*warnings, "the front matter is no YAML")
         inner = "\n".join(front.strip().split("\n")[1:-1])
-        text = f"{_fenced(inner, 'yaml')}\n\n{body.lstrip(chr(10))}"
+        text = f"{_fence(inner, 'yaml')}\n\n{body.lstrip(chr(10))}"
     if not isinstance(title, str) or not title.strip():
         heading = re.search(r"^# +(\S.{0,200}?)[ #]*$", body, re.MULTILINE)
         title = heading[1] if heading else None
@@ -92,7 +92,7 @@ def read_markdown(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
 
 def read_json(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     """JSON, or JSON of one value a line, as a block of code, laid out; what is not valid is kept as it stands."""
-    text, warnings, cut = _text(file, limits)
+    text, warnings, cut = _read_decoded(file, limits)
     title = None
     try:
         values = [json.loads(text)]
@@ -105,13 +105,11 @@ def read_json(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
             values, warnings = [], (*warnings, "the file is no valid JSON; it is kept as text")
     if len(values) == 1 and isinstance(values[0], dict):
         title = next((values[0][key] for key in ("title", "name") if isinstance(values[0].get(key), str)), None)
-    body = _laid_out(text) if values else text.strip("\n")
-    return MarkdownReading(
-        f"{_fenced(body, 'json')}\n" if body.strip() else "", title=title, cut=cut, warnings=warnings
-    )
+    body = _lay_out_json(text) if values else text.strip("\n")
+    return MarkdownReading(f"{_fence(body, 'json')}\n" if body.strip() else "", title=title, cut=cut, warnings=warnings)
 
 
-def _laid_out(text: str) -> str:
+def _lay_out_json(text: str) -> str:
     """Valid JSON with a line for each value: numbers as they were written, characters as themselves."""
     parts: list[str] = []
     depth, before = 0, ""
@@ -128,7 +126,7 @@ def _laid_out(text: str) -> str:
     return "".join(parts)
 
 
-def _fenced(text: str, language: str) -> str:
+def _fence(text: str, language: str) -> str:
     """Text as a block of code, whose fence is longer than any in it."""
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
     return f"{fence}{language}\n{text}\n{fence}"
@@ -136,16 +134,16 @@ def _fenced(text: str, language: str) -> str:
 
 def read_csv(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     """Rows of values as a table."""
-    text, warnings, cut = _text(file, limits)
-    rows = [row for row in _rows(text.replace("\x00", "")) if any(value.strip() for value in row)]
+    text, warnings, cut = _read_decoded(file, limits)
+    rows = [row for row in _parse_rows(text.replace("\x00", "")) if any(value.strip() for value in row)]
     if rows and max(map(len, rows)) > WIDEST:
         raise TooLarge(f"a row has more than {WIDEST:,} columns")
     if rows and max(map(len, rows)) == 1:
         return MarkdownReading(text, cut=cut, warnings=warnings)
-    return MarkdownReading(rows_as_text(rows), cut=cut, warnings=warnings)
+    return MarkdownReading(format_rows(rows), cut=cut, warnings=warnings)
 
 
-def _rows(text: str) -> Iterator[list[str]]:
+def _parse_rows(text: str) -> Iterator[list[str]]:
     csv.field_size_limit(max(131_072, len(text)))
     lines = text.split("\n", 1)
     first = lines[0].strip().lower()
@@ -153,25 +151,25 @@ def _rows(text: str) -> Iterator[list[str]]:
     if separator and len(lines) == 2:
         text = lines[1]
     try:
-        yield from csv.reader(io.StringIO(text, newline=""), delimiter=separator or _delimiter(text))
+        yield from csv.reader(io.StringIO(text, newline=""), delimiter=separator or _guess_delimiter(text))
     except csv.Error:
         yield from ([line] for line in text.splitlines())
 
 
-def _delimiter(text: str) -> str:
+def _guess_delimiter(text: str) -> str:
     """What stands between values: of the usual characters the one that makes most rows equally wide."""
 
-    def even(delimiter: str) -> tuple[int, int]:
+    def equal_rows(delimiter: str) -> tuple[int, int]:
         rows = itertools.islice(csv.reader(io.StringIO(text[:SAMPLE], newline=""), delimiter=delimiter), 50)
         widths = [len(row) for row in rows if row]
         usual = max(set(widths), key=lambda width: (widths.count(width), width), default=1)
         return (widths.count(usual) if usual > 1 else 0, usual)
 
-    return max(_DELIMITERS, key=even)
+    return max(_DELIMITERS, key=equal_rows)
 
 
-def _text(file: BinaryIO, limits: ReaderLimits) -> tuple[str, tuple[str, ...], bool]:
+def _read_decoded(file: BinaryIO, limits: ReaderLimits) -> tuple[str, tuple[str, ...], bool]:
     """The file's text, as far as it can be kept; four bytes a character are the most that an encoding takes."""
     raw = file.read(limits.text * 4 + 1)
-    text, warnings = decoded(raw)
-    return plain(text), warnings, len(raw) > limits.text * 4
+    text, warnings = decode(raw)
+    return remove_invisible(text), warnings, len(raw) > limits.text * 4

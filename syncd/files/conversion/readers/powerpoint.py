@@ -9,8 +9,8 @@ from typing import Any, BinaryIO, Final
 import pptx
 from pptx.enum.shapes import MSO_SHAPE_TYPE, PP_PLACEHOLDER
 
-from syncd.files.conversion.readers.clean_text import inline, line, table
-from syncd.files.conversion.readers.office_archive import checked, title
+from syncd.files.conversion.readers.clean_text import escape_inline, escape_line, format_table
+from syncd.files.conversion.readers.office_archive import open_archive, read_title
 from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, TooLarge
 
 _WEB: Final = re.compile(r"(?:https?://|mailto:)[^\s()<>]{1,2000}")
@@ -23,30 +23,30 @@ _TITLES: Final = frozenset({PP_PLACEHOLDER.TITLE, PP_PLACEHOLDER.CENTER_TITLE, P
 
 def read_pptx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     """A presentation: visible slides in their order, with tables and notes; no pictures."""
-    with checked(file, "ppt/", limits) as archive:
-        named = title(archive)
+    with open_archive(file, "ppt/", limits) as archive:
+        named = read_title(archive)
     file.seek(0)
     try:
         slides = [slide for slide in pptx.Presentation(file).slides if slide.element.get("show") != "0"]
-        text = [_slide(slide, number) for number, slide in enumerate(slides[: limits.pages], 1)]
+        text = [_format_slide(slide, number) for number, slide in enumerate(slides[: limits.pages], 1)]
     except RecursionError as error:
         raise TooLarge("the presentation is nested too deeply") from error
     return MarkdownReading("\n\n".join(text), title=named, pages=len(slides), cut=len(slides) > limits.pages)
 
 
-def _slide(slide: Any, number: int) -> str:
+def _format_slide(slide: Any, number: int) -> str:
     """One slide: its title (or number) as a heading, its shapes as they lie upon each other, the speaker's notes."""
-    shapes = list(_shapes(slide.shapes))
-    heads = [shape for shape in shapes if _placed(shape) in _TITLES and shape.has_text_frame]
+    shapes = list(_visible_shapes(slide.shapes))
+    heads = [shape for shape in shapes if _placeholder_type(shape) in _TITLES and shape.has_text_frame]
     name = " ".join(" ".join(shape.text_frame.text.split()) for shape in heads).strip() or f"Slide {number}"
-    blocks = [f"## {inline(name)}", *(_shape(shape) for shape in shapes if shape not in heads)]
+    blocks = [f"## {escape_inline(name)}", *(_format_shape(shape) for shape in shapes if shape not in heads)]
     notes = slide.notes_slide.notes_placeholder if slide.has_notes_slide else None
-    if notes is not None and (notes_text := _text(notes, listed=False)):
+    if notes is not None and (notes_text := _format_paragraphs(notes, listed=False)):
         blocks += ["### Notes", notes_text]
     return "\n\n".join(block for block in blocks if block)
 
 
-def _shapes(shapes: Any, depth: int = 0) -> Iterator[Any]:
+def _visible_shapes(shapes: Any, depth: int = 0) -> Iterator[Any]:
     """The shapes that are seen, those in groups included."""
     if depth > DEEPEST:
         raise TooLarge("the presentation is nested too deeply")
@@ -54,29 +54,31 @@ def _shapes(shapes: Any, depth: int = 0) -> Iterator[Any]:
         if shape.element.xpath("./*[1]/p:cNvPr[@hidden='1' or @hidden='true']"):
             continue
         if shape.shape_type == MSO_SHAPE_TYPE.GROUP:
-            yield from _shapes(shape.shapes, depth + 1)
+            yield from _visible_shapes(shape.shapes, depth + 1)
         else:
             yield shape
 
 
-def _placed(shape: Any) -> Any:
+def _placeholder_type(shape: Any) -> Any:
     return shape.placeholder_format.type if shape.is_placeholder else None
 
 
-def _shape(shape: Any) -> str:
+def _format_shape(shape: Any) -> str:
     if getattr(shape, "has_table", False):
-        return table([[cell.text for cell in row.cells] for row in shape.table.rows])
-    if not shape.has_text_frame or _placed(shape) in _FURNITURE:
+        return format_table([[cell.text for cell in row.cells] for row in shape.table.rows])
+    if not shape.has_text_frame or _placeholder_type(shape) in _FURNITURE:
         return ""
-    return _text(shape, listed=shape.is_placeholder and _placed(shape) != PP_PLACEHOLDER.SUBTITLE)
+    return _format_paragraphs(
+        shape, listed=shape.is_placeholder and _placeholder_type(shape) != PP_PLACEHOLDER.SUBTITLE
+    )
 
 
-def _text(shape: Any, *, listed: bool) -> str:
+def _format_paragraphs(shape: Any, *, listed: bool) -> str:
     """The paragraphs of a shape; with `listed` those that don't say otherwise are items of a list."""
     lines: list[str] = []
     item = False
     for paragraph in shape.element.xpath("./p:txBody/a:p"):
-        text = "".join(_runs(paragraph, shape.part.rels)).strip()
+        text = "".join(_format_runs(paragraph, shape.part.rels)).strip()
         if not text:
             continue
         marks = {mark.tag.rpartition("}")[2] for mark in paragraph.xpath("./a:pPr/*")}
@@ -84,11 +86,11 @@ def _text(shape: Any, *, listed: bool) -> str:
         was, item = item, bool(marks & {"buChar", "buAutoNum"}) or (listed and "buNone" not in marks)
         lines += [""] if lines and not (was and item) else []
         mark = "1. " if "buAutoNum" in marks else "- "
-        lines.append(f"{'    ' * min(level, 8)}{mark}{text}" if item else line(text))
+        lines.append(f"{'    ' * min(level, 8)}{mark}{text}" if item else escape_line(text))
     return "\n".join(lines)
 
 
-def _runs(paragraph: Any, relations: Any) -> Iterator[str]:
+def _format_runs(paragraph: Any, relations: Any) -> Iterator[str]:
     """The text of a paragraph, its links to the web as links."""
     for part in paragraph.xpath("./a:r | ./a:br | ./a:fld"):
         text = " " if part.tag.endswith("}br") else "".join(part.xpath("./a:t/text()"))

@@ -10,9 +10,9 @@ from typing import Any, BinaryIO, Final
 import mammoth
 import python_calamine
 
-from syncd.files.conversion.readers.clean_text import inline, rows_as_text
-from syncd.files.conversion.readers.html_page import markdown
-from syncd.files.conversion.readers.office_archive import checked, title
+from syncd.files.conversion.readers.clean_text import escape_inline, format_rows
+from syncd.files.conversion.readers.html_page import convert_html
+from syncd.files.conversion.readers.office_archive import open_archive, read_title
 from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, TooLarge, UnreadableFile
 
 CELLS: Final = 20_000_000  # of one sheet, empty ones included: they are all held at once
@@ -33,25 +33,25 @@ _NOTE: Final = re.compile(r"^(\d{1,6})\. (.*) \[↑\]\(#(?:foot|end)note-ref-\d{
 
 def read_docx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     """A Word file: headings, lists, tables, links and footnotes; no pictures, comments or deleted text."""
-    with checked(file, "word/", limits) as archive:
-        named = title(archive)
+    with open_archive(file, "word/", limits) as archive:
+        named = read_title(archive)
     file.seek(0)
     try:
-        made = mammoth.convert_to_html(file, style_map=_STYLES, convert_image=_left_out, ignore_empty_paragraphs=True)
+        made = mammoth.convert_to_html(file, style_map=_STYLES, convert_image=_omit, ignore_empty_paragraphs=True)
     except RecursionError as error:
         raise TooLarge("the document is nested too deeply") from error
-    text = _REFERENCE.sub(r"[^\1]", markdown(made.value)[0])
+    text = _REFERENCE.sub(r"[^\1]", convert_html(made.value)[0])
     return MarkdownReading(_NOTE.sub(r"[^\1]: \2", text), title=named)
 
 
-def _left_out(_: Any) -> list[Any]:
+def _omit(_: Any) -> list[Any]:
     return []
 
 
 def read_xlsx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     """An Excel file: each visible sheet as a section, each block of rows as a table, values as they were computed."""
-    with checked(file, "xl/", limits) as archive:
-        named = title(archive)
+    with open_archive(file, "xl/", limits) as archive:
+        named = read_title(archive)
     file.seek(0)
     try:
         book = python_calamine.CalamineWorkbook.from_filelike(file)
@@ -64,9 +64,9 @@ def read_xlsx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
         for name in shown[: limits.pages]:
             if size > limits.text:
                 break
-            held = _sheet(book, name)
+            held = _format_sheet(book, name)
             if held:
-                text.append(f"## {inline(' '.join(name.split()))}\n\n{held}")
+                text.append(f"## {escape_inline(' '.join(name.split()))}\n\n{held}")
                 size += len(text[-1])
     except python_calamine.PasswordError as error:
         raise UnreadableFile("the file is protected by a password; save it without one") from error
@@ -83,35 +83,35 @@ def read_xlsx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     )
 
 
-def _sheet(book: Any, name: str) -> str:
+def _format_sheet(book: Any, name: str) -> str:
     sheet = book.get_sheet_by_name(name)
     if sheet.height * sheet.width > CELLS:
         raise TooLarge(f"a sheet has more than {CELLS:,} cells")
-    return "\n\n".join(rows_as_text(rows) for rows in _blocks(sheet.iter_rows()))
+    return "\n\n".join(format_rows(rows) for rows in _split_into_blocks(sheet.iter_rows()))
 
 
-def _blocks(rows: Iterator[list[Any]]) -> Iterator[list[list[str]]]:
+def _split_into_blocks(rows: Iterator[list[Any]]) -> Iterator[list[list[str]]]:
     """The rows of a sheet in blocks that empty rows part."""
     block: list[list[str]] = []
     for row in rows:
-        values = [_value(value) for value in row]
+        values = [_format_value(value) for value in row]
         if any(values):
             block.append(values)
         elif block:
-            yield _trimmed(block)
+            yield _trim(block)
             block = []
     if block:
-        yield _trimmed(block)
+        yield _trim(block)
 
 
-def _trimmed(rows: list[list[str]]) -> list[list[str]]:
+def _trim(rows: list[list[str]]) -> list[list[str]]:
     """The rows without the columns that are empty on both sides."""
     filled = {i for row in rows for i, value in enumerate(row) if value}
     first, last = min(filled), max(filled)
     return [row[first : last + 1] for row in rows]
 
 
-def _value(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """A value as a person would read it."""
     match value:
         case bool():

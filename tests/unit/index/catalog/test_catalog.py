@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.catalog.catalog import Catalog
-from index.document_ids import owner, path_id
+from index.document_ids import choose_owner, path_id
 from index.errors import InvalidArgument, MemexError, Unavailable
-from index.graph.vertex import vertex
+from index.graph.vertex import vertex_of
 from index.model import Defect, Entry, Link, Node, Observation, Record, Stat, Statement
 from tests.support.catalog_rows import STAT, document, write
 from tests.support.example_counts import examples
@@ -29,9 +29,9 @@ def catalog(tmp_path):
 
 
 def test_a_new_catalog_is_empty_and_answers(catalog):
-    assert catalog.fresh and not catalog.complete
+    assert catalog.fresh and not catalog.is_complete
     assert (catalog.generation, catalog.counts()) == (0, (0, 0))
-    assert catalog.manifest() == {} and catalog.get("x") is None and catalog.at("x") is None
+    assert catalog.manifest() == {} and catalog.get("x") is None and catalog.record_at("x") is None
     assert catalog.recent(workspace=None, limit=5) == []
     assert catalog.records([]) == {}
 
@@ -49,7 +49,7 @@ def test_everything_that_a_record_has_comes_back(catalog):
     for field in fields(Record):
         expected = {"id": "my-id", "chunks": 7}.get(field.name, getattr(given, field.name, None))
         assert getattr(record, field.name) == expected, field.name
-    assert record == catalog.at(given.path) == catalog.records([path_id(given.path)])[path_id(given.path)]
+    assert record == catalog.record_at(given.path) == catalog.records([path_id(given.path)])[path_id(given.path)]
     assert catalog.manifest() == {given.path: Entry(given.path, "my-id", "d1", STAT, embedded=False)}
     assert catalog.dump()["links"] == [
         (given.path, 0, "wikilink", "B", "#h", "shown", 3),
@@ -60,7 +60,7 @@ def test_everything_that_a_record_has_comes_back(catalog):
 def test_a_document_is_replaced_and_removed_as_a_whole(catalog):
     write(catalog, document("a.md", tags=("x",), links=(Link("embed", "b", "", None, 1),)), document("b.md"))
     write(catalog, document("a.md", title="New"))
-    assert catalog.at("a.md").title == "New"
+    assert catalog.record_at("a.md").title == "New"
     assert catalog.vocabulary("default", 10) == [] and catalog.dump()["links"] == []
     write(catalog, removes=["a.md", "unknown.md"])
     assert list(catalog.manifest()) == ["b.md"]
@@ -89,7 +89,7 @@ def test_the_generation_grows_with_each_change_of_the_documents(catalog):
     assert write(catalog, removes=["b.md"]) == 2
     assert write(catalog) == catalog.generation == 2
     catalog.touch({"a.md": Stat(1, 2, 3)})
-    catalog.skip({"c.md": "too large"})
+    catalog.replace_skipped({"c.md": "too large"})
     assert catalog.generation == 2
 
 
@@ -144,7 +144,7 @@ def test_what_it_holds_does_not_depend_on_the_order_of_writing(tmp_path_factory,
     assert first.dump() == second.dump()
     assert first.vocabulary("default", 9) == second.vocabulary("default", 9)
     for claimed in {claimed for claimed in claims.values() if claimed}:
-        mine = owner(path for path, other in claims.items() if other == claimed)
+        mine = choose_owner(path for path, other in claims.items() if other == claimed)
         assert second.get(claimed).path == mine
     ids = [record.id for record in second.recent(workspace=None, limit=100)]
     assert len(set(ids)) == len(ids) == len(claims)
@@ -163,9 +163,9 @@ def test_a_capture_is_found_by_its_content_in_its_workspace(catalog):
         document("a.md", content_hash="h", created_at=9),
         document("c.md", workspace="w", content_hash="h"),
     )
-    assert catalog.captured("default", "h").path == "b.md"
-    assert catalog.captured("w", "h").path == "c.md"
-    assert catalog.captured("other", "h") is None
+    assert catalog.find_capture("default", "h").path == "b.md"
+    assert catalog.find_capture("w", "h").path == "c.md"
+    assert catalog.find_capture("other", "h") is None
 
 
 def test_recent_is_by_creation_newest_first(catalog):
@@ -233,7 +233,7 @@ def test_defects_are_listed_where_they_belong(catalog):
         document("a.md", workspace="w", defects=(bad,)),
         document("c.md"),
     )
-    catalog.skip(
+    catalog.replace_skipped(
         {"big.md": "too large", "w/fifo": "not a file"},
         workspace=lambda path: path.partition("/")[0] if "/" in path else "",
     )
@@ -241,15 +241,15 @@ def test_defects_are_listed_where_they_belong(catalog):
     assert catalog.defects() == [("a.md", bad), ("b.md", bad), ("b.md", worse), *skipped]
     assert catalog.defects("w") == [("a.md", bad), skipped[1]]
     assert catalog.defects("default") == [("b.md", bad), ("b.md", worse)]
-    assert catalog.skipped() == {"big.md": "too large", "w/fifo": "not a file"}
-    catalog.skip({})
-    assert catalog.skipped() == {}
+    assert catalog.skipped_files() == {"big.md": "too large", "w/fifo": "not a file"}
+    catalog.replace_skipped({})
+    assert catalog.skipped_files() == {}
 
 
 def test_chunks_are_counted(catalog):
     catalog.write(upserts=[(document("a.md"), STAT, 3, True), (document("b.md"), STAT, 0, True)])
     assert catalog.counts() == (2, 3)
-    assert catalog.chunks() == {path_id("a.md"): 3, path_id("b.md"): 0}
+    assert catalog.chunk_counts() == {path_id("a.md"): 3, path_id("b.md"): 0}
 
 
 def test_thousands_are_asked_for_at_once(catalog):
@@ -263,14 +263,14 @@ def test_thousands_are_asked_for_at_once(catalog):
 def test_it_is_all_there_when_it_is_opened_again(tmp_path):
     catalog = Catalog.open(tmp_path / "c.db")
     write(catalog, document(claimed_id="one"))
-    catalog.complete = True
+    catalog.is_complete = True
     dump = catalog.dump()
     catalog.close()
     again = Catalog.open(tmp_path / "c.db")
     assert not again.fresh and again.dump() == dump
-    assert (again.generation, again.complete) == (1, True)
-    again.complete = False
-    assert not again.complete
+    assert (again.generation, again.is_complete) == (1, True)
+    again.is_complete = False
+    assert not again.is_complete
     again.close()
 
 
@@ -278,7 +278,7 @@ def test_a_catalog_with_tags_and_links_is_whole_when_it_is_opened_again(tmp_path
     catalog = Catalog.open(tmp_path / "captures.db")
     links = (Link("wikilink", "B", "", None, 3), Link("embed", "C.png", "", None, 4))
     write(catalog, document(tags=("heron", "a/b"), links=links), document("Captures/default/B.md", tags=("heron",)))
-    catalog.skip({"Big.md": "larger than 5000000 bytes"})
+    catalog.replace_skipped({"Big.md": "larger than 5000000 bytes"})
     catalog.close()
     again = Catalog.open(tmp_path / "captures.db")
     assert not again.fresh and len(again.manifest()) == 2
@@ -377,7 +377,7 @@ def test_a_node_comes_back_whole_and_goes_with_its_note(catalog):
     made = document(path, type="entity", node=node, tags=("t",), aliases=("x",), summary="s", updated_at=7, version=3)
     write(catalog, made)
     [(workspace, found)] = catalog.vertices()
-    assert (workspace, found) == ("default", vertex(made))
+    assert (workspace, found) == ("default", vertex_of(made))
     assert catalog.observations([path, "none"]) == {path: node.observations, "none": ()}
     write(catalog, document(path, type="entity"))
     assert list(catalog.vertices()) == []
@@ -397,10 +397,10 @@ def test_only_documents_whose_collection_depends_on_those_known_are_to_be_read_a
         document("Captures/w/c.md", collection="recipes"),
     ]
     write(catalog, *notes, *others)
-    assert catalog.contested() == {"Captures/w/0.md"}
+    assert catalog.contested_paths() == {"Captures/w/0.md"}
     known = ("documents", "memory", "workspace", "recipes")
-    assert sorted(catalog.refiled(known)) == ["Captures/w/0.md", "Captures/w/1.md", "Captures/w/c.md"]
-    assert catalog.refiled(known) == []
+    assert sorted(catalog.forget_refiled(known)) == ["Captures/w/0.md", "Captures/w/1.md", "Captures/w/c.md"]
+    assert catalog.forget_refiled(known) == []
     catalog.close()
     again = Catalog.open(tmp_path / "captures.db")
     assert sorted(path for path, entry in again.manifest().items() if not entry.digest) == [
@@ -408,6 +408,6 @@ def test_only_documents_whose_collection_depends_on_those_known_are_to_be_read_a
         "Captures/w/1.md",
         "Captures/w/c.md",
     ]
-    assert again.refiled(known) == []
-    assert len(again.refiled(known[:3])) == 3
+    assert again.forget_refiled(known) == []
+    assert len(again.forget_refiled(known[:3])) == 3
     again.close()

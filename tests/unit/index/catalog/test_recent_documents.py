@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.catalog.catalog import Catalog
-from index.catalog.recent_documents import CHANGED, latest
+from index.catalog.recent_documents import CHANGED, list_recent
 from index.errors import InvalidArgument
 from index.model import Filter
 from tests.support.catalog_rows import document, write
@@ -25,7 +25,7 @@ def catalog(tmp_path):
 def walk(catalog, restriction, size):
     found, cursor = [], None
     while True:
-        page, cursor = latest(catalog, restriction, size, cursor)
+        page, cursor = list_recent(catalog, restriction, size, cursor)
         found += page
         assert len(page) <= size
         if cursor is None:
@@ -64,13 +64,13 @@ def test_the_pages_hold_each_document_once_the_latest_first(told, size):
 
 def test_what_changes_between_two_pages_is_on_none_of_them_twice_and_first_in_the_next_walk(catalog):
     write(catalog, *(document(f"{n}.md", created_at=n) for n in range(9)))
-    first, cursor = latest(catalog, Filter(), 3)
+    first, cursor = list_recent(catalog, Filter(), 3)
     write(catalog, document("8.md", created_at=8, updated_at=100), document("2.md", created_at=2, updated_at=101))
-    second, cursor = latest(catalog, Filter(), 3, cursor)
-    third, end = latest(catalog, Filter(), 3, cursor)
+    second, cursor = list_recent(catalog, Filter(), 3, cursor)
+    third, end = list_recent(catalog, Filter(), 3, cursor)
     assert [one.path for one in (*first, *second, *third)] == [f"{n}.md" for n in (8, 7, 6, 5, 4, 3, 1, 0)]
     assert end is None
-    assert [one.path for one in latest(catalog, Filter(), 3)[0]] == ["2.md", "8.md", "7.md"]
+    assert [one.path for one in list_recent(catalog, Filter(), 3)[0]] == ["2.md", "8.md", "7.md"]
 
 
 def test_a_page_is_narrowed_in_every_way(catalog):
@@ -82,7 +82,7 @@ def test_a_page_is_narrowed_in_every_way(catalog):
     )
 
     def paths(**given):
-        return [one.path for one in latest(catalog, Filter(**given), 9)[0]]
+        return [one.path for one in list_recent(catalog, Filter(**given), 9)[0]]
 
     assert sorted(paths(tags=("home",))) == ["a.md", "b.md"]
     assert paths(tags=("home", "x")) == ["a.md"]
@@ -98,12 +98,12 @@ def test_a_page_is_narrowed_in_every_way(catalog):
 @pytest.mark.parametrize("cursor", ["", "x", "é", "MTIz", "bm90LmEga2V5", "\ud800", "=" * 9])
 def test_a_cursor_that_no_page_gave_is_refused(catalog, cursor):
     with pytest.raises(InvalidArgument, match="next_cursor"):
-        latest(catalog, Filter(), 3, cursor)
+        list_recent(catalog, Filter(), 3, cursor)
 
 
 def test_a_cursor_tells_no_name(catalog):
     write(catalog, *(document(f"Captures/default/Secret name {n}.md") for n in range(3)))
-    _, cursor = latest(catalog, Filter(), 1)
+    _, cursor = list_recent(catalog, Filter(), 1)
     assert cursor is not None
     assert "Secret" not in cursor
     assert "U2VjcmV0" not in cursor

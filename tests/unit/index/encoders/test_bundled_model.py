@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from index.encoders import onnx_export, onnx_graph
 from index.encoders.bundled_model import BundledEncoder
-from index.encoders.onnx_session import RUN_TEXTS, RUN_TOKENS, Graph, runs
+from index.encoders.onnx_session import RUN_TEXTS, RUN_TOKENS, Graph, split_into_runs
 from index.encoders.settings import Bundled
 from index.errors import Unavailable
 from tests.support.daemon_process import whole_graph
@@ -81,8 +81,8 @@ def test_both_lanes_give_the_same_unit_vectors(bundled):
 
 
 def test_tokens_are_counted_without_specials_and_never_cut(bundled):
-    assert bundled.count([]) == []
-    assert bundled.count(["", "the cat", "word " * 1000]) == [0, 2, 1000]
+    assert bundled.count_tokens([]) == []
+    assert bundled.count_tokens(["", "the cat", "word " * 1000]) == [0, 2, 1000]
 
 
 def test_a_text_is_read_to_its_last_allowed_token_and_no_further(bundled):
@@ -99,7 +99,7 @@ def test_threads_share_the_model_without_disturbing_each_other(bundled):
 
     def ask(urgent: bool) -> None:
         found = np.abs(encode(bundled, texts, urgent=urgent) - expected).max()
-        counted = bundled.count(texts) == [n % 40 + 1 for n in range(60)]
+        counted = bundled.count_tokens(texts) == [n % 40 + 1 for n in range(60)]
         if found > 1e-5 or not counted:
             wrong.append(float(found))
 
@@ -135,8 +135,8 @@ from index.encoders.embedder import Embedder, EmbedSettings
 made = Embedder(EmbedSettings(), cache=Path(sys.argv[1]))
 made.start()
 assert made.wait(30), made.problem
-assert made.query("hello").shape == (384,)
-assert made.documents(["hello"] * 40).shape == (40, 384)
+assert made.embed_query("hello").shape == (384,)
+assert made.embed_documents(["hello"] * 40).shape == (40, 384)
 heavy = {"torch", "transformers", "sentence_transformers", "onnx", "sklearn"} & set(sys.modules)
 assert not heavy, heavy
 made.close()
@@ -146,7 +146,7 @@ made.close()
 
 @given(st.lists(st.integers(1, 256), max_size=60))
 def test_runs_hold_every_text_once_and_stay_small(lengths):
-    cut = runs(lengths)
+    cut = split_into_runs(lengths)
     assert sorted(row for run in cut for row in run) == list(range(len(lengths)))
     for run in cut:
         longest = max(lengths[row] for row in run)
@@ -163,7 +163,7 @@ def built(graphs: Path) -> Path:
 
 
 def test_the_built_graph_gives_the_vectors_of_the_original(built):
-    assert onnx_export.agreement(built / "model.onnx") > 0.9999
+    assert onnx_export.measure_agreement(built / "model.onnx") > 0.9999
 
 
 def test_two_processes_that_build_at_once_leave_one_whole_graph(tmp_path):
@@ -172,14 +172,14 @@ def test_two_processes_that_build_at_once_leave_one_whole_graph(tmp_path):
     said = [builder.communicate(timeout=60)[0] for builder in builders]
     assert [builder.returncode for builder in builders] == [0, 0]
     assert all("building" in lines or "is there" in lines for lines in said)
-    assert [path.name for path in tmp_path.iterdir()] == [onnx_export.name("fp32")]
-    assert onnx_export.intact(tmp_path / onnx_export.name("fp32"))
-    assert (tmp_path / onnx_export.name("fp32") / "weights.bin").stat().st_mode & 0o777 == 0o644
+    assert [path.name for path in tmp_path.iterdir()] == [onnx_export.graph_folder_name("fp32")]
+    assert onnx_export.is_intact(tmp_path / onnx_export.graph_folder_name("fp32"))
+    assert (tmp_path / onnx_export.graph_folder_name("fp32") / "weights.bin").stat().st_mode & 0o777 == 0o644
 
 
 def test_the_graph_that_set_up_built_is_used_without_writing(built, tmp_path):
     cache = tmp_path / "cache"
-    assert onnx_export.find("fp32", cache, installed=built.parent) == built / "model.onnx"
+    assert onnx_export.find_graph("fp32", cache, installed=built.parent) == built / "model.onnx"
     assert not cache.exists()
 
 
@@ -188,8 +188,8 @@ def test_tests_copy_a_whole_graph_where_nothing_was_built_and_others_build(tmp_p
     whole_graph(cache, tmp_path / "first")
     (cache / ".building-other").mkdir()
     for folder in (tmp_path / "first", whole_graph(cache, tmp_path / "second")):
-        assert [path.name for path in folder.iterdir()] == [onnx_export.name("fp32")]
-        assert onnx_export.intact(folder / onnx_export.name("fp32"))
+        assert [path.name for path in folder.iterdir()] == [onnx_export.graph_folder_name("fp32")]
+        assert onnx_export.is_intact(folder / onnx_export.graph_folder_name("fp32"))
 
 
 def test_a_damaged_graph_is_built_again(built, tmp_path):
@@ -201,43 +201,43 @@ def test_a_damaged_graph_is_built_again(built, tmp_path):
     os.utime(tmp_path / built.name)
     (tmp_path / ".building-old").mkdir()
     os.utime(tmp_path / ".building-old", (0, 0))
-    assert not onnx_export.intact(copy)
-    assert onnx_export.find("fp32", tmp_path, installed=tmp_path) == copy / "model.onnx"
-    assert onnx_export.intact(copy)
+    assert not onnx_export.is_intact(copy)
+    assert onnx_export.find_graph("fp32", tmp_path, installed=tmp_path) == copy / "model.onnx"
+    assert onnx_export.is_intact(copy)
     assert [path.name for path in tmp_path.iterdir()] == [built.name]
 
 
 def test_a_graph_that_disagrees_with_the_original_is_refused(tmp_path, monkeypatch):
-    tensors = onnx_graph.tensors
+    tensors = onnx_graph.map_tensors
 
     def spoiled(file: Path) -> dict[str, np.ndarray]:
         found = tensors(file)
         found["encoder.layer.3.output.dense.weight"] = found["encoder.layer.3.output.dense.weight"] * 0.5
         return found
 
-    monkeypatch.setattr(onnx_graph, "tensors", spoiled)
+    monkeypatch.setattr(onnx_graph, "map_tensors", spoiled)
     with pytest.raises(Unavailable, match="does not give the model's vectors"):
         onnx_export.export(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_files_that_are_not_the_original_are_refused(tmp_path):
-    source = onnx_export.source()
+    source = onnx_export.model_folder()
     for file in onnx_export.SOURCE:
         (tmp_path / file).symlink_to(source / file)
-    onnx_export.verify(tmp_path)
+    onnx_export.verify_files(tmp_path)
     (tmp_path / "config.json").unlink()
     with pytest.raises(Unavailable, match=r"config.json can't be read; reinstall"):
-        onnx_export.verify(tmp_path)
+        onnx_export.verify_files(tmp_path)
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(Unavailable, match=r"config.json is not the original; reinstall"):
-        onnx_export.verify(tmp_path)
+        onnx_export.verify_files(tmp_path)
 
 
 def test_a_cache_that_can_not_be_written_is_said(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(Unavailable, match="state folder"):
-        onnx_export.find("fp32", tmp_path / "file", installed=tmp_path)
+        onnx_export.find_graph("fp32", tmp_path / "file", installed=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -251,18 +251,18 @@ def test_a_cache_that_can_not_be_written_is_said(tmp_path):
 def test_only_graphs_that_are_understood_are_built(tmp_path, config):
     (tmp_path / "config.json").write_text(config)
     with pytest.raises(Unavailable, match="use a sentence-transformers encoder"):
-        onnx_graph.shape(tmp_path / "config.json")
+        onnx_graph.read_shape(tmp_path / "config.json")
 
 
 def test_a_graph_that_can_not_be_loaded_is_unavailable(tmp_path):
     (tmp_path / "model.onnx").write_bytes(b"no graph")
     with pytest.raises(Unavailable, match="remove its cache folder"):
-        Graph(tmp_path / "model.onnx", onnx_export.tokenizer(), max_tokens=254)
+        Graph(tmp_path / "model.onnx", onnx_export.read_tokenizer(), max_tokens=254)
 
 
 def test_int8_is_built_from_scratch(tmp_path):
-    assert onnx_export.agreement(onnx_export.export(tmp_path, "int8")) > onnx_export.CLOSE["int8"]
-    assert {path.name for path in (tmp_path / onnx_export.name("int8")).iterdir()} == {
+    assert onnx_export.measure_agreement(onnx_export.export(tmp_path, "int8")) > onnx_export.CLOSE["int8"]
+    assert {path.name for path in (tmp_path / onnx_export.graph_folder_name("int8")).iterdir()} == {
         "digest",
         "model.onnx",
         "weights.bin",

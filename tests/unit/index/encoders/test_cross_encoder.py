@@ -11,7 +11,7 @@ from index.encoders import model_files, onnx_export
 from index.encoders.cross_encoder import RerankerModel
 from index.errors import Unavailable
 from index.model import Query
-from index.search.reranker import opened
+from index.search.reranker import load_model
 from syncd.cli.doctor import state_checks
 from syncd.cli.doctor.doctor import examine
 from syncd.settings.settings import SearchSettings
@@ -28,7 +28,7 @@ def known(tmp_path_factory) -> Path:
 def test_a_model_whose_order_is_known_gives_it(known):
     judge = RerankerModel(known, "known")
     passages = ["a cold stove", f"one {GOLD} in a kitchen", f"{GOLD} {GOLD}", f"{GOLD} and {GOLD} and nothing else"]
-    scores = judge.scores("what is hot", passages)
+    scores = judge.score("what is hot", passages)
     assert sorted(range(4), key=lambda n: -scores[n]) == [2, 3, 1, 0]
     assert all(0 <= score <= 1 for score in scores)
     assert scores[0] == pytest.approx(0.5), "the sigmoid of nothing"
@@ -37,24 +37,24 @@ def test_a_model_whose_order_is_known_gives_it(known):
 def test_a_score_depends_on_its_pair_alone(tmp_path):
     judge = RerankerModel(cross_encoders.random(tmp_path / "random"), "random")
     passages = ["short", "a passage that is longer than the others by some words", "暖かい部屋", "x " * 300, ""]
-    together = judge.scores("what is hot", passages)
-    alone = [judge.scores("what is hot", [one])[0] for one in passages]
+    together = judge.score("what is hot", passages)
+    alone = [judge.score("what is hot", [one])[0] for one in passages]
     assert together == pytest.approx(alone, abs=1e-5)
-    again = RerankerModel(cross_encoders.random(tmp_path / "again"), "random").scores("what is hot", passages)
+    again = RerankerModel(cross_encoders.random(tmp_path / "again"), "random").score("what is hot", passages)
     assert again == pytest.approx(together, abs=1e-6)
 
 
 def test_what_is_too_long_is_cut(known):
     judge = RerankerModel(known, "known")
-    assert judge.scores("what", [f"{GOLD} " * 5_000])[0] > 0.9
-    assert judge.scores("what " * 5_000, [GOLD])[0] >= 0.5
+    assert judge.score("what", [f"{GOLD} " * 5_000])[0] > 0.9
+    assert judge.score("what " * 5_000, [GOLD])[0] >= 0.5
 
 
 def test_a_model_that_gives_no_single_score_is_refused(tmp_path):
     with pytest.raises(Unavailable, match="is no reranker"):
         RerankerModel(cross_encoders.random(tmp_path / "three", labels=3), "three")
     with pytest.raises(Unavailable, match="is no reranker"):
-        RerankerModel(onnx_export.source(), "an encoder")
+        RerankerModel(onnx_export.model_folder(), "an encoder")
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_broken_model_is_named_without_a_path(tmp_path, broken):
     folder = cross_encoders.random(tmp_path / "model")
     broken(folder)
     with pytest.raises(Unavailable, match=r"the model 'model' can't be (loaded|used)") as caught:
-        opened(str(folder), 0)
+        load_model(str(folder), 0)
     assert str(tmp_path) not in caught.value.message
 
 
@@ -84,8 +84,8 @@ def test_a_model_in_the_cache_is_found_by_its_name(tmp_path, monkeypatch):
     (home / "refs/main").write_text("0" * 40)
     cross_encoders.random(home / "snapshots" / ("0" * 40))
     for name in ("tiny", "cross-encoder/tiny"):
-        assert model_files.found(name, owner="cross-encoder") == home / "snapshots" / ("0" * 40)
-        assert opened(name, 0).name == f"the model {name!r}"
+        assert model_files.locate(name, owner="cross-encoder") == home / "snapshots" / ("0" * 40)
+        assert load_model(name, 0).name == f"the model {name!r}"
 
 
 def test_a_daemon_s_searches_are_ordered_by_a_real_model(tmp_path, known):
@@ -115,7 +115,7 @@ def test_the_doctor_tries_it_and_tells_what_it_costs(tmp_path, known):
 
     def look(**search):
         own = replace(settings_of(tmp_path / "vault", tmp_path / "state"), search=SearchSettings(**search))
-        return [(one.is_, one.says) for one in examine(own, {}, [state_checks.reranker], fix=False)]
+        return [(one.is_, one.says) for one in examine(own, {}, [state_checks.check_reranker], fix=False)]
 
     assert look() == []
     [(is_, says)] = look(reranker=str(known), rerank_s=10.0)

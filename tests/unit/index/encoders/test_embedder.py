@@ -71,7 +71,7 @@ def test_loading_happens_in_the_background_and_calls_say_so_meanwhile():
     made.start()
     assert made.state == "loading"
     assert not made.wait(0.01)
-    for call in (lambda: made.query("x"), lambda: made.documents(["x"]), lambda: made.count(["x"])):
+    for call in (lambda: made.embed_query("x"), lambda: made.embed_documents(["x"]), lambda: made.count_tokens(["x"])):
         with pytest.raises(Unavailable, match="still loading"):
             call()
     gate.set()
@@ -83,27 +83,27 @@ def test_loading_happens_in_the_background_and_calls_say_so_meanwhile():
 def test_vectors_come_in_the_order_of_their_texts():
     made = fake_embedder(FakeEncoder(batch=4))
     texts = [f"{'word ' * (n % 7)}number{n}" for n in range(1300)]
-    alone = np.concatenate([made.documents([text]) for text in texts[:20]])
-    together = made.documents(texts)
+    alone = np.concatenate([made.embed_documents([text]) for text in texts[:20]])
+    together = made.embed_documents(texts)
     assert together.shape == (1300, 64)
     assert together.dtype == np.float32
     np.testing.assert_allclose(together[:20], alone, rtol=1e-5)
 
 
 def test_no_texts_give_no_vectors_of_the_right_width():
-    assert fake_embedder().documents([]).shape == (0, 64)
+    assert fake_embedder().embed_documents([]).shape == (0, 64)
 
 
 def test_a_lone_surrogate_is_text_like_any_other():
     made = fake_embedder()
-    assert np.isfinite(made.query("half \ud83d an emoji")).all()
-    assert made.documents(["\udcff"]).shape == (1, 64)
-    assert made.count(["a \ud800 b"]) == [2]
+    assert np.isfinite(made.embed_query("half \ud83d an emoji")).all()
+    assert made.embed_documents(["\udcff"]).shape == (1, 64)
+    assert made.count_tokens(["a \ud800 b"]) == [2]
 
 
 def test_progress_counts_finished_texts():
     seen: list[int] = []
-    fake_embedder(FakeEncoder(batch=4)).documents(["a"] * 10, progress=seen.append)
+    fake_embedder(FakeEncoder(batch=4)).embed_documents(["a"] * 10, progress=seen.append)
     assert seen == [4, 8, 10]
 
 
@@ -111,9 +111,9 @@ def test_a_query_and_a_capture_are_urgent_and_a_backlog_is_not():
     encoder = FakeEncoder()
     made = fake_embedder(encoder)
     encoder.calls.clear()
-    made.query("q")
-    made.documents(["a"], urgent=True)
-    made.documents(["a"])
+    made.embed_query("q")
+    made.embed_documents(["a"], urgent=True)
+    made.embed_documents(["a"])
     assert encoder.calls == [("query", True, 1), ("document", True, 1), ("document", False, 1)]
 
 
@@ -153,7 +153,7 @@ def test_no_encoder_at_all_is_broken_and_says_what_each_lacks():
     made = embedder(Unavailable("one is missing; install it"), Unavailable("two is down; start it"))
     assert (made.state, made.problem) == ("broken", "one is missing; install it; two is down; start it")
     with pytest.raises(Unavailable, match="install it"):
-        made.query("x")
+        made.embed_query("x")
     made.close()
 
 
@@ -164,7 +164,7 @@ def test_an_encoder_that_comes_later_is_found_by_the_retry():
     assert made.state == "broken"
     late.down = False
     assert ready_again(made)
-    assert made.query("x").shape == (64,)
+    assert made.embed_query("x").shape == (64,)
     made.close()
 
 
@@ -178,13 +178,13 @@ def test_a_bug_in_a_loader_is_broken_not_loading_for_ever():
 def test_a_failing_call_is_answered_by_the_next_encoder_of_the_same_identity():
     first, second = Failing(), Failing()
     made = embedder(first, second)
-    expected = made.query("the same words")
+    expected = made.embed_query("the same words")
     first.down = True
-    np.testing.assert_allclose(made.query("the same words"), expected)
+    np.testing.assert_allclose(made.embed_query("the same words"), expected)
     assert made.state == "ready"
     assert second.calls
     second.down, first.down = True, False
-    np.testing.assert_allclose(made.query("the same words"), expected)  # and back again
+    np.testing.assert_allclose(made.embed_query("the same words"), expected)  # and back again
     made.close()
 
 
@@ -193,7 +193,7 @@ def test_another_identity_never_answers_for_an_index():
     made = embedder(first, other)
     first.down = True
     with pytest.raises(Unavailable, match="down; start it"):
-        made.query("x")
+        made.embed_query("x")
     assert (made.state, made.identity) == ("broken", "a")
     assert "down; start it" in made.problem
     refusals = first.refusals
@@ -212,7 +212,7 @@ def test_an_encoder_that_only_claims_the_identity_is_refused():
     made = embedder(first, liar)
     first.down = True
     with pytest.raises(Unavailable, match="gives other vectors"):
-        made.query("x")
+        made.embed_query("x")
     made.close()
 
 
@@ -232,7 +232,7 @@ def test_vectors_that_are_no_vectors_are_refused(mangled, words):
     made = embedder(encoder)
     encoder.mangled = mangled
     with pytest.raises(Unavailable, match=words):
-        made.documents(["a", "b"])
+        made.embed_documents(["a", "b"])
     made.close()
 
 
@@ -241,7 +241,7 @@ def test_several_threads_fail_over_once_and_all_get_their_answer():
     made = embedder(first, second)
     first.down = True
     answers: list[np.ndarray] = []
-    threads = [threading.Thread(target=lambda: answers.append(made.query("x"))) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: answers.append(made.embed_query("x"))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -258,7 +258,7 @@ def test_close_ends_a_backlog_at_its_next_batch():
 
     def backlog() -> None:
         try:
-            made.documents(["x"] * 5000, progress=lambda _: begun.set())
+            made.embed_documents(["x"] * 5000, progress=lambda _: begun.set())
         except Unavailable as error:
             ended.append(error)
 
@@ -279,7 +279,7 @@ def test_close_before_and_without_a_start_is_harmless():
     made.start()
     assert not made.wait(1)
     with pytest.raises(Unavailable, match="closed"):
-        made.query("x")
+        made.embed_query("x")
 
 
 def test_the_default_is_the_bundled_model():
@@ -291,5 +291,5 @@ def test_the_settings_name_the_encoder_that_is_opened(tmp_path, models):
     made.start()
     assert made.wait(60), made.problem
     assert made.dimensions == 384
-    assert made.documents(["a capture"], urgent=True) @ made.query("a capture") > 0.999
+    assert made.embed_documents(["a capture"], urgent=True) @ made.embed_query("a capture") > 0.999
     made.close()

@@ -193,7 +193,7 @@ def test_a_cache_that_can_not_be_written_is_said(server, tmp_path):
 
 def test_tokens_are_estimated(server, tmp_path):
     made = encoder(server, tmp_path)
-    assert made.count(["", "a cat", "internationalisation", "日本語です", "a, b!"]) == [0, 2, 5, 5, 4]
+    assert made.count_tokens(["", "a cat", "internationalisation", "日本語です", "a, b!"]) == [0, 2, 5, 5, 4]
 
 
 def test_the_second_server_takes_over_and_a_third_with_another_model_does_not(server, second, tmp_path):
@@ -204,18 +204,18 @@ def test_the_second_server_takes_over_and_a_third_with_another_model_does_not(se
     made = Embedder(settings, cache=tmp_path, retry_s=(0.05, 0.1))
     made.start()
     assert made.wait(60)
-    expected = made.query("hello there")
+    expected = made.embed_query("hello there")
     server.answers = [(500, {}, "boom")] * 1000
-    np.testing.assert_allclose(made.query("hello there"), expected, atol=1e-6)
+    np.testing.assert_allclose(made.embed_query("hello there"), expected, atol=1e-6)
     second.answers = [(500, {}, "boom")] * 1000
     with pytest.raises(Unavailable, match=r"another model than the index was made with|boom"):
-        made.query("hello there")
+        made.embed_query("hello there")
     assert made.state == "broken"
     server.answers = []
     deadline = time.monotonic() + 5
     while made.state != "ready" and time.monotonic() < deadline:
         time.sleep(0.01)
-    np.testing.assert_allclose(made.query("hello there"), expected, atol=1e-6)
+    np.testing.assert_allclose(made.embed_query("hello there"), expected, atol=1e-6)
     made.close()
     third.stop()
 

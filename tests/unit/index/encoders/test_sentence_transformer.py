@@ -32,7 +32,7 @@ REAL = [
 @pytest.fixture(scope="module")
 def original() -> LocalEncoder:
     """The bundled model as sentence-transformers runs it."""
-    return LocalEncoder(Local(str(onnx_export.source()), device="cpu"))
+    return LocalEncoder(Local(str(onnx_export.model_folder()), device="cpu"))
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def tiny(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("tiny")
     config = BertConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64)
     BertModel(config).save_pretrained(folder / "bert")
-    AutoTokenizer.from_pretrained(onnx_export.source()).save_pretrained(folder / "bert")
+    AutoTokenizer.from_pretrained(onnx_export.model_folder()).save_pretrained(folder / "bert")
     words = Transformer(str(folder / "bert"), max_seq_length=64)
     prompts = {"query": "search: ", "passage": "text: "}
     model = SentenceTransformer(modules=[words, Pooling(32, pooling_mode="cls")], prompts=prompts, device="cpu")
@@ -58,8 +58,8 @@ def test_the_bundled_graph_gives_the_vectors_of_sentence_transformers(original, 
 def test_the_bundled_model_in_torch_is_interchangeable_with_its_graph(original, bundled):
     assert original.identity == bundled.identity
     assert (original.dimensions, original.max_tokens) == (384, 254)
-    assert original.count(REAL) == bundled.count(REAL)
-    assert original.count([]) == []
+    assert original.count_tokens(REAL) == bundled.count_tokens(REAL)
+    assert original.count_tokens([]) == []
 
 
 def test_any_model_is_named_by_its_folder(tiny):
@@ -125,11 +125,11 @@ def test_a_device_that_is_not_there_is_said(tiny):
 
 
 def test_a_static_model_has_no_limit_and_still_counts_and_embeds(tmp_path):
-    static = StaticEmbedding(Tokenizer.from_file(str(onnx_export.source() / "tokenizer.json")), embedding_dim=16)
+    static = StaticEmbedding(Tokenizer.from_file(str(onnx_export.model_folder() / "tokenizer.json")), embedding_dim=16)
     SentenceTransformer(modules=[static], device="cpu").save(str(tmp_path / "static"))
     made = LocalEncoder(Local(str(tmp_path / "static"), device="cpu"))
     assert (made.dimensions, made.max_tokens) == (16, 512 - 2)
-    assert made.count(["the cat", ""]) == [2, 0]
+    assert made.count_tokens(["the cat", ""]) == [2, 0]
     vectors = made.encode([*REAL, ""], kind="query", urgent=True)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
 

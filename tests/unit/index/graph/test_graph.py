@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.document_ids import owner
+from index.document_ids import choose_owner
 from index.graph.graph import Graph, Graphs
 from index.graph.vertex import Edge, Vertex, name_key
 from index.model import Statement
@@ -67,23 +67,23 @@ def test_of_two_notes_with_one_name_the_shorter_path_is_the_node_and_the_other_t
     short, long = node("Ada", ("knows", "Bob")), node("ADA", ("likes", "Bob"), path="Captures/w/alpha/Entities/ADA.md")
     made = graph(long, node("Bob"), short)
     assert made.edges() == [Edge("Ada", "Bob", "knows")]
-    assert made.twins() == [[short.path, long.path]]
+    assert made.notes_sharing_names() == [[short.path, long.path]]
     assert len(made) == 2
     made.drop(short.path)
     assert made.edges() == [Edge("ADA", "Bob", "likes")]
-    assert made.twins() == []
+    assert made.notes_sharing_names() == []
 
 
 def test_a_relation_comes_alive_with_its_target_and_goes_with_it():
     made = graph(node("Ada", ("knows", "Bob")))
-    assert (made.edges(), made.orphans(), made.dangling()) == (
+    assert (made.edges(), made.orphans(), made.dangling_statements()) == (
         [],
         [made.get("Ada")],
         [("Captures/w/Entities/Ada.md", Statement("knows", "Bob"))],
     )
     made.put(node("Bob"))
     assert made.edges(["Bob"]) == [Edge("Ada", "Bob", "knows")]
-    assert made.sources("bob") == [("Captures/w/Entities/Ada.md", Statement("knows", "Bob"))]
+    assert made.incoming_statements("bob") == [("Captures/w/Entities/Ada.md", Statement("knows", "Bob"))]
     made.drop("Captures/w/Entities/Bob.md")
     assert made.edges() == []
 
@@ -108,10 +108,10 @@ def test_a_neighbourhood_is_bounded_and_says_so():
 
 def test_a_self_relation_is_one_relation_and_no_orphan():
     made = graph(node("Ouroboros", ("eats", "Ouroboros")))
-    assert made.relations == 1
+    assert made.relation_count == 1
     assert made.orphans() == []
-    assert made.between("Ouroboros", "Ouroboros") == [Edge("Ouroboros", "Ouroboros", "eats")]
-    assert made.path("Ouroboros", "Ouroboros") == []
+    assert made.edges_between("Ouroboros", "Ouroboros") == [Edge("Ouroboros", "Ouroboros", "eats")]
+    assert made.shortest_path("Ouroboros", "Ouroboros") == []
 
 
 def test_workspaces_have_graphs_of_their_own():
@@ -119,7 +119,7 @@ def test_workspaces_have_graphs_of_their_own():
     graphs.put("a", node("X", ("r", "Y")), "Captures/w/Entities/X.md")
     graphs.put("b", node("Y", path="Captures/b/Entities/Y.md"), "Captures/b/Entities/Y.md")
     assert graphs.of("a").edges() == []
-    assert graphs.nodes == 2
+    assert graphs.node_count == 2
     graphs.put("a", None, "Captures/w/Entities/X.md")
     assert (len(graphs.of("a")), len(graphs.of("b"))) == (0, 1)
 
@@ -145,12 +145,12 @@ def said(made):
         "nodes": made.vertices(),
         "edges": made.edges(),
         "orphans": made.orphans(),
-        "relations": made.relations,
-        "dangling": made.dangling(),
-        "twins": made.twins(),
+        "relations": made.relation_count,
+        "dangling": made.dangling_statements(),
+        "twins": made.notes_sharing_names(),
         "near": [made.neighbourhood(name, 2) for name in everyone],
-        "ways": [made.path(a, b) for a, b in itertools.product(everyone, everyone)],
-        "sources": [made.sources(name) for name in everyone],
+        "ways": [made.shortest_path(a, b) for a, b in itertools.product(everyone, everyone)],
+        "sources": [made.incoming_statements(name) for name in everyone],
         "degrees": [made.degree(name) for name in everyone],
     }
 
@@ -192,7 +192,7 @@ def test_walks_agree_with_a_plain_reckoning(relations, depth):
             wave = {far for one in wave for far in near[one]} - {far for far in nodes if (a, far) in hops}
             hops.update({(a, far): hop for far in wave})
     for a, b in itertools.product(nodes, nodes):
-        way = made.path(a, b)
+        way = made.shortest_path(a, b)
         assert (None if way is None else len(way)) == hops.get((a, b))
         at = a
         for edge in way or ():
@@ -213,7 +213,7 @@ def test_links_lead_where_the_rule_says(nodes):
     real = [
         one
         for one in notes.values()
-        if one.path == owner(p for p, o in notes.items() if name_key(o.name) == name_key(one.name))
+        if one.path == choose_owner(p for p, o in notes.items() if name_key(o.name) == name_key(one.name))
     ]
     assert {one.path for one in made.vertices()} == {one.path for one in real}
     for target in TARGETS:
@@ -227,17 +227,17 @@ def test_links_lead_where_the_rule_says(nodes):
         named = [o.path for o in real if name_key(o.name) == key]
         nicked = [o.path for o in real if key in map(name_key, o.aliases)]
         expected = (
-            owner(filed)
+            choose_owner(filed)
             if filed
             else None
             if "/" in target
-            else owner(named)
+            else choose_owner(named)
             if named
             else nicked[0]
             if len(nicked) == 1
             else None
         )
-        found = made.resolved(target)
+        found = made.resolve(target)
         assert (found and found.path) == expected
 
 
@@ -250,7 +250,7 @@ def test_a_large_graph_is_walked_without_looking_at_all_of_it(ask):
     began = time.process_time()
     for n in range(20):
         if ask == "path":
-            assert made.path(f"n{n}", f"n{count - n - 1}")
+            assert made.shortest_path(f"n{n}", f"n{count - n - 1}")
         else:
             assert len(made.neighbourhood(f"n{n}", 2).vertices) > each
     assert time.process_time() - began < 5  # walked whole it is a minute

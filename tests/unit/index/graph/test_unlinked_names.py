@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.encoders.word_frequency import places
+from index.encoders.word_frequency import word_ranks
 from index.graph.unlinked_names import UnlinkedName, find
 
 
@@ -22,7 +22,7 @@ TELLER = "Zz, who tells"
 def named(names, *texts, aliases=None, related=unrelated):
     """How often `texts`, observations of one more node, name each of `names`."""
     nodes = [(name, (aliases or {}).get(name, ()), ()) for name in names]
-    found = find([*nodes, (TELLER, (), texts)], related, ordinary=places())
+    found = find([*nodes, (TELLER, (), texts)], related, ordinary=word_ranks())
     assert all(gap.node == TELLER for gap in found)
     return {gap.referenced: gap.count for gap in found}
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.catalog.catalog import Catalog
-from index.document_ids import owner, path_id
-from index.memos.relations import MemoRelations, end, walk
+from index.document_ids import choose_owner, path_id
+from index.memos.relations import MemoRelations, end_of, walk
 from index.model import Stat
 from syncd.documents.parser import parse
 from tests.support.example_counts import examples
@@ -78,14 +78,14 @@ def reckoned(notes):
     at = {}  # by workspace and id
     for note in notes:
         own = (where(note.path)[0], note.id)
-        mine = note.id and owner(claims[own]) == note.path
+        mine = note.id and choose_owner(claims[own]) == note.path
         at[own if mine else (own[0], path_id(note.path))] = note.path
 
     found = []
     for note in sorted(notes, key=lambda note: note.path):
         for id, link, tag, _ in note.stated:
             named = [p for p in at.values() if stem(p) == link.casefold() and where(p)[0] == where(note.path)[0]]
-            target = at.get((where(note.path)[0], id)) if id else (owner(named) if named else None)
+            target = at.get((where(note.path)[0], id)) if id else (choose_owner(named) if named else None)
             ends = (note.path, target)
             if target is None or where(note.path) != where(target) or any("/Entities/" in path for path in ends):
                 continue
@@ -105,22 +105,24 @@ def test_relations_are_those_that_the_notes_state(tmp_path_factory, notes, data)
     folder = tmp_path_factory.mktemp("ties")
     catalog, ties = catalog_of(folder, data.draw(st.permutations(notes)))
     try:
-        records = [end(catalog.at(note.path)) for note in notes]
-        assert sorted(tie.key for tie in ties.out_of(records)) == sorted(expected)
-        assert sorted(tie.key for tie in ties.into(records)) == sorted(expected)
+        records = [end_of(catalog.record_at(note.path)) for note in notes]
+        assert sorted(tie.key for tie in ties.outgoing(records)) == sorted(expected)
+        assert sorted(tie.key for tie in ties.incoming(records)) == sorted(expected)
         for workspace, namespace in (("one", "default"), ("one", "ns"), ("two", "default"), ("none", "default")):
             here = {r.path for r in records if (r.workspace, r.namespace) == (workspace, namespace)}
-            found = [tie.key for tie in ties.within(workspace, namespace, None, 1000)]
+            found = [tie.key for tie in ties.list_relations(workspace, namespace, None, 1000)]
             assert sorted(found) == sorted(key for key in expected if key[0] in here)
-            assert [tie.key for tie in ties.within(workspace, namespace, None, 1)] == found[:1]
-            assert [tie.key for tie in ties.within(workspace, namespace, "t", 9)] == [k for k in found if k[2] == "t"][
-                :9
-            ]
+            assert [tie.key for tie in ties.list_relations(workspace, namespace, None, 1)] == found[:1]
+            assert [tie.key for tie in ties.list_relations(workspace, namespace, "t", 9)] == [
+                k for k in found if k[2] == "t"
+            ][:9]
         for record in records:
-            assert sorted(tie.key for tie in ties.out_of([record])) == sorted(
+            assert sorted(tie.key for tie in ties.outgoing([record])) == sorted(
                 k for k in expected if k[0] == record.path
             )
-            assert sorted(tie.key for tie in ties.into([record])) == sorted(k for k in expected if k[1] == record.path)
+            assert sorted(tie.key for tie in ties.incoming([record])) == sorted(
+                k for k in expected if k[1] == record.path
+            )
             walked(ties, record, expected, data)
     finally:
         catalog.close()
@@ -157,7 +159,7 @@ def walked(ties, start, expected, data):
 
 def test_a_relation_without_times_has_those_of_its_memo(tmp_path):
     catalog, ties = catalog_of(tmp_path, [Note("Captures/one/A.md", "a", ((None, "a", "t", 1),))])
-    (tie,) = ties.within("one", "default", None, 2000)
+    (tie,) = ties.list_relations("one", "default", None, 2000)
     assert (tie.created_at, tie.updated_at) == (5, 5)
     catalog.close()
 
@@ -166,9 +168,12 @@ def test_a_relation_without_times_has_those_of_its_memo(tmp_path):
 def test_more_memos_than_one_question_holds(tmp_path, count):
     notes = [Note(f"Captures/one/N{n}.md", f"n{n}", ((f"n{(n + 1) % count}", "x", "t", 1),)) for n in range(count)]
     catalog, ties = catalog_of(tmp_path, notes)
-    records = [end(catalog.at(note.path)) for note in notes]
+    records = [end_of(catalog.record_at(note.path)) for note in notes]
     assert (
-        len(ties.out_of(records)) == len(ties.into(records)) == len(ties.within("one", "default", None, 2000)) == count
+        len(ties.outgoing(records))
+        == len(ties.incoming(records))
+        == len(ties.list_relations("one", "default", None, 2000))
+        == count
     )
     steps, _ = walk(ties, records[0], ("forward",), depth=10, most=1000)
     assert [step.path[-1] for step in steps] == [f"n{n}" for n in range(1, 11)]

@@ -18,10 +18,10 @@ from index.encoders.embedder import Embedder, EmbedSettings
 from index.errors import Unavailable
 from index.model import Document, Stat
 from index.observations import observation_rows
-from index.observations.perspectives import DEFAULTS, Perspective, stated
+from index.observations.perspectives import DEFAULTS, Perspective, observation_text
 from index.observations.similarity_baseline import SimilarityBaselines
 from index.scope.index import Index
-from index.scope.integrity_check import examined, stored
+from index.scope.integrity_check import check_index, store_uris
 from index.scope.prepared_document import fingerprint
 from index.text.chunking import Sizes
 from tests.support.documents import note
@@ -74,7 +74,7 @@ def asked(encoder: FakeEncoder) -> int:
 
 
 def rows(folder: Path) -> Path:
-    return Path(stored(str(folder), "captures")[1])
+    return Path(store_uris(str(folder), "captures")[1])
 
 
 def found(index: Index, query: str, **given: Any) -> list[tuple[str, int]]:
@@ -87,21 +87,21 @@ def found(index: Index, query: str, **given: Any) -> list[tuple[str, int]]:
 
 def test_what_is_read_of_a_row_is_what_was_written():
     document = entity(ADA, *FACTS, ordinals=(2, 7, 9_000_000_000))
-    own = observation_rows.facets(document, DEFAULTS)
-    written = list(observation_rows.rows(document, own, [None] * len(own)))
+    own = observation_rows.make_facets(document, DEFAULTS)
+    written = list(observation_rows.facet_rows(document, own, [None] * len(own)))
     assert len(written) == len({row.ord for row in written}) == 15
-    read = [observation_rows.seen(row, row.type, 0.5) for row in written]
+    read = [observation_rows.to_observation(row, row.type, 0.5) for row in written]
     assert {(one.key, one.ordinal, one.perspective) for one in read} == {
         (path_id(ADA), ordinal, look.name) for ordinal in (2, 7, 9_000_000_000) for look in DEFAULTS
     }
     assert [row.text[row.cut :] for row in written if row.text] == list(FACTS), "words stand under one perspective"
     assert {row.digest for row in written} == {
-        hashlib.sha256(stated(look, "Ada", fact).encode()).hexdigest() for fact in FACTS for look in DEFAULTS
+        hashlib.sha256(observation_text(look, "Ada", fact).encode()).hexdigest() for fact in FACTS for look in DEFAULTS
     }
 
 
 def test_a_note_that_is_no_node_has_no_facets():
-    assert observation_rows.facets(note("Captures/w/Note.md", "plain"), DEFAULTS) == ()
+    assert observation_rows.make_facets(note("Captures/w/Note.md", "plain"), DEFAULTS) == ()
 
 
 # Finding
@@ -164,7 +164,7 @@ def test_nothing_of_another_workspace_is_found(tmp_path, mode):
         put(index, entity(ADA, "a common fact"), entity(other, "a common fact", workspace="other"))
         assert found(index, "common fact", mode=mode) == [(ADA, 1)]
         assert found(index, "common fact", mode=mode, path=other) == []
-        assert index.aggregates("other")[0] == [other]
+        assert index.node_vectors("other")[0] == [other]
         assert index.find_observations("nowhere", "common fact", 5, mode).hits == ()
 
 
@@ -181,42 +181,42 @@ def test_without_an_encoder_words_are_found_and_vectors_come_later(tmp_path):
         assert [(hit.path, hit.ordinal) for hit in answer.hits] == [(ADA, 1)]
         assert answer.mode == "text"
         assert "words alone" in answer.degraded[0]
-        assert (index.wordbound, index.coverage("w")) == (1, 0.0)
-        assert index.aggregates("w")[0] == []
+        assert (index.words_only_count, index.embedded_share("w")) == (1, 0.0)
+        assert index.node_vectors("w")[0] == []
         with pytest.raises(Unavailable):
             put(index, entity(CHARLES, "x"), urgent=True)
     absent.close()
     with opened(tmp_path / "i") as index:
         assert not index.manifest[ADA].embedded
         put(index, entity(ADA, *FACTS))
-        assert (index.wordbound, index.coverage("w")) == (0, 1.0)
+        assert (index.words_only_count, index.embedded_share("w")) == (0, 1.0)
         assert found(index, "algorithm") == [(ADA, 1)]
 
 
 def test_aggregates_are_unit_vectors_of_what_a_node_s_observations_share(tmp_path, encoder):
     with opened(tmp_path, encoder) as index:
         put(index, entity(ADA, *FACTS), entity(CHARLES, "built engines"), entity("Captures/w/Entities/Empty.md"))
-        paths, matrix = index.aggregates("w", "technical")
+        paths, matrix = index.node_vectors("w", "technical")
         assert paths == [ADA, CHARLES]
-        texts = [stated(DEFAULTS[1], "Ada", fact) for fact in FACTS]
+        texts = [observation_text(DEFAULTS[1], "Ada", fact) for fact in FACTS]
         mean = encoder.encode(texts, kind="document", urgent=False).mean(axis=0)
         assert matrix[0] @ mean / np.linalg.norm(mean) > 0.999
-        assert np.allclose(np.linalg.norm(index.aggregates("w")[1], axis=1), 1.0, atol=1e-5)
-        assert index.aggregates("w", "no such perspective")[0] == []
+        assert np.allclose(np.linalg.norm(index.node_vectors("w")[1], axis=1), 1.0, atol=1e-5)
+        assert index.node_vectors("w", "no such perspective")[0] == []
 
 
 def test_prompts_shift_scores_and_change_no_order_of_their_own(encoder):
     embedder, scale = fake_embedder(encoder), SimilarityBaselines()
     looks = (Perspective("bare", ""), Perspective("long", "one two three four five six seven:"))
-    (_, bare, nothing), (_, prompted, added) = scale.points("heron at the lake", looks, embedder)
+    (_, bare, nothing), (_, prompted, added) = scale.query_points("heron at the lake", looks, embedder)
     assert nothing == 0.0, "without a prompt a score is the similarity"
     assert added > 0.2, "what the prompt alone makes of any two texts"
-    fact = [stated(look, "Ada", "saw a heron") for look in looks]
-    near, far = embedder.documents([fact[0], fact[1]])
+    fact = [observation_text(look, "Ada", "saw a heron") for look in looks]
+    near, far = embedder.embed_documents([fact[0], fact[1]])
     assert prompted @ far > bare @ near, "the longer prompt would always win"
     assert prompted @ far - added < bare @ near + 0.1
     before = len(encoder.calls)
-    scale.points("another query", looks, embedder)
+    scale.query_points("another query", looks, embedder)
     assert [kind for kind, _, _ in encoder.calls[before:]] == ["query"], "measured once"
 
 
@@ -227,7 +227,7 @@ def test_nothing_is_opened_before_there_is_an_observation(tmp_path):
     with opened(tmp_path) as index:
         put(index, note("Captures/w/Note.md", "plain"), entity(ADA))
         assert not rows(tmp_path).exists()
-        assert (found(index, "plain"), index.coverage("w"), index.aggregates("w")[0]) == ([], 1.0, [])
+        assert (found(index, "plain"), index.embedded_share("w"), index.node_vectors("w")[0]) == ([], 1.0, [])
         put(index, entity(ADA, *FACTS))
         assert rows(tmp_path).exists()
 
@@ -266,9 +266,9 @@ def test_what_is_built_step_by_step_is_what_is_built_at_once(tmp_path):
         with opened(tmp_path / "once") as once:
             put(once, *last, note("Captures/w/Note.md", "a note again"))
             assert steps.dump() == once.dump()
-        assert steps.examined() == ""
+        assert steps.describe_differences() == ""
         assert found(steps, "entity for a while soon gone", mode="text") == []
-    assert examined(tmp_path / "steps", "captures", uri=str(tmp_path / "steps")) == ""
+    assert check_index(tmp_path / "steps", "captures", uri=str(tmp_path / "steps")) == ""
 
 
 def test_it_is_found_again_after_a_restart(tmp_path, encoder):
@@ -321,7 +321,7 @@ def test_an_end_between_the_stores_is_mended_at_the_next_start(tmp_path, fails, 
         put(index, *(one for one in kept if one.path not in known))
         index.drop_orphans()
         assert index.dump() == before, "as if nothing had been begun"
-        assert index.examined() == ""
+        assert index.describe_differences() == ""
         put(index, changed)
         after = index.dump()
     with opened(tmp_path / "other") as other:
@@ -345,8 +345,8 @@ def test_observations_that_got_lost_are_noticed_and_made_again(tmp_path):
     with opened(tmp_path) as index:
         put(index, entity(ADA, *FACTS))
         index._observations.replace({path_id(ADA): ()})
-        assert "1 notes whose observations are not" in index.examined()
-        entries, orphans = index.torn()
+        assert "1 notes whose observations are not" in index.describe_differences()
+        entries, orphans = index.repair_torn()
         assert ([entry.path for entry in entries], orphans) == ([ADA], 0)
     shutil.rmtree(rows(tmp_path))
     with opened(tmp_path) as index:
@@ -360,17 +360,17 @@ def test_an_index_without_its_observations_is_told_of_where_nobody_has_it_open(t
     with opened(tmp_path) as index:
         put(index, entity(ADA, *FACTS))
     shutil.rmtree(rows(tmp_path))
-    assert examined(tmp_path, "captures", uri=str(tmp_path)) != ""
+    assert check_index(tmp_path, "captures", uri=str(tmp_path)) != ""
 
 
 def test_other_perspectives_are_noticed_at_the_next_start(tmp_path):
     with opened(tmp_path) as index:
         put(index, entity(ADA, *FACTS), note("Captures/w/Note.md", "plain"))
     with opened(tmp_path, looks=(*DEFAULTS[:2], Perspective("legal", "law:"))) as index:
-        assert index.coverage("w") == 0.0
+        assert index.embedded_share("w") == 0.0
         assert not index.mending, "nothing is amiss"
-        index.review()
+        index.forget_outdated()
         assert {path for path, entry in index.manifest.items() if not entry.digest} == {ADA}
         put(index, entity(ADA, *FACTS))
-        assert index.coverage("w") == 1.0
+        assert index.embedded_share("w") == 1.0
         assert len(index.dump()["observations"]) == 9

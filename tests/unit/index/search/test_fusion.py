@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.search.fusion import cue, fused, keywords, nearest, trust
+from index.search.fusion import fuse, keywords, make_cue, rank_by_vector, vector_trust
 from index.storage.chunk_rows import Match
 
 
@@ -59,7 +59,7 @@ def test_full_text_is_asked_for_what_an_answer_would_hold(asked, wanted):
     ],
 )
 def test_neighbours_are_words_or_characters(text, pairs):
-    assert cue(text).pairs == pairs
+    assert make_cue(text).pairs == pairs
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_neighbours_are_words_or_characters(text, pairs):
     ],
 )
 def test_a_vector_is_trusted_where_the_encoder_knows_the_words(tokens, text, wanted):
-    assert trust(tokens, text) == pytest.approx(wanted)
+    assert vector_trust(tokens, text) == pytest.approx(wanted)
 
 
 # Each score is counted out by hand: the band below 0.9, the sum of the evidence, the sum of the weights at hand.
@@ -190,11 +190,11 @@ SCORES = [
 
 @pytest.mark.parametrize(("query", "near", "words", "trust", "wanted"), SCORES)
 def test_a_score_is_the_weighted_mean_of_its_evidence(query, near, words, trust, wanted):
-    assert fused(cue(query), near, words, trust)[0].score == pytest.approx(wanted, abs=1e-12)
+    assert fuse(make_cue(query), near, words, trust)[0].score == pytest.approx(wanted, abs=1e-12)
 
 
 def test_a_passage_that_only_words_found_is_as_near_as_the_farthest_that_is_near():
-    ranked = fused(cue("zebra"), [match("a", 0.8), match("b", 0.4)], [match("c", 10)], 1.0)
+    ranked = fuse(make_cue("zebra"), [match("a", 0.8), match("b", 0.4)], [match("c", 10)], 1.0)
     scores = {document.doc_id: document.score for document in ranked}
     assert scores == {
         "a": pytest.approx(0.9 * 0.24 / BOTH_LEGS),
@@ -208,32 +208,32 @@ def test_the_worst_note_that_the_query_is_the_title_of_stands_before_the_best_ot
         match("best", 1e9, "Ada Lovelace", context="Ada Lovelaces"),
         match("named", 0, "x", context="Ada Lovelace"),
     ]
-    ranked = fused(cue("ada lovelace"), [match("best", 1.0, "Ada Lovelace", context="Ada Lovelaces")], words, 1.0)
+    ranked = fuse(make_cue("ada lovelace"), [match("best", 1.0, "Ada Lovelace", context="Ada Lovelaces")], words, 1.0)
     assert [document.doc_id for document in ranked] == ["named", "best"]
     assert ranked[1].score < 0.9 <= ranked[0].score
 
 
 def test_equals_stand_in_the_order_of_their_ids_and_passages():
     words = [match("b", 5.0, ord=2), match("a", 5.0, ord=1), match("b", 5.0, ord=1), match("a", 5.0, ord=0)]
-    assert [(item.doc_id, item.ord) for item in fused(cue("zebra"), [], words, 0.0)] == [("a", 0), ("b", 1)]
+    assert [(item.doc_id, item.ord) for item in fuse(make_cue("zebra"), [], words, 0.0)] == [("a", 0), ("b", 1)]
 
 
 def test_both_legs_count():
     near = [match("a", 0.9), match("b", 0.1)]
     words = [match("b", 4.0), match("a", 3.9)]
-    assert [one.doc_id for one in fused(cue("zebra"), near, words, 1.0)] == ["a", "b"]
-    assert [one.doc_id for one in fused(cue("zebra"), near, words, 0.0)] == ["b", "a"]
+    assert [one.doc_id for one in fuse(make_cue("zebra"), near, words, 1.0)] == ["a", "b"]
+    assert [one.doc_id for one in fuse(make_cue("zebra"), near, words, 0.0)] == ["b", "a"]
 
 
 def test_a_document_stands_once_by_its_best_passage():
     words = [match("a", 5.0, "five", ord=1), match("a", 9.0, "nine", ord=2), match("b", 7.0)]
-    found = fused(cue("zebra"), [], words, 0.0)
+    found = fuse(make_cue("zebra"), [], words, 0.0)
     assert [(one.doc_id, one.ord, one.chunk) for one in found] == [("a", 2, "nine"), ("b", 0, "some words")]
 
 
 def test_words_side_by_side_count_more_than_words_apart():
     words = [match("apart", 5.0, "search is not hybrid"), match("beside", 5.0, "a hybrid, search")]
-    assert fused(cue("hybrid search"), [], words, 0.0)[0].doc_id == "beside"
+    assert fuse(make_cue("hybrid search"), [], words, 0.0)[0].doc_id == "beside"
 
 
 def test_a_heading_that_the_query_names_counts():
@@ -242,7 +242,7 @@ def test_a_heading_that_the_query_names_counts():
         match("z", 5.0, context="Z > Storage engine"),
         match("y", 5.0, "## Storage engine\nx"),
     ]
-    assert {one.doc_id for one in fused(cue("storage engine"), [], words, 0.0)[:2]} == {"y", "z"}
+    assert {one.doc_id for one in fuse(make_cue("storage engine"), [], words, 0.0)[:2]} == {"y", "z"}
 
 
 @pytest.mark.parametrize("context", ["Ada Lovelace", "ada  lovelace > Life", "Notes on Ada · Ada Lovelace > Life"])
@@ -251,17 +251,19 @@ def test_a_note_whose_title_or_alias_is_the_query_stands_first(context):
         match("best", 90.0, "Ada Lovelace Ada Lovelace", context="Ada Lovelace's house"),
         match("named", 0.5, context=context),
     ]
-    assert fused(cue("Ada Lovelace"), [match("best", 0.99)], words, 1.0)[0].doc_id == "named"
+    assert fuse(make_cue("Ada Lovelace"), [match("best", 0.99)], words, 1.0)[0].doc_id == "named"
 
 
 def test_a_score_does_not_depend_on_the_other_hits():
-    alone = fused(cue("one two"), [match("a", 0.5)], [match("a", 5.0)], 1.0)
-    among = fused(cue("one two"), [match("b", 0.9), match("a", 0.5)], [match("b", 50.0), match("a", 5.0)], 1.0)
+    alone = fuse(make_cue("one two"), [match("a", 0.5)], [match("a", 5.0)], 1.0)
+    among = fuse(make_cue("one two"), [match("b", 0.9), match("a", 0.5)], [match("b", 50.0), match("a", 5.0)], 1.0)
     assert alone[0].score == among[-1].score
 
 
 def test_the_vector_leg_alone_scores_by_cosine():
-    assert [(one.doc_id, one.score) for one in nearest([match("a", 0.25), match("b", 1.000001), match("c", -0.5)])] == [
+    assert [
+        (one.doc_id, one.score) for one in rank_by_vector([match("a", 0.25), match("b", 1.000001), match("c", -0.5)])
+    ] == [
         ("b", 1.0),
         ("a", 0.25),
         ("c", 0.0),
@@ -283,7 +285,7 @@ LEG = st.lists(
 
 @given(st.text(), LEG, LEG, st.floats(0, 1))
 def test_scores_fall_from_one_to_nought_and_no_document_is_lost_or_doubled(text, near, words, weight):
-    found = fused(cue(text), near, words, weight)
+    found = fuse(make_cue(text), near, words, weight)
     scores = [one.score for one in found]
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)
@@ -300,7 +302,7 @@ def test_the_order_of_the_legs_does_not_matter(near, words, random):
             if (one.doc_id, one.ord) not in {(n.doc_id, n.ord) for n in near}
         }.values()
     )
-    before = fused(cue("one two"), near, words, 1.0)
+    before = fuse(make_cue("one two"), near, words, 1.0)
     random.shuffle(near)
     random.shuffle(words)
-    assert fused(cue("one two"), near, words, 1.0) == before
+    assert fuse(make_cue("one two"), near, words, 1.0) == before

@@ -12,10 +12,10 @@ from index.document_ids import path_id
 from index.encoders.embedder import Embedder
 from index.errors import Unavailable
 from index.model import Document, Filter, Query, Stat
-from index.query import request, tag_keys
+from index.query import make_query, tag_keys
 from index.search.hybrid_search import POOL, search
 from index.storage.chunk_store import ChunkStore, Row
-from index.text.chunking import chunks, sizes
+from index.text.chunking import chunk_sizes, split_document
 from tests.support.documents import document, note
 from tests.support.fakes import FakeEncoder, fake_embedder
 
@@ -35,7 +35,7 @@ class Scope:
         self.catalog.write(upserts=[(one, Stat(1, 1, 1), len(rows[path_id(one.path)]), embedded) for one in documents])
 
     def _rows(self, one: Document, *, embedded: bool) -> Iterator[Row]:
-        for chunk in chunks(one, sizes(64), self.encoder.count):
+        for chunk in split_document(one, chunk_sizes(64), self.encoder.count_tokens):
             vector = self.encoder.encode([chunk.embedded], kind="document", urgent=False)[0] if embedded else None
             yield Row(
                 f"{path_id(one.path)}-{chunk.ord}", path_id(one.path), chunk.ord, one.workspace, one.namespace, one.collection,
@@ -44,7 +44,7 @@ class Scope:
             )  # fmt: skip
 
     def answer(self, query: Query | str, *, embedder: Embedder | str | None = "own", **fields):
-        asked = request(query, **fields) if isinstance(query, str) else query
+        asked = make_query(query, **fields) if isinstance(query, str) else query
         return search(
             asked, store=self.store, catalog=self.catalog, embedder=self.embedder if embedder == "own" else embedder
         )

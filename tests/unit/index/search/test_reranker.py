@@ -14,7 +14,7 @@ import pytest
 
 from index.errors import Unavailable
 from index.model import Answer, Query
-from index.search.reranker import Reranker, located, passage
+from index.search.reranker import Reranker, locate_model, passage_text
 from syncd.settings.settings import SearchSettings
 from tests.support.fakes import FakeJudge
 from tests.support.world import World, until
@@ -64,7 +64,7 @@ def folder(tmp_path):
 @contextmanager
 def world_with(tmp_path, reranker, texts=TEXTS):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("syncd.daemon.open_parts._reranker", lambda *_: reranker)
+        patch.setattr("syncd.daemon.open_parts._build_reranker", lambda *_: reranker)
         world = World(tmp_path)
     for name, text in texts.items():
         world.write(f"Captures/default/{name}.md", f"{text}\n")
@@ -172,7 +172,7 @@ def test_title_heading_and_passage_are_read(tmp_path, folder, loading, judge):
 def test_half_a_character_does_not_reach_the_model(world, reranker, judge):
     ready(world, reranker)
     (hit, *_) = search(world).hits
-    assert passage(replace(hit, record=replace(hit.record, title="t\ud800"))).startswith("t?\n")
+    assert passage_text(replace(hit, record=replace(hit.record, title="t\ud800"))).startswith("t?\n")
 
 
 def test_nothing_found_is_nothing_judged(world, reranker, judge):
@@ -228,7 +228,7 @@ def test_a_model_that_is_not_there_is_told_before_anybody_searches(tmp_path):
 @pytest.mark.parametrize("name", ["no/such-model", "nowhere", "../..x", "a/b/c", "\x00"])
 def test_a_name_that_leads_nowhere_is_refused(name):
     with pytest.raises(Unavailable, match=r"check search\.reranker"):
-        located(name)
+        locate_model(name)
 
 
 def test_a_model_that_fails_to_load_is_tried_again_later(world, reranker, loading):
@@ -282,7 +282,7 @@ def test_a_model_that_fails_leaves_the_order_and_says_so(world, reranker, judge,
 
 def test_scores_that_are_no_numbers_are_no_order(world, reranker, judge):
     ready(world, reranker)
-    judge.scores = lambda _, passages: [float("nan")] * len(passages)
+    judge.score = lambda _, passages: [float("nan")] * len(passages)
     answer = search(world)
     assert any("are not numbers" in one for one in answer.degraded)
     assert all(hit.score == hit.score for hit in answer.hits)
@@ -329,7 +329,7 @@ def test_nobody_else_waits_for_it(tmp_path, folder, loading, judge):
         space = world.app.agent_access.workspace("default")
         assert space.capture("a new stove, made while a search waits").created
         assert search(world, mode="text").hits
-        assert world.app.opened.embedder.query("stove").any()
+        assert world.app.opened.embedder.embed_query("stove").any()
         assert not waiting.done()
         judge.gate.set()
         assert titles(waiting.result(30))[0] == "most"
@@ -356,7 +356,7 @@ def test_closing_ends_the_searches_that_wait(tmp_path, folder, loading, judge):
 def test_the_mode_and_what_else_was_degraded_are_kept(world, reranker):
     ready(world, reranker)
     found = Answer(search(world).hits, "text", ("no encoder is ready",))
-    answer = reranker.answer(Query("stove", 2), lambda query: replace(found, hits=found.hits[: query.limit]))
+    answer = reranker.search(Query("stove", 2), lambda query: replace(found, hits=found.hits[: query.limit]))
     assert (answer.mode, answer.degraded, len(answer.hits)) == ("text", ("no encoder is ready",), 2)
 
 

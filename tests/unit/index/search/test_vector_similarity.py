@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.search.vector_similarity import clusters, nearest, pairs, typical
+from index.search.vector_similarity import find_clusters, most_similar_pairs, nearest, similarity_statistics
 from tests.support.example_counts import examples
 
 
@@ -34,7 +34,7 @@ related = st.lists(st.tuples(st.integers(0, 39), st.integers(0, 39)), max_size=6
 def test_pairs_are_those_of_a_comparison_of_all_with_all(n, seed, related, limit, least):
     matrix = rows(n, seed) if n else np.empty((0, 32), np.float32)
     related = [(a, b) for a, b in related if a < n and b < n]
-    found = pairs(matrix, related, limit, least)
+    found = most_similar_pairs(matrix, related, limit, least)
     assert [score for _, _, score in found] == pytest.approx(naive(matrix, related, limit, least), abs=1e-5)
     assert all(score == pytest.approx(float(matrix[a] @ matrix[b]), abs=1e-5) for a, b, score in found)
     assert len({(a, b) for a, b, _ in found}) == len(found) and all(a < b for a, b, _ in found)
@@ -46,22 +46,22 @@ def test_pairs_are_those_of_a_comparison_of_all_with_all(n, seed, related, limit
 def test_blocks_and_the_related_leave_no_pair_out(seed):
     n = 700  # more than a block
     matrix = rows(n, seed)
-    near = pairs(matrix, (), 200, 0.0)
-    found = pairs(matrix, [(b, a) for a, b, _ in near[::2]], 100, 0.0)
+    near = most_similar_pairs(matrix, (), 200, 0.0)
+    found = most_similar_pairs(matrix, [(b, a) for a, b, _ in near[::2]], 100, 0.0)
     assert [pair[:2] for pair in found] == [pair[:2] for pair in near[1::2]]
 
 
 def test_of_equal_pairs_the_first_are_given():
     same = np.zeros((1_100, 4), np.float32)
     same[:, 0] = 1.0
-    assert [(a, b) for a, b, _ in pairs(same, [(0, 1)], 3, 0.5)] == [(0, 2), (0, 3), (0, 4)]
-    assert pairs(same, (), 2_000, 0.5)[-1] == (1, 902, 1.0)
+    assert [(a, b) for a, b, _ in most_similar_pairs(same, [(0, 1)], 3, 0.5)] == [(0, 2), (0, 3), (0, 4)]
+    assert most_similar_pairs(same, (), 2_000, 0.5)[-1] == (1, 902, 1.0)
 
 
 def test_rows_without_a_direction_are_like_nothing():
     matrix = rows(6)
     matrix[2] = 0
-    assert all(2 not in (a, b) for a, b, _ in pairs(matrix, (), 20, 0.01))
+    assert all(2 not in (a, b) for a, b, _ in most_similar_pairs(matrix, (), 20, 0.01))
     assert nearest(matrix, 2, 0.01)[0][2].tolist() == [-1, -1]
 
 
@@ -89,8 +89,8 @@ def test_both_ways_of_finding_the_nearest_agree():
 @pytest.mark.parametrize("topics", [20, 200])
 def test_cells_find_nearly_all_that_a_comparison_of_all_finds(topics):
     matrix = rows(4_000, 5, topics, width=64)
-    exact = {pair[:2] for pair in pairs(matrix, (), 300, 0.0)}
-    found = {pair[:2] for pair in pairs(matrix, (), 300, 0.0, exact=0)}
+    exact = {pair[:2] for pair in most_similar_pairs(matrix, (), 300, 0.0)}
+    found = {pair[:2] for pair in most_similar_pairs(matrix, (), 300, 0.0, exact=0)}
     assert len(exact & found) >= 0.95 * len(exact)
     near, likely = nearest(matrix, 6)[0], nearest(matrix, 6, exact=0)[0]
     assert np.mean([len(set(a) & set(b)) / 6 for a, b in zip(near.tolist(), likely.tolist(), strict=True)]) >= 0.95
@@ -98,8 +98,8 @@ def test_cells_find_nearly_all_that_a_comparison_of_all_finds(topics):
 
 def test_the_same_matrix_gives_the_same_answer():
     matrix = rows(2_000, 5)
-    assert pairs(matrix, (), 50, 0.0, exact=0) == pairs(matrix.copy(), (), 50, 0.0, exact=0)
-    assert clusters(matrix, near=0.5, most=9) == clusters(matrix.copy(), near=0.5, most=9)
+    assert most_similar_pairs(matrix, (), 50, 0.0, exact=0) == most_similar_pairs(matrix.copy(), (), 50, 0.0, exact=0)
+    assert find_clusters(matrix, near=0.5, most=9) == find_clusters(matrix.copy(), near=0.5, most=9)
 
 
 def test_what_is_alike_is_a_group_and_what_is_not_is_none():
@@ -107,13 +107,13 @@ def test_what_is_alike_is_a_group_and_what_is_not_is_none():
     matrix[1] = matrix[2] = [0.9, 0.1, 0.1, 0, 0, 0, 0, 0]
     matrix[5] = [0, 0, 0, 0, 0.8, 0.3, 0, 0]
     matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
-    assert clusters(matrix, near=0.6, most=10) == [(0, 1, 2), (4, 5)]
+    assert find_clusters(matrix, near=0.6, most=10) == [(0, 1, 2), (4, 5)]
 
 
 def test_a_chain_of_likenesses_is_no_group():
     turn = np.linspace(0, np.pi, 13)  # neighbours are alike by .97, the ends opposite
     chain = np.stack([np.cos(turn), np.sin(turn)], axis=1).astype(np.float32)
-    found = clusters(chain, near=0.9, most=13)
+    found = find_clusters(chain, near=0.9, most=13)
     assert found and all(turn[max(group)] - turn[min(group)] < 1.4 for group in found)
 
 
@@ -121,7 +121,7 @@ def test_a_chain_of_likenesses_is_no_group():
 @given(st.integers(2, 60), st.integers(0, 9), st.integers(2, 12), st.randoms())
 def test_groups_are_bounded_apart_and_the_same_in_any_order(n, seed, most, dice):
     matrix = rows(n, seed)
-    found = clusters(matrix, near=0.4, most=most)
+    found = find_clusters(matrix, near=0.4, most=most)
     members = [row for group in found for row in group]
     assert len(members) == len(set(members)) and all(2 <= len(group) <= most for group in found)
     for group in found:
@@ -130,14 +130,14 @@ def test_groups_are_bounded_apart_and_the_same_in_any_order(n, seed, most, dice)
         assert (inner.sum() - len(group)) / (len(group) * (len(group) - 1)) >= 0.4 - 1e-3
     order = list(range(n))
     dice.shuffle(order)
-    again = clusters(matrix[order], near=0.4, most=most)
+    again = find_clusters(matrix[order], near=0.4, most=most)
     assert {frozenset(order[row] for row in group) for group in again} == {frozenset(group) for group in found}
 
 
 def test_what_is_typical_is_the_mean_of_all_pairs():
     matrix = rows(150, 2)
     products = (matrix @ matrix.T)[np.triu_indices(150, 1)]
-    mean, spread = typical(matrix)
+    mean, spread = similarity_statistics(matrix)
     assert mean == pytest.approx(float(products.mean()), abs=1e-4)
     assert spread == pytest.approx(float(products.std()), abs=1e-3)
-    assert typical(matrix[:1]) == (0.0, 0.0)
+    assert similarity_statistics(matrix[:1]) == (0.0, 0.0)

@@ -20,9 +20,9 @@ from tests.support.chunk_rows import ALL, DIMENSIONS, found, near, row, unit
 
 
 def test_a_new_store_is_empty_and_answers(store):
-    assert store.fresh and not store.healed
-    assert (store.count(), store.documents(), store.passages("a"), store.vectors(["x"])) == (0, {}, [], {})
-    assert store.legs(vector=unit("x"), words="x", filter=Filter(workspace="w", tags=("t",)), pool=5) == ([], [])
+    assert store.was_created and not store.may_lack_rows
+    assert (store.count(), store.row_counts(), store.rows_of("a"), store.vectors(["x"])) == (0, {}, [], {})
+    assert store.search(vector=unit("x"), words="x", filter=Filter(workspace="w", tags=("t",)), pool=5) == ([], [])
 
 
 def test_what_was_written_is_read_back(store):
@@ -35,9 +35,9 @@ def test_what_was_written_is_read_back(store):
         created_at=-5,
     )
     store.replace({"a": [given, row("a", 1, "second")]})
-    first, second = store.passages("a")
+    first, second = store.rows_of("a")
     assert first == replace(given, vector=None) and second.ord == 1
-    [match] = store.legs(vector=None, words="東京", filter=ALL, pool=5)[1]
+    [match] = store.search(vector=None, words="東京", filter=ALL, pool=5)[1]
     assert (match.doc_id, match.ord, match.workspace, match.heading, match.cut, match.text) == (
         "a",
         0,
@@ -47,34 +47,34 @@ def test_what_was_written_is_read_back(store):
         given.text,
     )
     assert match.value > 0
-    assert store.documents() == {"a": 2} and store.count() == 2
+    assert store.row_counts() == {"a": 2} and store.count() == 2
 
 
 def test_a_document_is_replaced_as_a_whole(store):
     store.replace({"a": [row("a", n, f"old {n}") for n in range(3)], "b": [row("b", 0, "old other")]})
     store.replace({"a": [row("a", 0, "new")]})
-    assert [passage.text for passage in store.passages("a")] == ["new"]
+    assert [passage.text for passage in store.rows_of("a")] == ["new"]
     assert found(store, "old") == ["b"]
 
 
 def test_a_document_without_rows_leaves(store):
     store.replace({"a": [row()], "b": [row("b")]})
     store.replace({"a": [], "unknown": []})
-    assert store.documents() == {"b": 1}
+    assert store.row_counts() == {"b": 1}
 
 
 def test_nothing_to_do_writes_no_version(store):
-    before = store._ask(store._table.version())
+    before = store._run(store._table.version())
     store.replace({})
     store.replace({"unknown": []})
-    assert store._ask(store._table.version()) == before
+    assert store._run(store._table.version()) == before
 
 
 def test_many_documents_are_one_step(store):
     store.replace({f"d{n}": [row(f"d{n}", 0, f"text {n}")] for n in range(6_001)})
     assert store.count() == 6_001
     store.replace({f"d{n}": [] for n in range(6_000)})
-    assert store.documents() == {"d6000": 1}
+    assert store.row_counts() == {"d6000": 1}
 
 
 def test_the_order_of_writing_does_not_show(store, tmp_path):
@@ -131,9 +131,9 @@ def test_half_a_character_is_refused_with_its_place(store, field):
     with pytest.raises(InvalidArgument, match="half a character"):
         store.replace({"a": [replace(row(), **{field: (bad,) if field == "tags" else bad})]})
     with pytest.raises(InvalidArgument, match="half a character"):
-        store.legs(vector=None, words=bad, filter=ALL, pool=5)
+        store.search(vector=None, words=bad, filter=ALL, pool=5)
     with pytest.raises(InvalidArgument, match="half a character"):
-        store.legs(vector=None, words="x", filter=Filter(workspace=bad), pool=5)
+        store.search(vector=None, words="x", filter=Filter(workspace=bad), pool=5)
     store.replace({"a": [row()]})
     assert store.count() == 1, "the store goes on"
 
@@ -151,13 +151,13 @@ def test_a_vector_that_is_none_is_refused(store, vector):
     with pytest.raises(InvalidArgument, match="vector"):
         store.replace({"a": [row(vector=vector)]})
     with pytest.raises(InvalidArgument, match="vector"):
-        store.legs(vector=vector, words=None, filter=ALL, pool=5)
+        store.search(vector=vector, words=None, filter=ALL, pool=5)
 
 
 @pytest.mark.parametrize("pool", [0, -1, 1_001, 2**31, 2**63])
 def test_the_pool_is_bounded(store, pool):
     with pytest.raises(InvalidArgument, match="pool"):
-        store.legs(vector=unit("x"), words=None, filter=ALL, pool=pool)
+        store.search(vector=unit("x"), words=None, filter=ALL, pool=pool)
 
 
 def test_a_closed_store_says_so(tmp_path):
@@ -183,17 +183,17 @@ def test_a_write_that_fails_half_way_changes_nothing(store):
         store.replace({"a": [row("a", 0, "new")]})
     assert found(store, "old new") == ["a"]
     store.replace({"b": [row("b", 0, "changed")]})
-    assert [passage.text for passage in store.passages("a")] == ["old"], "the delete was taken back"
+    assert [passage.text for passage in store.rows_of("a")] == ["old"], "the delete was taken back"
 
 
 def test_maintenance_first_takes_back_what_was_left_half_written(store):
     store.replace({"a": [row("a", 0, "old")]})
-    store._table._undo = store._ask(store._table.version())
-    store._ask(store._table._writer.delete("doc_id IN ('a')"))  # and here the disk was full
+    store._table._undo = store._run(store._table.version())
+    store._run(store._table._writer.delete("doc_id IN ('a')"))  # and here the disk was full
     store.maintain()
-    assert [passage.text for passage in store.passages("a")] == ["old"]
+    assert [passage.text for passage in store.rows_of("a")] == ["old"]
     store.replace({"a": [row("a", 0, "new")]})
-    assert [passage.text for passage in store.passages("a")] == ["new"]
+    assert [passage.text for passage in store.rows_of("a")] == ["new"]
 
 
 # Outliving
@@ -205,7 +205,7 @@ def test_it_is_all_there_when_it_is_opened_again(tmp_path):
     dump = store.dump(vectors=True)
     store.close()
     again = ChunkStore.open(f"file://{tmp_path / 's'}", dimensions=DIMENSIONS)
-    assert again.dump(vectors=True) == dump and not again.healed and not again.fresh
+    assert again.dump(vectors=True) == dump and not again.may_lack_rows and not again.was_created
     again.close()
 
 
@@ -249,10 +249,10 @@ def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path):
         child.join()
         store = ChunkStore.open(str(tmp_path / "s"), dimensions=DIMENSIONS)
         try:
-            assert not store.healed
+            assert not store.may_lack_rows
             last = {k: n for n in range(acknowledged + 1) for k in (n % 7, 7 + n % 5) if n}
             for k, n in last.items():
-                texts = [passage.text for passage in store.passages(f"d{k}")]
+                texts = [passage.text for passage in store.rows_of(f"d{k}")]
                 takes = {int(text.split()[1]) for text in texts}
                 if not takes:  # between its delete and its add: the next pass of the pipe writes it again
                     assert k in ((acknowledged + 1) % 7, 7 + (acknowledged + 1) % 5)

@@ -52,13 +52,13 @@ def test_a_large_store_gets_a_vector_index_that_finds_what_a_scan_finds(store, m
 
 
 def test_maintenance_is_due_after_many_commits(store):
-    assert not store.due()
+    assert not store.needs_maintenance()
     for n in range(3):
         store.replace({"a": [row("a", 0, f"take {n}")]})
     now = time.monotonic()
-    assert not store.due(now + 19) and store.due(now + 700)
+    assert not store.needs_maintenance(now + 19) and store.needs_maintenance(now + 700)
     store.maintain()
-    assert not store.due(now + 700)
+    assert not store.needs_maintenance(now + 700)
 
 
 @pytest.mark.slow
@@ -72,12 +72,12 @@ def test_a_thousand_commits_leave_memory_and_files_as_they_were(tmp_path):
             for k in range(4)
         ]
         store.replace({name: rows})
-        store.legs(vector=rows[0].vector, words=f"word{n % 97}", filter=ALL, pool=50)
+        store.search(vector=rows[0].vector, words=f"word{n % 97}", filter=ALL, pool=50)
 
     def measured(n: int) -> tuple[int, int, int]:
         for turn in range(n, n + 250):
             write(turn)
-            if store.due(time.monotonic() + 100):
+            if store.needs_maintenance(time.monotonic() + 100):
                 store.maintain()
         store.maintain()
         return process.memory_info().rss >> 20, process.num_fds(), sum(1 for _ in tmp_path.rglob("*"))
@@ -97,7 +97,7 @@ def test_reads_and_writes_go_on_during_maintenance(store):
         while not stop.is_set():
             try:
                 assert near(store, "text 5 1") and found(store, "text")
-                assert len(store.passages("d299")) == 3
+                assert len(store.rows_of("d299")) == 3
             except (MemexError, AssertionError) as error:
                 failures.append(error)
 
@@ -109,7 +109,7 @@ def test_reads_and_writes_go_on_during_maintenance(store):
             try:
                 store.replace({name: [row(name, 0, f"take {n}")]})
                 written[name] = f"take {n}"
-                assert [passage.text for passage in store.passages(name)] == [f"take {n}"]
+                assert [passage.text for passage in store.rows_of(name)] == [f"take {n}"]
             except (MemexError, AssertionError) as error:
                 failures.append(error)
 
@@ -123,7 +123,7 @@ def test_reads_and_writes_go_on_during_maintenance(store):
         thread.join()
     assert failures == [] and len(written) > 5
     for name, text in written.items():
-        assert [passage.text for passage in store.passages(name)] == [text]
+        assert [passage.text for passage in store.rows_of(name)] == [text]
     assert store.count() == 900 - 2 * len(written)
 
 
@@ -133,7 +133,7 @@ from pathlib import Path
 from index.storage.chunk_store import ChunkStore
 from tests.support.chunk_rows import DIMENSIONS, row
 folder, clock = Path(sys.argv[1]), Path(os.environ["CLOCK_SET"])
-store = Store.open(str(folder), dimensions=DIMENSIONS)
+store = ChunkStore.open(str(folder), dimensions=DIMENSIONS)
 for number in range(6):
     store.replace({f"d{number}": [row(f"d{number}", 0, f"text {number}")]})
 held = {path.name for path in folder.rglob("*") if path.is_file()}

@@ -61,18 +61,18 @@ from index.storage.chunk_store import ChunkStore
 from syncd.settings.settings import IndexSettings
 from tests.support.chunk_rows import DIMENSIONS, row, unit
 from tests.support.world import World
-store = Store.open(sys.argv[1], dimensions=DIMENSIONS, options=json.loads(sys.argv[2]))
-assert not store.fresh and not store.healed
-near, words = store.legs(vector=unit("text 3"), words="third", filter=Filter(workspace="w0"), pool=5)
+store = ChunkStore.open(sys.argv[1], dimensions=DIMENSIONS, options=json.loads(sys.argv[2]))
+assert not store.was_created and not store.may_lack_rows
+near, words = store.search(vector=unit("text 3"), words="third", filter=Filter(workspace="w0"), pool=5)
 store.replace({"other": [row("other", 0, "from another process")]})
-print(json.dumps([store.documents(), near[0].doc_id, [match.doc_id for match in words]]))
+print(json.dumps([store.row_counts(), near[0].doc_id, [match.doc_id for match in words]]))
 store.close()
 """
 
 
 def test_it_works_on_an_object_store_as_on_a_disk(options):
     store = opened(options, "whole")
-    assert store.fresh and store.count() == 0
+    assert store.was_created and store.count() == 0
     store.replace(
         {
             f"d{n}": [row(f"d{n}", 0, f"text {n}", workspace=f"w{n % 2}", tags=("a/b",) if n < 3 else ())]
@@ -82,7 +82,7 @@ def test_it_works_on_an_object_store_as_on_a_disk(options):
     store.replace(
         {"d3": [row("d3", 0, "text 3", workspace="w0"), row("d3", 1, "third thing", workspace="w0")], "d7": []}
     )
-    near, words = store.legs(vector=unit("text 2"), words="text", filter=Filter(workspace="w0", tags=("A",)), pool=10)
+    near, words = store.search(vector=unit("text 2"), words="text", filter=Filter(workspace="w0", tags=("A",)), pool=10)
     assert near[0].doc_id == "d2"
     assert {match.doc_id for match in near} == {match.doc_id for match in words} == {"d0", "d2"}
     assert store.vectors([row(text="text 5").digest])[row(text="text 5").digest] == pytest.approx(
@@ -91,7 +91,7 @@ def test_it_works_on_an_object_store_as_on_a_disk(options):
     dump = store.dump(vectors=True)
     store.maintain()
     assert store.dump(vectors=True) == dump
-    assert [passage.ord for passage in store.passages("d3")] == [0, 1]
+    assert [passage.ord for passage in store.rows_of("d3")] == [0, 1]
     store.close()
 
     ran = subprocess.run(
@@ -106,8 +106,8 @@ def test_it_works_on_an_object_store_as_on_a_disk(options):
     assert (nearest, third) == ("d3", ["d3"])
 
     again = opened(options, "whole")
-    assert not again.fresh and not again.healed
-    assert again.passages("other")[0].text == "from another process"
+    assert not again.was_created and not again.may_lack_rows
+    assert again.rows_of("other")[0].text == "from another process"
     again.close()
 
 
@@ -125,7 +125,7 @@ def test_a_table_whose_versions_are_gone_is_not_taken_for_an_empty_one(options):
         opened(options, "torn")
     discard(f"s3://{BUCKET}/torn/captures.lance", options)
     store = opened(options, "torn")
-    assert store.fresh and store.count() == 0
+    assert store.was_created and store.count() == 0
     store.close()
 
 
@@ -146,7 +146,7 @@ def test_a_whole_daemon_keeps_its_chunks_there(options, tmp_path):
             scope: scope_index.index.dump() for scope, scope_index in world.app.opened.builds.scopes.items()
         }
         assert not list((world.state / "index").rglob("*.lance"))
-        world.app.opened.builds.tidy(grace=0)
+        world.app.opened.builds.drop_retired(grace=0)
         keys = [one["Key"] for one in _client(options).list_objects_v2(Bucket=BUCKET, Prefix="daemon/")["Contents"]]
         assert {key.split("/")[1] for key in keys} == {world.app.opened.builds.live.folder.name}
     finally:

@@ -14,12 +14,12 @@ def test_both_legs_answer_best_first_with_their_scores(store):
     store.replace(
         {"a": [row("a", 0, "lance index")], "b": [row("b", 0, "lance lance lance")], "c": [row("c", 0, "nothing")]}
     )
-    by_vector, by_words = store.legs(vector=unit("lance index"), words="lance", filter=ALL, pool=10)
+    by_vector, by_words = store.search(vector=unit("lance index"), words="lance", filter=ALL, pool=10)
     assert by_vector[0].doc_id == "a" and by_vector[0].value == pytest.approx(1.0, abs=2e-3)
     assert [match.value for match in by_vector] == sorted((match.value for match in by_vector), reverse=True)
     assert by_vector[1].value == pytest.approx(float(unit("lance index") @ unit(by_vector[1].text)), abs=2e-3)
     assert [match.doc_id for match in by_words] == ["b", "a"]
-    assert len(store.legs(vector=unit("x"), words="lance", filter=ALL, pool=1)[0]) == 1
+    assert len(store.search(vector=unit("x"), words="lance", filter=ALL, pool=1)[0]) == 1
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_no_value_reaches_beyond_its_workspace(store, field):
         both = near(store, "same", restriction) + found(store, "same", restriction)
         assert "theirs" not in both, payload
         assert both == [], payload
-    assert store.documents() == {"mine": 1, "theirs": 3}
+    assert store.row_counts() == {"mine": 1, "theirs": 3}
 
 
 def test_a_hostile_value_is_stored_and_found_like_any_other(store):
@@ -113,6 +113,6 @@ def test_a_hostile_value_is_stored_and_found_like_any_other(store):
     for one in rows:
         assert found(store, "same", Filter(workspace=one.workspace, source=one.source)) == [one.doc_id]
         assert store.vectors([one.workspace]) == {}
-        assert store.passages(one.workspace) == []
+        assert store.rows_of(one.workspace) == []
     store.replace({one.doc_id: [] for one in rows})
-    assert store.documents() == {"other": 1}
+    assert store.row_counts() == {"other": 1}

@@ -38,12 +38,12 @@ def manifests(table: Path) -> list[Path]:
 
 def usable(store: ChunkStore, documents: str) -> None:
     """It holds these documents, and reads, writes and maintenance work."""
-    assert sorted(store.documents()) == list(documents)
-    near, words = store.legs(vector=unit("first"), words="first second", filter=Filter(workspace="default"), pool=10)
+    assert sorted(store.row_counts()) == list(documents)
+    near, words = store.search(vector=unit("first"), words="first second", filter=Filter(workspace="default"), pool=10)
     assert {match.doc_id for match in near} == {match.doc_id for match in words} == set(documents)
     store.replace({"z": [row("z", 0, "first again")]})
     store.maintain()
-    assert sorted(store.documents()) == [*documents, "z"]
+    assert sorted(store.row_counts()) == [*documents, "z"]
     store.close()
 
 
@@ -52,7 +52,7 @@ def test_a_torn_newest_manifest_gives_the_version_before(damaged, left):
     whole = manifests(damaged)[0].read_bytes()
     manifests(damaged)[0].write_bytes(whole[:left])
     store = reopened(damaged)
-    assert store.healed
+    assert store.may_lack_rows
     usable(store, "a")
 
 
@@ -60,7 +60,7 @@ def test_several_torn_manifests_are_no_worse(damaged):
     for manifest in manifests(damaged)[:2]:
         manifest.write_bytes(b"")
     store = reopened(damaged)
-    assert store.healed
+    assert store.may_lack_rows
     store.close()
 
 
@@ -78,7 +78,7 @@ def test_the_version_hint_is_not_relied_on(damaged, hint):
     if hint is not None:
         path.write_bytes(hint)
     store = reopened(damaged)
-    assert not store.healed
+    assert not store.may_lack_rows
     usable(store, "ab")
 
 
@@ -87,21 +87,21 @@ def test_a_torn_newest_data_file_gives_the_version_before(damaged, left):
     path = newest(damaged / "data")
     path.write_bytes(path.read_bytes()[:left])
     store = reopened(damaged)
-    assert store.healed
+    assert store.may_lack_rows
     usable(store, "a")
 
 
 def test_a_lost_newest_data_file_gives_the_version_before(damaged):
     newest(damaged / "data").unlink()
     store = reopened(damaged)
-    assert store.healed
+    assert store.may_lack_rows
     usable(store, "a")
 
 
 def test_an_emptied_transaction_is_harmless(damaged):
     newest(damaged / "_transactions").write_bytes(b"")
     store = reopened(damaged)
-    assert not store.healed
+    assert not store.may_lack_rows
     usable(store, "ab")
 
 
@@ -109,7 +109,7 @@ def test_without_any_data_it_must_be_made_anew_or_is_empty_and_says_so(damaged):
     for path in (damaged / "data").iterdir():
         path.unlink()
     store = reopened(damaged)  # the versions from before the first row are sound
-    assert store.healed and store.count() == 0
+    assert store.may_lack_rows and store.count() == 0
     store.close()
 
 
@@ -134,14 +134,14 @@ def test_a_table_without_versions_is_never_taken_for_an_empty_one(damaged, gone)
         reopened(damaged)
     discard(str(damaged.parent))
     store = reopened(damaged)
-    assert store.fresh and store.count() == 0
+    assert store.was_created and store.count() == 0
     store.close()
 
 
 def test_a_table_that_is_gone_is_made_anew_and_says_so(damaged):
     shutil.rmtree(damaged)
     store = reopened(damaged)
-    assert store.fresh and store.count() == 0
+    assert store.was_created and store.count() == 0
     store.close()
 
 
@@ -158,7 +158,7 @@ def test_torn_indices_are_made_again_without_losing_a_row(damaged, damage, monke
         elif path.is_file():
             path.write_bytes(path.read_bytes()[: 0 if damage == "empty" else 40])
     store = reopened(damaged)
-    assert not store.healed
+    assert not store.may_lack_rows
     usable(store, "ab")
 
 
@@ -171,10 +171,10 @@ def test_what_was_torn_while_it_was_first_made_is_made_anew(tmp_path):
 
 def test_a_table_that_lacks_an_index_gets_it(damaged):
     store = reopened(damaged)
-    store._ask(store._table._writer.drop_index("text_idx"))
+    store._run(store._table._writer.drop_index("text_idx"))
     store.close()
     store = reopened(damaged)
-    assert "text_idx" in {index.name for index in store._ask(store._table._writer.list_indices())}
+    assert "text_idx" in {index.name for index in store._run(store._table._writer.list_indices())}
     usable(store, "ab")
 
 
@@ -233,10 +233,10 @@ def test_what_vanishes_or_is_half_written_does_not_stop_it(tmp_path):
     (table / "data" / ".tmpXYZ").write_bytes(b"x")
     (table / "_versions").mkdir()
     (table / "_versions" / "1.manifest#1").write_bytes(b"x")
-    known = crash_repair.settle(table, ())
+    known = crash_repair.sync_files(table, ())
     assert known == {str(table / "data"), str(table / "data" / "x.lance"), str(table / "_versions")}
     shutil.rmtree(table / "data")
-    assert crash_repair.settle(table, known) == {str(table / "_versions")}
+    assert crash_repair.sync_files(table, known) == {str(table / "_versions")}
 
 
 @pytest.mark.parametrize(
@@ -250,4 +250,4 @@ def test_what_vanishes_or_is_half_written_does_not_stop_it(tmp_path):
     ],
 )
 def test_only_a_local_uri_names_a_folder(uri, folder):
-    assert crash_repair.folder(uri) == folder
+    assert crash_repair.local_folder(uri) == folder

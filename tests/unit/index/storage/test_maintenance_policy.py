@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from index.storage.maintenance_policy import WrittenRows, due, refine, vector_index
+from index.storage.maintenance_policy import WrittenRows, choose_vector_index, is_due, refine_factor
 
 FRESH = WrittenRows(rows=10_000, commits=0, dirty=0, written=0.0, kept=0.0)
 
@@ -27,26 +27,28 @@ FRESH = WrittenRows(rows=10_000, commits=0, dirty=0, written=0.0, kept=0.0)
 def test_maintenance_waits_until_it_pays(commits, rows, last, now, expected):
     work = FRESH
     for n in range(commits):
-        work = work.plus(added=rows // commits + (n < rows % commits), removed=0, now=last)
-    assert due(work, now) is expected
+        work = work.add_commit(added=rows // commits + (n < rows % commits), removed=0, now=last)
+    assert is_due(work, now) is expected
 
 
 def test_maintenance_takes_a_twentieth_of_the_time_at_most():
     slow = WrittenRows(rows=100_000, commits=100, dirty=0, written=0.0, kept=0.0, took=5.0)
-    assert not due(slow, 99.0)
-    assert due(slow, 100.0)
+    assert not is_due(slow, 99.0)
+    assert is_due(slow, 100.0)
 
 
 def test_removed_rows_count_as_work():
-    assert FRESH.plus(added=1, removed=3, now=5.0) == WrittenRows(rows=9_998, commits=1, dirty=4, written=5.0, kept=0.0)
+    assert FRESH.add_commit(added=1, removed=3, now=5.0) == WrittenRows(
+        rows=9_998, commits=1, dirty=4, written=5.0, kept=0.0
+    )
 
 
 def test_the_vector_index_grows_with_the_store():
-    kinds = [vector_index(vectors) for vectors in (0, 19_999, 20_000, 599_999, 600_000)]
+    kinds = [choose_vector_index(vectors) for vectors in (0, 19_999, 20_000, 599_999, 600_000)]
     assert kinds == ["none", "none", "sq", "sq", "rq"]
 
 
 @pytest.mark.parametrize("pool", [1, 10, 50, 200, 1_000])
 def test_enough_candidates_are_compared_exactly(pool):
-    assert refine("sq", pool) * pool >= 40
-    assert refine("rq", pool) * pool >= 120
+    assert refine_factor("sq", pool) * pool >= 40
+    assert refine_factor("rq", pool) * pool >= 120

@@ -14,7 +14,7 @@ def test_readers_are_inside_together():
     gate, both = ReaderGate(), threading.Barrier(2, timeout=5)
 
     def read():
-        with gate.entered():
+        with gate.enter():
             both.wait()
 
     threads = [threading.Thread(target=read) for _ in range(2)]
@@ -31,7 +31,7 @@ def test_nobody_is_inside_while_it_is_drained_and_all_get_in_afterwards():
 
     def read():
         while not stop.is_set():
-            with gate.entered():
+            with gate.enter():
                 with lock:
                     inside[0] += 1
                 time.sleep(0.001)
@@ -44,7 +44,7 @@ def test_nobody_is_inside_while_it_is_drained_and_all_get_in_afterwards():
     waits = []
     for _ in range(20):
         began = time.monotonic()
-        with gate.drained(5) as alone:
+        with gate.drain(5) as alone:
             waits.append(time.monotonic() - began)
             seen.append((alone, inside[0]))
             time.sleep(0.002)
@@ -58,24 +58,24 @@ def test_nobody_is_inside_while_it_is_drained_and_all_get_in_afterwards():
 
 def test_a_reader_that_stays_does_not_close_it_for_ever():
     gate = ReaderGate()
-    with gate.entered():
+    with gate.enter():
         drained = []
 
         def drain():
-            with gate.drained(0.05) as alone:
+            with gate.drain(0.05) as alone:
                 drained.append(alone)
 
         thread = threading.Thread(target=drain)
         thread.start()
         thread.join(60)
         assert drained == [False]
-    with gate.entered(), gate.entered():
+    with gate.enter(), gate.enter():
         pass
 
 
 def test_it_opens_again_when_the_one_who_drained_fails():
     gate = ReaderGate()
-    with pytest.raises(ZeroDivisionError), gate.drained(1):
+    with pytest.raises(ZeroDivisionError), gate.drain(1):
         1 / 0  # noqa: B018 - it is there to fail
-    with gate.entered():
+    with gate.enter():
         pass

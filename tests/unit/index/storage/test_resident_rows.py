@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from index.errors import Unavailable
 from index.model import Filter
 from index.storage import arrow_rows, maintenance_policy
-from index.storage.chunk_rows import Row, where
+from index.storage.chunk_rows import Row, sql_condition
 from index.storage.chunk_store import ChunkStore
 from index.storage.lancedb_table import value_to_sql
 from index.storage.resident_rows import Rows
@@ -62,7 +62,7 @@ def held(store: ChunkStore) -> Rows:
     """The store's rows, once a search has had them taken into memory."""
 
     def taken() -> bool:
-        store.legs(vector=None, words="x", filter=ALL, pool=1)
+        store.search(vector=None, words="x", filter=ALL, pool=1)
         return store._table.seen.rows is not None
 
     until(taken)
@@ -70,23 +70,23 @@ def held(store: ChunkStore) -> Rows:
 
 
 def both(store: ChunkStore, text: str, filter: Filter = ALL, pool: int = 10) -> tuple[list[str], list[str]]:
-    near, found = store.legs(vector=unit(text), words=text, filter=filter, pool=pool)
+    near, found = store.search(vector=unit(text), words=text, filter=filter, pool=pool)
     return [match.doc_id for match in near], [match.doc_id for match in found]
 
 
 def passages(rows: Rows, filter: Filter = ALL) -> list[tuple[str, int]]:
-    return sorted(rows._memory.shown[at][:2] for at in np.flatnonzero(rows.passing(filter)))
+    return sorted(rows._memory.shown[at][:2] for at in np.flatnonzero(rows.passing_rows(filter)))
 
 
 @examples(15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(ROWS, min_size=1, max_size=30), st.lists(FILTERS, min_size=20, max_size=20))
 def test_a_filter_lets_the_same_rows_pass_as_in_the_table(store, rows, filters):
-    store.replace({doc_id: [] for doc_id in store.documents()})
+    store.replace({doc_id: [] for doc_id in store.row_counts()})
     store.replace({f"d{n}": [replace(one, doc_id=f"d{n}", chunk_id=f"d{n}-0")] for n, one in enumerate(rows)})
-    answer = store._read(store._table.whole())
-    mine = Rows.of(arrow_rows.whole(answer), len(answer), DIMENSIONS)
+    answer = store._run_read(store._table.all_rows())
+    mine = Rows.of(arrow_rows.read_rows_with_vectors(answer), len(answer), DIMENSIONS)
     for one in (*filters, *(Filter(workspace=each.workspace, tags=each.tags[:1], any_tags=each.tags) for each in rows)):
-        found = store._read(store._table.select(("doc_id", "ord"), where(one, value_to_sql)))
+        found = store._run_read(store._table.select(("doc_id", "ord"), sql_condition(one, value_to_sql)))
         assert passages(mine, one) == sorted((each["doc_id"], each["ord"]) for each in found.to_pylist()), one
 
 
@@ -111,12 +111,12 @@ def test_it_finds_what_a_scan_of_the_table_finds(store):
         restriction = Filter(workspace=f"w{n % 9}") if n % 2 else ALL
         asked = {"vector": unit(f"question {n}"), "words": f"text {n}", "filter": restriction, "pool": 25}
         shown = store._table.seen
-        mine = store.legs(**asked)
-        scanned = store._ask(
-            store._table.legs(replace(shown, rows=None), asked["vector"], asked["words"], restriction, 25)
+        mine = store.search(**asked)
+        scanned = store._run(
+            store._table.search(replace(shown, rows=None), asked["vector"], asked["words"], restriction, 25)
         )
         for one, answer in zip(mine, scanned, strict=True):
-            other = arrow_rows.matches(answer, restriction)
+            other = arrow_rows.read_matches(answer, restriction)
             assert [match.value for match in one] == pytest.approx([match.value for match in other], abs=2e-3)
             shared = {(match.doc_id, match.ord): match for match in other}
             assert len(one) == 25 and sum((match.doc_id, match.ord) in shared for match in one) >= 24  # ties, rounding
@@ -150,8 +150,8 @@ def test_each_state_stays_as_it_was(changes):
         state, model, seen = Rows.of([], 0, DIMENSIONS), {}, []
         for turn, change in enumerate(changes):
             given = {name: [row(name, k, f"{name} {k} {turn}") for k in range(count)] for name, count in change.items()}
-            state.replaced({"unshown": [row("unshown")] * 3})  # a write that failed
-            state, model = state.replaced(given), {**model, **given}
+            state.replace({"unshown": [row("unshown")] * 3})  # a write that failed
+            state, model = state.replace(given), {**model, **given}
             seen.append((state, {name: rows for name, rows in model.items() if rows}))
     for state, documents in seen:
         assert len(state) == sum(map(len, documents.values()))
@@ -165,7 +165,7 @@ def test_each_state_stays_as_it_was(changes):
 def test_nothing_is_left_of_what_was_replaced_many_times():
     state = Rows.of([row("a")], 1, DIMENSIONS)
     for turn in range(20_000):
-        state = state.replaced({"a": [row("a", 0, f"take {turn}", vector=None)]})
+        state = state.replace({"a": [row("a", 0, f"take {turn}", vector=None)]})
     assert len(state._memory.created) < 3_000
 
 
@@ -184,7 +184,7 @@ def test_a_write_is_found_by_the_next_search(store):
 
 def test_what_is_written_while_the_rows_are_recalled_is_there(store, monkeypatch):
     store.replace({name: [row(name, 0, f"old {name}")] for name in "abc"})
-    real, reading, go = store._table.whole, threading.Event(), threading.Event()
+    real, reading, go = store._table.all_rows, threading.Event(), threading.Event()
 
     async def slow():
         found = await real()
@@ -192,7 +192,7 @@ def test_what_is_written_while_the_rows_are_recalled_is_there(store, monkeypatch
         await asyncio.to_thread(go.wait, 20)
         return found
 
-    monkeypatch.setattr(store._table, "whole", slow)
+    monkeypatch.setattr(store._table, "all_rows", slow)
     both(store, "old")
     assert reading.wait(60)
     store.replace({"a": [row("a", 0, "new a")], "b": [], "d": [row("d", 0, "new d")]})
@@ -206,7 +206,7 @@ def test_what_is_written_while_the_rows_are_recalled_is_there(store, monkeypatch
 def test_after_a_write_that_failed_both_legs_still_agree(store, monkeypatch, late):
     store.replace({"a": [row("a", 0, "old words")], "b": [row("b", 0, "others")]})
     held(store)
-    real, settle = store._table._writer, store._settle
+    real, settle = store._table._writer, store._sync_files
 
     class Full:
         def __getattr__(self, name):
@@ -220,18 +220,18 @@ def test_after_a_write_that_failed_both_legs_still_agree(store, monkeypatch, lat
 
     with pytest.raises((Unavailable, OSError)):
         if late:
-            store._settle = torn
+            store._sync_files = torn
         else:
             store._table._writer = Full()
         store.replace({"a": [row("a", 0, "new words")]})
-    store._settle = settle
+    store._sync_files = settle
     assert both(store, "words") == (["b", "a"], ["a"]) or both(store, "words") == (["a", "b"], ["a"])
     store.maintain(prune=False)
     store.replace({"b": [row("b", 0, "changed")]})
     held(store)
-    [match] = store.legs(vector=None, words="words", filter=ALL, pool=5)[1]
+    [match] = store.search(vector=None, words="words", filter=ALL, pool=5)[1]
     assert match.text == ("new words" if late else "old words")
-    assert {match.text for match in store.legs(vector=unit("x"), words=None, filter=ALL, pool=5)[0]} == {
+    assert {match.text for match in store.search(vector=unit("x"), words=None, filter=ALL, pool=5)[0]} == {
         match.text,
         "changed",
     }
@@ -261,7 +261,7 @@ def test_both_legs_see_one_state_while_it_is_written(store):
 
     def reads():
         while not stop.is_set():
-            near, found = store.legs(vector=unit("x"), words="same", filter=ALL, pool=50)
+            near, found = store.search(vector=unit("x"), words="same", filter=ALL, pool=50)
             texts = {(match.doc_id, match.ord): match.text for match in near}
             if texts != {(match.doc_id, match.ord): match.text for match in found} or len(texts) != 12:
                 wrong.append((near, found))
@@ -296,10 +296,10 @@ def test_how_near_documents_are_is_the_same_from_the_table_and_from_memory(store
     asked = [*texts, "wordbound", "unknown"]
     assert store._table.seen.rows is None
     own = {name: store.vectors_of(name) for name in asked}
-    first = store.similar(points, asked)
+    first = store.similarities(points, asked)
     held(store)
     assert all(store.vectors_of(name) == pytest.approx(own[name], abs=1e-5) for name in asked)
-    second = store.similar(points, asked)
+    second = store.similarities(points, asked)
     assert first.keys() == second.keys() == {name for name, own in texts.items() if own}
     assert first == pytest.approx(second, abs=1e-5)
     plain = {
@@ -311,4 +311,4 @@ def test_how_near_documents_are_is_the_same_from_the_table_and_from_memory(store
     assert (second["d7"], second["d9"]) == (pytest.approx(1, abs=1e-3), pytest.approx(1, abs=1e-3))
     assert store.vectors_of("d7") == pytest.approx(np.stack([unit(text) for text in texts["d7"]]), abs=1e-3)
     assert store.vectors_of("unknown").shape == store.vectors_of("wordbound").shape == (0, points.shape[1])
-    assert store.similar(points, []) == {}
+    assert store.similarities(points, []) == {}

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from index.encoders.word_frequency import places
-from index.text.sentences import cut, plain, prose
-from index.text.summary_and_tags import checked, enrichment
-from index.text.words import text_language, tokens
+from index.encoders.word_frequency import word_ranks
+from index.text.sentences import plain_text, read_prose, shorten
+from index.text.summary_and_tags import enrich, normalize_answer
+from index.text.words import detect_language, tokenize
 from syncd.documents.parser import parse
 from syncd.notes.inline_syntax import is_tag
 from tests.support.fakes import FakeEncoder
@@ -28,7 +28,7 @@ def note(text, path="Captures/default/Untitled.md"):
 
 def found(text, vocabulary=(), **given):
     known = dict.fromkeys(vocabulary, 3) if not isinstance(vocabulary, dict) else vocabulary
-    return enrichment(note(text), vocabulary=known, places=places(), **given)
+    return enrich(note(text), vocabulary=known, places=word_ranks(), **given)
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_tags_are_what_a_note_is_about(text, tags):
 )
 def test_the_summary_is_a_sentence_of_the_note_as_one_reads_it(text, summary):
     assert (
-        enrichment(
-            note(text, "Captures/default/Capture 2026-11-21 05.00.00.md"), vocabulary={}, places=places()
+        enrich(
+            note(text, "Captures/default/Capture 2026-11-21 05.00.00.md"), vocabulary={}, places=word_ranks()
         ).summary
         == summary
     )
@@ -92,7 +92,7 @@ def test_the_summary_is_a_sentence_of_the_note_as_one_reads_it(text, summary):
     ],
 )
 def test_a_long_line_is_cut_where_it_can_be(line, short):
-    assert cut(line, 20) == short
+    assert shorten(line, 20) == short
     assert len(short) <= 20
 
 
@@ -127,7 +127,7 @@ def test_no_text_takes_long(piece):
     import time
 
     begun = time.process_time()
-    enrichment(document, vocabulary={}, places=places())
+    enrich(document, vocabulary={}, places=word_ranks())
     assert time.process_time() - begun < 2
 
 
@@ -166,7 +166,7 @@ def test_a_secret_is_neither_told_nor_tagged():
     ],
 )  # fmt: skip
 def test_what_somebody_else_found_is_brought_into_the_same_form(summary, tags, expected):
-    one = checked(summary, tags, vocabulary={})
+    one = normalize_answer(summary, tags, vocabulary={})
     assert (one.summary, one.tags) == expected
     assert all(map(is_tag, one.tags))
 
@@ -195,15 +195,15 @@ def test_vectors_are_asked_for_related_tags_only():
     ],
 )
 def test_the_language_is_that_of_most_function_words(text, language):
-    assert text_language(text, {}).language == language
+    assert detect_language(text, {}).language == language
 
 
 def test_japanese_and_chinese_are_told_apart_by_kana():
-    assert text_language(JAPANESE, {}).japanese
-    assert not text_language(CHINESE, {}).japanese
+    assert detect_language(JAPANESE, {}).japanese
+    assert not detect_language(CHINESE, {}).japanese
     said = [
         token.text
-        for token in tokens("2014年12月の総選挙で議席を獲得", text_language(JAPANESE, {}))
+        for token in tokenize("2014年12月の総選挙で議席を獲得", detect_language(JAPANESE, {}))
         if token and token.worth
     ]
     assert said == ["総選挙", "議席"]
@@ -211,6 +211,6 @@ def test_japanese_and_chinese_are_told_apart_by_kana():
 
 def test_an_editor_s_line_breaks_end_no_sentence():
     text = "This sentence was wrapped by an editor at some sixty-odd columns\nand goes on here. A second one, by z.B. Dr. Who."
-    assert prose(note(text)).sentences[0].endswith("and goes on here.")
-    assert len(prose(note(text)).sentences) == 2
-    assert plain("a \\*b\\* &amp; ~~c~~ ==d==") == "a *b* & c d"
+    assert read_prose(note(text)).sentences[0].endswith("and goes on here.")
+    assert len(read_prose(note(text)).sentences) == 2
+    assert plain_text("a \\*b\\* &amp; ~~c~~ ==d==") == "a *b* & c d"

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.text.tags import key_of, related, same, settled, tag_of
+from index.text.tags import are_variants, key_of, may_be_variants, to_tag, unify_spelling
 from syncd.notes.inline_syntax import is_tag
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=80))
 def test_a_tag_is_one_that_obsidian_reads_and_stays_itself(text):
-    tag = tag_of(text)
-    assert tag == "" or (is_tag(tag) and len(tag) <= 40 and tag_of(tag) == tag)
+    tag = to_tag(text)
+    assert tag == "" or (is_tag(tag) and len(tag) <= 40 and to_tag(tag) == tag)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_a_tag_is_one_that_obsidian_reads_and_stays_itself(text):
     ],
 )
 def test_text_becomes_a_tag(text, tag):
-    assert tag_of(text) == tag
+    assert to_tag(text) == tag
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ def test_text_becomes_a_tag(text, tag):
     ],
 )  # fmt: skip
 def test_variants_are_one(one, other):
-    assert same(one, other)
-    assert same(other, one)
+    assert are_variants(one, other)
+    assert are_variants(other, one)
 
 
 @pytest.mark.parametrize(
@@ -54,12 +54,12 @@ def test_variants_are_one(one, other):
     ],
 )  # fmt: skip
 def test_others_are_not(one, other):
-    assert not same(one, other)
+    assert not are_variants(one, other)
 
 
 def test_german_plurals_are_one_in_german_only():
-    assert same("datenbank", "datenbanken", "de")
-    assert not same("datenbank", "datenbanken", "en")
+    assert are_variants("datenbank", "datenbanken", "de")
+    assert not are_variants("datenbank", "datenbanken", "en")
 
 
 def test_meaning_decides_between_tags_that_begin_alike_and_no_others():
@@ -74,15 +74,17 @@ def test_meaning_decides_between_tags_that_begin_alike_and_no_others():
     def vectors(texts):
         return [near[text] for text in texts]
 
-    assert settled(["deployment"], {"deploying": 3}, vectors=vectors) == ["deploying"]
-    assert settled(["deployment"], {"depleted": 3}, vectors=vectors) == ["deployment"]
-    assert settled(["python-2"], {"python-3": 3}, vectors=vectors) == ["python-2"]
-    assert settled(["deployment"], {"deploying": 3}, vectors=lambda _: None) == ["deployment"]
-    assert not related("monday", "tuesday")
+    assert unify_spelling(["deployment"], {"deploying": 3}, vectors=vectors) == ["deploying"]
+    assert unify_spelling(["deployment"], {"depleted": 3}, vectors=vectors) == ["deployment"]
+    assert unify_spelling(["python-2"], {"python-3": 3}, vectors=vectors) == ["python-2"]
+    assert unify_spelling(["deployment"], {"deploying": 3}, vectors=lambda _: None) == ["deployment"]
+    assert not may_be_variants("monday", "tuesday")
 
 
 def test_the_spelling_in_use_wins_and_nothing_is_said_twice():
-    assert settled(["vector-database", "vector-databases", "new-thing"], {"vector-db": 5, "vector-databases": 2}) == [
+    assert unify_spelling(
+        ["vector-database", "vector-databases", "new-thing"], {"vector-db": 5, "vector-databases": 2}
+    ) == [
         "vector-db",
         "new-thing",
     ]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_server.answers.text_budget import excerpt, shares, tokens
+from mcp_server.answers.text_budget import cut_excerpt, estimate_tokens, share_budget
 from tests.support.paths import ROOT
 from tests.support.token_count import counted
 
@@ -34,19 +34,19 @@ JAPANESE = "検索は全文とベクトルを順位で合わせる。表の数�
     ],
 )
 def test_the_estimate_is_near_what_a_tokenizer_counts(text):
-    assert 0.95 <= tokens(text) / counted(text) <= 1.3
+    assert 0.95 <= estimate_tokens(text) / counted(text) <= 1.3
 
 
 @given(st.text(), st.text())
 def test_more_text_never_costs_less(one, other):
-    assert tokens("") == 0
-    assert tokens(one + other) >= max(tokens(one), tokens(other)) - 1
-    assert tokens(one) <= 2 * len(one)
+    assert estimate_tokens("") == 0
+    assert estimate_tokens(one + other) >= max(estimate_tokens(one), estimate_tokens(other)) - 1
+    assert estimate_tokens(one) <= 2 * len(one)
 
 
 @given(st.lists(st.integers(0, 5_000), max_size=60), st.integers(0, 20_000))
 def test_shares_fit_the_budget_and_waste_nothing(lengths, budget):
-    granted = shares(lengths, budget)
+    granted = share_budget(lengths, budget)
     assert all(0 <= size <= length for size, length in zip(granted, lengths, strict=True))
     assert sum(granted) <= budget
     if sum(lengths) <= budget:
@@ -57,20 +57,20 @@ def test_shares_fit_the_budget_and_waste_nothing(lengths, budget):
 
 @given(st.text(), st.text(), st.integers(0, 50))
 def test_an_excerpt_is_a_slice_of_the_document(content, passage, size):
-    cut = excerpt(content, passage, size)
+    cut = cut_excerpt(content, passage, size)
     assert cut in content
     assert len(cut) == min(size, len(content))
 
 
 @given(st.text(max_size=80), st.text(min_size=1, max_size=20), st.text(max_size=80), st.integers(20, 60))
 def test_an_excerpt_holds_its_passage_when_it_can(before, passage, after, size):
-    assert passage in excerpt(before + passage + after, passage, size)
+    assert passage in cut_excerpt(before + passage + after, passage, size)
 
 
 def test_a_passage_is_found_by_its_first_line_when_a_comment_was_left_out():
     content = "x" * 100 + "\nfirst line\n%% hidden %%\nlast line\n" + "y" * 100
-    assert "first line" in excerpt(content, "first line\nlast line", 30)
+    assert "first line" in cut_excerpt(content, "first line\nlast line", 30)
 
 
 def test_no_documents_share_nothing():
-    assert shares([], 100) == []
+    assert share_budget([], 100) == []

@@ -64,7 +64,7 @@ def let_in(access, *assertions):
     """Whom each assertion is taken for, on one event loop."""
 
     async def all_of_them():
-        return [await access.key(assertion) for assertion in assertions]
+        return [await access.authenticate(assertion) for assertion in assertions]
 
     return [key and key.name for key in asyncio.run(all_of_them())]
 
@@ -86,14 +86,14 @@ def test_the_rights_end_with_the_assertion_and_with_the_key(team, keys):
     access, ends = door(team, keys), int(time.time()) + 100
 
     async def come():
-        return await access.key(team.assertion("first", exp=ends))
+        return await access.authenticate(team.assertion("first", exp=ends))
 
     key = asyncio.run(come())
     assert (key.scopes, key.workspaces) == ({"read"}, {"work"})
-    assert keys.live(key, now=ends * 1000)
-    assert not keys.live(key, now=(ends + 31) * 1000)
+    assert keys.is_live(key, now=ends * 1000)
+    assert not keys.is_live(key, now=(ends + 31) * 1000)
     keys.revoke("ann", now=now())
-    assert not keys.live(key, now=now())
+    assert not keys.is_live(key, now=now())
     with pytest.raises(PermissionDenied):
         asyncio.run(come())
 
@@ -188,18 +188,18 @@ def test_a_new_signing_key_is_fetched_when_it_is_first_named_and_an_old_one_goes
     access = door(team, keys, timer)
 
     async def story():
-        assert await access.key(team.assertion("first"))
+        assert await access.authenticate(team.assertion("first"))
         team.add("second")
-        assert await access.key(team.assertion("second")) is None  # asked a moment ago
+        assert await access.authenticate(team.assertion("second")) is None  # asked a moment ago
         timer.at += APART_S
-        assert await access.key(team.assertion("second"))
+        assert await access.authenticate(team.assertion("second"))
         assert team.fetched == 2
         team.retire("first")
-        assert await access.key(team.assertion("first"))  # known until the next look
+        assert await access.authenticate(team.assertion("first"))  # known until the next look
         timer.at += FRESH_S
-        assert await access.key(team.assertion("second"))  # which nobody waits for
+        assert await access.authenticate(team.assertion("second"))  # which nobody waits for
         await access._fetching
-        assert await access.key(team.assertion("first")) is None
+        assert await access.authenticate(team.assertion("first")) is None
         assert team.fetched == 3
 
     asyncio.run(story())
@@ -227,7 +227,7 @@ def test_signing_keys_at_hand_stay_good_while_no_newer_ones_can_be_had(team, key
     access = door(team, keys, timer)
 
     async def story():
-        assert await access.key(team.assertion("first"))
+        assert await access.authenticate(team.assertion("first"))
         for name, value in trouble.items():
             if name == "url":
                 access._settings = AccessSettings(
@@ -236,8 +236,8 @@ def test_signing_keys_at_hand_stay_good_while_no_newer_ones_can_be_had(team, key
             else:
                 setattr(team, name, value)
         timer.at += FRESH_S
-        assert await access.key(team.assertion("first", named="unknown")) is None
-        assert await access.key(team.assertion("first"))
+        assert await access.authenticate(team.assertion("first", named="unknown")) is None
+        assert await access.authenticate(team.assertion("first"))
 
     with caplog.at_level(logging.WARNING):
         asyncio.run(story())
@@ -250,13 +250,15 @@ def test_a_server_of_keys_that_hangs_delays_only_who_needs_it_and_not_for_long(t
     access = door(team, keys, timer)
 
     async def story():
-        assert await access.key(team.assertion("first"))
+        assert await access.authenticate(team.assertion("first"))
         team.gate.clear()
         timer.at += APART_S
         began = time.monotonic()
-        strangers = [asyncio.create_task(access.key(team.assertion("first", named=f"k{n}"))) for n in range(50)]
+        strangers = [
+            asyncio.create_task(access.authenticate(team.assertion("first", named=f"k{n}"))) for n in range(50)
+        ]
         await asyncio.sleep(0)
-        assert await access.key(team.assertion("first"))
+        assert await access.authenticate(team.assertion("first"))
         assert time.monotonic() - began < 1.0
         assert await asyncio.gather(*strangers) == [None] * 50
         assert time.monotonic() - began < 10.0
@@ -300,9 +302,9 @@ def test_settings_that_would_let_in_nobody_or_anybody_are_refused():
     ):
         with pytest.raises(InvalidArgument, match=r"access\."):
             AccessSettings(**wrong)
-    assert not AccessSettings().on
+    assert not AccessSettings().is_enabled
     acme = AccessSettings(team="acme", audience=("x",))
-    assert acme.on
-    assert acme.signed_by == "https://acme.cloudflareaccess.com"
-    assert acme.certificates == "https://acme.cloudflareaccess.com/cdn-cgi/access/certs"
+    assert acme.is_enabled
+    assert acme.expected_issuer == "https://acme.cloudflareaccess.com"
+    assert acme.key_set_url == "https://acme.cloudflareaccess.com/cdn-cgi/access/certs"
     assert LONGEST < 16_384

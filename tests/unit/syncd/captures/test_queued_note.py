@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailable
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from tests.support.world import World, until
 
 
@@ -54,11 +54,11 @@ def test_a_queued_note_becomes_a_document_of_the_id_it_was_promised(world):
 
 def test_who_queued_a_note_is_its_author_in_the_log(world):
     author = Author("mcp", "kb_addnote", "abc", "claude", "r1")
-    with authored(author):
+    with acting_as(author):
         job = home(world).add_note("a knot in the surf", key="abc")
     world.reopen()
     (kept,) = done(world, job)
-    (entry,) = world.app.opened.audit.found(10, id=kept.record.id)
+    (entry,) = world.app.opened.audit.find(10, id=kept.record.id)
     assert (entry.surface, entry.tool, entry.key, entry.name, entry.request) == tuple(
         getattr(author, name) for name in ("surface", "tool", "key", "name", "request")
     )
@@ -156,7 +156,7 @@ def test_a_ledger_that_can_t_be_written_does_not_keep_the_daemon_from_starting(w
     def full(*_):
         raise Unavailable("the ledger could not be written (disk full); nothing was changed")
 
-    monkeypatch.setattr("syncd.jobs.queue.Queue.put_off", full)
+    monkeypatch.setattr("syncd.jobs.queue.Queue.postpone", full)
     world.reopen()
     assert world.app.opened.queue.job(job.id).status == "running"
     monkeypatch.undo()

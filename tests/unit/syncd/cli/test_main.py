@@ -14,9 +14,9 @@ import click
 import pytest
 
 from syncd.cli import main
-from syncd.cli.daemon.keys_and_config import until
-from syncd.cli.framework.arguments import moment
-from syncd.cli.main import code, memex
+from syncd.cli.daemon.keys_and_config import parse_expiry
+from syncd.cli.framework.arguments import parse_time
+from syncd.cli.main import memex, run_command
 from tests.support.answering_daemon import HIT, REPORT, STATUS
 from tests.support.command_line import HEAVY
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("clean")
 
 
 def test_search_in_json_has_exactly_the_fields_that_scripts_rely_on(daemon, capfd):
-    assert code(["search", "some", "words", "--json"]) == 0
+    assert run_command(["search", "some", "words", "--json"]) == 0
     out, err = capfd.readouterr()
     assert json.loads(out) == [HIT]
     assert "encoder: loading" in err
@@ -34,7 +34,7 @@ def test_search_in_json_has_exactly_the_fields_that_scripts_rely_on(daemon, capf
 
 def test_search_passes_its_filters_on(daemon):
     given = "search q -n 3 --mode text --scope captures -w work -t a -t b --type note --source s --since 1970-01-02T00:00:00Z"
-    assert code(given.split()) == 0
+    assert run_command(given.split()) == 0
     _, asked = daemon.asked[0]
     wanted = {"query": "q", "limit": 3, "mode": "text", "scope": "captures", "workspace": "work", "tags": ["a", "b"]}
     for name, value in (wanted | {"type": "note", "source": "s", "since": 86_400_000}).items():
@@ -45,7 +45,7 @@ def test_search_passes_its_filters_on(daemon):
 def test_init_names_a_settings_file_so_that_a_shell_takes_it_as_one_word(tmp_path, capfd):
     for name in ("first", "My V\u00e4lt"):
         (tmp_path / name).mkdir()
-        assert code(["init", str(tmp_path / name)]) == 0
+        assert run_command(["init", str(tmp_path / name)]) == 0
     line = next(line for line in capfd.readouterr().out.splitlines() if "memex serve --config" in line)
     *_, option, file = shlex.split(line)
     assert option == "--config"
@@ -63,41 +63,41 @@ def test_init_names_a_settings_file_so_that_a_shell_takes_it_as_one_word(tmp_pat
     ],
 )
 def test_shared_options_go_before_or_after_the_command(daemon, capfd, line):
-    assert code(line.split()) == 0
+    assert run_command(line.split()) == 0
     json.loads(capfd.readouterr().out)
 
 
 def test_the_state_alone_finds_the_daemon_once_it_remembers_its_vault(daemon, capfd, monkeypatch):
     monkeypatch.delenv("MEMEX_VAULT")
     monkeypatch.delenv("MEMEX_STATE")
-    assert code(["status", "--state", str(daemon.state)]) == 2
+    assert run_command(["status", "--state", str(daemon.state)]) == 2
     (daemon.state / "vault").write_text("/somewhere\n")
-    assert code(["status", "--state", str(daemon.state)]) == 0
+    assert run_command(["status", "--state", str(daemon.state)]) == 0
 
 
 def test_status_is_what_the_daemon_says(daemon, capfd):
-    assert code(["status", "--json"]) == 0
+    assert run_command(["status", "--json"]) == 0
     assert json.loads(capfd.readouterr().out) == STATUS
-    assert code(["status", "--json", "--all"]) == 0
+    assert run_command(["status", "--json", "--all"]) == 0
     told = json.loads(capfd.readouterr().out)
     assert told.items() >= (STATUS | {"git": "ok"}).items()
     assert told.keys() - STATUS.keys() == {"git", "daemon", "verdict"}
-    assert code(["status"]) == 0
+    assert run_command(["status"]) == 0
     assert "2 notes" in capfd.readouterr().out
 
 
 def test_index_prints_the_signs(daemon, capfd):
-    assert code(["index", "--full"]) == 0
+    assert run_command(["index", "--full"]) == 0
     assert capfd.readouterr().out.startswith("+1 ~0 -0 !0")
     assert daemon.asked == [("index", {"full": True, "accept_removals": False})]
-    assert code(["index", "--accept-removals"]) == 0
+    assert run_command(["index", "--accept-removals"]) == 0
     assert daemon.asked[-1] == ("index", {"full": False, "accept_removals": True})
-    assert code(["index", "--check", "--full"]) == 2
+    assert run_command(["index", "--check", "--full"]) == 2
     capfd.readouterr()
-    assert code(["index", "--check"]) == 0
+    assert run_command(["index", "--check"]) == 0
     assert daemon.asked[-1] == ("check", {})
     assert capfd.readouterr().out == "1,200 notes checked, 2 mended, 1 could not be read: memex status names them\n"
-    assert code(["index", "--json"]) == 0
+    assert run_command(["index", "--json"]) == 0
     assert json.loads(capfd.readouterr().out) == REPORT
 
 
@@ -116,7 +116,7 @@ def test_capture_takes_its_argument_and_its_fields(daemon, capfd):
         "--namespace",
         "n",
     ]
-    assert code(line) == 0
+    assert run_command(line) == 0
     assert capfd.readouterr().out == "i1  Captures/default/A.md\n"
     assert daemon.asked[0][1] == {
         "content": "text",
@@ -131,74 +131,74 @@ def test_capture_takes_its_argument_and_its_fields(daemon, capfd):
 def test_capture_reads_stdin_byte_for_byte(daemon, monkeypatch, line):
     text = "héllo\r\nno newline at the end"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-    assert code(line) == 0
+    assert run_command(line) == 0
     assert daemon.asked[0][1]["content"] == text
 
 
 def test_capture_refuses_what_is_not_text(daemon, monkeypatch, capfd):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\xff")))
-    assert code(["capture"]) == 2
+    assert run_command(["capture"]) == 2
     assert "byte 1" in capfd.readouterr().err
-    assert code(["capture", "x", "--metadata", "[1]"]) == 2
+    assert run_command(["capture", "x", "--metadata", "[1]"]) == 2
 
 
 def test_get_prints_the_content_byte_for_byte(daemon, capfdbinary):
-    assert code(["get", "i1"]) == 0
+    assert run_command(["get", "i1"]) == 0
     assert capfdbinary.readouterr().out == "héllo\r\nno newline at the end".encode()
 
 
 def test_recent_and_delete(daemon, capfd):
-    assert code(["recent", "-w", "work"]) == 0
+    assert run_command(["recent", "-w", "work"]) == 0
     assert "Captures/default/A.md" in capfd.readouterr().out
-    assert code(["delete", "i1", "--yes"]) == 0
+    assert run_command(["delete", "i1", "--yes"]) == 0
     assert capfd.readouterr().out == "deleted i1\n"
 
 
 def test_workspaces_are_made_listed_and_deleted(daemon, capfd):
-    assert code(["workspace", "create", "work"]) == 0
-    assert code(["workspace", "list"]) == 0
+    assert run_command(["workspace", "create", "work"]) == 0
+    assert run_command(["workspace", "list"]) == 0
     assert capfd.readouterr().out == "created work\ndefault\nwork\n"
-    assert code(["workspace", "delete", "work"]) == 0
+    assert run_command(["workspace", "delete", "work"]) == 0
 
 
 def test_a_key_in_json_is_its_name_and_secret(daemon, capfd):
     line = "key create --name bot --workspace work --scopes read,write --json"
-    assert code(line.split()) == 0
+    assert run_command(line.split()) == 0
     assert json.loads(capfd.readouterr().out) == {"name": "bot", "key": "mx_1_2"}
     assert daemon.asked[0][1] == {"name": "bot", "workspaces": ["work"], "scopes": ["read", "write"]}
-    assert code(["key", "create", "--name", "bot", "--all-workspaces"]) == 0
+    assert run_command(["key", "create", "--name", "bot", "--all-workspaces"]) == 0
     assert capfd.readouterr().out == "mx_1_2\n"
     assert "workspaces" not in daemon.asked[1][1]
-    assert code(["key", "list"]) == 0
+    assert run_command(["key", "list"]) == 0
     assert "all" in capfd.readouterr().out
-    assert code(["key", "revoke", "bot"]) == 0
+    assert run_command(["key", "revoke", "bot"]) == 0
 
 
 @pytest.mark.parametrize("line", ["key create --name bot", "key create --name bot -w a --all-workspaces"])
 def test_a_key_must_say_what_it_may_see(daemon, capfd, line):
-    assert code(line.split()) == 2
+    assert run_command(line.split()) == 2
     assert "--all-workspaces" in capfd.readouterr().err
 
 
 def test_config_shows_every_setting_and_where_it_was_set(daemon, capfd, monkeypatch):
     monkeypatch.setenv("MEMEX_SERVER__PORT", "9")
-    assert code(["config", "--json"]) == 0
+    assert run_command(["config", "--json"]) == 0
     rows = {row["name"]: row for row in json.loads(capfd.readouterr().out)}
     assert (rows["server.port"]["value"], rows["server.port"]["origin"]) == (9, "MEMEX_SERVER__PORT")
     assert rows["sync.quiet_s"]["origin"] == "default"
-    assert code(["config"]) == 0
+    assert run_command(["config"]) == 0
     assert "server.port = 9" in capfd.readouterr().out
 
 
 def test_config_keeps_secrets_to_itself(daemon, capfd, monkeypatch):
     monkeypatch.setenv("MEMEX_INDEX__STORAGE_OPTIONS__SECRET_ACCESS_KEY", "hunter2")
-    assert code(["config", "--json"]) == 0
+    assert run_command(["config", "--json"]) == 0
     assert "hunter2" not in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_gets_its_script(capfd, shell):
-    assert code(["completion", shell]) == 0
+    assert run_command(["completion", shell]) == 0
     assert "_MEMEX_COMPLETE" in capfd.readouterr().out
 
 
@@ -209,11 +209,11 @@ def test_workspaces_are_completed_from_the_running_daemon(daemon):
 
 
 def test_moments_are_dates_or_spans():
-    assert moment("7d", 10**12) == 10**12 - 7 * 86_400_000
-    assert moment("1970-01-01T00:00:01+00:00", 0) == 1000
-    assert moment(None, 5) is None
-    assert until("30d", 10**12) == 10**12 + 30 * 86_400_000
-    assert until("1970-01-01T00:00:01+00:00", 0) == 1000
+    assert parse_time("7d", 10**12) == 10**12 - 7 * 86_400_000
+    assert parse_time("1970-01-01T00:00:01+00:00", 0) == 1000
+    assert parse_time(None, 5) is None
+    assert parse_expiry("30d", 10**12) == 10**12 + 30 * 86_400_000
+    assert parse_expiry("1970-01-01T00:00:01+00:00", 0) == 1000
 
 
 def test_every_command_says_what_it_does_and_takes_the_shared_options():
@@ -246,7 +246,7 @@ def run(arguments, *, env=None, **rest):
 
 def test_a_command_through_the_daemon_imports_nothing_heavy(daemon):
     script = (
-        "import sys\nfrom syncd.cli import main\nassert main.code(['status', '--json']) == 0\n"
+        "import sys\nfrom syncd.cli import main\nassert main.run_command(['status', '--json']) == 0\n"
         "print(sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
@@ -273,9 +273,9 @@ def test_the_module_can_be_run():
 
 
 def test_enrich_is_asked_for_one_note_or_for_all(daemon, capfd):
-    assert code(["enrich", "i1", "--replace"]) == 0
+    assert run_command(["enrich", "i1", "--replace"]) == 0
     assert capfd.readouterr().out == "Captures/default/A.md\n  S.\n  #a #b\n"
-    assert code(["enrich", "--backfill", "--workspace", "work", "--dry-run"]) == 0
+    assert run_command(["enrich", "--backfill", "--workspace", "work", "--dry-run"]) == 0
     out = capfd.readouterr().out
     assert out.splitlines()[-1] == "1 note would be enriched, 1 left alone, 0 with nothing to say"
     assert "left alone: B.md: it was changed a moment ago" in out
@@ -283,4 +283,4 @@ def test_enrich_is_asked_for_one_note_or_for_all(daemon, capfd):
     assert (asked["enrich"]["id"], asked["enrich"]["replace"]) == ("i1", True)
     assert asked["enrich.backfill"] == {"workspace": "work", "dry_run": True}
     for wrong in (["enrich"], ["enrich", "i1", "--backfill"], ["enrich", "--backfill", "--replace"]):
-        assert code(wrong) == 2
+        assert run_command(wrong) == 2

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from index.errors import CODES
-from syncd.cli.main import EXIT, SERVE_EXIT, code
+from syncd.cli.main import EXIT, SERVE_EXIT, run_command
 from syncd.daemon.control_socket import DAEMON, ControlServer
 from tests.support.answering_daemon import RECORD
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.usefixtures("clean")
     ],
 )
 def test_each_failure_has_its_exit_code(daemon, capfd, line, exit_code):
-    assert code(line.split()) == exit_code
+    assert run_command(line.split()) == exit_code
     out, err = capfd.readouterr()
     assert (out == "") == (exit_code != 0)
     assert (err == "") == (exit_code == 0)
@@ -47,23 +47,23 @@ def test_every_error_code_has_an_exit_code():
 
 
 def test_an_error_is_one_line_or_one_json_object_on_stderr(daemon, capfd):
-    assert code(["get", "missing"]) == 4
+    assert run_command(["get", "missing"]) == 4
     assert capfd.readouterr().err == "memex: NOT_FOUND: no note 'missing'\n"
-    assert code(["get", "missing", "--json"]) == 4
+    assert run_command(["get", "missing", "--json"]) == 4
     out, err = capfd.readouterr()
     assert out == ""
     assert json.loads(err) == {
         "error": {"code": "NOT_FOUND", "message": "no note 'missing'", "retryable": False, "details": {}}
     }
-    assert code(["search", "--json"]) == 2
+    assert run_command(["search", "--json"]) == 2
     assert json.loads(capfd.readouterr().err)["error"]["code"] == "INVALID_ARGUMENT"
 
 
 def test_a_vault_that_was_never_set_up_names_the_command(tmp_path, capfd):
     (tmp_path / "v").mkdir()
-    assert code(["search", "x", "--vault", str(tmp_path / "v")]) == 4
+    assert run_command(["search", "x", "--vault", str(tmp_path / "v")]) == 4
     assert f"memex init {tmp_path / 'v'}" in capfd.readouterr().err
-    assert code(["search", "x"]) == 2
+    assert run_command(["search", "x"]) == 2
     assert "memex init VAULT" in capfd.readouterr().err
 
 
@@ -103,28 +103,28 @@ def test_a_bug_is_a_sentence_and_the_trace_on_request(daemon, capfd, monkeypatch
         raise ZeroDivisionError("x")
 
     monkeypatch.setattr("syncd.cli.notes.notes.ask", broken)
-    assert code(["recent"]) == 1
+    assert run_command(["recent"]) == 1
     err = capfd.readouterr().err
     assert "INTERNAL: ZeroDivisionError" in err
     assert "Traceback" not in err
     monkeypatch.setenv("MEMEX_DEBUG", "1")
-    assert code(["recent"]) == 1
+    assert run_command(["recent"]) == 1
     assert "Traceback" in capfd.readouterr().err
 
 
 def test_an_answer_with_a_path_that_is_not_utf8_is_still_an_answer(daemon, capfd):
     daemon.server._operations["recent"] = lambda _, __: [RECORD | {"path": "a\udcff.md"}]
-    assert code(["recent", "--json"]) == 0
+    assert run_command(["recent", "--json"]) == 0
     assert json.loads(capfd.readouterr().out)[0]["path"] == "a\udcff.md"
 
 
 def test_the_bridge_is_told_when_no_daemon_runs(tmp_path, capfd):
     (tmp_path / "v").mkdir()
-    assert code(["mcp", "--vault", str(tmp_path / "v"), "--state", str(tmp_path / "s")]) == 7
+    assert run_command(["mcp", "--vault", str(tmp_path / "v"), "--state", str(tmp_path / "s")]) == 7
     assert "memex serve" in capfd.readouterr().err
 
 
 def test_the_bridge_needs_a_key_that_can_be_read(daemon, capfd):
     (daemon.state / DAEMON).write_text('{"url": "http://127.0.0.1:1", "pid": 1, "epoch": 1}')
-    assert code(["mcp"]) == 4
+    assert run_command(["mcp"]) == 4
     assert "key file" in capfd.readouterr().err

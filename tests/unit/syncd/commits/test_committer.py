@@ -10,7 +10,7 @@ import pytest
 
 from syncd.commits.commit_selection import IGNORED, MARKERS, SECRET, STAGED
 from syncd.commits.committer import MadeCommit
-from syncd.history.audit_log import Author, taken_back
+from syncd.history.audit_log import Author, take_back
 from syncd.owner.git import commit_operations
 from tests.support.commit_crash import CHAT, DAEMON, A, B, made
 
@@ -247,9 +247,9 @@ def test_what_is_being_written_waits_until_it_is_quiet(tmp_path):
 
 def test_a_write_that_came_to_nothing_is_not_committed(rig):
     rig.agent(A, "one\n")
-    taken_back(lambda: rig.files.remove(A))
+    take_back(lambda: rig.files.remove(A))
     assert rig.commits.flush() == 0
-    assert rig.audit.last(A).kind == "undone"
+    assert rig.audit.last_entry(A).kind == "undone"
 
 
 def test_a_key_may_have_any_name(rig):

@@ -53,7 +53,7 @@ def test_duplicates_become_one_note_and_links_to_the_other_stay_whole(inbox):
     assert index.record(copy.id) is None
     assert inbox.look() == {}
     assert inbox.run()["proposals"] == 0, "it is done, and not proposed again"
-    last = inbox.app.opened.audit.last(kept.path)
+    last = inbox.app.opened.audit.last_entry(kept.path)
     assert (last.surface, last.tool) == ("daemon", "consolidation")
     inbox.world.git("revert", "--no-edit", "HEAD")
     assert (inbox.read(kept.path), inbox.read(copy.path)) == before
@@ -193,7 +193,9 @@ def test_an_unused_capture_goes_to_the_archive_where_no_agent_sees_it(inbox):
     assert list(inbox.look().values()) == [f"it is at Captures/Archive/default/{one.path.rpartition('/')[2]}"]
     assert inbox.app.opened.builds.scopes["captures"].index.record(one.id) is None
     assert (
-        inbox.app.opened.builds.scopes["vault"].index.at(f"Captures/Archive/default/{one.path.rpartition('/')[2]}")
+        inbox.app.opened.builds.scopes["vault"].index.record_at(
+            f"Captures/Archive/default/{one.path.rpartition('/')[2]}"
+        )
         is not None
     )
 
@@ -204,9 +206,9 @@ def test_a_tick_that_is_set_while_another_is_carried_out_is_not_missed(inbox):
     (path,) = [inbox.run()["report"]]
     inbox.tick(path, "first")
     proposals = inbox.app.services.proposals
-    carry, proposals.carry = proposals.carry, lambda stopping: (inbox.tick(path, "second"), carry(stopping))[1]
+    carry, proposals.carry_out = proposals.carry_out, lambda stopping: (inbox.tick(path, "second"), carry(stopping))[1]
     assert len(inbox.look()) == 1
-    proposals.carry = carry
+    proposals.carry_out = carry
     assert len(inbox.look()) == 1
     assert proposals.counts()["carried"] == 2
 
@@ -248,7 +250,7 @@ def test_a_tick_that_waits_is_taken_back_where_it_was_set(inbox):
             raise Unavailable("Git is at work", retryable=True)
         return carrier(about)
 
-    proposals.on("archive", waiting)
+    proposals.register("archive", waiting)
     busy.append(True)
     inbox.tick(path, "into the archive")
     assert inbox.look() == {}

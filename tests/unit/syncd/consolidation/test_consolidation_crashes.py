@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from syncd.consolidation.proposal_execution import KINDS
-from syncd.history.change_journal import ChangeJournal, MovePlan, written
+from syncd.history.change_journal import ChangeJournal, MovePlan, note_step
 from tests.support.sample_captures import Inbox
 from tests.support.world import World
 
@@ -20,7 +20,7 @@ def test_what_a_crash_broke_off_is_taken_back_where_a_person_came_in_between(inb
     (path,) = [inbox.run()["report"]]
     key = inbox.tick(path, "into the archive")
     raw, target = inbox.read(one.path).encode(), "Captures/Archive/default/nobody reads this.md"
-    steps = [written(target, None, raw), written(one.path, raw, None)]
+    steps = [note_step(target, None, raw), note_step(one.path, raw, None)]
     about = {"said": "moved", "subject": "Archive it", "ids": [one.id]}
     journal = ChangeJournal(inbox.app.opened.ledger, inbox.app.opened.vault, KINDS)
     journal.begin(MovePlan("archive", key, "", "", steps, about), by="Ada", at=1)
@@ -29,7 +29,7 @@ def test_what_a_crash_broke_off_is_taken_back_where_a_person_came_in_between(inb
     assert "taken back" in inbox.look()[key]
     assert not (inbox.world.vault / target).exists()
     assert inbox.read(one.path).endswith("and more by hand\n")
-    assert [entry.state for entry in journal.of(key)] == ["torn"]
+    assert [entry.state for entry in journal.entries_of(key)] == ["torn"]
     told = inbox.app.operations["status"]({}, lambda _: None)["promotion"]
     assert told["torn"] == [{"path": "", "what": "Archive it", "left": [one.path]}]
 
@@ -37,12 +37,12 @@ def test_what_a_crash_broke_off_is_taken_back_where_a_person_came_in_between(inb
 def test_what_a_crash_broke_off_is_ended_without_a_tick(inbox):
     one = inbox.capture("nobody reads this")
     raw, target = inbox.read(one.path).encode(), "Captures/Archive/default/nobody reads this.md"
-    steps = [written(target, None, raw), written(one.path, raw, None)]
+    steps = [note_step(target, None, raw), note_step(one.path, raw, None)]
     about = {"said": "moved", "subject": "Archive it", "ids": [one.id]}
     journal = ChangeJournal(inbox.app.opened.ledger, inbox.app.opened.vault, KINDS)
     journal.begin(MovePlan("archive", "k", "", "", steps, about), by="Ada", at=1)
     inbox.reopen()
-    inbox.app.services.proposal_execution.tend()
+    inbox.app.services.proposal_execution.finish_pending()
     assert not (inbox.world.vault / one.path).exists()
     assert "Approved-By: Ada" in inbox.world.git("log", "-1", "--format=%B")
 
@@ -74,9 +74,9 @@ def test_a_kill_at_any_write_leaves_what_was_ticked_to_be_done_once(tmp_path):
         assert done.returncode in (0, -9), done.stderr
         world = World(folder)
         try:
-            assert world.app.services.consolidation.tick() is not None
+            assert world.app.services.consolidation.carry_out_ticked() is not None
             world.app.services.commits.flush()
-            assert world.app.services.consolidation.tick() == {}
+            assert world.app.services.consolidation.carry_out_ticked() == {}
             vault = world.vault
             files = {
                 str(file.relative_to(vault)): file.read_bytes()

@@ -127,7 +127,7 @@ def test_the_numbers_are_those_of_the_tool_and_what_it_drafts_is_what_is_propose
                 "- [ ] Give [[Captures/default/Entities/Note G", "- [x] Give [[Captures/default/Entities/Note G"
             )
         )
-        (done,) = world.app.services.consolidation.tick().values()
+        (done,) = world.app.services.consolidation.carry_out_ticked().values()
         assert done.done
         draft = next(stale.draft for stale in report.stale if stale.name == "Note G")
         assert nodes.get("Note G").summary == draft

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syncd.consolidation.note_merge import added, merged, superseded
+from syncd.consolidation.note_merge import mark_superseded, merge_text, missing_blocks
 from syncd.documents.parser import parse
-from syncd.notes.front_matter import FrontmatterError, properties, split
+from syncd.notes.front_matter import FrontmatterError, read_properties, split
 
 HEAD = "---\nid: a\ncreated_at: 2026-01-01T00:00:00.000Z # mine\ntags: [x]   # mine\n---\n"
 OTHER = "---\nid: b\ncreated_at: 2026-02-01T00:00:00.000Z\n---\n"
@@ -18,7 +18,7 @@ def united(kept, other):
     notes = tuple(
         parse(text.encode(), f"Captures/default/{name}.md", mtime_ms=0) for text, name in ((kept, "a"), (other, "b"))
     )
-    return merged(kept, other, notes)
+    return merge_text(kept, other, notes)
 
 
 def test_what_says_the_same_changes_nothing():
@@ -35,14 +35,14 @@ def test_what_only_the_other_says_comes_to_the_end():
 
 
 def test_of_code_every_sign_counts():
-    assert added("```\na + b\n```\n", "```\na - b\n```\n") == "```\na - b\n```"
-    assert added("a + b\n", "a - b\n") == ""
+    assert missing_blocks("```\na + b\n```\n", "```\na - b\n```\n") == "```\na - b\n```"
+    assert missing_blocks("a + b\n", "a - b\n") == ""
 
 
 def test_tags_properties_and_relations_are_those_of_both_and_the_kept_note_s_come_first():
     kept = "---\nid: a\ntags: # mine\n  - x\nproject: one\nrelations:\n  - target: '[[N]]'\n    tag: uses\n---\nsame\n"
     other = "---\nid: b\ntags: [X, legs]\nproject: two\nowner: me\nsummary: S\nsource: cli\nrelations:\n  - target: '[[N]]'\n    tag: uses\n  - target: '[[M]]'\n    tag: has\n---\nsame\n"
-    told = properties(split(united(kept, other))[0])
+    told = read_properties(split(united(kept, other))[0])
     assert told["tags"] == ["x", "legs"]
     assert (told["project"], told["owner"], told["summary"], told["source"], told["id"]) == (
         "one",
@@ -59,7 +59,7 @@ def test_the_person_s_own_marks_are_not_taken_over():
     told = united(
         HEAD + "a\n", "---\nid: b\npromote: true\nreview: dismissed\nexpires: 2026-01-01\ncollection: memory\n---\nb\n"
     )
-    assert not {"promote", "review", "collection"} & properties(split(told)[0]).keys()
+    assert not {"promote", "review", "collection"} & read_properties(split(told)[0]).keys()
 
 
 @pytest.mark.parametrize("body", ["```\nopen", "a\n\n%%\nopen\n"])
@@ -74,7 +74,7 @@ def test_properties_that_can_not_be_changed_by_line_are_refused():
 
 
 def test_the_older_note_says_what_takes_its_place_in_a_line_of_its_own():
-    assert superseded(HEAD + "a\n", "New note") == HEAD[:-4] + 'superseded_by: "[[New note]]"\n---\na\n'
+    assert mark_superseded(HEAD + "a\n", "New note") == HEAD[:-4] + 'superseded_by: "[[New note]]"\n---\na\n'
 
 
 paragraphs = st.lists(

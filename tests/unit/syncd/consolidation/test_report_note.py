@@ -12,11 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from syncd.consolidation.report_note import DRAWN, ReportEntry, WorkspaceReport, board, report
-from syncd.notes.checkboxes import answers, boxes
+from syncd.consolidation.report_note import DRAWN, ReportEntry, WorkspaceReport, compose_report, draw_clusters
+from syncd.notes.checkboxes import find_checkboxes, read_answers
 from syncd.notes.inline_syntax import scan
-from syncd.notes.markdown_outline import outline
-from syncd.notes.quoted_text import fenced, link, shown
+from syncd.notes.markdown_outline import parse_outline
+from syncd.notes.quoted_text import link_to, quote_block, quote_inline
 from tests.support.example_counts import examples
 from tests.support.mermaid import HOSTILE as NAMES
 from tests.support.mermaid import NODE, valid
@@ -107,7 +107,7 @@ def test_a_golden_report_reads_as_it_should():
         ReportEntry(ID, "merge-duplicates", "default", ("Captures/default/A.md", "Captures/default/B.md"), (), "The same.", (("Captures/default/B.md", "It *is* so."),), "More."),
         ReportEntry("f" * 16, "tag-merge", "default", (), ("kubernetes", "k8s"), "One is short for the other."),
     ]  # fmt: skip
-    text = report(
+    text = compose_report(
         "2026-11-21",
         [WorkspaceReport("default", tuple(found), (("search", ("Captures/default/A.md",)),))],
         canvas="Captures/Reports/2026-11-21 Clusters.canvas",
@@ -121,11 +121,11 @@ def test_a_golden_report_reads_as_it_should():
 @examples(80)
 @given(sheets())
 def test_whatever_notes_say_the_boxes_are_ours_and_none_is_ticked(found):
-    text = report("2026-11-21", found)
+    text = compose_report("2026-11-21", found)
     wanted = sorted(entry.key for sheet in found for entry in sheet.entries)
-    assert sorted(box.key for box in boxes(text)) == wanted
-    assert answers([text]) == {}
-    assert len(outline(text).tasks) == len(wanted)
+    assert sorted(box.key for box in find_checkboxes(text)) == wanted
+    assert read_answers([text]) == {}
+    assert len(parse_outline(text).tasks) == len(wanted)
     assert re.findall(r"^\s*[-+*] \[[^ ]\]", "\n".join(_prose(text)), re.MULTILINE) == []
 
 
@@ -133,8 +133,8 @@ def test_whatever_notes_say_the_boxes_are_ours_and_none_is_ticked(found):
 @given(sheets())
 def test_whatever_notes_say_the_report_keeps_its_shape(found):
     """Links lead to the notes alone; no tag, picture, comment, HTML or fence comes of a text."""
-    text = report("2026-11-21", found)
-    seen = outline(text)
+    text = compose_report("2026-11-21", found)
+    seen = parse_outline(text)
     known = {path for sheet in found for entry in sheet.entries for path in entry.paths}
     known |= {path for sheet in found for _, paths in sheet.clusters for path in paths} | {
         path for sheet in found for path in sheet.orphans
@@ -173,7 +173,7 @@ def _prose(text):
 @example("-")
 @example("www.x")
 def test_a_text_is_shown_as_it_is_and_is_nothing_else(text):
-    markdown = shown(text, 1_000)
+    markdown = quote_inline(text, 1_000)
     assert "\n" not in markdown
     tokens = GRAMMAR.parse(markdown)
     assert [token.type for token in tokens] == ["paragraph_open", "inline", "paragraph_close"]
@@ -189,7 +189,7 @@ def test_a_text_is_shown_as_it_is_and_is_nothing_else(text):
 
 @given(texts)
 def test_a_text_in_a_fence_stays_there(text):
-    lines = fenced(text)
+    lines = quote_block(text)
     tokens = GRAMMAR.parse("\n".join([*lines, "", "after"]))
     assert [token.type for token in tokens] == ["fence", "paragraph_open", "inline", "paragraph_close"]
     assert (tokens[0].info, tokens[2].content) == ("text", "after")
@@ -208,13 +208,13 @@ def test_a_text_in_a_fence_stays_there(text):
     ],
 )  # fmt: skip
 def test_a_link_is_made_where_it_can_hold_the_path(path, told):
-    assert link(path) == told
+    assert link_to(path) == told
 
 
 @settings(deadline=None)
 @given(sheets())
 def test_the_canvas_of_clusters_is_one_whatever_it_draws(found):
-    drawn = board(found)
+    drawn = draw_clusters(found)
     groups = [cluster for sheet in found for cluster in sheet.clusters]
     assert (drawn is None) == (not groups)
     if drawn:
@@ -222,7 +222,7 @@ def test_the_canvas_of_clusters_is_one_whatever_it_draws(found):
         nodes = [node for node in json.loads(drawn)["nodes"] if node["type"] == "file"]
         assert len(nodes) == sum(len(paths) for _, paths in groups)
         _valid(drawn, files)
-        assert board(found) == drawn
+        assert draw_clusters(found) == drawn
 
 
 def _valid(drawn, files):
@@ -247,10 +247,10 @@ def test_the_overview_is_bounded_and_names_notes_apart_that_are_called_the_same(
         ReportEntry(f"{n:016x}", "supersede", "w", (f"Captures/w/{n}a.md", f"Captures/w/{n}b.md"), (), "r")
         for n in range(500)
     ]
-    text = report("2026-11-21", [WorkspaceReport("w", tuple(many))])
+    text = compose_report("2026-11-21", [WorkspaceReport("w", tuple(many))])
     assert len(re.findall(r"^    n\d+\[", text, re.MULTILINE)) == 80
     twins = ReportEntry(ID, "supersede", "w", ("Captures/w/A.md", "Captures/v/A.md"), (), "r")
-    text = report("2026-11-21", [WorkspaceReport("w", (twins,))])
+    text = compose_report("2026-11-21", [WorkspaceReport("w", (twins,))])
     assert 'n0["Captures/w/A.md"]' in text
     assert 'n1["Captures/v/A.md"]' in text
 
@@ -263,9 +263,9 @@ def test_mermaid_itself_reads_the_overview():
         ReportEntry(f"{n:016x}", "supersede", "w", (f"Captures/w/{n} {name}.md", f"Captures/w/{n} older.md"), (), "r")
         for n, name in enumerate(names)
     ]
-    drawn = re.search(r"```mermaid\n(.*?)```\n", report("2026-11-21", [WorkspaceReport("w", tuple(pairs))]), re.DOTALL)[
-        1
-    ]
+    drawn = re.search(
+        r"```mermaid\n(.*?)```\n", compose_report("2026-11-21", [WorkspaceReport("w", tuple(pairs))]), re.DOTALL
+    )[1]
     done = subprocess.run(
         [NODE if NODE.exists() else "node", "mermaid.mjs"],
         cwd=CLIENTS,
@@ -285,5 +285,5 @@ def test_the_same_values_give_the_same_bytes():
     one = WorkspaceReport(
         "w", (ReportEntry(ID, "archive", "w", ("Captures/w/A.md",), (), "r"),), more={"archive": 2, "relate": 1}
     )
-    assert report("2026-11-21", [one]) == report("2026-11-21", [one])
-    assert "… and 2 more" in report("2026-11-21", [one])
+    assert compose_report("2026-11-21", [one]) == compose_report("2026-11-21", [one])
+    assert "… and 2 more" in compose_report("2026-11-21", [one])

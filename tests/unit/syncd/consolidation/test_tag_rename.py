@@ -7,14 +7,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from index.names import fold
-from syncd.consolidation.tag_rename import retagged
+from syncd.consolidation.tag_rename import rename_tag
 from syncd.documents.parser import parse
-from syncd.notes.front_matter import FrontmatterError, properties, split
+from syncd.notes.front_matter import FrontmatterError, read_properties, split
 from tests.support.example_counts import examples
 
 
 def done(text, old="k8s", new="kubernetes", path="Captures/default/a.md"):
-    return retagged(text, parse(text.encode(), path, mtime_ms=0), old, new)
+    return rename_tag(text, parse(text.encode(), path, mtime_ms=0), old, new)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_the_note_has_the_new_tag_and_every_other_line_as_it_was(held, style, bo
     assert left <= headings
     assert {fold(renamed(tag)) for tag in before.tags} - headings <= {fold(renamed(tag)) for tag in after.tags}
     assert after.title == "k8s"
-    assert properties(split(told)[0])["note"] == "#k8s"
+    assert read_properties(split(told)[0])["note"] == "#k8s"
     assert (told == text) == (after.version == before.version)
     assert _others(told.split(end)) == _others(text.split(end))
     assert done(told) == told

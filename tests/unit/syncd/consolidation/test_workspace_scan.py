@@ -73,8 +73,8 @@ def test_a_link_from_anywhere_but_a_report_says_that_a_capture_is_used(world):
     world.run()
     index = world.app.opened.builds.scopes["captures"].index
     graph = world.app.agent_access.workspace("default").nodes.report()
-    linked = world.app.opened.builds.scopes["vault"].index.linked(["Captures/Reports"])
-    told = workspace_scan.found(index, "default", graph, linked=linked, now=1_900_000_000_000)
+    linked = world.app.opened.builds.scopes["vault"].index.linked_names(["Captures/Reports"])
+    told = workspace_scan.scan_workspace(index, "default", graph, linked=linked, now=1_900_000_000_000)
     assert {one.ids[0] for one in told.unused} == {"reported", "alone"}
 
 
@@ -98,8 +98,8 @@ def test_captures_without_vectors_are_compared_by_their_words(world, tmp_path):
     index = world.app.opened.builds.scopes["captures"].index
     graph = world.app.agent_access.workspace("default").nodes.report()
     blind = type("Blind", (), {"__getattr__": lambda _, name: getattr(index, name)})()
-    blind.directions = lambda _: ([], index.directions("default")[1][:0])
-    told = workspace_scan.found(blind, "default", graph, linked=(), now=0)
+    blind.document_vectors = lambda _: ([], index.document_vectors("default")[1][:0])
+    told = workspace_scan.scan_workspace(blind, "default", graph, linked=(), now=0)
     assert told.supersedes
     assert "4 captures have no vectors yet" in told.degraded[0]
 

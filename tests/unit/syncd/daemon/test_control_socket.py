@@ -12,7 +12,7 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from syncd.daemon import control_socket
-from syncd.daemon.control_socket import NAME, ControlServer, NoDaemon, address, call
+from syncd.daemon.control_socket import NAME, ControlServer, NoDaemon, call, short_address
 
 
 def echo(arguments, progress):
@@ -56,7 +56,7 @@ def state(tmp_path, waits):
 def raw(state):
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     client.settimeout(5)
-    with address(state / NAME) as where:
+    with short_address(state / NAME) as where:
         client.connect(where)
     return client
 

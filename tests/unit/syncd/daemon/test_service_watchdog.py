@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from syncd.daemon.service_watchdog import ServiceWatchdog, Supervisor, VitalSigns, stuck
+from syncd.daemon.service_watchdog import ServiceWatchdog, Supervisor, VitalSigns, find_stuck_part
 from tests.support.fakes import FakeEncoder, fake_embedder
 from tests.support.notify_socket import Ear
 from tests.support.world import World, until
@@ -69,18 +69,18 @@ def pulse(ear):
 def test_a_start_asks_for_patience_and_ends_when_the_vault_can_be_read(ear, pulse, patient):
     assert "EXTEND_TIMEOUT_USEC=30000000" in ear.until("opening the index")[0]
     patient.readable = False
-    pulse.serving(patient.vitals)
+    pulse.mark_serving(patient.vitals)
     assert not any("READY" in text for text in ear.until("waiting for the vault"))
     patient.readable = True
     assert ear.until("READY=1")[-1] == "READY=1\nSTATUS=ready: 5 notes"
     ear.until("WATCHDOG=1")
-    pulse.stopping()
+    pulse.mark_stopping()
     ear.until("STOPPING=1")
     assert ear.silent(1.0, "WATCHDOG"), "one that stops gives no sign of life"
 
 
 def test_what_it_does_is_told_when_it_changes(ear, pulse, patient):
-    pulse.serving(patient.vitals)
+    pulse.mark_serving(patient.vitals)
     ear.until("READY=1")
     patient.doing = "indexing 1,200/5,000"
     ear.until("STATUS=indexing 1,200/5,000")
@@ -88,13 +88,13 @@ def test_what_it_does_is_told_when_it_changes(ear, pulse, patient):
 
 
 def test_a_state_that_can_not_be_told_takes_no_sign_of_life_away(ear, pulse, patient, caplog):
-    pulse.serving(patient.vitals)
+    pulse.mark_serving(patient.vitals)
     ear.until("READY=1")
 
     def broken():
         raise OSError("the catalog is gone")
 
-    pulse.serving(replace(patient.vitals, doing=broken))
+    pulse.mark_serving(replace(patient.vitals, doing=broken))
     for _ in range(3):
         ear.until("WATCHDOG=1")
     assert "could not be told" in caplog.text
@@ -109,7 +109,7 @@ def test_a_state_that_can_not_be_told_takes_no_sign_of_life_away(ear, pulse, pat
     ],
 )
 def test_one_that_is_stuck_gives_no_sign_of_life_until_it_works_again(ear, pulse, patient, sign, value, well, said):
-    pulse.serving(patient.vitals)
+    pulse.mark_serving(patient.vitals)
     ear.until("WATCHDOG=1")
     setattr(patient, sign, value)
     ear.until(said)
@@ -119,18 +119,18 @@ def test_one_that_is_stuck_gives_no_sign_of_life_until_it_works_again(ear, pulse
 
 
 def test_a_loop_that_does_not_answer_is_stuck(patient):
-    assert stuck(patient.vitals) == ""
+    assert find_stuck_part(patient.vitals) == ""
     go = threading.Event()
     patient.loop.call_soon_threadsafe(go.wait, 30)
-    assert "event loop has not answered" in stuck(patient.vitals, lag_s=0.2)
+    assert "event loop has not answered" in find_stuck_part(patient.vitals, lag_s=0.2)
     go.set()
-    assert stuck(patient.vitals) == ""
+    assert find_stuck_part(patient.vitals) == ""
 
 
 def test_a_loop_that_has_ended_is_stuck():
     patient = Patient()
     patient.end()
-    assert stuck(patient.vitals) == "the event loop has ended"
+    assert find_stuck_part(patient.vitals) == "the event loop has ended"
 
 
 class Holding(FakeEncoder):
@@ -190,7 +190,7 @@ def test_without_a_manager_nothing_runs():
     pulse = ServiceWatchdog(None)
     pulse.start()
     assert threading.active_count() == before
-    pulse.stopping()
+    pulse.mark_stopping()
     pulse.stop()
 
 
@@ -204,7 +204,7 @@ def heard(tmp_path):
 
 def test_a_field_is_a_line_whatever_is_in_it(heard):
     told = Supervisor(heard.getsockname(), 0.0)
-    assert told.tell(READY=1, STATUS="ready:\n5 notes\x0bWATCHDOG=1 ü")
+    assert told.send(READY=1, STATUS="ready:\n5 notes\x0bWATCHDOG=1 ü")
     assert heard.recv(1000).decode() == "READY=1\nSTATUS=ready: 5 notes WATCHDOG=1 ü"
 
 
@@ -214,13 +214,13 @@ def test_a_socket_without_a_file_is_reached():
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
         ear.bind("\0" + name)
         ear.settimeout(5)
-        assert Supervisor(f"@{name}", 0.0).tell(WATCHDOG=1)
+        assert Supervisor(f"@{name}", 0.0).send(WATCHDOG=1)
         assert ear.recv(1000) == b"WATCHDOG=1"
 
 
 def test_one_that_is_gone_hinders_nothing(tmp_path):
-    assert not Supervisor(str(tmp_path / "nobody"), 0.0).tell(READY=1)
-    assert not Supervisor("/" + "long" * 50, 0.0).tell(READY=1)
+    assert not Supervisor(str(tmp_path / "nobody"), 0.0).send(READY=1)
+    assert not Supervisor("/" + "long" * 50, 0.0).send(READY=1)
 
 
 @pytest.mark.parametrize(
@@ -236,5 +236,5 @@ def test_one_that_is_gone_hinders_nothing(tmp_path):
     ],
 )
 def test_who_listens_is_read_from_the_environment(environ, watchdog):
-    found = Supervisor.of(environ, 7)
+    found = Supervisor.from_environment(environ, 7)
     assert (found and found.watchdog_s) == watchdog

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.model import Record
-from syncd.documents.agent_paths import addresses, bare, base, stems, unnumbered
+from syncd.documents.agent_paths import assign_addresses, bare_path, base_of, possible_stems, strip_number
 
 ROOT = "Captures/work/"
 
@@ -21,7 +21,7 @@ def note(path, title=None, *, id="00000000-x", made=0):
 
 
 def shown(*notes):
-    return {record.path.removeprefix(ROOT): address for address, record in addresses(notes, ROOT).items()}
+    return {record.path.removeprefix(ROOT): address for address, record in assign_addresses(notes, ROOT).items()}
 
 
 @pytest.mark.parametrize(
@@ -67,11 +67,11 @@ def test_every_note_has_an_address_and_is_found_among_those_alike(made):
         )
         for at, (name, when, titled) in enumerate(made)
     ]
-    whole = addresses(notes, ROOT)
+    whole = assign_addresses(notes, ROOT)
     assert sorted(record.path for record in whole.values()) == sorted(one.path for one in notes)
     for address, record in whole.items():
-        alike = [one for one in notes if bare(one.path.removeprefix(ROOT)) == bare(address)]
-        assert addresses(alike, ROOT).get(address) == record
+        alike = [one for one in notes if bare_path(one.path.removeprefix(ROOT)) == bare_path(address)]
+        assert assign_addresses(alike, ROOT).get(address) == record
 
 
 @given(st.lists(st.tuples(NAMES, st.integers(0, 9), st.booleans()), unique_by=lambda one: one[0]))
@@ -82,12 +82,13 @@ def test_a_note_is_told_from_all_others_by_those_of_its_base_whose_files_begin_l
         )
         for at, (name, when, titled) in enumerate(made)
     ]
-    for address, record in addresses(notes, ROOT).items():
-        own = base(address)
-        begins = tuple(f"{ROOT}{stem}{more}" for stem in stems(own) for more in (".md", " "))
+    for address, record in assign_addresses(notes, ROOT).items():
+        own = base_of(address)
+        begins = tuple(f"{ROOT}{stem}{more}" for stem in possible_stems(own) for more in (".md", " "))
         competing = [
             one
             for one in notes
-            if one.path.startswith(begins) and base(unnumbered(one.path.removeprefix(ROOT), one.title, one.type)) == own
+            if one.path.startswith(begins)
+            and base_of(strip_number(one.path.removeprefix(ROOT), one.title, one.type)) == own
         ]
-        assert addresses(competing, ROOT).get(address) == record
+        assert assign_addresses(competing, ROOT).get(address) == record

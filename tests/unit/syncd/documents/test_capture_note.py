@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from index.errors import InvalidArgument
 from index.names import fold
-from syncd.documents.capture_note import metadata_of, title_of
+from syncd.documents.capture_note import split_metadata, title_of
 from syncd.documents.file_names import free_name
 from syncd.notes.front_matter import OWNED
 from syncd.notes.tag_names import tag_of
@@ -81,22 +81,22 @@ def test_a_name_in_use_gets_a_number():
 )
 def test_a_key_that_memex_owns_is_refused_in_any_spelling(key):
     with pytest.raises(InvalidArgument, match="belongs to Memex"):
-        metadata_of({key: "x"})
+        split_metadata({key: "x"})
 
 
 def test_title_and_tags_may_come_in_metadata():
-    rest, title, tags = metadata_of({"title": "T", "tags": ["#a b", "c", "c", ""], "project": "alpha"})
+    rest, title, tags = split_metadata({"title": "T", "tags": ["#a b", "c", "c", ""], "project": "alpha"})
     assert (rest, title, tags) == ({"project": "alpha"}, "T", ("a-b", "c"))
 
 
 def test_tags_in_one_text_are_parted_at_the_commas():
-    assert metadata_of({"tags": "one, two words,,#three"})[2] == ("one", "two-words", "three")
+    assert split_metadata({"tags": "one, two words,,#three"})[2] == ("one", "two-words", "three")
 
 
 @pytest.mark.parametrize("given_", [{"title": 3}, {"tags": [1]}, {"": 1}, {"a\nb": 1}, {"x" * 129: 1}])
 def test_bad_metadata_is_refused(given_):
     with pytest.raises(InvalidArgument):
-        metadata_of(given_)
+        split_metadata(given_)
 
 
 @pytest.mark.parametrize(

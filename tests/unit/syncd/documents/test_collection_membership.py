@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 
 from index.errors import InvalidArgument
 from index.model import COLLECTIONS
-from syncd.documents.capture_note import composed, metadata_of, properties_of
+from syncd.documents.capture_note import compose_note, properties_of, split_metadata
 from syncd.documents.collection_membership import (
     CollectionName,
     NamedCollections,
-    filed,
-    latest,
-    retagged,
-    texts,
-    written,
+    choose_collection,
+    choose_latest,
+    set_collection,
+    tag_changes,
+    tag_texts,
 )
 from syncd.documents.parser import parse
-from syncd.notes.front_matter import FrontmatterError, edit, properties, split
+from syncd.notes.front_matter import FrontmatterError, edit, read_properties, split
 from tests.support.paths import ROOT
 
 KNOWN = (*COLLECTIONS, "recipes")
@@ -51,7 +51,7 @@ def defects(text: str) -> list[str]:
     ],
 )  # fmt: skip
 def test_a_collection_is_meant_by_itself_or_by_a_tag(collection, tags, meant):
-    assert filed(collection, tags, KNOWN) == meant
+    assert choose_collection(collection, tags, KNOWN) == meant
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_collection_is_meant_by_itself_or_by_a_tag(collection, tags, meant):
 )  # fmt: skip
 def test_an_unknown_one_is_refused_with_those_that_are_known(collection, tags):
     with pytest.raises(InvalidArgument, match="documents, memory, workspace, recipes") as refused:
-        filed(collection, tags, KNOWN)
+        choose_collection(collection, tags, KNOWN)
     assert refused.value.details == {"field": "collection", "collections": list(KNOWN)}
 
 
@@ -91,14 +91,14 @@ def test_an_unknown_one_is_refused_with_those_that_are_known(collection, tags):
 def test_a_note_says_one_alone_and_all_else_stays(front, after, newline):
     text, wanted = (f"\ufeff---\n{inner}---\n\nbody\n" for inner in (front, after))
     text, wanted = (one.replace("\n", newline) for one in (text, wanted))
-    assert written(text, "memory", KNOWN) == wanted
-    assert written(wanted, "memory", KNOWN) == wanted
+    assert set_collection(text, "memory", KNOWN) == wanted
+    assert set_collection(wanted, "memory", KNOWN) == wanted
     assert (parsed(wanted).collection, "two-collections" in defects(wanted)) == ("memory", False)
 
 
 def test_properties_in_braces_are_left_alone():
     with pytest.raises(FrontmatterError):
-        written("---\n{collection: memory, tags: [collection:workspace]}\n---\n", "memory", KNOWN)
+        set_collection("---\n{collection: memory, tags: [collection:workspace]}\n---\n", "memory", KNOWN)
 
 
 NAMES = st.sampled_from([*KNOWN, "Memory", "typo", ""])
@@ -145,13 +145,13 @@ def test_whatever_a_note_says_it_is_in_one_known_collection_and_can_be_put_into_
     assert before.collection in KNOWN
     if not before.writable:
         return
-    after = written(text, wanted, KNOWN)
+    after = set_collection(text, wanted, KNOWN)
     document = parsed(after)
     assert document.collection == wanted
     assert "two-collections" not in defects(after)
     assert document.tags == before.tags
     assert others(after) == others(text)
-    assert written(after, wanted, KNOWN) == after
+    assert set_collection(after, wanted, KNOWN) == after
 
 
 @given(notes(), st.lists(st.sampled_from(["a", "b", "Ü"]), unique=True), st.none() | st.sampled_from(KNOWN))
@@ -159,13 +159,13 @@ def test_other_tags_move_a_note_only_if_they_name_a_collection(text, tags, wante
     before = parsed(text)
     if not before.writable:
         return
-    changes = retagged(split(text)[0], tags, wanted)
+    changes = tag_changes(split(text)[0], tags, wanted)
     after = edit(text, changes)
     document = parsed(after)
     assert document.collection == (wanted or before.collection)
     assert list(document.tags) == tags
     assert others(after) == others(text)
-    assert retagged(split(after)[0], tags, wanted) == {}
+    assert tag_changes(split(after)[0], tags, wanted) == {}
 
 
 PIECES = st.sampled_from(
@@ -191,14 +191,14 @@ PIECES = st.sampled_from(
 
 @given(st.lists(st.lists(PIECES, max_size=5).map("".join), max_size=4), st.none() | st.sampled_from(KNOWN))
 def test_whatever_tags_are_given_the_note_is_where_it_was_meant_to_be(tags, collection):
-    _, _, kept = metadata_of({"tags": tags})
+    _, _, kept = split_metadata({"tags": tags})
     try:
-        meant, plain = filed(collection, kept, KNOWN)
+        meant, plain = choose_collection(collection, kept, KNOWN)
     except InvalidArgument:
         return
-    assert filed(None, plain, KNOWN) == (None, plain)
+    assert choose_collection(None, plain, KNOWN) == (None, plain)
     own = properties_of(id="a", created_at=0, source=None, collection=meant or "documents", tags=plain, metadata={})
-    document = parsed(composed(own, "body"))
+    document = parsed(compose_note(own, "body"))
     assert document.collection == (meant or "documents")
     assert collection in (None, meant)
     assert not [tag for tag in document.tags if tag.casefold().startswith("collection:")]
@@ -212,10 +212,10 @@ TAG = {name: CollectionName(name, tag=True) for name in KNOWN}
 @pytest.mark.parametrize(
     ("mentions", "before", "chosen"),
     [
-        pytest.param([TAG["memory"], OWN["documents"]], NamedCollections.alone("documents"), "memory", id="a tag is added"),
-        pytest.param([OWN["workspace"], TAG["memory"]], NamedCollections.alone("memory"), "workspace", id="the property changes"),
+        pytest.param([TAG["memory"], OWN["documents"]], NamedCollections.only("documents"), "memory", id="a tag is added"),
+        pytest.param([OWN["workspace"], TAG["memory"]], NamedCollections.only("memory"), "workspace", id="the property changes"),
         pytest.param([OWN["workspace"], TAG["memory"]], None, "memory", id="nobody knows: the last"),
-        pytest.param([OWN["workspace"], TAG["memory"]], NamedCollections.alone("recipes"), "memory", id="both are new: the last"),
+        pytest.param([OWN["workspace"], TAG["memory"]], NamedCollections.only("recipes"), "memory", id="both are new: the last"),
         pytest.param([OWN["documents"], TAG["memory"]], NamedCollections(frozenset({OWN["documents"], TAG["memory"]}), "memory"), "memory", id="nothing changed"),
         pytest.param([OWN["memory"], TAG["memory"], TAG["workspace"]], NamedCollections(frozenset({OWN["documents"], TAG["memory"], TAG["workspace"]}), "workspace"), "memory",
                      id="the property comes to say what a tag says"),
@@ -224,19 +224,19 @@ TAG = {name: CollectionName(name, tag=True) for name in KNOWN}
     ],
 )  # fmt: skip
 def test_of_several_the_one_that_was_set_last_counts(mentions, before, chosen):
-    assert latest(mentions, before) == NamedCollections(frozenset(mentions), chosen)
+    assert choose_latest(mentions, before) == NamedCollections(frozenset(mentions), chosen)
 
 
 def test_tags_are_read_from_lists_and_texts():
-    assert texts(["a", "#b", 7, None, {"c": 1}, " "]) == ["a", "b", "7"]
-    assert texts("a, #b  c") == ["a", "b", "c"]
-    assert texts(None) == texts("") == []
+    assert tag_texts(["a", "#b", 7, None, {"c": 1}, " "]) == ["a", "b", "7"]
+    assert tag_texts("a, #b  c") == ["a", "b", "c"]
+    assert tag_texts(None) == tag_texts("") == []
 
 
 def test_a_persons_own_list_of_names_counts_too():
     assert parsed("---\ncollection: [memory]\n---\n").collection == "memory"
     assert defects("---\ncollection: [memory, typo]\n---\n") == ["unknown-collection"]
-    assert properties("---\ncollection: [memory]\n---\n") == {"collection": ["memory"]}
+    assert read_properties("---\ncollection: [memory]\n---\n") == {"collection": ["memory"]}
 
 
 def test_what_is_indexed_is_read_with_the_collections_that_are_known():

@@ -17,7 +17,7 @@ CRLF = "\ufeff---\r\nid: ada # hers\r\n---\r\nShe was.\r\n\r\n## Observations\r\
 
 
 def test_an_edit_adds_its_own_lines_and_no_other():
-    assert entity_edits.add(CRLF, ["three\nfour"], now=NOW)[0] == (
+    assert entity_edits.add_observations(CRLF, ["three\nfour"], now=NOW)[0] == (
         "\ufeff---\r\nid: ada # hers\r\n"
         f"updated_at: {STAMP}\r\nobserved_at: {STAMP}\r\nversion: 2\r\nlast_ordinal: 3\r\n"
         "---\r\nShe was.\r\n\r\n## Observations\r\n- one ^o1\r\nprose\r\n- two ^o2\r\n- three\r\n  four\r\n  ^o3"
@@ -40,7 +40,7 @@ def test_an_edit_adds_its_own_lines_and_no_other():
     ],
 )  # fmt: skip
 def test_an_observation_is_added_where_a_person_would_look_for_it(body, after):
-    assert split(entity_edits.add(body, ["x"], now=NOW)[0])[1] == after
+    assert split(entity_edits.add_observations(body, ["x"], now=NOW)[0])[1] == after
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_an_observation_is_added_where_a_person_would_look_for_it(body, after):
     ],
 )
 def test_an_ordinal_is_written_where_it_is_read_and_before_a_person_s_block_id_which_links_need_last(body, after):
-    assert split(entity_edits.settle("## Observations\n" + body, now=NOW))[1] == "## Observations\n" + after
+    assert split(entity_edits.state_ordinals("## Observations\n" + body, now=NOW))[1] == "## Observations\n" + after
 
 
 @pytest.mark.parametrize(
@@ -71,14 +71,14 @@ def test_an_ordinal_is_written_where_it_is_read_and_before_a_person_s_block_id_w
 @pytest.mark.parametrize("ids", ["^b1", "^o1 ^b1", "^b1 ^o1"])
 def test_a_person_s_block_id_stays_with_an_observation_that_is_replaced(content, after, ids):
     text = f"## Observations\n- old {ids}\n- other ^o2\n"
-    assert split(entity_edits.replace(text, 3 if ids == "^b1" else 1, content, now=NOW)[0])[1] == (
+    assert split(entity_edits.replace_observation(text, 3 if ids == "^b1" else 1, content, now=NOW)[0])[1] == (
         "## Observations\n" + after.replace("^o1", "^o3" if ids == "^b1" else "^o1") + "- other ^o2\n"
     )
 
 
 def test_a_person_s_block_id_goes_with_its_observation():
     text = "## Observations\n- a ^o1 ^b1\n- b\n  c\n  ^o2 ^b2\n- d ^o3 ^b3\n"
-    assert split(entity_edits.remove(text, [1, 2], now=NOW)[0])[1] == "## Observations\n- d ^o3 ^b3\n"
+    assert split(entity_edits.remove_observations(text, [1, 2], now=NOW)[0])[1] == "## Observations\n- d ^o3 ^b3\n"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,10 @@ def test_a_person_s_block_id_goes_with_its_observation():
     ],
 )  # fmt: skip
 def test_an_item_does_not_sink_into_the_one_before_when_what_stood_between_is_removed(body, gone, after):
-    assert split(entity_edits.remove("## Observations\n" + body, gone, now=NOW)[0])[1] == "## Observations\n" + after
+    assert (
+        split(entity_edits.remove_observations("## Observations\n" + body, gone, now=NOW)[0])[1]
+        == "## Observations\n" + after
+    )
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=7), st.data())
@@ -102,7 +105,7 @@ def test_any_items_of_a_list_that_steps_by_one_blank_can_be_removed(indents, dat
     text = "## Observations\n" + "".join(f"{' ' * n}- item {at}\n" for at, n in enumerate(indents))
     before = observed(text)
     gone = data.draw(st.sets(st.sampled_from(sorted(before))))
-    after, _ = entity_edits.remove(text, gone, now=NOW)
+    after, _ = entity_edits.remove_observations(text, gone, now=NOW)
     assert observed(after) == {ordinal: content for ordinal, content in before.items() if ordinal not in gone}
 
 
@@ -117,7 +120,7 @@ def test_any_items_of_a_list_that_steps_by_one_blank_can_be_removed(indents, dat
     ],
 )  # fmt: skip
 def test_a_relation_is_added_where_a_person_would_look_for_it(body, after):
-    assert split(entity_edits.relate(body, "k", "B", now=NOW))[1] == after
+    assert split(entity_edits.add_relation(body, "k", "B", now=NOW))[1] == after
 
 
 @pytest.mark.parametrize(
@@ -129,7 +132,7 @@ def test_a_relation_is_added_where_a_person_would_look_for_it(body, after):
     ],
 )
 def test_a_relation_is_renamed_though_its_line_states_another(body, after):
-    assert split(entity_edits.retype(body, lambda one: one.target == "A", "new", now=NOW))[1] == after
+    assert split(entity_edits.retype_relations(body, lambda one: one.target == "A", "new", now=NOW))[1] == after
 
 
 @pytest.mark.parametrize(
@@ -141,11 +144,11 @@ def test_a_relation_is_renamed_though_its_line_states_another(body, after):
     ],
 )
 def test_what_stands_around_a_relation_keeps_its_meaning(body, after):
-    assert split(entity_edits.unrelate(body, lambda one: one.target == "A", now=NOW)[0])[1] == after
+    assert split(entity_edits.remove_relations(body, lambda one: one.target == "A", now=NOW)[0])[1] == after
 
 
 def test_an_observation_between_prose_and_a_rule_can_be_removed():
-    after, gone = entity_edits.remove("# Observations\n\nProse.\n- a ^o1\n---\n- b ^o2\n", [1], now=NOW)
+    after, gone = entity_edits.remove_observations("# Observations\n\nProse.\n- a ^o1\n---\n- b ^o2\n", [1], now=NOW)
     assert split(after)[1] == "# Observations\n\nProse.\n\n---\n- b ^o2\n"
     assert gone == [1]
 
@@ -153,45 +156,45 @@ def test_an_observation_between_prose_and_a_rule_can_be_removed():
 @pytest.mark.parametrize("body", ["```\nopen", "%% open\n", "<!-- open\n", "---\n\n~~~~\n~~~\n"])
 def test_a_note_that_would_swallow_what_is_added_is_left_alone(body):
     with pytest.raises(Conflict, match="not closed"):
-        entity_edits.add(body, ["x"], now=NOW)
+        entity_edits.add_observations(body, ["x"], now=NOW)
     with pytest.raises(Conflict, match="not closed"):
-        entity_edits.relate(body, "k", "B", now=NOW)
+        entity_edits.add_relation(body, "k", "B", now=NOW)
     closed = "## Observations\n- a ^o1\n" + body
-    assert observed(entity_edits.add(closed, ["x"], now=NOW)[0]) == {1: "a", 2: "x"}
+    assert observed(entity_edits.add_observations(closed, ["x"], now=NOW)[0]) == {1: "a", 2: "x"}
 
 
 @pytest.mark.parametrize("text", ["---\na: [\n---\n", "---\na: 1\na: 2\n---\n", "---\nid: x\nopen\n"])
 def test_a_note_whose_properties_can_t_be_changed_is_left_alone(text):
     with pytest.raises(FrontmatterError):
-        entity_edits.add(text, ["x"], now=NOW)
+        entity_edits.add_observations(text, ["x"], now=NOW)
 
 
 def test_ordinals_can_be_spent():
     text = "---\nlast_ordinal: 999999999998\n---\n## Observations\n"
-    text, new = entity_edits.add(text, ["x"], now=NOW)
+    text, new = entity_edits.add_observations(text, ["x"], now=NOW)
     assert new == [Observation(999_999_999_999, "x")]
     with pytest.raises(Conflict, match="no ordinals left"):
-        entity_edits.add(text, ["y"], now=NOW)
+        entity_edits.add_observations(text, ["y"], now=NOW)
     with pytest.raises(Conflict, match="no ordinals left"):
-        entity_edits.settle(text + "- y\n", now=NOW)
+        entity_edits.state_ordinals(text + "- y\n", now=NOW)
 
 
 @pytest.mark.parametrize("link", ["", " ", "#a", "a#b|c", "a]]b", "[[a]]", "a\nb", "a]", "## a", "|"])
 def test_a_link_that_leads_nowhere_is_not_written(link):
     with pytest.raises(InvalidArgument, match="can't be linked to"):
-        entity_edits.relate("", "k", link, now=NOW)
+        entity_edits.add_relation("", "k", link, now=NOW)
 
 
 @pytest.mark.parametrize(
     "edit",
     [
-        lambda text: entity_edits.add(text, [], now=NOW)[0],
-        lambda text: entity_edits.replace(text, 1, " one\n", now=NOW)[0],
-        lambda text: entity_edits.remove(text, [7], now=NOW)[0],
-        lambda text: entity_edits.relate(text, "k", "B|other words", now=NOW),
-        lambda text: entity_edits.unrelate(text, lambda one: one.target == "A", now=NOW)[0],
-        lambda text: entity_edits.retype(text, lambda one: one.target == "B", "k", now=NOW),
-        lambda text: entity_edits.settle(text, now=NOW),
+        lambda text: entity_edits.add_observations(text, [], now=NOW)[0],
+        lambda text: entity_edits.replace_observation(text, 1, " one\n", now=NOW)[0],
+        lambda text: entity_edits.remove_observations(text, [7], now=NOW)[0],
+        lambda text: entity_edits.add_relation(text, "k", "B|other words", now=NOW),
+        lambda text: entity_edits.remove_relations(text, lambda one: one.target == "A", now=NOW)[0],
+        lambda text: entity_edits.retype_relations(text, lambda one: one.target == "B", "k", now=NOW),
+        lambda text: entity_edits.state_ordinals(text, now=NOW),
     ],
 )
 def test_an_edit_that_changes_nothing_leaves_the_note_as_it_is(edit):
@@ -203,10 +206,10 @@ def test_a_large_note_is_changed_in_linear_time():
     line = "- an observation of an ordinary length, with a [[link]]\n"
     text = "## Observations\n" + line * 8_000 + "\n## Relations\n" + "- k:: [[B]], [[C]]\n" * 4_000
     began = time.process_time()
-    text = entity_edits.settle(text, now=NOW)
-    text, _ = entity_edits.add(text, ["x"], now=NOW)
-    text, _ = entity_edits.replace(text, 4_000, "y", now=NOW)
-    text, gone = entity_edits.remove(text, range(1, 8_000, 2), now=NOW)
-    text, count = entity_edits.unrelate(text, lambda one: one.target == "C", now=NOW)
+    text = entity_edits.state_ordinals(text, now=NOW)
+    text, _ = entity_edits.add_observations(text, ["x"], now=NOW)
+    text, _ = entity_edits.replace_observation(text, 4_000, "y", now=NOW)
+    text, gone = entity_edits.remove_observations(text, range(1, 8_000, 2), now=NOW)
+    text, count = entity_edits.remove_relations(text, lambda one: one.target == "C", now=NOW)
     assert (len(gone), count, len(observed(text))) == (4_000, 1, 4_001)
     assert time.process_time() - began < 15  # measured: 2 s

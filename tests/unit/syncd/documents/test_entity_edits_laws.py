@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from index.errors import InvalidArgument, NotFound
 from index.model import Statement
 from syncd.documents import entity_edits
-from syncd.documents.entity_lines import read
+from syncd.documents.entity_lines import parse_page
 from syncd.documents.entity_node import NodeProperties, NumberedObservations
-from syncd.notes.front_matter import properties, split
+from syncd.notes.front_matter import read_properties, split
 from tests.support.entity_notes import NOW, STAMP, observed, said
 from tests.support.example_counts import examples
 
@@ -207,7 +207,7 @@ def unmarked(line):
 def anchors(text):
     """The block ids by which a person's links lead to observations: what ends the last line, or the first."""
     front, body = split(text)
-    items = NumberedObservations(read(body), NodeProperties(properties(front), []).last_ordinal()).items
+    items = NumberedObservations(parse_page(body), NodeProperties(read_properties(front), []).last_ordinal()).items
     return {ordinal: item.anchor.text for ordinal, item in items.items() if item.anchor}
 
 
@@ -232,7 +232,7 @@ def check_the_rest(before, after, *, gone=0):
     if split(before)[1] and not gone:
         assert (after[-1] in "\r\n") == (before[-1] in "\r\n")
     stamped = {"updated_at", "version", "last_ordinal", "observed_at", "summary_updated_at", "summary"}
-    was, now = properties(split(before)[0]), properties(split(after)[0])
+    was, now = read_properties(split(before)[0]), read_properties(split(after)[0])
     assert {key: value for key, value in now.items() if key.casefold() not in stamped} == {
         key: value for key, value in was.items() if key.casefold() not in stamped
     }
@@ -244,13 +244,13 @@ def check_settled(before, after):
     """Every observation that was there has the ordinal that it was told to have, now stated."""
     node = said(after)
     assert not node.unsettled
-    assert properties(split(after)[0]).get("last_ordinal", 0) == node.last_ordinal >= said(before).last_ordinal
+    assert read_properties(split(after)[0]).get("last_ordinal", 0) == node.last_ordinal >= said(before).last_ordinal
 
 
 @given(notes())
 @examples(300)
 def test_settling_states_the_ordinals_that_were_told_and_touches_nothing_else(text):
-    after = entity_edits.settle(text, now=NOW)
+    after = entity_edits.state_ordinals(text, now=NOW)
     if not said(text).unsettled:
         assert after == text
         return
@@ -261,13 +261,13 @@ def test_settling_states_the_ordinals_that_were_told_and_touches_nothing_else(te
     assert anchors(after) == anchors(text)
     assert linkable(after) == linkable(text)
     assert len(lines_of(after)) - len(lines_of(text)) <= 2 * len(observed(text))  # ids on lines of their own
-    assert entity_edits.settle(after, now=NOW + 1) == after
+    assert entity_edits.state_ordinals(after, now=NOW + 1) == after
 
 
 @given(notes(), st.lists(contents, min_size=1, max_size=3))
 @examples(300)
 def test_what_is_added_to_a_person_s_note_comes_back_and_the_rest_stays(text, given_contents):
-    after, new = entity_edits.add(text, given_contents, now=NOW)
+    after, new = entity_edits.add_observations(text, given_contents, now=NOW)
     assert [one.content for one in new] == [normal(content) for content in given_contents]
     assert anchors(after) == anchors(text)
     first = said(text).last_ordinal + 1
@@ -284,10 +284,10 @@ def test_an_observation_is_replaced_in_its_place(text, content, data):
     before = observed(text)
     if not before:
         with pytest.raises(NotFound, match="no observation 1"):
-            entity_edits.replace(text, 1, content, now=NOW)
+            entity_edits.replace_observation(text, 1, content, now=NOW)
         return
     ordinal = data.draw(st.sampled_from(sorted(before)))
-    after, old = entity_edits.replace(text, ordinal, content, now=NOW)
+    after, old = entity_edits.replace_observation(text, ordinal, content, now=NOW)
     assert old == before[ordinal]
     assert observed(after) == before | {ordinal: normal(content)}
     assert anchors(after) == anchors(text)
@@ -303,7 +303,7 @@ def test_an_observation_is_replaced_in_its_place(text, content, data):
 @examples(300)
 def test_observations_are_removed_and_their_ordinals_stay_spent(text, ordinals):
     before = observed(text)
-    after, gone = entity_edits.remove(text, ordinals, now=NOW)
+    after, gone = entity_edits.remove_observations(text, ordinals, now=NOW)
     assert set(gone) == ordinals & before.keys()
     assert observed(after) == {ordinal: content for ordinal, content in before.items() if ordinal not in ordinals}
     assert anchors(after) == {ordinal: id for ordinal, id in anchors(text).items() if ordinal not in ordinals}
@@ -315,7 +315,7 @@ def test_observations_are_removed_and_their_ordinals_stay_spent(text, ordinals):
         return
     check_the_rest(text, after, gone=1)
     check_settled(text, after)
-    _, new = entity_edits.add(after, ["new"], now=NOW)
+    _, new = entity_edits.add_observations(after, ["new"], now=NOW)
     assert new[0].ordinal == said(text).last_ordinal + 1
 
 
@@ -336,12 +336,12 @@ def valid(check, text):
 @given(notes(), types, targets)
 @examples(300)
 def test_a_relation_is_stated_once_and_the_rest_stays(text, type, target):
-    after = entity_edits.relate(text, type, target, now=NOW)
+    after = entity_edits.add_relation(text, type, target, now=NOW)
     stated = Statement(entity_edits.checked_type(type), target.partition("|")[0])
     assert statements(after) == statements(text) | {stated}
     assert observed(after) == observed(text)
     check_the_rest(text, after)
-    assert entity_edits.relate(after, type, target, now=NOW + 1) == after
+    assert entity_edits.add_relation(after, type, target, now=NOW + 1) == after
 
 
 @given(notes(), st.sets(st.sampled_from("BCDEF")), types)
@@ -350,9 +350,9 @@ def test_a_relation_is_stated_once_and_the_rest_stays(text, type, target):
 def test_relations_are_taken_out_or_renamed_and_the_rest_stays(text, targets, type):
     before = statements(text)
     chosen = {one for one in before if one.target in targets}
-    after, count = entity_edits.unrelate(text, chosen.__contains__, now=NOW)
+    after, count = entity_edits.remove_relations(text, chosen.__contains__, now=NOW)
     assert (statements(after), count) == (before - chosen, len(chosen))
-    renamed = entity_edits.retype(text, chosen.__contains__, type, now=NOW)
+    renamed = entity_edits.retype_relations(text, chosen.__contains__, type, now=NOW)
     assert statements(renamed) == (before - chosen) | {
         Statement(entity_edits.checked_type(type), one.target) for one in chosen
     }
@@ -367,9 +367,9 @@ def test_relations_are_taken_out_or_renamed_and_the_rest_stays(text, targets, ty
 @given(notes(), st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
 @examples(300)
 def test_a_summary_is_a_property_and_the_rest_stays(text, summary):
-    after = entity_edits.describe(text, {"summary": summary}, now=NOW)
-    own = {key.casefold(): value for key, value in properties(split(after)[0]).items()}
-    was = {key.casefold(): value for key, value in properties(split(text)[0]).items()}
+    after = entity_edits.set_properties(text, {"summary": summary}, now=NOW)
+    own = {key.casefold(): value for key, value in read_properties(split(after)[0]).items()}
+    was = {key.casefold(): value for key, value in read_properties(split(text)[0]).items()}
     assert own.get("summary") == summary
     assert own.get("summary_updated_at") == (STAMP if summary else None)
     assert own["updated_at"] == STAMP

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.documents.entity_lines import ids, read
+from syncd.documents.entity_lines import find_ids, parse_page
 from tests.support.example_counts import examples
 
 
 def facts(text):
     """(ordinal or None, content) of each observation, in the order of lines."""
-    return [(item.mark.ordinal if item.mark else None, item.content) for item in read(text).items]
+    return [(item.mark.ordinal if item.mark else None, item.content) for item in parse_page(text).items]
 
 
 def stated(text):
-    return [(to.says.type, to.says.target) for _, field in read(text).fields for to in field.targets]
+    return [(to.says.type, to.says.target) for _, field in parse_page(text).fields for to in field.targets]
 
 
 UNDER = "## Observations\n"
@@ -90,7 +90,7 @@ def test_observations_are_read_as_people_write_them(text, found):
     ],
 )
 def test_a_person_s_block_id_is_no_part_of_the_observation(item, found):
-    (one,) = read(UNDER + item).items
+    (one,) = parse_page(UNDER + item).items
     assert (one.mark.ordinal if one.mark else None, one.content, one.anchor.text if one.anchor else "") == found
 
 
@@ -152,7 +152,7 @@ def test_relations_are_read_as_people_write_them(text, found):
 
 def test_ids_are_found_with_the_blank_before_them():
     text = "## Observations\r\n- a ^o1\r\n- b\r\n  c\r\n  ^o2 ^c\r\n- none\r\n- d ^d\r\n"
-    assert [text[start:end] for start, end in ids(read(text))] == [" ^o1", " ^o2", " ^c", " ^d"]
+    assert [text[start:end] for start, end in find_ids(parse_page(text))] == [" ^o1", " ^o2", " ^c", " ^d"]
 
 
 marks = st.sampled_from(
@@ -163,7 +163,7 @@ marks = st.sampled_from(
 @given(st.lists(marks | st.text(max_size=2), max_size=60).map("".join))
 @examples(500)
 def test_every_line_is_kept_and_each_item_and_field_has_lines_of_its_own(body):
-    page = read(body)
+    page = parse_page(body)
     assert "".join(page.lines) == body
     at = 0
     for item in page.items:
@@ -219,7 +219,7 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_lines_are_read_in_linear_time(text):
     began = time.process_time()
-    read(text)
+    parse_page(text)
     assert time.process_time() - began < 1.5  # measured: 0.25 s at most
 
 
@@ -227,5 +227,5 @@ def test_a_large_note_is_read_in_linear_time():
     text = UNDER + "- an observation of an ordinary length, with a [[link]] ^o1\n  and a line more\n" * 13_500
     assert len(text) > 1_000_000
     began = time.process_time()
-    assert len(read(text).items) == 13_500
+    assert len(parse_page(text).items) == 13_500
     assert time.process_time() - began < 2.5  # measured: 0.3 s

@@ -4,18 +4,25 @@ import pytest
 
 from index.errors import InvalidArgument
 from index.model import Observation
-from syncd.documents.entity_node import checked_content, checked_kind, checked_name, checked_type, link, node
+from syncd.documents.entity_node import (
+    checked_content,
+    checked_kind,
+    checked_name,
+    checked_type,
+    format_link,
+    read_node,
+)
 from syncd.documents.parser import parse
 
 PATH = "Captures/default/Entities/Ada Lovelace.md"
 
 
 def said(body="", path=PATH, **own):
-    return node(own, body, path)[0]
+    return read_node(own, body, path)[0]
 
 
 def defects(body="", **own):
-    return [defect.name for defect in node(own, body, PATH)[1]]
+    return [defect.name for defect in read_node(own, body, PATH)[1]]
 
 
 def ordinals(body, **own):
@@ -183,4 +190,4 @@ def test_an_observation_is_kept_as_it_is_given_but_for_its_edges_and_line_ends()
     ],
 )
 def test_a_link_shows_the_name_where_the_file_has_another(stem, name, text):
-    assert link(stem, name) == text
+    assert format_link(stem, name) == text

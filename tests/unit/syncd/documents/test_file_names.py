@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from index.names import fold
 from syncd.documents.file_names import (
     CONFLICT_COPY,
-    droppable,
-    ending,
-    home,
+    known_ending,
     last_name,
-    linked,
+    link_to,
+    note_folder,
     note_name,
-    numbered,
+    numbered_names,
     stored_name,
+    why_not_imported,
 )
 from syncd.documents.file_types import KNOWN, SUFFIXES
 from syncd.vault.path_rules import is_note, objection
@@ -40,12 +40,12 @@ def test_every_given_name_becomes_one_that_everything_can_hold(given_name, media
     assert objection(path, new=True) == ""
     assert objection(f"{path}.md", new=True) == ""
     assert not is_note(name)
-    assert ending(name, KNOWN)
-    assert linked(path) == f"[[{path}]]"
+    assert known_ending(name, KNOWN)
+    assert link_to(path) == f"[[{path}]]"
     assert not CONFLICT_COPY.search(name)
     assert not CONFLICT_COPY.search(f"{name}.md")
     assert stored_name(name, media_type, KNOWN) == name
-    assert droppable(path, 1, known=KNOWN, most=10) == ""
+    assert why_not_imported(path, 1, known=KNOWN, most=10) == ""
 
 
 @given(NAMES)
@@ -53,7 +53,7 @@ def test_every_given_name_of_a_note_becomes_one_that_a_link_can_name(given_name)
     name = note_name(given_name)
     path = f"Captures/default/Files/{name}.md"
     assert objection(path, new=True) == ""
-    assert linked(path) == f"[[{path}]]"
+    assert link_to(path) == f"[[{path}]]"
     assert not name.lower().endswith(".md")
     assert not CONFLICT_COPY.search(f"{name}.md")
 
@@ -61,12 +61,12 @@ def test_every_given_name_of_a_note_becomes_one_that_a_link_can_name(given_name)
 @given(NAMES, st.sampled_from([*SUFFIXES.values()]))
 def test_the_names_to_choose_from_are_all_different_and_all_good(given_name, media_type):
     name = stored_name(given_name, media_type, KNOWN)
-    found = list(itertools.islice(numbered(name, ending(name, KNOWN)), 1200))
+    found = list(itertools.islice(numbered_names(name, known_ending(name, KNOWN)), 1200))
     assert len({fold(one) for one in found}) == 1200
     assert found[0] == name
     for one in (found[1], found[-1]):
         assert objection(f"Files/{one}.md", new=True) == ""
-        assert ending(one, KNOWN) == ending(name, KNOWN)
+        assert known_ending(one, KNOWN) == known_ending(name, KNOWN)
 
 
 @pytest.mark.parametrize(
@@ -138,8 +138,8 @@ def test_a_title_is_the_last_name_in_a_line(given_name, name):
     ],
 )
 def test_where_the_note_of_a_dropped_file_goes(path, folder):
-    assert home(path) == folder
-    assert home(f"Deep/{path}", "Deep/Captures") == f"Deep/{folder}"
+    assert note_folder(path) == folder
+    assert note_folder(f"Deep/{path}", "Deep/Captures") == f"Deep/{folder}"
 
 
 @pytest.mark.parametrize(
@@ -167,5 +167,5 @@ def test_where_the_note_of_a_dropped_file_goes(path, folder):
     ],
 )
 def test_which_files_of_the_inbox_become_documents(path, why):
-    found = droppable(path, 11 if "big" in path else 10, known=KNOWN, most=10)
+    found = why_not_imported(path, 11 if "big" in path else 10, known=KNOWN, most=10)
     assert found is why or (why and why in found)

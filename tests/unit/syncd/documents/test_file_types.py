@@ -6,7 +6,20 @@ import pytest
 
 from index.errors import InvalidArgument
 from syncd.documents import file_types
-from syncd.documents.file_types import CSV, DOCX, HEAD, HTML, JSON, KNOWN, MARKDOWN, PDF, PPTX, TEXT, XLSX, kind_of
+from syncd.documents.file_types import (
+    CSV,
+    DOCX,
+    HEAD,
+    HTML,
+    JSON,
+    KNOWN,
+    MARKDOWN,
+    PDF,
+    PPTX,
+    TEXT,
+    XLSX,
+    media_type_of,
+)
 from tests.support.paths import FILES
 
 
@@ -20,8 +33,8 @@ from tests.support.paths import FILES
 )  # fmt: skip
 def test_real_files_are_what_they_are(name, kind):
     head = (FILES / name).read_bytes()[:HEAD]
-    assert kind_of(name, head) == kind
-    assert kind_of(name.upper(), head) == kind
+    assert media_type_of(name, head) == kind
+    assert media_type_of(name.upper(), head) == kind
     assert f".{name.rpartition('.')[2]}" in KNOWN
 
 
@@ -42,7 +55,7 @@ def test_real_files_are_what_they_are(name, kind):
     ],
 )
 def test_content_comes_before_the_name(name, head, kind):
-    assert kind_of(name, head) == kind
+    assert media_type_of(name, head) == kind
 
 
 @pytest.mark.parametrize(
@@ -80,13 +93,13 @@ def test_content_comes_before_the_name(name, head, kind):
 )
 def test_what_is_not_read_is_named(name, head, words):
     with pytest.raises(InvalidArgument) as error:
-        kind_of(name, head)
+        media_type_of(name, head)
     assert words in error.value.message
 
 
 def test_a_refusal_lists_what_is_read():
     with pytest.raises(InvalidArgument, match=r"Markdown, text, HTML, CSV, JSON, PDF, Word \(\.docx\)"):
-        kind_of("a.gif", b"GIF89a")
+        media_type_of("a.gif", b"GIF89a")
 
 
 def test_every_suffix_has_a_reader():

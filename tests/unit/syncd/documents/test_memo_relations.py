@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from index.errors import InvalidArgument
 from index.model import MemoRelation
-from syncd.documents.memo_relations import checked_tag, dropped, relations, rounded, saved
+from syncd.documents.memo_relations import checked_tag, drop_relations, read_relations, round_weight, save_relation
 from syncd.documents.parser import parse
-from syncd.notes.front_matter import compose, properties, split
+from syncd.notes.front_matter import compose, read_properties, split
 
 RELATION = MemoRelation("b-1", "Two", "sees", 0.5, "why: so", 3, 1_700_000_000_000, 1_800_000_000_000)
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=12)
@@ -34,18 +34,18 @@ def stated(text):
 
 
 def test_what_is_written_is_what_is_read():
-    text = saved("---\nid: a\n---\nbody", RELATION, lambda _: False)
+    text = save_relation("---\nid: a\n---\nbody", RELATION, lambda _: False)
     assert text == (
         "---\nid: a\nrelations:\n"
         '  - target: "[[Two]]"\n    id: b-1\n    tag: sees\n    weight: 0.5\n    reason: "why: so"\n    version: 3\n'
         "    created_at: 2023-11-14T22:13:20.000Z\n    updated_at: 2027-01-15T08:00:00.000Z\n---\nbody"
     )
     assert stated(text) == (RELATION,)
-    assert dropped(text, lambda one: one.tag == "sees") == "---\nid: a\n---\nbody"
+    assert drop_relations(text, lambda one: one.tag == "sees") == "---\nid: a\n---\nbody"
 
 
 def test_by_hand_a_link_and_a_tag_will_do():
-    found, defects = relations(
+    found, defects = read_relations(
         [{"target": "[[Two#^o1|second]]", "tag": " sees "}, {"id": 7, "tag": 5}, {"target": "Three", "tag": "t"}]
     )
     assert not defects
@@ -57,13 +57,13 @@ def test_by_hand_a_link_and_a_tag_will_do():
 
 @pytest.mark.parametrize("value", ["text", 1, {"a": 1}, True])
 def test_what_is_no_list_is_a_defect(value):
-    assert relations(value)[0] == ()
-    assert [one.name for one in relations(value)[1]] == ["bad-relation"]
+    assert read_relations(value)[0] == ()
+    assert [one.name for one in read_relations(value)[1]] == ["bad-relation"]
 
 
 def test_a_repeat_is_a_defect_and_the_first_counts():
     entry = {"id": "b", "tag": "t", "weight": 0.1}
-    found, (defect,) = relations([entry, entry | {"weight": 0.9}])
+    found, (defect,) = read_relations([entry, entry | {"weight": 0.9}])
     assert [one.weight for one in found] == [0.1]
     assert "entry 2" in defect.detail
 
@@ -79,7 +79,7 @@ def test_entities_and_the_vault_proper_state_no_memo_relations():
 
 @pytest.mark.parametrize(("weight", "two"), [(0.005, 0.01), (0.455, 0.46), (1, 1.0), (0.1 + 0.2, 0.3), (1e-9, 0.0)])
 def test_a_weight_has_two_decimals(weight, two):
-    assert rounded(weight) == two
+    assert round_weight(weight) == two
 
 
 @pytest.mark.parametrize("tag", ["", " ", "x" * 65, "a\nb", "a\x00", "\u2028"])
@@ -92,22 +92,22 @@ def test_a_tag_is_one_line_of_64_characters(tag):
 def test_saving_and_dropping_leave_all_other_entries_as_they_are(before, made, newline, data):
     text = "---\nid: a\n---\nbody".replace("\n", newline)
     for one in before:
-        text = saved(text, one, lambda _: False) if isinstance(one, MemoRelation) else beside(text, one)
-    values = properties(split(text)[0]).get("relations") or []
+        text = save_relation(text, one, lambda _: False) if isinstance(one, MemoRelation) else beside(text, one)
+    values = read_properties(split(text)[0]).get("relations") or []
     known = stated(text)
 
     def same(one):
         return (one.target, one.tag) == (made.target, made.tag)
 
-    more = saved(text, made, same)
+    more = save_relation(text, made, same)
     assert replace(made, link="") in [replace(one, link="") for one in stated(more)]
     assert [one for one in stated(more) if not same(one)] == [one for one in known if not same(one)]
     assert split(more)[1] == split(text)[1]
     assert more.count("\n") == more.count(newline)
-    assert saved(more, made, same) == more
-    back = dropped(more, same)
+    assert save_relation(more, made, same) == more
+    back = drop_relations(more, same)
     assert [one for one in stated(back) if same(one)] == []
-    left = properties(split(back)[0]).get("relations") or []
+    left = read_properties(split(back)[0]).get("relations") or []
     assert left == [value for value in values if value in left]
     if not any(same(one) for one in known):
         assert back == text
@@ -116,7 +116,7 @@ def test_saving_and_dropping_leave_all_other_entries_as_they_are(before, made, n
 def beside(text, value):
     """The note with something among its relations that is none."""
     front, body = split(text)
-    found = properties(front)
+    found = read_properties(front)
     found["relations"] = [*(found.get("relations") or []), value]
     newline = "\r\n" if "\r\n" in text else "\n"
     return compose(found, "").replace("\n", newline) + body

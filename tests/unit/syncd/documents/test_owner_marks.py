@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncd.captures.note_update import property_error
-from syncd.documents.owner_marks import PERSONS, OwnerMarks, marks, overreach, persons
+from syncd.documents.owner_marks import PERSONS, OwnerMarks, find_overreach, read_marks, read_owner_keys
 from syncd.notes.front_matter import compose, split
 from syncd.notes.property_reader import OWNED, FrontmatterError
 
@@ -38,7 +38,7 @@ from syncd.notes.property_reader import OWNED, FrontmatterError
     ],
 )
 def test_only_a_persons_true_is_a_mark(front, counts):
-    assert marks(f"---\nid: a\n{front}\n---\nbody\n").promote is counts
+    assert read_marks(f"---\nid: a\n{front}\n---\nbody\n").promote is counts
 
 
 @pytest.mark.parametrize(
@@ -54,17 +54,17 @@ def test_only_a_persons_true_is_a_mark(front, counts):
     ],
 )
 def test_text_is_no_mark(text):
-    assert marks(text) == OwnerMarks()
+    assert read_marks(text) == OwnerMarks()
 
 
 @given(st.text(max_size=300))
 def test_no_text_of_a_capture_marks_it(body):
-    assert marks(compose({"id": "a"}, f"---\npromote: true\n---\n{body}")) == OwnerMarks()
-    assert not marks(compose({"id": "a", "summary": f"x\npromote: true\n{body}"}, "")).promote
+    assert read_marks(compose({"id": "a"}, f"---\npromote: true\n---\n{body}")) == OwnerMarks()
+    assert not read_marks(compose({"id": "a", "summary": f"x\npromote: true\n{body}"}, "")).promote
 
 
 def test_all_that_a_person_says_is_told():
-    found = marks(
+    found = read_marks(
         "---\npromote: false\nPromote_To: Projects/Ideas\nreview: Dismissed\nexpires: 2026-12-01\n"
         'suggested_folder: Notes\nsuperseded_by: "[[New]]"\npromote_problem: no\n---\n'
     )
@@ -76,9 +76,9 @@ def test_all_that_a_person_says_is_told():
         superseded_by="[[New]]",
         promote_problem="no",
     )
-    assert marks("---\npromote_to: 2026\n---\n").promote_to == "2026"
-    assert marks("---\npromote_to: [a]\n---\n") == OwnerMarks(unclear=("promote_to",))
-    assert marks("---\nreview: a\nREVIEW: b\n---\n") == OwnerMarks(twice=("review",))
+    assert read_marks("---\npromote_to: 2026\n---\n").promote_to == "2026"
+    assert read_marks("---\npromote_to: [a]\n---\n") == OwnerMarks(unclear=("promote_to",))
+    assert read_marks("---\nreview: a\nREVIEW: b\n---\n") == OwnerMarks(twice=("review",))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_all_that_a_person_says_is_told():
     ],
 )
 def test_what_may_be_meant_as_a_mark_and_is_none_is_told(front, unclear):
-    assert ("promote" in marks(f"---\nid: a\n{front}\n---\nbody\n").unclear) is unclear
+    assert ("promote" in read_marks(f"---\nid: a\n{front}\n---\nbody\n").unclear) is unclear
 
 
 def test_the_persons_keys_are_memex_s_own():
@@ -111,12 +111,12 @@ def test_the_persons_keys_are_memex_s_own():
 @pytest.mark.parametrize("key", ["promote", "PROMOTE", " promote ", "ｐromote", "Promoted_At", "suggested_links"])
 def test_a_key_is_a_persons_in_any_spelling(key):
     front = split(compose({"id": "a", key: "x"}, ""))[0]
-    assert list(persons(front).values()) == [["x"]]
+    assert list(read_owner_keys(front).values()) == [["x"]]
 
 
 def test_what_can_not_be_read_has_no_keys():
     with pytest.raises(FrontmatterError):
-        persons("---\na: [\n---\n")
+        read_owner_keys("---\na: [\n---\n")
 
 
 @pytest.mark.parametrize(
@@ -133,10 +133,10 @@ def test_how_much_an_agent_may_write_does_not_depend_on_what_is_its_owner_s(own,
     said = f"promote_to: {'Birds ' * 50}\nsuggested_links:\n  - '[[A]]'\n  - '[[B]]'\n"
     for more in ("", said):
         was, now = f"---\nid: a\n{more}---\ntext", f"---\nid: a\n{more}{own}---\ntext"
-        told = overreach(was, now, node=False)
+        told = find_overreach(was, now, node=False)
         assert (told is None) == fits
         if told is not None:
             too_large = FrontmatterError("whatever", defect="frontmatter-too-large")
             assert told.as_dict() == property_error(too_large).as_dict(), "as where all of it is too much"
         if len(own) < 60_000:  # else nobody can read it
-            assert overreach(now, now.replace("text", "other"), node=False) is None, "what is there already"
+            assert find_overreach(now, now.replace("text", "other"), node=False) is None, "what is there already"

@@ -16,7 +16,7 @@ from index.model import Document
 from syncd.documents.parser import parse
 from syncd.notes.front_matter import compose
 from syncd.notes.inline_syntax import scan
-from syncd.notes.markdown_outline import outline
+from syncd.notes.markdown_outline import parse_outline
 from tests.support.example_counts import examples
 from tests.support.parsed_notes import names, parsed
 from tests.support.paths import GOLDEN
@@ -58,7 +58,7 @@ bodies = st.lists(marks | st.text(max_size=3), max_size=60).map("".join)
 @given(bodies)
 @examples(1_000)
 def test_all_text_lies_in_blocks_that_neither_overlap_nor_touch_white_space(body):
-    found = outline(body)
+    found = parse_outline(body)
     at = 0
     for block in found.blocks:
         assert not found.text[at : block.start].strip()
@@ -74,7 +74,7 @@ def test_all_text_lies_in_blocks_that_neither_overlap_nor_touch_white_space(body
 @example("%%\r#\n")
 @examples(500)
 def test_the_text_is_the_body_line_for_line_less_what_is_hidden(body):
-    found = outline(body)
+    found = parse_outline(body)
     ends = re.compile(r"\r\n|\r|\n")
     assert ends.findall(found.text) == ends.findall(body)
     left = iter(body)

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from syncd.notes.markdown_outline import outline
+from syncd.notes.markdown_outline import parse_outline
 from tests.support.parsed_notes import parsed
 from tests.support.paths import DATA
 
@@ -38,7 +38,7 @@ from tests.support.paths import DATA
     ],
 )
 def test_links_are_what_obsidian_takes_for_links(text, links):
-    assert [(link.kind, link.target, link.subpath, link.display) for link in outline(text).links] == links
+    assert [(link.kind, link.target, link.subpath, link.display) for link in parse_outline(text).links] == links
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_links_are_what_obsidian_takes_for_links(text, links):
     ],
 )
 def test_tags_are_what_obsidian_takes_for_tags(text, tags):
-    assert outline(text).tags == tags
+    assert parse_outline(text).tags == tags
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_tags_are_what_obsidian_takes_for_tags(text, tags):
     ],
 )
 def test_comments_are_left_out_and_code_is_not(body, text):
-    found = outline(body)
+    found = parse_outline(body)
     assert found.text == text
     assert not [defect for defect in found.defects if "unclosed" in defect.name]
 

@@ -65,7 +65,7 @@ def test_an_endpoint_is_asked_about_a_few_nodes_and_its_drafts_are_kept(remote, 
     assert drafts(nodes.report()) == drafts(again) and len(chat.requests) == ASKED + 2
     sent = chat.requests[0]["messages"][1]["content"]
     assert "Node 0" in sent and "Fact number 0 of the kite" in sent
-    nodes.add([("Node 0", ["Its tail is long"])])
+    nodes.add_observations([("Node 0", ["Its tail is long"])])
     nodes.report()
     assert "Its tail is long" in chat.requests[-1]["messages"][1]["content"]
 
@@ -111,29 +111,33 @@ def test_the_report_agrees_with_the_notes(world):
             NewNode("Kite", "thing", ["It is red"]),
         ]
     )
-    assert [(one.name, one.observations) for one in nodes.pending()] == [("Quill battery", 2), ("Kite", 1)]
-    assert [(gap.node, gap.referenced, gap.count) for gap in nodes.gaps(9)] == [("Quill battery", "Dario Venn", 2)]
+    assert [(one.name, one.observations) for one in nodes.unsummarized()] == [("Quill battery", 2), ("Kite", 1)]
+    assert [(gap.node, gap.referenced, gap.count) for gap in nodes.unlinked_names(9)] == [
+        ("Quill battery", "Dario Venn", 2)
+    ]
     report = nodes.report()
     assert [one.name for one in report.orphans] == ["Dario Venn", "Kite", "Quill battery"]
     assert (report.candidates[0].node_a, report.candidates[0].node_b) == ("Quill battery", "Dario Venn")
     assert report.events.creates == 3
 
-    nodes.relate([Edge("Dario Venn", "Quill battery", "measured")])
+    nodes.add_relations([Edge("Dario Venn", "Quill battery", "measured")])
     nodes.set_summary("Kite", "A red kite.")
     report = nodes.report()
     assert [one.name for one in report.orphans] == ["Kite"]
-    assert nodes.gaps(9) == [] and not any("Dario" in one.rationale for one in report.candidates)
+    assert nodes.unlinked_names(9) == [] and not any("Dario" in one.rationale for one in report.candidates)
     assert [one.name for one in report.stale] == ["Quill battery"]
 
-    nodes.add([("Kite", ["It flies"])])
-    assert {one.name for one in nodes.pending()} == {"Quill battery", "Kite"}
+    nodes.add_observations([("Kite", ["It flies"])])
+    assert {one.name for one in nodes.unsummarized()} == {"Quill battery", "Kite"}
 
 
 def test_an_alias_and_a_link_by_file_name_count_as_a_mention(world):
     world.write("Captures/default/Entities/Ada L.md", "---\ntype: entity\nname: Ada Lovelace\naliases: [Countess of Quill]\n---\n## Observations\n- a poet\n")  # fmt: skip
     world.write("Captures/default/Entities/Engine.md", "---\ntype: entity\n---\n## Observations\n- see [[Ada L|her]]\n- of the countess of quill\n")  # fmt: skip
     world.run()
-    assert [(gap.node, gap.referenced, gap.count) for gap in nodes_of(world).gaps(9)] == [("Engine", "Ada Lovelace", 2)]
+    assert [(gap.node, gap.referenced, gap.count) for gap in nodes_of(world).unlinked_names(9)] == [
+        ("Engine", "Ada Lovelace", 2)
+    ]
 
 
 def test_a_report_stays_in_its_workspace(world):
@@ -144,7 +148,7 @@ def test_a_report_stays_in_its_workspace(world):
     other.create([NewNode("Secret plan", "thing", ["Node 0 must not know"])])
     assert [one.name for one in other.report().stale] == ["Secret plan"]
     assert "Secret" not in repr(nodes_of(world).report())
-    assert other.gaps(9) == []
+    assert other.unlinked_names(9) == []
 
 
 def test_a_restart_changes_nothing_of_a_report(world):
@@ -169,8 +173,8 @@ def test_on_entities_as_agents_write_them_a_report_is_worth_reading(tmp_path, bu
         for start in range(0, len(made), 20):
             some = made[start : start + 20]
             nodes.create([NewNode(one.name, one.type, list(one.observations), None, list(one.tags)) for one in some])
-        nodes.relate([Edge(one.name, target, kind) for one in made for kind, target in one.relations])
-        report, gaps = nodes.report(), nodes.gaps(100)
+        nodes.add_relations([Edge(one.name, target, kind) for one in made for kind, target in one.relations])
+        report, gaps = nodes.report(), nodes.unlinked_names(100)
     finally:
         world.close()
     assert sum(frozenset((one.node_a, one.node_b)) in OPEN for one in report.candidates) >= 19

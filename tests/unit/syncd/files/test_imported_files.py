@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from index.model import Stat
-from syncd.files.imported_files import ImportedFiles, documents_of, same
+from syncd.files.imported_files import ImportedFiles, documents_of, is_unchanged
 from syncd.state.ledger import Ledger
 from syncd.vault.vault import FileDigest
 
@@ -21,8 +21,8 @@ def test_what_was_read_is_known_again(tmp_path):
     known = again.get("a.pdf")
     assert known is not None
     assert known.digest == "d3"
-    assert same(known.stat, Stat(7, 8, 99))
-    assert not same(known.stat, Stat(7, 9, 99))
+    assert is_unchanged(known.stat, Stat(7, 8, 99))
+    assert not is_unchanged(known.stat, Stat(7, 9, 99))
     again.forget(["a.pdf", "none.pdf"])
     assert ImportedFiles(ledger).paths() == again.paths() == ["b.pdf"]
     assert again.get("a.pdf") is None

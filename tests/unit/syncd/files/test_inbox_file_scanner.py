@@ -66,11 +66,11 @@ def test_a_file_that_is_being_written_is_waited_for(filing):
     for n in range(3):
         time.sleep(0.15)
         file.write_bytes(PDF * (n + 2))
-        filing.dropped.look()
+        filing.dropped.queue_quiet_files()
         assert filing.queued == []
 
     def queued():
-        filing.dropped.look()
+        filing.dropped.queue_quiet_files()
         return [given["size"] for _, given in filing.queued]
 
     until(queued)
@@ -83,7 +83,7 @@ def test_a_file_that_goes_again_is_forgotten(filing):
     filing.world.run()
     file.unlink()
     time.sleep(0.1)
-    filing.dropped.look()
+    filing.dropped.queue_quiet_files()
     assert filing.queued == []
     assert filing.dropped.facts()["waiting"] == 0
 
@@ -198,8 +198,8 @@ def test_a_file_that_is_gone_is_told_and_its_note_stays(filing):
     filing.world.run()
     assert filing.noticed() == []
     note = filing.notes()[0]
-    assert list(filing.dropped.missing()) == list(filing.dropped.missing(["default"])) == [(note, PATH)]
-    assert list(filing.dropped.missing(["work"])) == []
+    assert list(filing.dropped.find_missing()) == list(filing.dropped.find_missing(["default"])) == [(note, PATH)]
+    assert list(filing.dropped.find_missing(["work"])) == []
     assert filing.workspace.get(id).content == "The walrus sleeps."
 
 
@@ -209,7 +209,7 @@ def test_a_file_that_is_not_downloaded_is_not_missing(filing):
     filing.take()
     file.rename(file.with_name(".walrus.pdf.icloud"))
     filing.world.run()
-    assert list(filing.dropped.missing()) == []
+    assert list(filing.dropped.find_missing()) == []
 
 
 def test_nothing_is_forgotten_when_the_vault_is_away(filing):
@@ -231,7 +231,7 @@ def test_a_queue_that_is_full_is_tried_again(filing):
     assert filing.noticed() == []
     assert filing.dropped.facts()["unread"] == [{"path": PATH, "reason": "too many wait"}]
     filing.dropped._add = add
-    filing.dropped.look()
+    filing.dropped.queue_quiet_files()
     assert [given["path"] for _, given in filing.queued] == [PATH]
     assert filing.dropped.facts()["unread"] == []
 
@@ -243,7 +243,7 @@ def test_a_file_that_may_not_be_read_is_named(filing):
     assert filing.noticed() == []
     assert "permission denied" in filing.dropped.facts()["unread"][0]["reason"]
     file.chmod(0o600)
-    filing.dropped.look()
+    filing.dropped.queue_quiet_files()
     assert [given["path"] for _, given in filing.queued] == [PATH]
 
 
@@ -252,7 +252,7 @@ def test_nothing_is_queued_before_the_notes_are_known(filing):
     filing.world.write(PATH, PDF)
     assert filing.noticed() == []
     filing.dropped._calm = lambda: True
-    filing.dropped.look()
+    filing.dropped.queue_quiet_files()
     assert [given["path"] for _, given in filing.queued] == [PATH]
 
 
@@ -268,7 +268,7 @@ def test_a_ledger_that_cannot_be_written_makes_it_twice_at_most(filing):
     filing.handled.put = broken
     assert filing.noticed() == [PATH]
     filing.handled.put = handled
-    filing.dropped.look()
+    filing.dropped.queue_quiet_files()
     assert len(filing.queued) == 2
     one, two = filing.take()
     assert one == two
@@ -283,5 +283,5 @@ def test_a_listing_of_a_folder_says_nothing_of_others(filing):
     filing.world.app.opened.sync.run({"Captures/work"})
     listing = filing.world.app.opened.vault.list_notes("Captures/work")
     assert set(listing.others) == {"Captures/work/a.pdf"}
-    filing.dropped.seen(replace(listing, others={}), {"Captures/work"})
+    filing.dropped.take_listing(replace(listing, others={}), {"Captures/work"})
     assert filing.handled.get(PATH)

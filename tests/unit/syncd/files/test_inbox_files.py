@@ -10,8 +10,8 @@ import pytest
 from index.errors import Conflict, NotFound, Unavailable
 from index.model import Query
 from syncd.files.conversion.converter import Unreadable
-from syncd.installation.backup import truth
-from syncd.notes.front_matter import properties, split
+from syncd.installation.backup import irreplaceable_files
+from syncd.notes.front_matter import read_properties, split
 from tests.support.disk_faults import Fault, failing
 from tests.support.file_world import Filing
 
@@ -28,11 +28,11 @@ def filing(tmp_path):
 
 
 def read(filing, path=PATH, **more):
-    return filing.inplace.read(filing.order(path.rpartition("/")[2], path=path, **more))
+    return filing.inplace.import_file(filing.order(path.rpartition("/")[2], path=path, **more))
 
 
 def said(filing, path=NOTE):
-    return properties(split((filing.world.vault / path).read_text())[0])
+    return read_properties(split((filing.world.vault / path).read_text())[0])
 
 
 def test_the_file_stays_where_it_is_and_its_note_goes_to_the_files_of_its_namespace(filing):
@@ -44,8 +44,8 @@ def test_the_file_stays_where_it_is_and_its_note_goes_to_the_files_of_its_namesp
     kept = filing.workspace.get(id)
     assert (kept.content, kept.record.file, kept.record.source) == ("The walrus sleeps.", PATH, "inbox")
     assert kept.record.namespace == "papers"
-    assert filing.workspace.at("papers/walrus.pdf").id == id
-    assert filing.workspace.at("papers/Files/walrus.pdf.md").id == id
+    assert filing.workspace.document_at("papers/walrus.pdf").id == id
+    assert filing.workspace.document_at("papers/Files/walrus.pdf.md").id == id
     assert not list(filing.staged.iterdir())
 
 
@@ -135,7 +135,7 @@ def test_a_copy_that_is_being_read_is_in_no_backup(filing):
     held = []
 
     def looking(path, *rest):
-        held.extend(truth(filing.world.state))
+        held.extend(irreplaceable_files(filing.world.state))
         assert path.is_file()
         return filing.reader(path, *rest)
 
@@ -170,7 +170,7 @@ def test_a_copy_of_a_file_is_another_document(filing):
 
 def test_a_file_of_another_workspace_is_not_moved_here(filing):
     filing.world.write("Captures/work/a.pdf", PDF)
-    filing.inplace.read(filing.order("a.pdf", workspace="work", path="Captures/work/a.pdf"))
+    filing.inplace.import_file(filing.order("a.pdf", workspace="work", path="Captures/work/a.pdf"))
     (filing.world.vault / "Captures/work/a.pdf").unlink()
     filing.world.write(PATH, PDF)
     read(filing)

@@ -15,7 +15,7 @@ import pytest
 from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from index.model import Query
 from syncd.files.conversion.converter import Unreadable
-from syncd.notes.front_matter import properties, split
+from syncd.notes.front_matter import read_properties, split
 from tests.support.disk_faults import Fault, failing, half
 from tests.support.fakes import fake_embedder
 from tests.support.file_world import Filing
@@ -31,7 +31,7 @@ def filing(tmp_path):
 
 
 def said(filing, path):
-    return properties(split((filing.world.vault / path).read_text())[0])
+    return read_properties(split((filing.world.vault / path).read_text())[0])
 
 
 def test_a_file_is_stored_as_it_is_and_told_by_the_note_beside_it(filing):
@@ -61,10 +61,10 @@ def test_a_note_is_written_as_it_is_indexed_when_the_index_is_switched_meanwhile
     def progress(_done, _total, stage):
         if stage == "embedding" and not before:
             before.append(scope_index.index)
-            scope_index.use(copy.copy(scope_index.index))
+            scope_index.switch_to(copy.copy(scope_index.index))
 
     order = dataclasses.replace(filing.order("Q3 report.pdf", PDF), progress=progress)
-    record = filing.workspace.get(filing.files.store(order)).record
+    record = filing.workspace.get(filing.files.import_file(order)).record
     assert before
     assert record.summary
     assert record.digest == hashlib.sha256((filing.world.vault / record.path).read_bytes()).hexdigest()
@@ -131,10 +131,10 @@ def test_a_name_that_is_in_use_anywhere_is_not_used_and_not_told(filing, twin):
     assert not any("2" in str(value) for key, value in kept.record.metadata.items() if key == "file_name")
     (address,) = filing.workspace.addresses([kept.record]).values()
     assert address == "Files/report.pdf.md"
-    assert filing.workspace.at("Files/report.pdf.md").id == id
-    assert filing.workspace.at("Files/report.pdf").id == id
+    assert filing.workspace.document_at("Files/report.pdf.md").id == id
+    assert filing.workspace.document_at("Files/report.pdf").id == id
     with pytest.raises(NotFound):
-        filing.workspace.at("Files/report 2.pdf")
+        filing.workspace.document_at("Files/report 2.pdf")
 
 
 def test_a_title_is_not_the_name(filing):
@@ -151,7 +151,7 @@ def test_files_of_one_name_are_told_apart(filing):
     assert sorted(filing.stored()) == ["Captures/default/Files/a 2.pdf", "Captures/default/Files/a.pdf"]
     addresses = filing.workspace.addresses([filing.workspace.get(id).record for id in (first, second)])
     assert sorted(map(len, addresses.values())) == [len("Files/a.pdf.md"), len("Files/a.pdf (12345678).md")]
-    assert {filing.workspace.at(address).id for address in addresses.values()} == {first, second}
+    assert {filing.workspace.document_at(address).id for address in addresses.values()} == {first, second}
     assert filing.workspace.get(second).content.endswith("!")
 
 
@@ -167,12 +167,12 @@ def test_a_file_that_cannot_be_read_fails_with_the_reason_and_is_kept(filing, na
     filing.reader.fails = Unreadable("it is damaged")
     order = filing.order(name, PDF if name.endswith("pdf") else b"text")
     with pytest.raises(InvalidArgument, match="damaged"):
-        filing.files.store(order)
+        filing.files.import_file(order)
     assert list(filing.stored()) == [f"Captures/default/Files/{kept}"]
     assert filing.notes() == []
     assert filing.noticed() == []
     filing.reader.fails = None
-    assert filing.files.store(order) == order.planned
+    assert filing.files.import_file(order) == order.planned
     assert len(filing.stored()) == 1
 
 
@@ -192,37 +192,37 @@ def test_a_limit_keeps_the_file_too(filing):
 
 def test_a_second_run_of_a_job_makes_nothing_twice(filing):
     order = filing.order("a.pdf", PDF)
-    assert filing.files.store(order) == filing.files.store(order) == order.planned
+    assert filing.files.import_file(order) == filing.files.import_file(order) == order.planned
     assert (len(filing.stored()), len(filing.notes())) == (1, 1)
 
 
 def test_a_note_that_is_not_indexed_yet_is_waited_for(filing):
     order = filing.order("a.pdf", PDF)
-    filing.files.store(order)
+    filing.files.import_file(order)
     note = filing.world.vault / filing.notes()[0]
     raw = note.read_bytes()
     note.unlink()
     filing.world.run()
     note.write_bytes(raw)  # as a crash between the note and its commit leaves it
     with pytest.raises(Unavailable) as told:
-        filing.files.store(order)
+        filing.files.import_file(order)
     assert told.value.retryable
     filing.world.run()
-    assert filing.files.store(order) == order.planned
+    assert filing.files.import_file(order) == order.planned
     assert (len(filing.stored()), len(filing.notes())) == (1, 1)
 
 
 def test_without_an_encoder_the_file_waits_and_is_taken_up_again(filing):
     order = filing.order("a.pdf", PDF)
     embedder = filing.world.app.opened.embedder
-    embedder._broken(["it is away"])
+    embedder._mark_broken(["it is away"])
     with pytest.raises(Unavailable) as told:
-        filing.files.store(order)
+        filing.files.import_file(order)
     assert told.value.retryable
     assert filing.notes() == []
     filing.world.reopen(fake_embedder(filing.world.encoder))
     filing._open()
-    assert filing.files.store(order) == order.planned
+    assert filing.files.import_file(order) == order.planned
     assert (list(filing.stored().values()), len(filing.notes())) == ([PDF], 1)
 
 
@@ -235,7 +235,7 @@ def test_a_failing_disk_leaves_nothing_half_and_the_next_run_makes_it_whole(fili
         fault = Fault(field, nth, failing(code))
         vault._calls = fault.calls
         try:
-            filing.files.store(order)
+            filing.files.import_file(order)
         except Unavailable as error:
             assert error.retryable
             assert "Captures/" not in error.message
@@ -247,7 +247,7 @@ def test_a_failing_disk_leaves_nothing_half_and_the_next_run_makes_it_whole(fili
             break
     else:
         pytest.fail("it never came about")
-    assert filing.files.store(order) == order.planned
+    assert filing.files.import_file(order) == order.planned
     assert (list(filing.stored().values()), len(filing.notes())) == ([PDF], 1)
 
 
@@ -265,7 +265,7 @@ def test_what_is_to_stay_free_of_the_vaults_disk_is_left_to_its_owner(filing, da
     filing.reopen(free=1 << 60)
     order = filing.order("a.pdf", data)
     with pytest.raises(Unavailable, match="almost full") as raised:
-        filing.files.store(order)
+        filing.files.import_file(order)
     assert raised.value.retryable
     assert (filing.stored(), filing.handled.paths(), order.staged.read_bytes()) == ({}, [], data)
 
@@ -275,7 +275,7 @@ def test_a_staged_file_that_is_gone_is_told(filing):
     order.staged.unlink()
     for one in (order, dataclasses.replace(order, staged=None)):
         with pytest.raises(NotFound, match="upload it again"):
-            filing.files.store(one)
+            filing.files.import_file(one)
 
 
 def test_eight_at_once_with_one_name_have_each_their_own(filing):
@@ -285,7 +285,7 @@ def test_eight_at_once_with_one_name_have_each_their_own(filing):
     def store(order):
         if order in orders[:8]:
             start.wait(30)
-        return filing.files.store(order)
+        return filing.files.import_file(order)
 
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(store, orders))
@@ -333,11 +333,11 @@ def test_a_person_who_saves_a_file_of_the_name_meanwhile_keeps_it(filing):
 
     good, vault._calls = vault._calls, Fault("rename", 1, take_first).calls
     with pytest.raises(Unavailable) as told:
-        filing.files.store(order)
+        filing.files.import_file(order)
     assert told.value.retryable
     vault._calls = good
     filing.beside._looked = float("-inf")
-    assert filing.files.store(order) == order.planned
+    assert filing.files.import_file(order) == order.planned
     assert filing.stored() == {"Captures/default/Files/a.pdf": b"theirs", "Captures/default/Files/a 2.pdf": PDF}
 
 
@@ -350,7 +350,7 @@ def test_a_large_file_does_not_fill_the_memory(filing):
     tracemalloc.start()
     try:
         with pytest.raises(InvalidArgument):
-            filing.files.store(order)
+            filing.files.import_file(order)
         assert tracemalloc.get_traced_memory()[1] < 16 << 20
     finally:
         tracemalloc.stop()

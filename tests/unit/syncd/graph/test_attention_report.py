@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from index.encoders.word_frequency import places
+from index.encoders.word_frequency import word_ranks
 from index.graph.vertex import Edge
 from index.search.vector_similarity import Matrix
 from index.text.key_terms import Reader
-from index.text.summary_draft import LONGEST, draft
+from index.text.summary_draft import LONGEST, draft_summary
 from syncd.graph import attention_report
-from syncd.graph.attention_report import UnsummarizedNode, pending
-from syncd.graph.missing_relations import quoted
+from syncd.graph.attention_report import UnsummarizedNode, find_unsummarized
+from syncd.graph.missing_relations import quote
 from tests.support import sample_entities
 from tests.support.example_counts import examples
 from tests.support.sample_entities import Entity, vertex
@@ -27,14 +27,14 @@ def entity(name, *said, type="thing", tags=(), **given):
 
 
 def reported(*made, edges=(), aggregates=NOTHING, perspectives=None, **given):
-    return attention_report.report(
+    return attention_report.build_report(
         [one for one, _ in made],
         {one.path: said for one, said in made},
         [Edge(*edge) for edge in edges],
         pooled=aggregates,
         perspectives=perspectives or {},
         events="the events",
-        places=places(),
+        places=word_ranks(),
         **given,
     )
 
@@ -65,7 +65,7 @@ def directions(made, *angles) -> tuple[list[str], Matrix]:
     ],
 )
 def test_a_summary_is_owed_when_there_is_none_or_a_newer_observation(given, owed):
-    assert bool(pending([entity("A", "fact", created_at=1_000, **given)[0]])) == owed
+    assert bool(find_unsummarized([entity("A", "fact", created_at=1_000, **given)[0]])) == owed
 
 
 def test_pending_tells_what_there_is_to_summarise_most_first():
@@ -76,7 +76,7 @@ def test_pending_tells_what_there_is_to_summarise_most_first():
         entity("D", "one", created_at=5, observed_at=7)[0],
         entity("E", created_at=5)[0],
     ]
-    assert pending(nodes) == [
+    assert find_unsummarized(nodes) == [
         UnsummarizedNode("C", "thing", 2, 9, 8),
         UnsummarizedNode("D", "thing", 1, 7, None),
         UnsummarizedNode("A", "thing", 1, 5, None),
@@ -94,13 +94,13 @@ def test_a_draft_is_made_of_the_telling_sentences_in_the_order_of_the_observatio
         "Bought in May",
         "Its frame is carbon; see [[Frame repair]] for how it was mended",
     )
-    assert draft("Kite", said, places()) == (
+    assert draft_summary("Kite", said, word_ranks()) == (
         "The kite is a two-line stunt kite of ripstop. Its frame is carbon; see Frame repair for how it was mended."
     )
 
 
 def test_a_draft_leaves_out_the_box_of_a_task():
-    assert draft("Heron", ["[ ] Seal the lid of the box", "[x] Tested in salt water"], places()) == (
+    assert draft_summary("Heron", ["[ ] Seal the lid of the box", "[x] Tested in salt water"], word_ranks()) == (
         "Seal the lid of the box. Tested in salt water."
     )
 
@@ -108,7 +108,7 @@ def test_a_draft_leaves_out_the_box_of_a_task():
 def test_a_draft_leaves_out_what_says_least():
     said = [f"Station {n} was read on 2026-10-{n:02} and all was well" for n in range(1, 20)]
     said[7] = "The stations measure the river level with ultrasound and send readings by radio every hour"
-    found = draft("Stations", said, places())
+    found = draft_summary("Stations", said, word_ranks())
     assert "ultrasound" in found and len(found) <= LONGEST
 
 
@@ -122,11 +122,11 @@ def test_a_draft_leaves_out_what_says_least():
     ],
 )
 def test_nothing_said_gives_no_draft(said):
-    assert draft("X", said, places()) is None
+    assert draft_summary("X", said, word_ranks()) is None
 
 
 def test_a_draft_in_japanese_needs_no_blanks():
-    assert draft("京都", ("原西さんと市場を歩いた。鯖寿司がうまい", "二条の町家に泊まった"), places()) == (
+    assert draft_summary("京都", ("原西さんと市場を歩いた。鯖寿司がうまい", "二条の町家に泊まった"), word_ranks()) == (
         "原西さんと市場を歩いた。鯖寿司がうまい。二条の町家に泊まった。"
     )
 
@@ -134,9 +134,9 @@ def test_a_draft_in_japanese_needs_no_blanks():
 @settings(deadline=None)  # the first Chinese text loads a dictionary
 @given(st.lists(st.text(max_size=400), max_size=8))
 def test_a_draft_is_one_bounded_line_of_what_was_said(said):
-    found = draft("Name", said, places())
+    found = draft_summary("Name", said, word_ranks())
     assert found is None or (0 < len(found) <= LONGEST and len(found.splitlines()) == 1)
-    assert found == draft("Name", said, places())
+    assert found == draft_summary("Name", said, word_ranks())
 
 
 # The report
@@ -251,7 +251,7 @@ def test_text_of_notes_stands_in_a_sentence_on_one_line_in_quotes_and_cut():
     for one in reported(*made).candidates:
         assert len(one.rationale.splitlines()) == 1 and len(one.rationale) < 900
         assert one.rationale.count("“") == one.rationale.count("”")
-    assert quoted("a “b”\nc") == "“a b c”"
+    assert quote("a “b”\nc") == "“a b c”"
 
 
 words = st.sampled_from(["Ann", "boat", "mast", "river", "quorl", "Ben Quorl", "sail", "[[Ann]]", "日本"])
@@ -289,17 +289,17 @@ def test_the_same_values_give_the_same_report_in_any_order(said, related, dice):
 def test_most_candidates_on_real_entities_are_ones_that_a_reader_would_add():
     """Without vectors: names, terms, tags and neighbours alone. With them see `python -m tests.bench.graph_report`."""
     nodes = sample_entities.vertices()
-    found = attention_report.report(
-        nodes, sample_entities.observations(), sample_entities.edges(), pooled=NOTHING, perspectives={}, events=None, places=places(), limit=30
+    found = attention_report.build_report(
+        nodes, sample_entities.observations(), sample_entities.edges(), pooled=NOTHING, perspectives={}, events=None, places=word_ranks(), limit=30
     )  # fmt: skip
     right = [frozenset((one.node_a, one.node_b)) in sample_entities.OPEN for one in found.candidates]
     assert len(right) == 30 and sum(right) >= 27
 
 
 def test_a_word_is_read_once_and_shown_as_it_is_mostly_written():
-    reader = Reader(places())
+    reader = Reader(word_ranks())
     own, all_of_them = reader.terms("Tide gauges", ["The tide gauge stands in the harbour", "Gauges of tides"])
-    assert own <= all_of_them and {reader.written(key) for key in own} == {"tide", "gauge"}
+    assert own <= all_of_them and {reader.most_frequent_form(key) for key in own} == {"tide", "gauge"}
     assert random.Random(1).sample(sorted(all_of_them), 1)
 
 

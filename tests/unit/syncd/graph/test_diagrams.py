@@ -20,10 +20,10 @@ from syncd.graph.diagrams import (
     WIDTH,
     Card,
     Picture,
-    canvas,
-    graphml,
-    layout,
-    mermaid,
+    draw_canvas,
+    draw_graphml,
+    draw_mermaid,
+    lay_out,
 )
 from tests.support.mermaid import HOSTILE, NODE, valid
 from tests.support.paths import CLIENTS
@@ -58,7 +58,7 @@ def test_a_mermaid_block_reads_as_what_it_draws():
         ),
         (Edge("Ada", "A: b", "had"), Edge("A: b", "Somebody else", "knew")),
     )
-    assert mermaid(one) == (
+    assert draw_mermaid(one) == (
         '```mermaid\nflowchart LR\n    n0["Ada"]\n    n1["A#58; b"]\n    class n0 internal-link;\n'
         '    n0 -->|"had"| n1\n```\n'
     )
@@ -66,7 +66,7 @@ def test_a_mermaid_block_reads_as_what_it_draws():
 
 @given(pictures())
 def test_no_name_gets_out_of_its_quotation_marks(one):
-    lines = mermaid(one).split("\n")
+    lines = draw_mermaid(one).split("\n")
     assert (lines[0], lines[1], lines[-2:]) == ("```mermaid", "flowchart LR", ["```", ""])
     for line in lines[2:-2]:
         assert re.fullmatch(
@@ -77,17 +77,19 @@ def test_no_name_gets_out_of_its_quotation_marks(one):
 
 def test_a_type_with_an_underscore_is_readable_in_the_drawing_s_own_text():
     cards = (Card("Ada", "person", "Ada.md"), Card("_B_ c__d", "person", "B.md"))
-    text = mermaid(Picture("", cards, (Edge("Ada", "_B_ c__d", "works_on"),)))
+    text = draw_mermaid(Picture("", cards, (Edge("Ada", "_B_ c__d", "works_on"),)))
     assert '|"works_on"|' in text
     assert '"#95;B#95; c#95;#95;d"' in text  # there it is markup
 
 
 def test_what_mermaid_would_refuse_for_its_size_is_left_out_and_said():
     own = ['"' * 255 + str(number) for number in range(10)]
-    many = mermaid(picture(own, [(a, b, f"t{t}") for a in range(10) for b in range(10) for t in range(6)]))
+    many = draw_mermaid(picture(own, [(a, b, f"t{t}") for a in range(10) for b in range(10) for t in range(6)]))
     assert many.count("-->") == MERMAID_EDGES
     assert "%% 100 more relations are left out" in many
-    wordy = mermaid(picture(own, [(a, b, f"{t}" + '"' * 99) for a in range(10) for b in range(10) for t in range(5)]))
+    wordy = draw_mermaid(
+        picture(own, [(a, b, f"{t}" + '"' * 99) for a in range(10) for b in range(10) for t in range(5)])
+    )
     assert len(wordy) <= MERMAID_TEXT
     assert "more relations are left out" in wordy
 
@@ -101,7 +103,7 @@ def test_mermaid_itself_reads_the_nodes_and_relations_that_were_drawn():
     done = subprocess.run(
         [NODE if NODE.exists() else "node", "mermaid.mjs"],
         cwd=CLIENTS,
-        input=re.fullmatch(r"```mermaid\n(.*)```\n", mermaid(one), re.DOTALL)[1],
+        input=re.fullmatch(r"```mermaid\n(.*)```\n", draw_mermaid(one), re.DOTALL)[1],
         capture_output=True,
         text=True,
         timeout=120,
@@ -129,23 +131,23 @@ def test_mermaid_itself_reads_the_nodes_and_relations_that_were_drawn():
 @settings(deadline=None)
 @given(pictures())
 def test_a_canvas_is_one_whatever_it_draws(one):
-    board = valid(canvas(one), {card.path for card in one.cards})
+    board = valid(draw_canvas(one), {card.path for card in one.cards})
     assert [node["file"] for node in board["nodes"] if node["type"] == "file"] == [card.path for card in one.cards]
     assert len(board["edges"]) == len(one.arrows)
-    assert canvas(one) == canvas(one)
+    assert draw_canvas(one) == draw_canvas(one)
 
 
 def test_a_canvas_is_written_as_obsidian_writes_it():
-    lines = canvas(picture(["Ada", "Bab"], [(0, 1, "knew")])).splitlines()
+    lines = draw_canvas(picture(["Ada", "Bab"], [(0, 1, "knew")])).splitlines()
     assert (lines[0], lines[1], lines[-1]) == ("{", '\t"nodes":[', "}")
     assert all(line.startswith('\t\t{"id":"') for line in lines if line.startswith("\t\t"))
-    assert canvas(Picture("Nothing", (), ())) == '{\n\t"nodes":[],\n\t"edges":[]\n}\n'
-    assert '\t"edges":[]\n}' in canvas(picture(["Ada"]))
+    assert draw_canvas(Picture("Nothing", (), ())) == '{\n\t"nodes":[],\n\t"edges":[]\n}\n'
+    assert '\t"edges":[]\n}' in draw_canvas(picture(["Ada"]))
 
 
 def test_what_was_asked_for_stands_in_the_middle_and_hops_go_outwards():
     own = ["centre", "a", "b", "c", "d", "beyond a"]
-    places = layout(picture(own, [*((0, n, "knows") for n in range(1, 5)), (5, 1, "knows")]))
+    places = lay_out(picture(own, [*((0, n, "knows") for n in range(1, 5)), (5, 1, "knows")]))
     assert places["centre"][0] == 0
     assert sorted({x // (WIDTH + 1) for name, (x, _) in places.items() if name in "abcd"}) == [-2, 1]
     assert abs(places["beyond a"][0]) > abs(places["a"][0])
@@ -155,11 +157,11 @@ def test_what_was_asked_for_stands_in_the_middle_and_hops_go_outwards():
 
 def test_a_star_of_many_is_no_tower():
     own = [f"n{n}" for n in range(100)]
-    places = layout(picture(own, [(0, n, "has") for n in range(1, 100)]))
+    places = lay_out(picture(own, [(0, n, "has") for n in range(1, 100)]))
     tall = max(y for _, y in places.values()) + HEIGHT - min(y for _, y in places.values())
     wide = max(x for x, _ in places.values()) + WIDTH - min(x for x, _ in places.values())
     assert 1 / 6 < tall / wide < 6
-    alone = layout(picture(own))
+    alone = lay_out(picture(own))
     assert max(y for _, y in alone.values()) < 12 * (HEIGHT + 100)
 
 
@@ -168,7 +170,7 @@ def test_a_star_of_many_is_no_tower():
 
 @given(pictures())
 def test_graphml_says_every_node_and_relation(one):
-    root = ET.fromstring(graphml(one))
+    root = ET.fromstring(draw_graphml(one))
     space = {"g": "http://graphml.graphdrawing.org/xmlns"}
     ids = [node.get("id") for node in root.iterfind(".//g:node", space)]
     said = [node.findtext("g:data[@key='name']", "", space) for node in root.iterfind(".//g:node", space)]

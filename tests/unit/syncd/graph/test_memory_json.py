@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from index.graph.vertex import Edge, name_key
-from syncd.cli.main import code
+from syncd.cli.main import run_command
 from syncd.graph import memory_json_reader
-from syncd.graph.memory_json import MAX_LINE, Entity, records, records_of, whole, written
+from syncd.graph.memory_json import MAX_LINE, Entity, format_line, is_single_object, parse_lines, parse_object
 from tests.support.daemon_process import daemon
 from tests.support.example_counts import examples
 from tests.support.world import World, answering
@@ -60,17 +60,17 @@ def numbered(text):
 
 
 def read(text):
-    return list(records(numbered(text)))
+    return list(parse_lines(numbered(text)))
 
 
 @given(entities())
 def test_an_entity_is_read_back_as_it_was_written(one):
-    assert read(written(one)) == [("line 1", one, [])]
+    assert read(format_line(one)) == [("line 1", one, [])]
 
 
 def test_a_relation_is_read_back_as_it_was_written():
     for edge in (Edge("Ada", "チャールズ", "worked with"), Edge("a", "a", "🏡")):
-        assert read(written(edge)) == [("line 1", edge, [])]
+        assert read(format_line(edge)) == [("line 1", edge, [])]
 
 
 def test_the_file_of_the_reference_server_is_read():
@@ -89,9 +89,9 @@ def test_the_older_form_of_one_object_is_read(indent):
     lines = [json.loads(line) for line in REFERENCE.split("\n")]
     bare = [{key: value for key, value in line.items() if key != "type"} for line in lines]
     text = json.dumps({"entities": bare[:2], "relations": bare[2:]}, indent=indent)
-    assert whole(text.encode().splitlines()[0])
-    assert [one for _, one, _ in records_of(text.encode())] == [one for _, one, _ in read(REFERENCE)]
-    assert not whole(REFERENCE.encode().splitlines()[0])
+    assert is_single_object(text.encode().splitlines()[0])
+    assert [one for _, one, _ in parse_object(text.encode())] == [one for _, one, _ in read(REFERENCE)]
+    assert not is_single_object(REFERENCE.encode().splitlines()[0])
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_mistake_is_told_with_its_line(line, told):
 
 
 def test_bytes_that_are_no_utf_8_and_lines_without_end_are_told():
-    told = list(records([(1, b'{"type": "\xff"}'), (2, None), (3, b"  \r\n")]))
+    told = list(parse_lines([(1, b'{"type": "\xff"}'), (2, None), (3, b"  \r\n")]))
     assert [str(mistake) for _, _, mistakes in told for mistake in mistakes] == [
         "line 1: not UTF-8 at byte 11",
         f"line 2: longer than {MAX_LINE:,} bytes",
@@ -178,7 +178,7 @@ def test_of_an_entity_with_mistakes_the_rest_is_good():
 
 @given(st.binary(max_size=300) | st.text(max_size=300).map(str.encode))
 def test_no_bytes_are_too_much_for_it(raw):
-    for found in (records([(1, raw)]), records_of(raw)):
+    for found in (parse_lines([(1, raw)]), parse_object(raw)):
         for _, one, mistakes in found:
             assert one is not None or mistakes
 
@@ -215,9 +215,9 @@ def test_no_bytes_are_too_much_for_it(raw):
 def test_no_json_is_too_much_for_it(value):
     for kind in ("entity", "relation"):
         given = {**value, "type": kind} if isinstance(value, dict) else value
-        for _, one, mistakes in records([(1, json.dumps(given).encode())]):
+        for _, one, mistakes in parse_lines([(1, json.dumps(given).encode())]):
             assert one is not None or mistakes
-    list(records_of(json.dumps(value).encode()))
+    list(parse_object(json.dumps(value).encode()))
 
 
 # Brought into a graph, and out of it
@@ -245,8 +245,8 @@ def brought(world, text, workspace="default", *, dry_run=False):
     """What became of a file."""
     source = io.BytesIO(text.encode())
     given = {"workspace": workspace, "dry_run": dry_run}
-    return memory_json_reader.brought(
-        source, memory_json_reader.file_summary(source), asking(world), lambda _: None, given
+    return memory_json_reader.import_graph(
+        source, memory_json_reader.summarize_file(source), asking(world), lambda _: None, given
     )
 
 
@@ -284,7 +284,7 @@ def test_a_round_trip_loses_nothing(world, graph):
     first, second = f"from {next(counter)}", f"to {next(counter)}"
     for name in (first, second):
         world.app.operations["workspace.create"]({"name": name}, lambda _: None)
-    text = "\n".join(map(written, [*nodes, *edges]))
+    text = "\n".join(map(format_line, [*nodes, *edges]))
     told = brought(world, text, first)
     assert (told["created"], told["related"], told["left_out"]) == (len(nodes), len(edges), 0)
     out, relations = exported(world, first)
@@ -372,8 +372,8 @@ def test_a_dry_run_tells_the_same_and_writes_nothing(world):
 
 def test_a_large_file_comes_in_parts(world, monkeypatch):
     monkeypatch.setattr(memory_json_reader, "MANY", 7)
-    lines = [written(Entity(f"Node {n}", "thing", (f"fact {n}",))) for n in range(40)]
-    lines += [written(Edge(f"Node {n}", f"Node {n + 1}", "precedes")) for n in range(45)]
+    lines = [format_line(Entity(f"Node {n}", "thing", (f"fact {n}",))) for n in range(40)]
+    lines += [format_line(Edge(f"Node {n}", f"Node {n + 1}", "precedes")) for n in range(45)]
     told = brought(world, "\n".join(reversed(lines)))
     assert (told["created"], told["related"], told["left_out"]) == (40, 39, 6)
     assert told["dangling"][0].startswith(
@@ -386,13 +386,13 @@ def test_no_more_than_a_part_of_a_file_is_held(tmp_path):
     file = tmp_path / "memory.json"
     with file.open("w") as lines:
         for n in range(1500):
-            lines.write(written(Entity(f"Node {n}", "thing", (f"{n} " + "long fact " * 2000,))) + "\n")
+            lines.write(format_line(Entity(f"Node {n}", "thing", (f"{n} " + "long fact " * 2000,))) + "\n")
     answer = dict.fromkeys(("created", "changed", "unchanged", "observations", "related", "existed"), 0) | {"made": []}
     parts = []
     with file.open("rb") as source:
         tracemalloc.start()
-        told = memory_json_reader.file_summary(source)
-        memory_json_reader.brought(
+        told = memory_json_reader.summarize_file(source)
+        memory_json_reader.import_graph(
             source,
             told,
             lambda _, given: parts.append(len(given["entities"])) or answer,
@@ -408,7 +408,7 @@ def test_no_more_than_a_part_of_a_file_is_held(tmp_path):
 def test_import_and_export_by_command(world, tmp_path, capfd):
     file = tmp_path / "memory.json"
     file.write_text(REFERENCE + '\n{"type":"relation","from":"Anthropic","to":"Nobody","relationType":"knows"}\n')
-    assert code(["import", str(file)]) == 0
+    assert run_command(["import", str(file)]) == 0
     out, err = capfd.readouterr()
     assert out == (
         "nodes: 2 made, 0 added to, 0 left as they are\n"
@@ -416,15 +416,15 @@ def test_import_and_export_by_command(world, tmp_path, capfd):
         "relations: 1 made, 0 there already, 1 left out\n"
     )
     assert "memory.json: line 4: knows is left out, for there is no entity 'Nobody'" in err
-    assert code(["export"]) == 0
+    assert run_command(["export"]) == 0
     lines = capfd.readouterr().out.splitlines()
     assert [json.loads(line)["type"] for line in lines] == ["entity", "entity", "relation"]
     target = tmp_path / "out.json"
-    assert code(["export", "--output", str(target), "--json"]) == 0
+    assert run_command(["export", "--output", str(target), "--json"]) == 0
     assert json.loads(capfd.readouterr().out) == {"file": str(target), "entities": 2}
     assert target.read_text().splitlines() == lines
-    assert code(["export", "--output", str(target)]) == 5
-    assert code(["import", str(target), "--dry-run", "--json"]) == 0
+    assert run_command(["export", "--output", str(target)]) == 5
+    assert run_command(["import", str(target), "--dry-run", "--json"]) == 0
     told = json.loads(capfd.readouterr().out)
     assert (told["unchanged"], told["existed"], told["mistakes"], told["dry_run"]) == (2, 1, 0, True)
 
@@ -432,14 +432,14 @@ def test_import_and_export_by_command(world, tmp_path, capfd):
 def test_a_file_with_mistakes_is_refused_with_all_of_them(world, tmp_path, capfd, monkeypatch):
     file = tmp_path / "memory.json"
     file.write_text('oops\n{"type":"entity","name":"Ada","entityType":"p","observations":[1,"b"]}\n[]\n')
-    assert code(["import", str(file)]) == 2
+    assert run_command(["import", str(file)]) == 2
     err = capfd.readouterr().err
     for told in ("line 1: no JSON", "line 2: observations[0] is no text", "line 3: no JSON object", "has 3 mistakes"):
         assert told in err
     assert exported(world) == ({}, [])
     with file.open() as given:
         monkeypatch.setattr("sys.stdin", given)
-        assert code(["import", "-", "--skip-mistakes"]) == 0
+        assert run_command(["import", "-", "--skip-mistakes"]) == 0
     assert "stdin: line 1" in capfd.readouterr().err
     assert exported(world)[0]["Ada"]["observations"] == ["b"]
 

@@ -88,15 +88,15 @@ def test_what_can_t_be_a_node_is_refused_and_nothing_is_made(world, nodes, asked
 )  # fmt: skip
 def test_any_name_is_kept_and_led_to(world, nodes, name):
     made(nodes, name, "Other")
-    assert nodes.relate([Edge("Other", name, "knows"), Edge(name, "Other", "likes")]).not_found == []
+    assert nodes.add_relations([Edge("Other", name, "knows"), Edge(name, "Other", "likes")]).not_found == []
     kept = nodes.get(name).name
-    assert nodes.between("Other", name) == sorted(
+    assert nodes.relations_between("Other", name) == sorted(
         [Edge("Other", kept, "knows"), Edge(kept, "Other", "likes")], key=lambda one: (one.source, one.target)
     )
     world.reopen()
     again = world.app.agent_access.workspace("default").nodes
     assert again.get(name).name == kept
-    assert len(again.between(name, "Other")) == 2
+    assert len(again.relations_between(name, "Other")) == 2
     assert world.dump() == world.rebuilt(world.state.parent / "other")
 
 
@@ -107,7 +107,7 @@ def test_a_node_whose_name_another_note_has_gets_another_file_and_keeps_its_name
     ada, grace = made(nodes, "Ada", "Grace")
     assert (ada.path, grace.path) == (f"{ENTITIES}/Ada 2.md", f"{ENTITIES}/Grace 2.md")
     assert (ada.name, nodes.get("ada").path) == ("Ada", ada.path)
-    nodes.relate([Edge("Grace", "Ada", "knows")])
+    nodes.add_relations([Edge("Grace", "Ada", "knows")])
     assert "- knows:: [[Ada 2|Ada]]\n" in text(world, "Grace 2")
 
 
@@ -130,7 +130,9 @@ def test_names_that_need_one_file_get_two(nodes):
 
 def test_opened_nodes_are_whole_and_unknown_names_are_told(nodes):
     made(nodes, "Ada", "Babbage", "Kay", observations=["one", "two"])
-    nodes.relate([Edge("Ada", "Babbage", "knew"), Edge("Kay", "Ada", "admires"), Edge("Kay", "Babbage", "admires")])
+    nodes.add_relations(
+        [Edge("Ada", "Babbage", "knew"), Edge("Kay", "Ada", "admires"), Edge("Kay", "Babbage", "admires")]
+    )
     opened = nodes.open(["ada", "Nobody", "ADA", "Nobody"])
     assert [one.name for one, _ in opened.nodes] == ["Ada"]
     assert opened.edges == [Edge("Ada", "Babbage", "knew"), Edge("Kay", "Ada", "admires")]
@@ -144,13 +146,13 @@ def test_lists_are_of_this_workspace(world, nodes):
     assert [one.path for one in nodes.by_type(" person ")] == [f"{ENTITIES}/Ada 2.md", f"{ENTITIES}/Babbage.md"]
     assert nodes.by_type("Person") == []
     assert [one.name for one in other.recent(1, 10)] == ["Ada"]
-    assert other.relate([Edge("Ada", "Babbage", "knew")]).not_found == ["Babbage"]
+    assert other.add_relations([Edge("Ada", "Babbage", "knew")]).not_found == ["Babbage"]
     assert [one.name for one in nodes.orphans()] == ["Ada", "Babbage"]
 
 
 def test_what_changed_last_comes_first(world, nodes):
     made(nodes, "a", "b", "c")
-    nodes.add([("b", ["x"])])
+    nodes.add_observations([("b", ["x"])])
     nodes.set_summary("a", "now")
     assert [one.name for one in nodes.recent(7, 2)] == ["a", "b"]
     world.write(f"{ENTITIES}/old.md", "---\ntype: entity\ncreated_at: 2020-01-01\n---\n")
@@ -170,23 +172,23 @@ def test_what_changed_last_comes_first(world, nodes):
 
 def test_each_observation_gets_the_next_ordinal_for_good(world, nodes):
     made(nodes, "Ada", observations=["one", "two"])
-    told = nodes.add([("ada", ["three", "four"]), ("Nobody", ["x"]), ("Ada", ["five"])])
+    told = nodes.add_observations([("ada", ["three", "four"]), ("Nobody", ["x"]), ("Ada", ["five"])])
     assert [(name, added and [one.ordinal for one in added]) for name, added in told] == [
         ("Ada", [3, 4]), ("Nobody", None), ("Ada", [5]),
     ]  # fmt: skip
     assert nodes.get("Ada").version == 2
-    assert nodes.remove([("Ada", [5, 99]), ("Nobody", [1]), ("ada", [5, 4])]) == [
+    assert nodes.remove_observations([("Ada", [5, 99]), ("Nobody", [1]), ("ada", [5, 4])]) == [
         ("Ada", [5], [99]), ("Nobody", [], [1]), ("Ada", [4], [5]),
     ]  # fmt: skip
     assert nodes.get("Ada").version == 3
-    ((_, added),) = nodes.add([("Ada", ["six"])])
+    ((_, added),) = nodes.add_observations([("Ada", ["six"])])
     assert [one.ordinal for one in added] == [6]
-    assert nodes.replace("ADA", 2, " zwei\r\nzeilen ") == ("Ada", "two", "zwei\nzeilen")
+    assert nodes.replace_observation("ADA", 2, " zwei\r\nzeilen ") == ("Ada", "two", "zwei\nzeilen")
     assert facts(nodes, "Ada") == [(1, "one"), (2, "zwei\nzeilen"), (3, "three"), (6, "six")]
     with pytest.raises(NotFound, match="99"):
-        nodes.replace("Ada", 99, "x")
+        nodes.replace_observation("Ada", 99, "x")
     with pytest.raises(NotFound, match="Nobody"):
-        nodes.replace("Nobody", 1, "x")
+        nodes.replace_observation("Nobody", 1, "x")
     assert world.dump() == world.rebuilt(world.state.parent / "other")
 
 
@@ -194,9 +196,9 @@ def test_a_bad_observation_among_many_changes_nothing(world, nodes):
     made(nodes, "Ada", "Grace")
     before = {name: text(world, name) for name in ("Ada", "Grace")}
     with pytest.raises(InvalidArgument):
-        nodes.add([("Ada", ["fine"]), ("Grace", ["fine", ""])])
+        nodes.add_observations([("Ada", ["fine"]), ("Grace", ["fine", ""])])
     with pytest.raises(InvalidArgument):
-        nodes.add([("Ada", ["fine"] * 1_001)])
+        nodes.add_observations([("Ada", ["fine"] * 1_001)])
     assert {name: text(world, name) for name in ("Ada", "Grace")} == before
 
 
@@ -207,12 +209,12 @@ def test_writes_move_the_node_s_time_and_version_and_nothing_else_does(nodes):
     assert born.observed_at == born.created_at
     seen = [born.version]
     for write in (
-        lambda: nodes.add([("Ada", ["two"])]),
-        lambda: nodes.replace("Ada", 1, "eins"),
-        lambda: nodes.remove([("Ada", [2])]),
-        lambda: nodes.relate([Edge("Ada", "Grace", "knows")]),
-        lambda: nodes.retype("Ada", "Grace", "knows", "admires"),
-        lambda: nodes.unrelate([Edge("Ada", "Grace", "admires")]),
+        lambda: nodes.add_observations([("Ada", ["two"])]),
+        lambda: nodes.replace_observation("Ada", 1, "eins"),
+        lambda: nodes.remove_observations([("Ada", [2])]),
+        lambda: nodes.add_relations([Edge("Ada", "Grace", "knows")]),
+        lambda: nodes.retype_relation("Ada", "Grace", "knows", "admires"),
+        lambda: nodes.remove_relations([Edge("Ada", "Grace", "admires")]),
         lambda: nodes.set_tags("Ada", ["x"]),
         lambda: nodes.set_summary("Ada", "short"),
     ):
@@ -223,15 +225,17 @@ def test_writes_move_the_node_s_time_and_version_and_nothing_else_does(nodes):
     now = nodes.get("Ada")
     assert now.summary_updated_at >= now.observed_at
     nodes.open(["Ada"])
-    nodes.remove([("Ada", [77])])
-    nodes.unrelate([Edge("Ada", "Grace", "nothing")])
+    nodes.remove_observations([("Ada", [77])])
+    nodes.remove_relations([Edge("Ada", "Grace", "nothing")])
     assert nodes.get("Ada") == now
     assert (nodes.get("Grace").version, nodes.get("Grace").updated_at) == (1, None)
 
 
 def test_a_call_that_names_a_node_often_changes_its_note_once(world, nodes):
     made(nodes, "Ada", "Bob", "Carl")
-    assert nodes.add([("Ada", ["a"]), ("Nobody", ["x"]), ("ada", ["b", "c"]), ("Bob", ["d"]), ("Ada", [])]) == [
+    assert nodes.add_observations(
+        [("Ada", ["a"]), ("Nobody", ["x"]), ("ada", ["b", "c"]), ("Bob", ["d"]), ("Ada", [])]
+    ) == [
         ("Ada", [Observation(1, "a")]),
         ("Nobody", None),
         ("Ada", [Observation(2, "b"), Observation(3, "c")]),
@@ -239,9 +243,9 @@ def test_a_call_that_names_a_node_often_changes_its_note_once(world, nodes):
         ("Ada", []),
     ]
     assert nodes.get("Ada").version == 2
-    told = nodes.relate([Edge("Ada", to, kind) for to in ("Bob", "Carl") for kind in ("knows", "likes")])
+    told = nodes.add_relations([Edge("Ada", to, kind) for to in ("Bob", "Carl") for kind in ("knows", "likes")])
     assert (len(told.created), nodes.get("Ada").version) == (4, 3)
-    assert nodes.remove([("Ada", [1, 9]), ("Nobody", [1]), ("ADA", [1, 3])]) == [
+    assert nodes.remove_observations([("Ada", [1, 9]), ("Nobody", [1]), ("ADA", [1, 3])]) == [
         ("Ada", [1], [9]), ("Nobody", [], [1]), ("Ada", [3], [1]),
     ]  # fmt: skip
     assert (facts(nodes, "Ada"), nodes.get("Ada").version) == ([(2, "b")], 4)
@@ -270,13 +274,13 @@ def test_a_version_that_has_passed_is_a_conflict_that_tells_the_current_one(node
     for call in (
         lambda: nodes.set_summary("Ada", "b", version=1),
         lambda: nodes.set_tags("Ada", ["b"], version=3),
-        lambda: nodes.replace("Ada", 1, "b", version=1),
+        lambda: nodes.replace_observation("Ada", 1, "b", version=1),
     ):
         with pytest.raises(Conflict) as caught:
             call()
         assert caught.value.details["version"] == 2
     assert (nodes.get("Ada").summary, nodes.get("Ada").tags, facts(nodes, "Ada")) == ("a", (), [(1, "one")])
-    nodes.replace("Ada", 1, "b", version=2)
+    nodes.replace_observation("Ada", 1, "b", version=2)
 
 
 # Relations
@@ -284,41 +288,43 @@ def test_a_version_that_has_passed_is_a_conflict_that_tells_the_current_one(node
 
 def test_a_relation_is_there_once(nodes):
     made(nodes, "Ada", "Babbage")
-    told = nodes.relate(
+    told = nodes.add_relations(
         [Edge("ada", "babbage", " knew "), Edge("Ada", "Babbage", "knew"), Edge("Babbage", "Ada", "knew"), Edge("Ada", "X", "knew"), Edge("Y", "X", "knew")]
     )  # fmt: skip
     assert told.created == [Edge("Ada", "Babbage", "knew"), Edge("Babbage", "Ada", "knew")]
     assert told.existed == [Edge("Ada", "Babbage", "knew")]
     assert told.not_found == ["X", "Y"]
-    assert nodes.relate([Edge("Ada", "Babbage", "knew")]).existed == [Edge("Ada", "Babbage", "knew")]
-    assert nodes.graph.relations == 2
+    assert nodes.add_relations([Edge("Ada", "Babbage", "knew")]).existed == [Edge("Ada", "Babbage", "knew")]
+    assert nodes.graph.relation_count == 2
 
 
 def test_relations_are_renamed_and_removed(nodes):
     made(nodes, "Ada", "Babbage")
-    nodes.relate([Edge("Ada", "Babbage", "knew"), Edge("Ada", "Babbage", "taught"), Edge("Ada", "Ada", "is")])
+    nodes.add_relations([Edge("Ada", "Babbage", "knew"), Edge("Ada", "Babbage", "taught"), Edge("Ada", "Ada", "is")])
     with pytest.raises(Conflict):
-        nodes.retype("Ada", "Babbage", "knew", "taught")
+        nodes.retype_relation("Ada", "Babbage", "knew", "taught")
     for call in (("Ada", "Babbage", "nothing", "x"), ("Babbage", "Ada", "knew", "x"), ("Ada", "Nobody", "knew", "x")):
         with pytest.raises(NotFound):
-            nodes.retype(*call)
+            nodes.retype_relation(*call)
     with pytest.raises(InvalidArgument):
-        nodes.retype("Ada", "Babbage", "knew", "a::b")
-    assert nodes.retype("ada", "babbage", "knew", "wrote to") == Edge("Ada", "Babbage", "wrote to")
-    assert nodes.retype("Ada", "Babbage", "taught", "taught").type == "taught"
+        nodes.retype_relation("Ada", "Babbage", "knew", "a::b")
+    assert nodes.retype_relation("ada", "babbage", "knew", "wrote to") == Edge("Ada", "Babbage", "wrote to")
+    assert nodes.retype_relation("Ada", "Babbage", "taught", "taught").type == "taught"
     gone = [
         Edge("Ada", "Babbage", "wrote to"),
         Edge("Ada", "Babbage", "wrote to"),
         Edge("Ada", "Ada", "is"),
         Edge("A", "B", "c"),
     ]
-    assert nodes.unrelate(gone) == (2, 2)
-    assert nodes.between("Ada", "Babbage") == [Edge("Ada", "Babbage", "taught")]
+    assert nodes.remove_relations(gone) == (2, 2)
+    assert nodes.relations_between("Ada", "Babbage") == [Edge("Ada", "Babbage", "taught")]
 
 
 def test_a_deleted_node_takes_every_line_that_leads_to_it_along(world, nodes):
     made(nodes, "Ada", "Babbage", "Kay")
-    nodes.relate([Edge("Ada", "Babbage", "knew"), Edge("Kay", "Ada", "admires"), Edge("Kay", "Babbage", "admires")])
+    nodes.add_relations(
+        [Edge("Ada", "Babbage", "knew"), Edge("Kay", "Ada", "admires"), Edge("Kay", "Babbage", "admires")]
+    )
     path = world.vault / ENTITIES / "Kay.md"
     path.write_text(text(world, "Kay") + "\nA person's own words about [[Ada]].\n")
     world.run()
@@ -334,14 +340,14 @@ def test_a_deleted_node_takes_every_line_that_leads_to_it_along(world, nodes):
 
 def test_paths_and_neighbourhoods_name_the_nodes_that_are_missing(nodes):
     made(nodes, "a", "b", "c")
-    nodes.relate([Edge("b", "a", "x"), Edge("b", "c", "y")])
-    assert nodes.path("A", "c") == [Edge("b", "a", "x"), Edge("b", "c", "y")]
-    assert nodes.path("a", "a") == []
+    nodes.add_relations([Edge("b", "a", "x"), Edge("b", "c", "y")])
+    assert nodes.shortest_path("A", "c") == [Edge("b", "a", "x"), Edge("b", "c", "y")]
+    assert nodes.shortest_path("a", "a") == []
     assert [one.name for one in nodes.neighbourhood("A", 1, 10).vertices] == ["a", "b"]
     for call in (
-        lambda: nodes.path("a", "Q"),
+        lambda: nodes.shortest_path("a", "Q"),
         lambda: nodes.neighbourhood("Q", 1, 10),
-        lambda: nodes.between("Q", "a"),
+        lambda: nodes.relations_between("Q", "a"),
     ):
         with pytest.raises(NotFound, match="'Q'"):
             call()

@@ -13,7 +13,7 @@ from tests.support.node_notes import ENTITIES, facts, made
 
 def test_what_can_t_be_made_findable_is_taken_back(world, nodes, monkeypatch):
     made(nodes, "Ada", "Grace", "Kay", observations=["one"])
-    nodes.relate([Edge("Grace", "Ada", "knows")])
+    nodes.add_relations([Edge("Grace", "Ada", "knows")])
     before = {file.name: file.read_bytes() for file in (world.vault / ENTITIES).iterdir()}
     index = world.app.opened.builds.scopes["captures"].index
 
@@ -24,8 +24,8 @@ def test_what_can_t_be_made_findable_is_taken_back(world, nodes, monkeypatch):
     for call in (
         lambda: made(nodes, "New", "Other"),
         lambda: nodes.delete(["Ada"]),
-        lambda: nodes.add([("Ada", ["x"]), ("Grace", ["y"])]),
-        lambda: nodes.relate([Edge("Ada", "Kay", "x"), Edge("Kay", "Ada", "x")]),
+        lambda: nodes.add_observations([("Ada", ["x"]), ("Grace", ["y"])]),
+        lambda: nodes.add_relations([Edge("Ada", "Kay", "x"), Edge("Kay", "Ada", "x")]),
     ):
         with pytest.raises(Unavailable):
             call()
@@ -47,7 +47,7 @@ def test_a_disk_that_fails_half_way_leaves_all_as_it_was(world, nodes, monkeypat
 
     monkeypatch.setattr(world.app.opened.vault, "replace", full)
     with pytest.raises(Unavailable) as caught:
-        nodes.add([("Ada", ["x"]), ("Grace", ["x"]), ("Kay", ["x"])])
+        nodes.add_observations([("Ada", ["x"]), ("Grace", ["x"]), ("Kay", ["x"])])
     assert "Kay.md" not in caught.value.message
     assert {file.name: file.read_bytes() for file in (world.vault / ENTITIES).iterdir()} == before
 
@@ -55,8 +55,8 @@ def test_a_disk_that_fails_half_way_leaves_all_as_it_was(world, nodes, monkeypat
 def test_a_note_may_not_grow_without_end(nodes):
     made(nodes, "Ada", observations=["x" * 9_000] * 100)
     with pytest.raises(ResourceExhausted, match="split the node"):
-        nodes.add([("Ada", ["y" * 9_000] * 20)])
-    nodes.remove([("Ada", [1])])
+        nodes.add_observations([("Ada", ["y" * 9_000] * 20)])
+    nodes.remove_observations([("Ada", [1])])
     assert len(facts(nodes, "Ada")) == 99
 
 
@@ -66,7 +66,7 @@ def test_what_a_crash_leaves_of_a_deletion_the_same_call_finishes(world, nodes, 
     space = world.app.agent_access.workspace("default")
     if kind == "node":
         made(nodes, "Ada", "Bob", "Carl")
-        nodes.relate([Edge(name, "Ada", "knows") for name in ("Bob", "Carl")])
+        nodes.add_relations([Edge(name, "Ada", "knows") for name in ("Bob", "Carl")])
         target, others = ENTITIES + "/Ada.md", [ENTITIES + "/Bob.md", ENTITIES + "/Carl.md"]
     else:
         target, *others = (space.memos.save(name, memo_id=name).record.path for name in ("Ada", "Bob", "Carl"))
@@ -95,7 +95,7 @@ def test_what_a_crash_leaves_of_a_deletion_the_same_call_finishes(world, nodes, 
 
 def test_what_a_person_changed_while_a_write_is_taken_back_stays_theirs(world, nodes):
     made(nodes, "Ada", "Bob", "Carl")
-    nodes.relate([Edge(name, "Ada", "knows") for name in ("Bob", "Carl")])
+    nodes.add_relations([Edge(name, "Ada", "knows") for name in ("Bob", "Carl")])
     bob, carl = (world.vault / ENTITIES / f"{name}.md" for name in ("Bob", "Carl"))
     calls = world.app.opened.vault._calls
     done = []

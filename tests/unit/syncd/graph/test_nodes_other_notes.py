@@ -34,9 +34,9 @@ def test_enrichment_leaves_summary_and_tags_of_a_node_alone(world, nodes):
     )
     before = text(world, "Ada")
     assert world.app.backfill.facts()["missing"] == 0
-    assert world.app.backfill.backfill({}, lambda _: None)["enriched"] == 0
+    assert world.app.enrich_all.enrich_all({}, lambda _: None)["enriched"] == 0
     with pytest.raises(InvalidArgument, match="node"):
-        world.app.backfill.again({"id": ada.id}, lambda _: None)
+        world.app.backfill.enrich_note({"id": ada.id}, lambda _: None)
     found = Enrichment(summary="A summary.", tags=("a-tag",))
     assert world.app.agent_access.workspace("default").enrich(ada.path, found, replacing=True) is None
     assert text(world, "Ada") == before
@@ -44,13 +44,13 @@ def test_enrichment_leaves_summary_and_tags_of_a_node_alone(world, nodes):
 
 def test_a_node_deleted_by_its_id_takes_its_relations_along_and_its_twin_alone_does_not(world, nodes):
     made(nodes, "Ada", "Kay")
-    nodes.relate([Edge("Kay", "Ada", "admires")])
+    nodes.add_relations([Edge("Kay", "Ada", "admires")])
     world.write(f"{ENTITIES}/Another Ada.md", "---\nid: twin\ntype: entity\nname: Ada\n---\n")
     world.run()
     space = world.app.agent_access.workspace("default")
     space.delete("twin")
     assert not (world.vault / ENTITIES / "Another Ada.md").exists()
-    assert nodes.between("Kay", "Ada") == [Edge("Kay", "Ada", "admires")]
+    assert nodes.relations_between("Kay", "Ada") == [Edge("Kay", "Ada", "admires")]
     space.delete(nodes.get("Ada").id)
     assert "admires" not in text(world, "Kay")
     with pytest.raises(NotFound):
@@ -59,7 +59,7 @@ def test_a_node_deleted_by_its_id_takes_its_relations_along_and_its_twin_alone_d
 
 def test_a_conflict_copy_of_a_node_is_no_node(world, nodes):
     made(nodes, "Ada", "Bob", observations=["one"])
-    nodes.relate([Edge("Ada", "Bob", "knows")])
+    nodes.add_relations([Edge("Ada", "Bob", "knows")])
     ada = text(world, "Ada")
     before = nodes.graph.vertices(), nodes.stats()
     for name in ("Ada.sync-conflict-20261121-101010-ABCDEF7", "Ada (conflicted copy 2026-11-21)"):

@@ -16,11 +16,11 @@ def test_a_person_s_edit_that_is_not_indexed_yet_is_built_upon(world, nodes):
     made(nodes, "Ada", "Grace", observations=["one"])
     path = world.vault / ENTITIES / "Ada.md"
     path.write_text(path.read_text() + "- by hand\n- knows:: [[Grace]]\n".replace("- knows", "\n## Relations\n- knows"))
-    ((_, added),) = nodes.add([("Ada", ["three"])])
+    ((_, added),) = nodes.add_observations([("Ada", ["three"])])
     assert [one.ordinal for one in added] == [3]
     assert facts(nodes, "Ada") == [(1, "one"), (2, "by hand"), (3, "three")]
     path.write_text(path.read_text() + "- likes:: [[Grace]]\n")
-    assert nodes.relate([Edge("Ada", "Grace", "likes")]).created == []
+    assert nodes.add_relations([Edge("Ada", "Grace", "likes")]).created == []
 
 
 def test_an_edit_between_reading_and_writing_is_kept(world, nodes, monkeypatch):
@@ -35,7 +35,7 @@ def test_an_edit_between_reading_and_writing_is_kept(world, nodes, monkeypatch):
         return prepare(documents, **given)
 
     monkeypatch.setattr(index, "prepare", slow)
-    told = nodes.add([("Ada", ["by a tool"]), ("Grace", ["by a tool"])])
+    told = nodes.add_observations([("Ada", ["by a tool"]), ("Grace", ["by a tool"])])
     assert [[one.content for one in added] for _, added in told] == [["by a tool"]] * 2
     assert sorted(content for _, content in facts(nodes, "Ada")) == ["by a tool", "first", "one", "second"]
     assert [content for _, content in facts(nodes, "Grace")] == ["one", "by a tool"]
@@ -53,7 +53,7 @@ def test_a_note_that_never_rests_is_a_conflict_and_stays_the_person_s(world, nod
 
     monkeypatch.setattr(index, "prepare", restless)
     with pytest.raises(Conflict) as caught:
-        nodes.add([("Grace", ["x"]), ("Ada", ["x"])])
+        nodes.add_observations([("Grace", ["x"]), ("Ada", ["x"])])
     assert caught.value.retryable
     assert text(world, "Grace") == grace
     assert "^o1" not in path.read_text()
@@ -65,9 +65,9 @@ def test_broken_properties_are_named_and_nothing_is_changed(world, nodes):
     path.write_text(path.read_text().replace("---\n", "---\n: {[\n", 1))
     grace, broken = text(world, "Grace"), path.read_text()
     for call in (
-        lambda: nodes.add([("Grace", ["x"]), ("Ada", ["x"])]),
+        lambda: nodes.add_observations([("Grace", ["x"]), ("Ada", ["x"])]),
         lambda: nodes.set_summary("Ada", "x"),
-        lambda: nodes.relate([Edge("Ada", "Grace", "x")]),
+        lambda: nodes.add_relations([Edge("Ada", "Grace", "x")]),
     ):
         with pytest.raises(Conflict, match="'Ada'"):
             call()
@@ -77,7 +77,7 @@ def test_broken_properties_are_named_and_nothing_is_changed(world, nodes):
 def test_a_note_that_has_gone_is_no_node(world, nodes):
     made(nodes, "Ada", "Grace")
     (world.vault / ENTITIES / "Ada.md").unlink()
-    assert nodes.add([("Ada", ["x"]), ("Grace", ["y"])])[0] == ("Ada", None)
+    assert nodes.add_observations([("Ada", ["x"]), ("Grace", ["y"])])[0] == ("Ada", None)
     assert nodes.delete(["Ada"]) == ([], ["Ada"])
     with pytest.raises(NotFound):
         nodes.set_summary("Ada", "x")
@@ -104,10 +104,10 @@ def at_once(*works):
 
 def test_twenty_writers_on_one_node_lose_nothing(world, nodes):
     made(nodes, "Hub", *(f"n{n}" for n in range(20)))
-    told = at_once(*(lambda n=n: nodes.add([("Hub", [f"fact {n}", f"more {n}"])]) for n in range(20)))
+    told = at_once(*(lambda n=n: nodes.add_observations([("Hub", [f"fact {n}", f"more {n}"])]) for n in range(20)))
     ordinals = [one.ordinal for ((_, added),) in told for one in added]
     assert sorted(ordinals) == list(range(1, 41))
-    at_once(*(lambda n=n: nodes.relate([Edge("Hub", f"n{n}", "leads to")]) for n in range(20)))
+    at_once(*(lambda n=n: nodes.add_relations([Edge("Hub", f"n{n}", "leads to")]) for n in range(20)))
     assert len(nodes.open(["Hub"]).edges) == 20
     assert nodes.get("Hub").version == 41
     assert world.dump() == world.rebuilt(world.state.parent / "other")
@@ -147,7 +147,7 @@ def test_while_the_notes_are_read_anew_nothing_is_made_twice(world, nodes):
     before = {path: path.read_bytes() for path in world.vault.rglob("*.md")}
     for call in (
         lambda: space.nodes.create([NewNode("A/B", "person")]),
-        lambda: space.nodes.add([("Ada", ["two"])]),
+        lambda: space.nodes.add_observations([("Ada", ["two"])]),
         lambda: space.nodes.delete(["Ada"]),
         lambda: space.memos.save("two", memo_id="todo", title="Todo"),
         lambda: space.memos.delete("todo"),

@@ -13,13 +13,21 @@ from index.encoders.embedder import Embedder, EmbedSettings
 from index.encoders.settings import Bundled
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.model import Stat
-from index.observations.perspectives import DEFAULTS, MOST, Perspective, asked, checked, mark, stated
+from index.observations.perspectives import (
+    DEFAULTS,
+    MOST,
+    Perspective,
+    hash_perspectives,
+    observation_text,
+    query_text,
+    validate,
+)
 from index.observations.similarity_baseline import SENTENCES, SimilarityBaselines
 from index.scope.index import Index
 from index.scope.prepared_document import fingerprint
 from index.text.chunking import Sizes
 from syncd.cli.graph.perspectives import table
-from syncd.cli.main import code
+from syncd.cli.main import run_command
 from syncd.daemon.control_socket import ControlServer
 from syncd.graph.perspectives import Perspectives
 from syncd.state.ledger import Ledger
@@ -60,7 +68,7 @@ def ask(world: World, operation: str, **given):
 
 def test_the_defaults_are_perspectives_like_any_other():
     assert [one.name for one in DEFAULTS] == ["general", "technical", "relational", "temporal", "project"]
-    assert [checked(one.name, one.prompt) for one in DEFAULTS] == list(DEFAULTS)
+    assert [validate(one.name, one.prompt) for one in DEFAULTS] == list(DEFAULTS)
 
 
 @pytest.mark.parametrize(
@@ -82,13 +90,13 @@ def test_the_defaults_are_perspectives_like_any_other():
 )
 def test_what_is_no_perspective_is_refused(name, prompt):
     with pytest.raises(InvalidArgument):
-        checked(name, prompt)
+        validate(name, prompt)
 
 
 @given(st.text(max_size=300))
 def test_a_prompt_is_refused_or_one_line_of_printable_text(prompt):
     try:
-        held = checked("any", prompt).prompt
+        held = validate("any", prompt).prompt
     except InvalidArgument:
         return
     assert held.isprintable()
@@ -98,14 +106,14 @@ def test_a_prompt_is_refused_or_one_line_of_printable_text(prompt):
 
 
 def test_the_prompt_stands_in_front_of_what_is_embedded_and_asked():
-    assert stated(Perspective("legal", "law:"), "Ada", "signed it") == "law: Ada: signed it"
-    assert asked(Perspective("legal", "law:"), "who signed") == "law: who signed"
-    assert asked(Perspective("general", ""), "who signed") == "who signed"
+    assert observation_text(Perspective("legal", "law:"), "Ada", "signed it") == "law: Ada: signed it"
+    assert query_text(Perspective("legal", "law:"), "who signed") == "law: who signed"
+    assert query_text(Perspective("general", ""), "who signed") == "who signed"
 
 
 def test_tables_are_told_apart_by_names_prompts_and_order():
     tables = [DEFAULTS, DEFAULTS[::-1], DEFAULTS[:4], (*DEFAULTS[:4], Perspective("project", "plan:"))]
-    assert len({mark(one) for one in tables}) == 4
+    assert len({hash_perspectives(one) for one in tables}) == 4
 
 
 # The table of a workspace
@@ -114,7 +122,7 @@ def test_tables_are_told_apart_by_names_prompts_and_order():
 def test_a_workspace_begins_with_the_defaults_and_keeps_what_is_changed(perspectives, tmp_path):
     assert perspectives.of("w") == DEFAULTS
     perspectives.add("w", "legal", "  law:  ")
-    perspectives.set("w", "technical", "how it works:")
+    perspectives.set_prompt("w", "technical", "how it works:")
     perspectives.remove("w", "temporal")
     wanted = (
         Perspective("general", ""),
@@ -122,19 +130,19 @@ def test_a_workspace_begins_with_the_defaults_and_keeps_what_is_changed(perspect
         *(DEFAULTS[2], DEFAULTS[4]),
         Perspective("legal", "law:"),
     )
-    assert (perspectives.of("w"), perspectives.own("w")) == (wanted, True)
-    assert (perspectives.of("other"), perspectives.own("other")) == (DEFAULTS, False)
+    assert (perspectives.of("w"), perspectives.has_own("w")) == (wanted, True)
+    assert (perspectives.of("other"), perspectives.has_own("other")) == (DEFAULTS, False)
     again = Ledger.open(tmp_path / "ledger.db")
     assert Perspectives(again).of("w") == wanted
     again.close()
     assert perspectives.reset("w") == DEFAULTS == perspectives.of("w")
-    assert not perspectives.own("w")
+    assert not perspectives.has_own("w")
 
 
 def test_each_name_stands_once_and_one_perspective_stays(perspectives):
     with pytest.raises(Conflict):
         perspectives.add("w", "general", "x")
-    for change in (perspectives.set, lambda *given: perspectives.remove(*given[:2])):
+    for change in (perspectives.set_prompt, lambda *given: perspectives.remove(*given[:2])):
         with pytest.raises(NotFound, match="general, technical"):
             change("w", "legal", "x")
     for one in DEFAULTS[1:]:
@@ -260,7 +268,7 @@ def test_the_commands_ask_what_they_say(tmp_path, capsys):
             ["remove", "legal"],
             ["reset"],
         ):
-            assert code(["perspective", *line, "--state", str(state), "--vault", str(tmp_path), "--json"]) == 0
+            assert run_command(["perspective", *line, "--state", str(state), "--vault", str(tmp_path), "--json"]) == 0
     finally:
         server.stop()
     assert heard == [
@@ -332,7 +340,7 @@ def test_paraphrases_find_their_observation_under_the_defaults(real):
 def test_no_prompt_wins_by_its_length(real):
     looks = (*DEFAULTS, Perspective("wordy", "what is to be known of all this, in every detail and at great length:"))
     there = {one.name: 0 for one in looks}
-    for _, _, added in SimilarityBaselines().points("who looks after the billing system", looks, real._embedder):
+    for _, _, added in SimilarityBaselines().query_points("who looks after the billing system", looks, real._embedder):
         assert added < 0.9
     other = replace_looks(real, looks)
     for query in ASKED:
@@ -343,8 +351,8 @@ def test_no_prompt_wins_by_its_length(real):
 
 def replace_looks(index: Index, looks: tuple[Perspective, ...]) -> Index:
     index.perspectives = lambda _: looks
-    index.review()
+    index.forget_outdated()
     nodes = [entity(f"Captures/w/Entities/{name}.md", *facts) for name, facts in FACTS.items()]
     index.commit(index.prepare([(replace(node), STAT) for node in nodes], urgent=True))
-    assert index.coverage("w") == 1.0
+    assert index.embedded_share("w") == 1.0
     return index

@@ -10,14 +10,14 @@ import pytest
 from index.errors import Unavailable
 from syncd.history import audit_log as log
 from syncd.history import digest_chain
-from syncd.history.audit_log import AuditLog, Author, authored, taken_back
-from syncd.history.digest_chain import Entry, Head, checked, seal
+from syncd.history.audit_log import AuditLog, Author, acting_as, take_back
+from syncd.history.digest_chain import Entry, Head, check, compute_seal
 from tests.support.audit_entries import change, unwritable
 
 
 def test_an_entry_says_who_what_and_when(audit):
-    with authored(Author("mcp", "capture_thought", "k1", "claude", "r1")):
-        audit.note(change())
+    with acting_as(Author("mcp", "capture_thought", "k1", "claude", "r1")):
+        audit.log_write(change())
     (entry,) = audit.entries()
     assert asdict(entry) == asdict(
         Entry(
@@ -25,12 +25,12 @@ def test_an_entry_says_who_what_and_when(audit):
             *("Captures/default/a.md", 3, "", "1", "done", 0, entry.seal),
         )
     )
-    assert entry.seal == seal(entry, digest_chain.GENESIS)
-    assert audit.head == audit.noted() == Head(1, entry.seal)
+    assert entry.seal == compute_seal(entry, digest_chain.GENESIS)
+    assert audit.head == audit.saved_head() == Head(1, entry.seal)
 
 
 def test_the_facts_name_the_head_also_while_the_ledger_can_not_be_read(audit, monkeypatch):
-    audit.note(change())
+    audit.log_write(change())
     facts = audit.facts()
     assert facts == {"entries": 1, "head": str(audit.head), "problem": ""}
 
@@ -45,9 +45,9 @@ def test_the_author_is_that_of_the_very_context(audit):
     seen = []
 
     def work(name):
-        with authored(Author("mcp", name)):
+        with acting_as(Author("mcp", name)):
             barrier.wait()
-            seen.append((name, audit.note(change(path=name))))
+            seen.append((name, audit.log_write(change(path=name))))
 
     barrier = threading.Barrier(8)
     threads = [threading.Thread(target=work, args=(f"t{n}",)) for n in range(8)]
@@ -57,16 +57,16 @@ def test_the_author_is_that_of_the_very_context(audit):
         thread.join()
     told = {entry.seq: (entry.tool, entry.path) for entry in audit.entries()}
     assert told == {seq: (name, name) for name, seq in seen}
-    assert checked(audit.entries(), Head()).broken == 0
+    assert check(audit.entries(), Head()).broken == 0
 
 
 def test_entries_are_found_by_what_is_known_of_them(audit):
     for n in range(10):
-        with authored(Author("mcp" if n % 2 else "rest", f"tool{n % 3}", f"k{n % 2}", f"name{n % 2}")):
-            audit.note(change(path=f"{n}.md", id=f"id{n}"))
+        with acting_as(Author("mcp" if n % 2 else "rest", f"tool{n % 3}", f"k{n % 2}", f"name{n % 2}")):
+            audit.log_write(change(path=f"{n}.md", id=f"id{n}"))
 
     def numbers(**wanted):
-        return [entry.seq for entry in audit.found(100, **wanted)]
+        return [entry.seq for entry in audit.find(100, **wanted)]
 
     at = next(audit.entries()).at
     assert numbers() == numbers(workspace="default") == numbers(since=at) == list(range(1, 11))
@@ -74,57 +74,57 @@ def test_entries_are_found_by_what_is_known_of_them(audit):
     assert numbers(tool="tool0", surface="rest") == [1, 7]
     assert numbers(id="id3") == [4]
     assert numbers(workspace="other") == numbers(until=at) == []
-    assert [entry.seq for entry in audit.found(3)] == [8, 9, 10]
-    assert [entry.seq for entry in audit.found(3, after=2)] == [3, 4, 5]
-    assert [entry.seq for entry in audit.found(3, after=0)] == [1, 2, 3]
+    assert [entry.seq for entry in audit.find(3)] == [8, 9, 10]
+    assert [entry.seq for entry in audit.find(3, after=2)] == [3, 4, 5]
+    assert [entry.seq for entry in audit.find(3, after=0)] == [1, 2, 3]
 
 
 def test_a_log_goes_on_where_it_ended(ledger, audit, tmp_path):
-    audit.note(change())
+    audit.log_write(change())
     again = AuditLog(ledger, tmp_path / "state")
-    again.note(change(before="1", after="2"))
+    again.log_write(change(before="1", after="2"))
     assert [entry.kind for entry in again.entries()] == ["create", "update"]
-    assert checked(again.entries(), Head()).broken == 0
+    assert check(again.entries(), Head()).broken == 0
     again.close()
 
 
 def test_denied_calls_are_bounded_and_counted(audit):
     flooding, other = Author("mcp", "capture_thought", "k1", "flood"), Author("mcp", "capture_thought", "k2", "other")
     for _ in range(500):
-        audit.denied(flooding, "PERMISSION_DENIED", "work")
-    audit.denied(other, "PERMISSION_DENIED", "work")
+        audit.log_denied(flooding, "PERMISSION_DENIED", "work")
+    audit.log_denied(other, "PERMISSION_DENIED", "work")
     entries = list(audit.entries())
     assert len(entries) == log.DENIALS[0] + 1
     assert {entry.kind for entry in entries} == {"denied"}
     assert entries[-1].name == "other"
     left, then, more = audit._denials["k1"]
     audit._denials["k1"] = (left, then - 2 * log.DENIALS[1], more)  # two minutes later
-    audit.denied(flooding, "PERMISSION_DENIED", "")
-    assert audit.found(1)[0].outcome == "PERMISSION_DENIED, and 480 more like it before"
-    assert checked(audit.entries(), Head()).broken == 0
+    audit.log_denied(flooding, "PERMISSION_DENIED", "")
+    assert audit.find(1)[0].outcome == "PERMISSION_DENIED, and 480 more like it before"
+    assert check(audit.entries(), Head()).broken == 0
 
 
 def test_what_can_not_be_logged_is_refused_and_told(ledger, audit):
-    audit.note(change())
+    audit.log_write(change())
     with unwritable(ledger):
         with pytest.raises(Unavailable, match="nothing was changed"):
-            audit.note(change(path="b.md"))
+            audit.log_write(change(path="b.md"))
         assert audit.problem
-        audit.denied(Author("mcp"), "PERMISSION_DENIED", "")  # is denied all the same
-        audit.undone(1, change(), "UNAVAILABLE")
-        taken_back(lambda: audit.taken_back(change(before="1", after="")))
-        assert [entry.seq for entry in audit.found(9)] == [1]
+        audit.log_denied(Author("mcp"), "PERMISSION_DENIED", "")  # is denied all the same
+        audit.log_undone(1, change(), "UNAVAILABLE")
+        take_back(lambda: audit.log_taken_back(change(before="1", after="")))
+        assert [entry.seq for entry in audit.find(9)] == [1]
         audit.retry()
         assert audit.problem
     audit.retry()
     assert not audit.problem, "nobody need write first"
-    audit.note(change(path="b.md"))
-    assert checked(audit.entries(), Head()).broken == 0
+    audit.log_write(change(path="b.md"))
+    assert check(audit.entries(), Head()).broken == 0
 
 
 def test_a_ledger_of_which_a_page_is_damaged_refuses_writes_too(ledger, audit):
     for n in range(200):
-        audit.note(change(path=f"{n}.md"))
+        audit.log_write(change(path=f"{n}.md"))
     ledger._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     raw = bytearray(ledger.path.read_bytes())
     for page in range(4096, len(raw), 4096):
@@ -133,4 +133,4 @@ def test_a_ledger_of_which_a_page_is_damaged_refuses_writes_too(ledger, audit):
     ledger._connection.execute("PRAGMA cache_size = 0")
     ledger._connection.execute("PRAGMA shrink_memory")
     with pytest.raises(Unavailable):
-        audit.note(change(path="new.md"))
+        audit.log_write(change(path="new.md"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from syncd.history import audit_log as log
-from syncd.history.audit_log import Author, Events, authored, taken_back
+from syncd.history.audit_log import Author, Events, acting_as, take_back
 from tests.support.audit_entries import change, owner, sha, told, unwritable
 from tests.support.world import World
 
@@ -15,38 +15,38 @@ def node(path, before, after, id="n1", **more):
 
 
 def test_events_are_those_of_nodes_that_are_there_and_the_ends_of_others(audit):
-    with authored(Author("mcp", "create_entities")):
-        audit.note(node("Ada", "", "1"))
-        audit.note(node("Ada", "1", "2"))
-        audit.note(node("Bob", "", "3", id="n2"))
-        audit.note(node("Bob", "3", "4", id="n2"))
-        audit.note(node("Bob", "4", "", id="n2"))
-        audit.note(change(path="Captures/default/note.md"))
-    assert audit.events("default", 0, {"n1"}) == Events(0, 1, 1, 1)
-    assert audit.events("default", 0, set()) == Events(0, 0, 0, 1)
-    assert audit.events("other", 0, {"n1"}) == Events(0, 0, 0, 0)
-    later = audit.found(1)[0].at + 1
-    assert audit.events("default", later, {"n1"}) == Events(later, 0, 0, 0)
+    with acting_as(Author("mcp", "create_entities")):
+        audit.log_write(node("Ada", "", "1"))
+        audit.log_write(node("Ada", "1", "2"))
+        audit.log_write(node("Bob", "", "3", id="n2"))
+        audit.log_write(node("Bob", "3", "4", id="n2"))
+        audit.log_write(node("Bob", "4", "", id="n2"))
+        audit.log_write(change(path="Captures/default/note.md"))
+    assert audit.count_events("default", 0, {"n1"}) == Events(0, 1, 1, 1)
+    assert audit.count_events("default", 0, set()) == Events(0, 0, 0, 1)
+    assert audit.count_events("other", 0, {"n1"}) == Events(0, 0, 0, 0)
+    later = audit.find(1)[0].at + 1
+    assert audit.count_events("default", later, {"n1"}) == Events(later, 0, 0, 0)
 
 
 def test_what_did_not_come_about_is_no_event(audit):
-    with authored(Author("mcp", "create_entities")):
-        made = audit.note(node("Ada", "", "1"))
-        audit.undone(made, node("Ada", "", "1"), "CONFLICT")
-        audit.note(node("Ada", "", "2"))
-        gone = audit.note(node("Ada", "2", ""))
-        taken_back(lambda: audit.taken_back(node("Ada", "", "2")))
-    assert audit.found(1)[0].undoes == gone
-    assert audit.events("default", 0, {"n1"}) == Events(0, 1, 0, 0)
-    assert [entry.outcome for entry in audit.found(9)] == ["done", "CONFLICT", "done", "done", "UNAVAILABLE"]
+    with acting_as(Author("mcp", "create_entities")):
+        made = audit.log_write(node("Ada", "", "1"))
+        audit.log_undone(made, node("Ada", "", "1"), "CONFLICT")
+        audit.log_write(node("Ada", "", "2"))
+        gone = audit.log_write(node("Ada", "2", ""))
+        take_back(lambda: audit.log_taken_back(node("Ada", "", "2")))
+    assert audit.find(1)[0].undoes == gone
+    assert audit.count_events("default", 0, {"n1"}) == Events(0, 1, 0, 0)
+    assert [entry.outcome for entry in audit.find(9)] == ["done", "CONFLICT", "done", "done", "UNAVAILABLE"]
 
 
 def test_a_node_changed_by_hand_before_a_tool_changes_it_is_logged_first(audit):
-    audit.note(node("Ada", "", "1"))
-    audit.note(node("Ada", "2", "3"))
+    audit.log_write(node("Ada", "", "1"))
+    audit.log_write(node("Ada", "2", "3"))
     told = [(entry.surface, entry.kind, entry.before, entry.after) for entry in audit.entries()]
     assert told == [("daemon", "create", "", "1"), ("file", "update", "1", "2"), ("daemon", "update", "2", "3")]
-    assert audit.events("default", 0, {"n1"}) == Events(0, 1, 2, 0)
+    assert audit.count_events("default", 0, {"n1"}) == Events(0, 1, 2, 0)
 
 
 def test_a_note_by_hand_whose_type_is_a_list_is_indexed(tmp_path):
@@ -60,10 +60,10 @@ def test_a_note_by_hand_whose_type_is_a_list_is_indexed(tmp_path):
 
 
 def test_a_node_that_is_given_its_id_counts_from_its_beginning(audit):
-    audit.noticed([("", node("Ada", "", "1", id="of the path"))])
-    with authored(log.ADOPTION):
-        audit.note(node("Ada", "1", "2", id="n1"))
-    assert audit.events("default", 0, {"n1"}) == Events(0, 1, 0, 0)
+    audit.log_hand_edits([("", node("Ada", "", "1", id="of the path"))])
+    with acting_as(log.ADOPTION):
+        audit.log_write(node("Ada", "1", "2", id="n1"))
+    assert audit.count_events("default", 0, {"n1"}) == Events(0, 1, 0, 0)
 
 
 # The whole: real files, a real index
@@ -81,7 +81,7 @@ def test_nodes_changed_by_hand_are_events_like_others(world):
     path = "Captures/default/Entities/Ada.md"
 
     def events():
-        return world.app.opened.audit.events("default", 0, {"ada"})
+        return world.app.opened.audit.count_events("default", 0, {"ada"})
 
     world.write(path, ada())
     world.run()
@@ -92,10 +92,10 @@ def test_nodes_changed_by_hand_are_events_like_others(world):
     (world.vault / path).rename(world.vault / "Captures/default/Entities/Ada Lovelace.md")
     world.run()
     assert events() == Events(0, 1, 2, 0)
-    assert [entry.kind for entry in world.app.opened.audit.found(2)] == ["update", "moved"]
+    assert [entry.kind for entry in world.app.opened.audit.find(2)] == ["update", "moved"]
     (world.vault / "Captures/default/Entities/Ada Lovelace.md").unlink()
     world.run()
-    assert world.app.opened.audit.events("default", 0, set()) == Events(0, 0, 0, 1)
+    assert world.app.opened.audit.count_events("default", 0, set()) == Events(0, 0, 0, 1)
     by_whom = {(entry.surface, entry.tool) for entry in world.app.opened.audit.entries()}
     assert by_whom == {("file", ""), ("daemon", "adoption")}, "adoption stamps what was edited"
     assert owner(world, "audit.verify")["gone"] == []
@@ -104,7 +104,7 @@ def test_nodes_changed_by_hand_are_events_like_others(world):
 def test_a_node_that_a_person_left_to_be_settled_counts_once(world):
     world.write("Captures/default/Entities/Ada.md", ada(settled=False))
     world.run()
-    events = world.app.opened.audit.events("default", 0, {"ada"})
+    events = world.app.opened.audit.count_events("default", 0, {"ada"})
     kinds = [(entry.kind, entry.surface, entry.tool) for entry in world.app.opened.audit.entries()]
     assert kinds == [("create", "file", ""), ("update", "daemon", "adoption")]
     assert events == Events(0, 1, 0, 0)
@@ -115,14 +115,14 @@ def test_a_rebuilt_index_and_a_restart_are_no_change_by_hand(world):
     world.write("Captures/default/other.md", "---\nid: x\ntype: entity\n---\nby property\n")
     world.write("Captures/default/note.md", "---\nid: y\n---\nno node\n")
     world.run()
-    world.app.opened.unlogged_changes.look()
+    world.app.opened.unlogged_changes.log_hand_edits()
     seen = world.app.opened.audit.head
     assert seen.seq == 2
     owner(world, "index", full=True)
-    world.app.opened.unlogged_changes.look()
+    world.app.opened.unlogged_changes.log_hand_edits()
     world.reopen()
     world.run()
-    world.app.opened.unlogged_changes.look()
+    world.app.opened.unlogged_changes.log_hand_edits()
     assert world.app.opened.audit.head == seen
 
 
@@ -133,16 +133,16 @@ def test_a_change_by_hand_while_the_daemon_is_down_is_noticed(world):
     world.write("Captures/default/Entities/Ada.md", ada(2))
     world.app = world._open()
     world.run()
-    assert world.app.opened.audit.events("default", 0, {"ada"}) == Events(0, 1, 1, 0)
+    assert world.app.opened.audit.count_events("default", 0, {"ada"}) == Events(0, 1, 1, 0)
 
 
 def test_what_a_look_can_not_log_is_logged_at_the_next(world):
     world.write("Captures/default/Entities/Ada.md", ada())
     world.run()
     with unwritable(world.app.opened.ledger):
-        world.app.opened.unlogged_changes.look()
+        world.app.opened.unlogged_changes.log_hand_edits()
         assert told(world) == []
-    world.app.opened.unlogged_changes.look()
+    world.app.opened.unlogged_changes.log_hand_edits()
     assert told(world) == [("create", "file", "", "Captures/default/Entities/Ada.md")]
 
 
@@ -150,11 +150,11 @@ def test_a_write_of_the_pipe_that_is_under_way_is_no_change_by_hand(world):
     path = "Captures/default/Entities/Ada.md"
     world.write(path, ada())
     world.run()
-    world.app.opened.unlogged_changes.look()
-    with authored(log.ADOPTION):  # logged, and the file and the index are to follow
-        world.app.opened.audit.note(node("Ada", sha(ada().encode()), "9", id="ada"))
+    world.app.opened.unlogged_changes.log_hand_edits()
+    with acting_as(log.ADOPTION):  # logged, and the file and the index are to follow
+        world.app.opened.audit.log_write(node("Ada", sha(ada().encode()), "9", id="ada"))
     seen = world.app.opened.audit.head
-    world.app.opened.unlogged_changes._told([path])
-    world.app.opened.unlogged_changes.look()
+    world.app.opened.unlogged_changes._on_commit([path])
+    world.app.opened.unlogged_changes.log_hand_edits()
     assert world.app.opened.audit.head == seen
     assert world.app.opened.unlogged_changes._paths == {path}  # looked at once more

@@ -7,36 +7,36 @@ import pytest
 from index.errors import Conflict, Unavailable
 from syncd.history import audit_log as log
 from syncd.history.audit_log import AuditLog, Events
-from syncd.history.digest_chain import Head, checked, read
-from syncd.owner.audit import of_file
+from syncd.history.digest_chain import Head, check, parse_line
+from syncd.owner.audit import verify_file
 from tests.support.audit_entries import change, owner
 
 
 def test_a_prune_keeps_the_chain_and_what_is_known_of_files(ledger, audit, tmp_path, monkeypatch):
     now = [1000]
     monkeypatch.setattr(log.time, "time_ns", lambda: now[0] * 1_000_000)
-    audit.note(change(path="gone.md", after="1"))
-    audit.note(change(path="gone.md", before="1", after=""))
-    audit.note(change(path="kept.md", after="2", type="entity", id="node"))
-    audit.note(change(path="later.md", after="3"))
+    audit.log_write(change(path="gone.md", after="1"))
+    audit.log_write(change(path="gone.md", before="1", after=""))
+    audit.log_write(change(path="kept.md", after="2", type="entity", id="node"))
+    audit.log_write(change(path="later.md", after="3"))
     now[0] = 2000
-    audit.note(change(path="later.md", before="3", after="4"))
-    assert audit.prunable(1000) == 0
-    assert audit.prunable(2000) == 4
-    assert audit.prunable(9000) == 4  # the newest entry always stays
+    audit.log_write(change(path="later.md", before="3", after="4"))
+    assert audit.last_prunable(1000) == 0
+    assert audit.last_prunable(2000) == 4
+    assert audit.last_prunable(9000) == 4  # the newest entry always stays
     head = audit.head
     assert audit.prune(4) == 4
     kinds = [(entry.kind, entry.path) for entry in audit.entries()]
     assert kinds == [("update", "later.md"), ("pruned", ""), ("kept", "kept.md")]
-    assert audit.states() == {"later.md": "4", "kept.md": "2"}
-    assert checked(audit.entries(), audit.base(), heads=[head, audit.head]).broken == 0
-    assert audit.events("default", 0, {"node"}) == Events(0, 0, 0, 0)
+    assert audit.last_digests() == {"later.md": "4", "kept.md": "2"}
+    assert check(audit.entries(), audit.base(), heads=[head, audit.head]).broken == 0
+    assert audit.count_events("default", 0, {"node"}) == Events(0, 0, 0, 0)
     again = AuditLog(ledger, tmp_path / "state")
-    again.note(change(path="kept.md", before="2", after="5", type="entity"))
-    assert [entry.kind for entry in again.found(2)] == ["kept", "update"]  # nothing was changed by hand
+    again.log_write(change(path="kept.md", before="2", after="5", type="entity"))
+    assert [entry.kind for entry in again.find(2)] == ["kept", "update"]  # nothing was changed by hand
     again.close()
     ledger._connection.execute("DELETE FROM audit WHERE kind = 'pruned'")
-    assert checked(audit.entries(), audit.base()).broken  # entries that went otherwise are missing
+    assert check(audit.entries(), audit.base()).broken  # entries that went otherwise are missing
 
 
 def test_a_log_that_was_pruned_twice_is_provable_piece_by_piece(world, tmp_path):
@@ -48,10 +48,15 @@ def test_a_log_that_was_pruned_twice_is_provable_piece_by_piece(world, tmp_path)
         heads.append(str(world.app.opened.audit.head))
         assert owner(world, "audit.prune", before=2**60, file=str(tmp_path / f"{piece}.jsonl"))["pruned"]
     first, second = ((tmp_path / f"{piece}.jsonl").read_text().splitlines() for piece in range(2))
-    assert [read(text).seq for text in first + second] == list(range(1, len(first + second) + 1))
-    assert of_file(first, None).broken == of_file(second, None).broken == of_file(first + second, heads[0]).broken == 0
-    assert of_file(second, heads[0]).broken == 0
-    assert "begins at entry" in of_file(second, str(Head(1, read(first[0]).seal))).breaks[0]
+    assert [parse_line(text).seq for text in first + second] == list(range(1, len(first + second) + 1))
+    assert (
+        verify_file(first, None).broken
+        == verify_file(second, None).broken
+        == verify_file(first + second, heads[0]).broken
+        == 0
+    )
+    assert verify_file(second, heads[0]).broken == 0
+    assert "begins at entry" in verify_file(second, str(Head(1, parse_line(first[0]).seal))).breaks[0]
     found = owner(world, "audit.verify")
     assert (found["broken"], found["changed"], found["unlogged"]) == (0, [], [])
     assert "where it was moved to" in owner(world, "audit.verify", head=heads[0])["breaks"][0]
@@ -68,8 +73,8 @@ def test_a_prune_writes_what_goes_into_a_private_file_first(world, tmp_path):
     assert done["pruned"] == 4
     assert target.stat().st_mode & 0o777 == 0o600
     lines = target.read_text().splitlines()
-    assert [read(text).seq for text in lines] == [1, 2, 3, 4]
-    assert of_file(lines, None).broken == 0
+    assert [parse_line(text).seq for text in lines] == [1, 2, 3, 4]
+    assert verify_file(lines, None).broken == 0
     found = owner(world, "audit.verify")
     assert (found["broken"], found["first"], found["changed"], found["unlogged"]) == (0, 5, [], [])
     with pytest.raises(Conflict, match="already"):
@@ -81,5 +86,5 @@ def test_a_prune_writes_what_goes_into_a_private_file_first(world, tmp_path):
         owner(world, "audit.prune", before=2**60, file=str(tmp_path / "other"))
     workspace.capture("one more")
     assert owner(world, "audit.prune", before=2**60, file=str(tmp_path / "other"), force=True)["pruned"]
-    assert of_file((tmp_path / "other").read_text().splitlines(), None).broken  # it is told there
+    assert verify_file((tmp_path / "other").read_text().splitlines(), None).broken  # it is told there
     assert owner(world, "audit.verify")["broken"] == 0

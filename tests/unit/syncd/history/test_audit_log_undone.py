@@ -8,7 +8,7 @@ import pytest
 
 from index.errors import Unavailable
 from syncd.history import audit_log as log
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from tests.support.audit_entries import change, owner, sha
 
 
@@ -96,14 +96,14 @@ def test_a_write_that_a_crash_kept_from_happening_is_logged_as_undone(world, kin
     raw = (world.vault / record.path).read_bytes()
     path = "Captures/default/new.md" if kind == "create" else record.path
     before, after = {"create": ("", "9"), "update": (sha(raw), "9"), "delete": (sha(raw), "")}[kind]
-    with authored(Author("mcp", "some_tool", request="r9")):
-        entry = world.app.opened.audit.note(change(path=path, before=before, after=after, id=record.id))
+    with acting_as(Author("mcp", "some_tool", request="r9")):
+        entry = world.app.opened.audit.log_write(change(path=path, before=before, after=after, id=record.id))
     crashed(world)
-    last = world.app.opened.audit.found(1)[0]
+    last = world.app.opened.audit.find(1)[0]
     assert (last.kind, last.undoes, last.outcome, last.request) == ("undone", entry, "INTERRUPTED", "r9")
     assert (last.before, last.after) == (after, before)
     crashed(world)
-    assert world.app.opened.audit.found(1)[0] == last
+    assert world.app.opened.audit.find(1)[0] == last
     verified = owner(world, "audit.verify")
     assert verified["changed"] == verified["gone"] == []
 
@@ -111,7 +111,7 @@ def test_a_write_that_a_crash_kept_from_happening_is_logged_as_undone(world, kin
 def test_a_write_that_happened_before_a_crash_stays(world):
     record = world.app.agent_access.workspace("default").capture("kept").record
     raw = (world.vault / record.path).read_bytes()
-    world.app.opened.audit.note(change(path=record.path, before=sha(raw), after=sha(raw + b"x"), id=record.id))
+    world.app.opened.audit.log_write(change(path=record.path, before=sha(raw), after=sha(raw + b"x"), id=record.id))
     (world.vault / record.path).write_bytes(raw + b"x")
     crashed(world)
     assert [entry.kind for entry in world.app.opened.audit.entries()] == ["create", "update"]
@@ -124,9 +124,9 @@ def test_a_write_that_came_about_is_not_taken_for_undone_when_a_person_took_it_b
     )  # as if the crash had come before the commit
     (world.vault / record.path).unlink()
     crashed(world)
-    assert world.app.opened.audit.found(1)[0].kind == "create"
-    assert world.app.opened.audit.made(record.id)
-    assert not world.app.opened.audit.made("another")
+    assert world.app.opened.audit.find(1)[0].kind == "create"
+    assert world.app.opened.audit.has_created(record.id)
+    assert not world.app.opened.audit.has_created("another")
 
 
 def test_a_write_that_was_taken_back_has_not_come_about(world, monkeypatch):
@@ -138,22 +138,22 @@ def test_a_write_that_was_taken_back_has_not_come_about(world, monkeypatch):
     monkeypatch.setattr(index, "commit", failing)
     with pytest.raises(Unavailable):
         world.app.agent_access.workspace("default").capture("never made")
-    made = next(entry for entry in world.app.opened.audit.found(10) if entry.kind == "create")
-    assert made.seq not in world.app.opened.audit.done()
-    assert not world.app.opened.audit.made(made.id)
+    made = next(entry for entry in world.app.opened.audit.find(10) if entry.kind == "create")
+    assert made.seq not in world.app.opened.audit.done_entries()
+    assert not world.app.opened.audit.has_created(made.id)
     crashed(world)
-    assert not world.app.opened.audit.made(made.id)
+    assert not world.app.opened.audit.has_created(made.id)
 
 
 def test_what_is_noted_of_writes_may_be_missing_or_torn(world):
     for number in range(3):
         world.app.agent_access.workspace("default").capture(f"capture {number}")
-    assert world.app.opened.audit.done() >= {1, 2, 3}
+    assert world.app.opened.audit.done_entries() >= {1, 2, 3}
     file = world.state / log.CAME
     file.write_bytes(b"\0" * 16 + b"\xff garbage\n" + b"1" * 40)
     crashed(world)
-    assert isinstance(world.app.opened.audit.done(), frozenset)
+    assert isinstance(world.app.opened.audit.done_entries(), frozenset)
     file.unlink()
     crashed(world)
-    assert world.app.opened.audit.done() == frozenset()
-    assert [entry.kind for entry in world.app.opened.audit.found(10)] == ["create"] * 3
+    assert world.app.opened.audit.done_entries() == frozenset()
+    assert [entry.kind for entry in world.app.opened.audit.find(10)] == ["create"] * 3

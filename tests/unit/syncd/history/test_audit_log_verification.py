@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from index.errors import InvalidArgument
 from syncd.history import digest_chain
 from syncd.history.audit_log import HEAD, AuditLog
-from syncd.history.digest_chain import COLUMNS, Entry, Head, base_of, checked, line, read, seal
-from syncd.owner.audit import of_file
+from syncd.history.digest_chain import COLUMNS, Entry, Head, check, compute_seal, find_base, format_line, parse_line
+from syncd.owner.audit import verify_file
 from tests.support.audit_entries import change, owner
 
 WORDS = st.text(max_size=20)
@@ -34,7 +34,7 @@ def chained(drafts, head=None):
     made = []
     for draft in drafts:
         entry = replace(draft, seq=head.seq + 1)
-        entry = replace(entry, seal=seal(entry, head.seal))
+        entry = replace(entry, seal=compute_seal(entry, head.seal))
         head = Head(entry.seq, entry.seal)
         made.append(entry)
     return made
@@ -46,9 +46,9 @@ def chained(drafts, head=None):
 @given(st.lists(ENTRIES, max_size=8))
 def test_a_chain_that_nobody_touched_holds(drafts):
     made = chained(drafts)
-    found = checked(made, Head(), heads=[Head(one.seq, one.seal) for one in made])
+    found = check(made, Head(), heads=[Head(one.seq, one.seal) for one in made])
     assert (found.entries, found.broken) == (len(made), 0)
-    assert checked([read(line(one)) for one in made], Head()).broken == 0
+    assert check([parse_line(format_line(one)) for one in made], Head()).broken == 0
 
 
 @given(st.lists(ENTRIES, min_size=1, max_size=5), st.data())
@@ -58,34 +58,34 @@ def test_a_change_of_any_value_is_told(drafts, data):
     name = data.draw(st.sampled_from(COLUMNS))
     was = getattr(made[at], name)
     made[at] = replace(made[at], **{name: was + 1 if isinstance(was, int) else was + "x"})
-    assert checked(made, Head()).broken
+    assert check(made, Head()).broken
 
 
 @given(st.lists(ENTRIES, min_size=2, max_size=6), st.data())
 def test_an_entry_that_is_missing_doubled_or_moved_is_told(drafts, data):
     made = chained(drafts)
     at = data.draw(st.integers(0, len(made) - 2))
-    assert checked(made[:at] + made[at + 1 :], Head()).broken
-    assert checked(made[: at + 1] + made[at:], Head()).broken
-    assert checked([*made[:at], made[at + 1], made[at], *made[at + 2 :]], Head()).broken
+    assert check(made[:at] + made[at + 1 :], Head()).broken
+    assert check(made[: at + 1] + made[at:], Head()).broken
+    assert check([*made[:at], made[at + 1], made[at], *made[at + 2 :]], Head()).broken
 
 
 def test_an_end_that_was_cut_off_is_told_by_whoever_noted_the_head_down():
     made = chained([Entry(0, 1, "create", "cli")] * 5)
     noted = Head(5, made[-1].seal)
-    assert checked(made[:3], Head()).broken == 0
-    assert "its end was cut off" in checked(made[:3], Head(), heads=[noted]).breaks[0]
+    assert check(made[:3], Head()).broken == 0
+    assert "its end was cut off" in check(made[:3], Head(), heads=[noted]).breaks[0]
     other = chained([Entry(0, 2, "create", "cli")] * 5)
-    assert "was rewritten" in checked(other, Head(), heads=[noted]).breaks[0]
+    assert "was rewritten" in check(other, Head(), heads=[noted]).breaks[0]
 
 
 def test_a_break_is_told_where_it_is_and_a_thousand_of_them_shortly():
     made = chained([Entry(0, 1, "create", "cli")] * 9)
     made[3] = replace(made[3], path="elsewhere.md")
-    assert checked(made, Head()).breaks == ["entry 4 does not match its seal: it was changed, or the one before it was"]
-    assert checked([*made[:2], *made[5:]], Head()).breaks == ["entries 3 to 5 are missing"]
+    assert check(made, Head()).breaks == ["entry 4 does not match its seal: it was changed, or the one before it was"]
+    assert check([*made[:2], *made[5:]], Head()).breaks == ["entries 3 to 5 are missing"]
     many = chained([Entry(0, 1, "create", "cli")] * 1000)
-    found = checked([replace(one, path="x") for one in many], Head())
+    found = check([replace(one, path="x") for one in many], Head())
     assert (found.broken, len(found.breaks)) == (1000, digest_chain.BREAKS)
 
 
@@ -94,22 +94,22 @@ def test_a_break_is_told_where_it_is_and_a_thousand_of_them_shortly():
 )
 def test_a_line_that_is_no_entry_is_refused(text):
     with pytest.raises(ValueError, match=r"entry|Expecting"):
-        read(text)
+        parse_line(text)
     if text:
         with pytest.raises(InvalidArgument, match="no entry"):
-            of_file([text], None)
+            verify_file([text], None)
 
 
 def test_what_was_exported_is_checked_by_itself(tmp_path):
     made = chained([Entry(0, 1, "create", "cli")] * 6)
     pruned = chained([Entry(0, 1, "pruned", "cli", outcome=str(Head(3, made[2].seal)))], Head(6, made[-1].seal))
-    part = [line(one) for one in (*made[3:], *pruned)]
-    assert base_of([*made, *pruned]) == Head(3, made[2].seal)
-    assert of_file(part, None).broken == 0  # it says itself what went before
-    assert of_file(part[:3], None).broken == 0  # its first entry is taken as it is
-    assert of_file([part[0], part[2]], None).broken == 1
-    assert of_file([part[0].replace('"cli"', '"mcp"'), *part[1:]], None).broken == 1
-    assert of_file(part, str(Head(9, "a" * 64))).broken == 1
+    part = [format_line(one) for one in (*made[3:], *pruned)]
+    assert find_base([*made, *pruned]) == Head(3, made[2].seal)
+    assert verify_file(part, None).broken == 0  # it says itself what went before
+    assert verify_file(part[:3], None).broken == 0  # its first entry is taken as it is
+    assert verify_file([part[0], part[2]], None).broken == 1
+    assert verify_file([part[0].replace('"cli"', '"mcp"'), *part[1:]], None).broken == 1
+    assert verify_file(part, str(Head(9, "a" * 64))).broken == 1
 
 
 # Tampering: the daemon is down, and somebody edits the file
@@ -118,49 +118,49 @@ def test_what_was_exported_is_checked_by_itself(tmp_path):
 @pytest.mark.parametrize("column", COLUMNS)
 def test_a_column_changed_in_the_ledger_is_told(ledger, audit, column):
     for n in range(5):
-        audit.note(change(path=f"{n}.md"))
+        audit.log_write(change(path=f"{n}.md"))
     value = 99 if column in ("at", "bytes", "undoes", "seq") else "forged"
     ledger._connection.execute(f"UPDATE audit SET {column} = ? WHERE seq = 3", (value,))
-    assert checked(audit.entries(), audit.base()).broken
+    assert check(audit.entries(), audit.base()).broken
 
 
 @pytest.mark.parametrize("where", ["seq = 1", "seq = 3", "seq > 3", "seq < 3", "seq = 5"])
 def test_rows_taken_out_of_the_ledger_are_told(ledger, audit, tmp_path, where):
     for n in range(5):
-        audit.note(change(path=f"{n}.md"))
+        audit.log_write(change(path=f"{n}.md"))
     ledger._connection.execute(f"DELETE FROM audit WHERE {where}")
-    assert checked(audit.entries(), audit.base(), heads=[audit.head]).broken  # while the daemon runs
+    assert check(audit.entries(), audit.base(), heads=[audit.head]).broken  # while the daemon runs
     again = AuditLog(ledger, tmp_path / "state")  # and after a restart
-    assert checked(again.entries(), again.base(), heads=[again.head]).broken
-    again.note(change(path="later.md"))
-    found = checked(again.entries(), again.base(), heads=[again.head])
+    assert check(again.entries(), again.base(), heads=[again.head]).broken
+    again.log_write(change(path="later.md"))
+    found = check(again.entries(), again.base(), heads=[again.head])
     assert found.broken == 1, found.breaks
     again.close()
 
 
 def test_a_log_that_was_made_anew_does_not_have_the_old_head(ledger, audit, tmp_path):
     for n in range(5):
-        audit.note(change(path=f"{n}.md"))
+        audit.log_write(change(path=f"{n}.md"))
     old = audit.head
     ledger._connection.execute("DELETE FROM audit")
     (tmp_path / "state" / HEAD).unlink()
     forged = AuditLog(ledger, tmp_path / "state")
     for n in range(6):
-        forged.note(change(path=f"{n}.md", id="forged"))
-    assert checked(forged.entries(), forged.base(), heads=[forged.head]).broken == 0  # nothing here can tell it
-    assert checked(forged.entries(), forged.base(), heads=[old]).broken == 1
+        forged.log_write(change(path=f"{n}.md", id="forged"))
+    assert check(forged.entries(), forged.base(), heads=[forged.head]).broken == 0  # nothing here can tell it
+    assert check(forged.entries(), forged.base(), heads=[old]).broken == 1
     forged.close()
 
 
 def test_a_head_that_lags_behind_after_a_power_cut_is_no_tampering(ledger, audit, tmp_path):
-    audit.note(change())
+    audit.log_write(change())
     lagging = (tmp_path / "state" / HEAD).read_bytes()
-    audit.note(change(path="b.md"))
+    audit.log_write(change(path="b.md"))
     for left in (lagging, b"", b"\0" * 85, b"nonsense"):
         (tmp_path / "state" / HEAD).write_bytes(left)
         again = AuditLog(ledger, tmp_path / "state")
         assert [entry.kind for entry in again.entries()] == ["create", "create"]
-        assert again.noted() == again.head
+        assert again.saved_head() == again.head
         again.close()
 
 

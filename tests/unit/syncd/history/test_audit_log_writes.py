@@ -9,7 +9,7 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd.history.audited_vault import AuditedVault
-from syncd.history.digest_chain import line
+from syncd.history.digest_chain import format_line
 from syncd.installation import backup
 from syncd.state.ledger import query_read_only
 from tests.support.audit_entries import change, owner, sha, told, unwritable
@@ -26,8 +26,8 @@ def test_what_is_told_of_a_write_is_true_of_the_file(world):
     assert (entry.id, entry.path, entry.bytes, entry.before, entry.after) == (
         *(record.id, record.path, len(raw), "", sha(raw)),
     )
-    assert "hush" not in line(entry)
-    assert world.app.opened.audit.states() == {record.path: sha(raw)}
+    assert "hush" not in format_line(entry)
+    assert world.app.opened.audit.last_digests() == {record.path: sha(raw)}
 
 
 def files(world):
@@ -67,8 +67,8 @@ def test_the_pipe_s_own_writes_and_jobs_are_the_daemon_s(world):
     world.write("Captures/default/dropped.md", "A note about herons and reeds that somebody dropped in.\n")
     world.run()
     assert told(world) == [("update", "daemon", "adoption", "Captures/default/dropped.md")]
-    record = world.app.opened.builds.scopes["captures"].index.at("Captures/default/dropped.md")
-    world.app.opened.enricher.owe(record.id, 0)
+    record = world.app.opened.builds.scopes["captures"].index.record_at("Captures/default/dropped.md")
+    world.app.opened.enricher.add_retry(record.id, 0)
     world.app.jobs.run("enrichment")
     assert told(world, 1) == [("update", "daemon", "enrichment", "Captures/default/dropped.md")]
 
@@ -151,8 +151,8 @@ def test_a_job_that_was_left_behind_writes_into_nobody_s_file(world, tmp_path):
     with (tmp_path / "other").open("w+") as other:
         assert other.fileno() >= 0  # perhaps the very number that the head's file had
         with pytest.raises(Unavailable):
-            audit.note(change())
-        audit._note_head()
+            audit.log_write(change())
+        audit._save_head()
         with pytest.raises(Unavailable):
             vault.create("Captures/default/late.md", b"late")
         assert other.read() == ""
@@ -168,7 +168,7 @@ def test_a_backup_brings_the_log_to_another_place(world, tmp_path):
     folder.mkdir()
     contents = backup.unpack(archive, folder)
     world.app.close()
-    assert backup.put_back(folder, world.state, contents) == ["ledger.db"]
+    assert backup.restore_files(folder, world.state, contents) == ["ledger.db"]
     world.app = world._open()
     found = owner(world, "audit.verify")
     assert (found["entries"], found["broken"]) == (1, 0)  # to go back on purpose is no tampering

@@ -31,20 +31,20 @@ def world(tmp_path):
 def broken_off(world, after):
     """A promotion of which so many steps were done."""
     own, snapshot = world.app.services.promotions, world.app.services.snapshot
-    plan = own.planned(snapshot.capture("n1"), to="Notes")
-    way = own.way(plan)
+    plan = own.make_plan(snapshot.find_capture("n1"), to="Notes")
+    way = own.make_move_plan(plan)
     journal = own._journal
     journal.begin(way, by="Ann", at=1)
     assert [step.path for step in way.steps] == ["Notes/N.md", "Links.md", "More.md", "Captures/default/N.md"]
-    journal.forward(way.steps[:after])
+    journal.roll_forward(way.steps[:after])
 
 
 def ended(world):
     world.reopen()
     own = world.app.services.promotions
-    own.tend()
+    own.finish_pending()
     world.run()
-    (found,) = own._journal.of("n1")
+    (found,) = own._journal.entries_of("n1")
     return found.state
 
 
@@ -114,6 +114,6 @@ def test_a_note_that_somebody_took_away_is_not_brought_back(world):
 def test_the_journal_says_who_and_what(world):
     promote(world, "n1")
     own = world.app.services.promotions
-    (entry,) = own._journal.of("n1")
+    (entry,) = own._journal.entries_of("n1")
     assert (entry.kind, entry.state, entry.by) == ("promote", "done", own.owner())
     assert json.loads(entry.about)["relinked"] == ["Links.md", "More.md"]

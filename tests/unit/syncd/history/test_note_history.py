@@ -7,9 +7,9 @@ import shutil
 import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound
-from syncd.cli.main import code
+from syncd.cli.main import run_command
 from syncd.git.note_commits import list_commits
-from syncd.history.note_history import Event, ordered
+from syncd.history.note_history import Event, merge_events
 from syncd.history.write_lineage import PROMOTED
 from tests.support.agent_writes import capture, delete, space, undo, update
 from tests.support.git_history import commit, log
@@ -125,7 +125,7 @@ def memex(world, capsys, monkeypatch):
     options = ["--vault", str(world.vault), "--state", str(world.state)]
 
     def run(*words):
-        number = code([*words, *options])
+        number = run_command([*words, *options])
         told = capsys.readouterr()
         return number, told.out, told.err
 
@@ -245,15 +245,15 @@ def test_what_happened_within_a_second_of_git_is_told_in_its_order():
     first, second = event(1_000, "commit", "c1", "", "blob1"), event(1_000, "commit", "c2", "blob1", "blob2")
     third = event(1_000, "commit", "c3", "blob2", "blobX")  # of a text that nobody logged
     held = {"blob1": "one", "blob2": "two", "blobX": "other", "": ""}
-    told = ordered([made, changed, again], [first, second, third], held.get)
+    told = merge_events([made, changed, again], [first, second, third], held.get)
     assert told == [made, first, changed, second, again, third]
-    assert ordered([], [first, second, third], held.get) == [first, second, third]
+    assert merge_events([], [first, second, third], held.get) == [first, second, third]
 
 
 def test_a_commit_of_what_was_there_before_stands_before_the_change():
     changed = event(1_400, "update", "", "one", "two")
     kept = event(1_000, "commit", "c1", "", "blob1")
-    assert ordered([changed], [kept], {"blob1": "one"}.get) == [kept, changed]
+    assert merge_events([changed], [kept], {"blob1": "one"}.get) == [kept, changed]
 
 
 def test_commits_of_one_second_are_told_in_the_order_of_git(world):

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from syncd.history.overwritten_bytes import DAY_S, OverwrittenBytes
 from tests.support.world import World
 
@@ -27,8 +27,8 @@ def overwritten(tmp_path):
 def test_what_is_kept_comes_back_as_it_was(overwritten, raw):
     overwritten.keep(raw)
     assert overwritten.holds(sha(raw))
-    assert overwritten.bytes(sha(raw)) == raw
-    with overwritten.opened(sha(raw)) as file:
+    assert overwritten.read(sha(raw)) == raw
+    with overwritten.open(sha(raw)) as file:
         assert file.read_bytes() == raw
     assert not file.exists()
 
@@ -43,14 +43,14 @@ def test_nobody_else_can_read_it(overwritten, tmp_path):
 def test_what_was_damaged_is_not_there(overwritten, tmp_path, wrong):
     overwritten.keep(b"text")
     (tmp_path / "past" / sha(b"text")).write_bytes(wrong)
-    assert overwritten.bytes(sha(b"text")) is None
+    assert overwritten.read(sha(b"text")) is None
 
 
 @pytest.mark.parametrize("name", ["", "x", "../ledger.db", "A" * 64, "0" * 63])
 def test_only_a_digest_names_something(overwritten, name):
     overwritten.keep(b"text")
     assert not overwritten.holds(name)
-    assert overwritten.bytes(name) is None
+    assert overwritten.read(name) is None
 
 
 def test_what_is_old_goes_and_what_is_kept_again_stays(overwritten, tmp_path):
@@ -104,10 +104,10 @@ def test_what_can_not_be_kept_stops_nobody(overwritten, tmp_path):
     assert not overwritten.holds(sha(b"two"))
     (tmp_path / "past").chmod(0o000)
     overwritten.keep(b"three")
-    assert overwritten.bytes(sha(b"one")) is None
+    assert overwritten.read(sha(b"one")) is None
     assert overwritten.prune() == 0
     (tmp_path / "past").chmod(0o700)
-    assert overwritten.bytes(sha(b"one")) == b"one"
+    assert overwritten.read(sha(b"one")) == b"one"
 
 
 def test_what_agents_and_commands_overwrite_is_kept_and_what_the_daemon_does_is_not(tmp_path):
@@ -116,7 +116,7 @@ def test_what_agents_and_commands_overwrite_is_kept_and_what_the_daemon_does_is_
         vault = world.app.opened.vault
         for surface in ("mcp", "rest", "cli", "daemon"):
             path, raw = f"Captures/default/{surface}.md", surface.encode()
-            with authored(Author(surface, "x")):
+            with acting_as(Author(surface, "x")):
                 vault.create(path, raw)
                 vault.replace(path, b"other", digest=sha(raw))
                 vault.remove(path)

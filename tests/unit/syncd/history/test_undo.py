@@ -9,7 +9,7 @@ import pytest
 
 from index.errors import NotFound
 from syncd.graph.node_request import NewNode
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from syncd.history.undo import JUST_NOW, KEPT_NO_MORE, OUTSIDE, UNHOUSED
 from syncd.history.write_lineage import EDITED, GONE, MOVED, THERE
 from tests.support.agent_writes import by, capture, delete, inbox, space, undo, update
@@ -35,8 +35,8 @@ def test_a_note_that_was_made_goes_one_that_was_changed_is_restored_and_one_that
     made = capture(world, "# Made\n\nnew")
     update(world, changed.id, "# Changed\n\nsecond")
     delete(world, gone.id)
-    at = world.app.opened.audit.of(id=made.id)[0].at
-    assert world.app.opened.audit.of(id=gone.id)[-1].seq > since
+    at = world.app.opened.audit.entries_about(id=made.id)[0].at
+    assert world.app.opened.audit.entries_about(id=gone.id)[-1].seq > since
     told = undo(world, since=at)
     assert {one["path"]: one["did"] for one in told["done"]} == {
         made.path: "removed",
@@ -125,7 +125,7 @@ def test_a_command_of_the_owner_counts_as_a_person_s_edit_and_can_be_taken_back_
 def test_what_the_daemon_wrote_because_of_the_note_goes_with_it(world):
     kept = capture(world, "one")
     file = world.vault / kept.path
-    with authored(Author("daemon", "review")):
+    with acting_as(Author("daemon", "review")):
         raw = file.read_bytes()
         world.app.opened.vault.replace(
             kept.path,
@@ -232,9 +232,9 @@ def test_a_workspace_that_is_gone_is_not_made_again(world):
 def test_a_note_that_changes_at_the_very_moment_is_left_alone(world):
     kept = capture(world, "one")
     taking = world.app.services.undo
-    steps = taking.planned(taking.since(0))
+    steps = taking.plan(taking.writes_since(0))
     world.write(kept.path, "mine")
-    made = taking.carried_out(steps, lambda *_: None)
+    made = taking.carry_out(steps, lambda *_: None)
     assert [step.reason for step in made.skipped] == [JUST_NOW]
     assert (world.vault / kept.path).read_text() == "mine"
 
@@ -283,9 +283,9 @@ def test_a_stored_file_comes_and_goes_with_its_bytes_and_never_over_a_person_s(w
     assert [one["did"] for one in undo(world, path)["done"]] == ["brought back"]
     assert (world.vault / path).read_bytes() == source.read_bytes()
     taking = world.app.services.undo
-    steps = taking.planned(taking.since(0))
+    steps = taking.plan(taking.writes_since(0))
     world.write(path, "mine")
-    made = taking.carried_out(steps, lambda *_: None)
+    made = taking.carry_out(steps, lambda *_: None)
     assert [step.reason for step in made.skipped] == [JUST_NOW]
     assert reasons(undo(world)) == {path: EDITED}
     (world.vault / path).write_bytes(source.read_bytes())

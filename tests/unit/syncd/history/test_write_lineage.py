@@ -12,11 +12,11 @@ from syncd.history.write_lineage import (
     PROMOTED,
     THERE,
     Writer,
-    created_by,
-    in_force,
-    last_call,
-    updated_by,
-    way_back,
+    find_creator,
+    find_last_call,
+    find_last_editor,
+    find_undo_reach,
+    writes_in_force,
 )
 
 
@@ -85,7 +85,7 @@ def seqs(found):
     ],
 )
 def test_what_stands(given, taken, stands):
-    assert seqs(in_force(entries(*given), taken)) == stands
+    assert seqs(writes_in_force(entries(*given), taken)) == stands
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_what_stands(given, taken, stands):
     ],
 )
 def test_how_far_back_it_can_go(given, now, wanted, first, taken, left, reason):
-    way = way_back(entries(*given), now, wanted)
+    way = find_undo_reach(entries(*given), now, wanted)
     assert (way.first and way.first.seq, seqs(way.taken), seqs(way.left), way.reason if left else "") == (
         first,
         taken,
@@ -142,7 +142,7 @@ def test_how_far_back_it_can_go(given, now, wanted, first, taken, left, reason):
     ],
 )
 def test_the_last_call_that_stands(given, last):
-    found = last_call(entries(*given))
+    found = find_last_call(entries(*given))
     assert (found and found.seq) == last
 
 
@@ -180,13 +180,13 @@ HAND = Writer("hand", 9_007)
 )
 def test_who_wrote_it(given, now, whole, made, changed):
     found = entries(*given)
-    assert created_by(found, 9_007, whole=whole) == made
-    assert updated_by(found, now, 9_007) == changed
+    assert find_creator(found, 9_007, whole=whole) == made
+    assert find_last_editor(found, now, 9_007) == changed
 
 
 @pytest.mark.parametrize("given", [["a,,1"], ["a,,1", "d,9,2"], ["a,,1", "q,9,2"], ["a,,1", "q,1,2"]])
 @pytest.mark.parametrize("at", [None, 7])
 def test_what_its_owner_marks_and_what_is_done_of_that_is_not_told(given, at):
     found = entries(*given)
-    assert updated_by(found, "9", at) is None
-    assert updated_by(found, found[-1].after, at) is None
+    assert find_last_editor(found, "9", at) is None
+    assert find_last_editor(found, found[-1].after, at) is None

@@ -10,7 +10,7 @@ import pytest
 
 from index.model import Stat
 from syncd.app import App
-from syncd.indexes.coverage import coverage
+from syncd.indexes.coverage import compute_coverage
 from syncd.settings.settings import VaultSettings
 from syncd.vault.listing import Listing
 from syncd.vault.path_rules import to_printable
@@ -35,7 +35,7 @@ def told(world, scope="vault"):
 def test_every_shape_of_file_is_indexed_or_skipped_for_its_reason(world):
     gnarly.build(world.vault)
     world.run()
-    shapes = gnarly.made(world.vault)
+    shapes = gnarly.existing_shapes(world.vault)
     both = [told(world, scope) for scope in ("captures", "vault")]
     indexed = [
         shape for shape in shapes if shape.outcome == "indexed" or (shape.outcome == "unreadable" and os.geteuid() == 0)
@@ -94,7 +94,9 @@ def test_a_vault_that_is_gone_is_not_counted_and_nothing_is_forgotten(world):
 
 def test_what_cant_be_seen_now_is_kept_and_counted_as_found():
     listing = Listing({"A.md": STAT}, {"Locked": "can't be read"}, complete=False, unread=frozenset({"Locked"}))
-    found = coverage(listing, {"vault": {"A.md", "Locked/B.md"}, "captures": set()}, {}, inbox="Captures")["vault"]
+    found = compute_coverage(listing, {"vault": {"A.md", "Locked/B.md"}, "captures": set()}, {}, inbox="Captures")[
+        "vault"
+    ]
     assert found == {
         "indexed": 2,
         "of": 3,
@@ -105,5 +107,5 @@ def test_what_cant_be_seen_now_is_kept_and_counted_as_found():
 
 def test_a_note_that_could_not_be_read_is_skipped_for_that_reason():
     listing = Listing({"A.md": STAT, "B.md": STAT}, {}, complete=True)
-    found = coverage(listing, {"vault": set()}, {"A.md": "permission denied"}, inbox="Captures")["vault"]
+    found = compute_coverage(listing, {"vault": set()}, {"A.md": "permission denied"}, inbox="Captures")["vault"]
     assert found == {"indexed": 0, "of": 2, "waiting": 1, "skipped": [{"path": "A.md", "reason": "permission denied"}]}

@@ -26,10 +26,10 @@ def world(tmp_path):
 
 def test_the_numbers_are_those_of_both_scopes(world):
     builds = world.app.opened.builds
-    assert (builds.documents, builds.listed) == (0, False)
+    assert (builds.documents, builds.is_complete) == (0, False)
     before = builds.generation
     filled(world)
-    assert (builds.documents, builds.listed) == (3, True)
+    assert (builds.documents, builds.is_complete) == (3, True)
     assert builds.generation > before
     assert {scope: facts["documents"] for scope, facts in builds.facts().items()} == {"captures": 1, "vault": 2}
     assert [*builds.facts(("captures",))] == ["captures"]

@@ -6,8 +6,8 @@ import pytest
 
 from index.errors import InvalidArgument
 from index.model import Record
-from syncd.cli.main import code
-from syncd.indexes.note_lookup import Candidate, chosen
+from syncd.cli.main import run_command
+from syncd.indexes.note_lookup import Candidate, choose
 from tests.support.world import World, answering
 
 ONE, TWO, THREE = (f"{head}-0000-4000-8000-000000000000" for head in ("6f1c1c52", "6f1c9999", "dead0000"))
@@ -39,30 +39,30 @@ NOTES = [
     ],
 )
 def test_a_note_is_meant_by(given, path):
-    assert chosen(given, NOTES).path == path
+    assert choose(given, NOTES).path == path
 
 
 def test_several_are_named_and_none_is_taken():
     with pytest.raises(InvalidArgument, match=r"may be 2 notes: .*Heron\.md.*Reed\.md.*more of its id") as told:
-        chosen("6f1c", NOTES[:2])
+        choose("6f1c", NOTES[:2])
     assert told.value.details == {"candidates": ["Captures/default/Heron.md", "Captures/default/Reed.md"]}
 
 
 def test_an_id_that_an_agent_chose_is_no_abbreviation_of_one_that_it_did_not():
     with pytest.raises(InvalidArgument, match="may be 2 notes"):
-        chosen("6f1c", [NOTES[0], note("6f1c", "Captures/default/Squatter.md")])
+        choose("6f1c", [NOTES[0], note("6f1c", "Captures/default/Squatter.md")])
 
 
 def test_an_id_that_memex_made_means_the_note_that_had_it_first():
     later = note(ONE, "Captures/a/S.md", made=5, home="a")
-    assert chosen(ONE, [later, NOTES[0]]).path == "Captures/default/Heron.md"
-    assert chosen("6f1c", [later, NOTES[0]]).path == "Captures/default/Heron.md"
+    assert choose(ONE, [later, NOTES[0]]).path == "Captures/default/Heron.md"
+    assert choose("6f1c", [later, NOTES[0]]).path == "Captures/default/Heron.md"
     gone = Candidate(ONE, "Captures/default/Gone.md", -1, "default")
-    assert chosen(ONE, [later, gone]) is gone
+    assert choose(ONE, [later, gone]) is gone
 
 
 def test_of_two_copies_in_a_workspace_the_shortest_path_has_the_id():
-    assert chosen("x1", [note("x1", "Captures/a/Note copy.md"), note("x1", "Captures/a/Note.md")]).path.endswith(
+    assert choose("x1", [note("x1", "Captures/a/Note copy.md"), note("x1", "Captures/a/Note.md")]).path.endswith(
         "Note.md"
     )
 
@@ -81,7 +81,7 @@ def world(tmp_path):
 
 
 def ask(world, *words):
-    return code([*words, "--vault", str(world.vault), "--state", str(world.state)])
+    return run_command([*words, "--vault", str(world.vault), "--state", str(world.state)])
 
 
 def test_every_command_takes_the_beginning_of_an_id_a_name_and_a_path(world, capsys):

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from index.encoders.embedder import Embedder, EmbedSettings
-from index.encoders.settings import Bundled, Endpoint, Local, plain
+from index.encoders.settings import Bundled, Endpoint, Local, without_secrets
 from index.errors import Unavailable
-from syncd.indexes.previous_encoder import missed, settings_of, table
+from syncd.indexes.previous_encoder import encoder_to_recall, from_table, to_table
 from tests.support.fakes import FakeEncoder
 
 OLD, NEW = Bundled(), Bundled("int8")
@@ -25,20 +25,20 @@ OLD, NEW = Bundled(), Bundled("int8")
     ],
 )
 def test_settings_are_remembered_as_they_were(settings):
-    assert settings_of(json.loads(json.dumps(table(settings)))) == settings
+    assert from_table(json.loads(json.dumps(to_table(settings)))) == settings
 
 
 def test_no_password_is_remembered():
-    told = json.dumps(table(plain(Endpoint("http://me:hunter2@host/v1", "m"))))
+    told = json.dumps(to_table(without_secrets(Endpoint("http://me:hunter2@host/v1", "m"))))
     assert "hunter2" not in told
-    assert settings_of(json.loads(told)) == Endpoint("http://host/v1", "m")
+    assert from_table(json.loads(told)) == Endpoint("http://host/v1", "m")
 
 
 @pytest.mark.parametrize(
     "told", [None, {}, "x", {"kind": "later"}, {"kind": "bundled", "precision": "fp8"}, {"kind": "local"}]
 )
 def test_settings_of_another_version_are_none(told):
-    assert settings_of(told) is None
+    assert from_table(told) is None
 
 
 def embedder(*places, identity="", broken=False):
@@ -71,12 +71,12 @@ def embedder(*places, identity="", broken=False):
 )
 def test_the_encoder_of_an_index_is_brought_back_where_that_helps(configured, identity, broken, expected):
     made = embedder(*configured, identity=identity, broken=broken)
-    assert missed(made, OLD, "old") == expected
+    assert encoder_to_recall(made, OLD, "old") == expected
     made.close()
 
 
 def test_an_index_of_words_alone_or_of_an_older_version_misses_no_encoder():
     made = embedder(NEW, identity="new")
-    assert missed(made, OLD, "") is None
-    assert missed(made, None, "old") is None
+    assert encoder_to_recall(made, OLD, "") is None
+    assert encoder_to_recall(made, None, "old") is None
     made.close()

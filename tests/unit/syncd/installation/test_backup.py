@@ -15,7 +15,7 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound
 from syncd.installation import backup
-from syncd.installation.backup import checked_target, free, pack, relocated, truth
+from syncd.installation.backup import check_replaceable, check_target, irreplaceable_files, pack, relocate_settings
 from syncd.jobs.queue import Queue
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
@@ -29,7 +29,7 @@ def tree(folder):
 
 
 def test_truth_is_all_that_is_not_known_to_be_derived(state):
-    assert list(truth(state)) == ["key", "hooks/secret"]
+    assert list(irreplaceable_files(state)) == ["key", "hooks/secret"]
 
 
 def test_what_goes_in_comes_back(archive, state, tmp_path):
@@ -109,9 +109,9 @@ def test_an_archive_that_can_t_be_written_leaves_the_old_one(archive, state, tmp
 
 def test_a_ledger_is_replaced_only_if_told(state):
     with pytest.raises(Conflict, match="--force"):
-        free(state, force=False)
-    free(state, force=True)
-    free(state.with_name("none"), force=False)
+        check_replaceable(state, force=False)
+    check_replaceable(state, force=True)
+    check_replaceable(state.with_name("none"), force=False)
 
 
 def test_the_log_of_the_old_ledger_is_not_played_into_the_new_one(archive, tmp_path):
@@ -135,10 +135,10 @@ def test_a_backup_must_not_lie_in_the_vault(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "vault/sub")
     for place in ("vault", "vault/sub", "link"):
         with pytest.raises(InvalidArgument, match="keys"):
-            checked_target(tmp_path / place / "b.tar.gz", tmp_path / "vault")
-    checked_target(tmp_path / "b.tar.gz", tmp_path / "vault")
+            check_target(tmp_path / place / "b.tar.gz", tmp_path / "vault")
+    check_target(tmp_path / "b.tar.gz", tmp_path / "vault")
     with pytest.raises(NotFound):
-        checked_target(tmp_path / "none/b.tar.gz", tmp_path / "vault")
+        check_target(tmp_path / "none/b.tar.gz", tmp_path / "vault")
 
 
 @pytest.mark.parametrize(
@@ -149,18 +149,18 @@ def test_a_backup_must_not_lie_in_the_vault(tmp_path):
     ],
 )
 def test_settings_are_led_to_the_new_place(text):
-    made = relocated(text, vault=Path('/new "vault"'), state=None)
+    made = relocate_settings(text, vault=Path('/new "vault"'), state=None)
     told, old = tomllib.loads(made), tomllib.loads(text)
     assert told["vault"] == old["vault"] | {"path": '/new "vault"'}
     assert "state" not in told
     assert told.get("server") == old.get("server")
     assert ("# a comment" in made) == ("# a comment" in text)
-    assert tomllib.loads(relocated(text, vault=Path("/v"), state=Path("/t")))["state"] == "/t"
+    assert tomllib.loads(relocate_settings(text, vault=Path("/v"), state=Path("/t")))["state"] == "/t"
 
 
 @pytest.mark.parametrize("text", ['vault.path = "/old"\n', 'vault = {path = "/old"}\n', "[vault\n", ""])
 def test_settings_that_are_written_otherwise_are_left_to_the_person(text):
-    assert relocated(text, vault=Path("/new"), state=None) is None
+    assert relocate_settings(text, vault=Path("/new"), state=None) is None
 
 
 # The commands
@@ -269,13 +269,13 @@ def test_a_job_s_file_that_goes_while_a_backup_is_made_does_no_harm(tmp_path, st
     (state / "staged").mkdir()
     for name in ("a", "b"):
         (state / "staged" / name).write_bytes(b"data")
-    listed = list(truth(state))
+    listed = list(irreplaceable_files(state))
 
     def going(folder):
         (folder / "staged/a").unlink()  # between the look at the names and the hold on the files
         yield from listed
 
-    monkeypatch.setattr(backup, "truth", going)
+    monkeypatch.setattr(backup, "irreplaceable_files", going)
     contents = pack(state, tmp_path / "b.tar.gz", vault=Path("/old"), settings=None, version="1", now=NOW)
     assert [name for name in contents.files if "staged" in name] == ["state/staged/b"]
     assert (restored(tmp_path / "b.tar.gz", tmp_path) / "staged/b").read_bytes() == b"data"

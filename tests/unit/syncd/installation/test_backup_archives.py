@@ -16,7 +16,7 @@ import pytest
 
 from index.errors import InvalidArgument, MemexError, NotFound
 from syncd.installation import backup
-from syncd.installation.backup import checked, pack, unpack
+from syncd.installation.backup import check_ledger, pack, unpack
 from tests.support.backup_archives import NOW, restored
 
 # Archives that are not whole
@@ -144,7 +144,7 @@ def test_an_archive_that_means_harm_is_refused_and_nothing_lies_outside(tmp_path
 
 @pytest.mark.skipif(not hasattr(tarfile, "data_filter"), reason="from Python 3.11.4 on")
 def test_the_library_keeps_an_absolute_path_in_the_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(backup, "_fit", lambda _: True)
+    monkeypatch.setattr(backup, "_is_valid_name", lambda _: True)
     (tmp_path / "into").mkdir()
     outside = tmp_path / "evil"
     unpack(forged(tmp_path / "evil.tar.gz", [LEDGER, (str(outside), b"x", {})]), tmp_path / "into")
@@ -155,7 +155,7 @@ def test_the_library_keeps_an_absolute_path_in_the_folder(tmp_path, monkeypatch)
 @pytest.mark.skipif(not hasattr(tarfile, "data_filter"), reason="from Python 3.11.4 on")
 @pytest.mark.parametrize("name", ["../evil", "state/../../evil"])
 def test_the_library_looks_at_each_member_too(tmp_path, monkeypatch, name):
-    monkeypatch.setattr(backup, "_fit", lambda _: True)  # as if our own check of names had a hole
+    monkeypatch.setattr(backup, "_is_valid_name", lambda _: True)  # as if our own check of names had a hole
     (tmp_path / "into").mkdir()
     with pytest.raises(InvalidArgument, match="damaged, or no backup of Memex"):
         unpack(forged(tmp_path / "evil.tar.gz", [LEDGER, (name, b"x", {})]), tmp_path / "into")
@@ -255,4 +255,4 @@ def test_a_ledger_that_is_none_or_newer_is_refused(tmp_path, state, raw):
     (tmp_path / "into").mkdir()
     unpack(forged(tmp_path / "b.tar.gz", [("state/ledger.db", raw, {})]), tmp_path / "into")
     with pytest.raises(MemexError):
-        checked(tmp_path / "into")
+        check_ledger(tmp_path / "into")

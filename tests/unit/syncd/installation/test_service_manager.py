@@ -14,7 +14,14 @@ from pathlib import Path
 import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
-from syncd.installation.service_manager import Launchd, ServiceSpec, Systemd, command, keeper, settle
+from syncd.installation.service_manager import (
+    Launchd,
+    ServiceSpec,
+    Systemd,
+    find_manager,
+    serve_command,
+    wait_until_active,
+)
 from syncd.settings.settings import load
 from tests.support.daemon_process import Failed, Memex
 
@@ -80,7 +87,7 @@ def test_every_path_of_the_command_is_whole(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "c.toml").write_text("")
     chosen = load({"vault.path": "v", "state": "s", "config": "c.toml"}, {"HOME": str(tmp_path)})
-    words = command(chosen)
+    words = serve_command(chosen)
     assert Path(words[0]).is_absolute()
     assert words[words.index("serve") :] == [
         *("serve", "--vault", f"{tmp_path}/v", "--state", f"{tmp_path}/s", "--config", f"{tmp_path}/c.toml"),
@@ -100,22 +107,22 @@ def test_a_unit_of_another_vault_is_left_alone(tmp_path):
 
 def test_where_a_manager_looks_is_the_platform_s(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert keeper("", "linux", {}).file == tmp_path / ".config/systemd/user/memex.service"
-    assert keeper("work", "linux", {"XDG_CONFIG_HOME": "/c"}).file == Path("/c/systemd/user/memex-work.service")
-    assert keeper("work", "darwin", {}).file == tmp_path / "Library/LaunchAgents/memex-work.plist"
+    assert find_manager("", "linux", {}).file == tmp_path / ".config/systemd/user/memex.service"
+    assert find_manager("work", "linux", {"XDG_CONFIG_HOME": "/c"}).file == Path("/c/systemd/user/memex-work.service")
+    assert find_manager("work", "darwin", {}).file == tmp_path / "Library/LaunchAgents/memex-work.plist"
 
 
 @pytest.mark.parametrize("name", ["../x", "a b", "-a", "ü", "a.service", "a" * 41])
 def test_a_name_that_is_none_is_refused(name):
     with pytest.raises(InvalidArgument):
-        keeper(name, "linux", {})
+        find_manager(name, "linux", {})
 
 
 def test_a_manager_that_fails_is_quoted(tmp_path, monkeypatch):
     put(tmp_path, "systemctl", 'case $* in *enable*) echo "no such bus" >&2; exit 1;; esac')
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     one = Systemd("memex", tmp_path / "user")
-    assert one.absent() == ""
+    assert one.unavailable_reason() == ""
     with pytest.raises(Unavailable, match=r"systemctl enable memex\.service failed: no such bus"):
         one.enable(start=True)
 
@@ -138,10 +145,18 @@ def test_what_needs_too_much_is_taken_back(tmp_path, monkeypatch):
 
 def test_the_log_is_the_manager_s(tmp_path):
     unit = Systemd("memex", tmp_path)
-    assert unit.logs(5, follow=True) == ["journalctl", "--user", "--unit", "memex.service", "--lines", "5", "--follow"]
-    assert "--no-pager" in unit.logs(5, follow=False)
+    assert unit.log_command(5, follow=True) == [
+        "journalctl",
+        "--user",
+        "--unit",
+        "memex.service",
+        "--lines",
+        "5",
+        "--follow",
+    ]
+    assert "--no-pager" in unit.log_command(5, follow=False)
     agent = Launchd("memex", tmp_path, tmp_path / "memex.log")
-    assert agent.logs(5, follow=False) == ["tail", "-n", "5", str(tmp_path / "memex.log")]
+    assert agent.log_command(5, follow=False) == ["tail", "-n", "5", str(tmp_path / "memex.log")]
 
 
 def test_an_agent_of_macos_is_loaded_asked_and_unloaded(tmp_path, monkeypatch):
@@ -157,7 +172,7 @@ def test_an_agent_of_macos_is_loaded_asked_and_unloaded(tmp_path, monkeypatch):
     one.enable(start=False)
     assert not asked.exists(), "the next login loads it"
     one.enable(start=True)
-    assert settle(one, 5)["pid"] == 77
+    assert wait_until_active(one, 5)["pid"] == 77
     one.remove()
     domain = f"gui/{os.getuid()}"
     assert asked.read_text().splitlines() == [
@@ -167,13 +182,13 @@ def test_an_agent_of_macos_is_loaded_asked_and_unloaded(tmp_path, monkeypatch):
         f"bootout {domain}/memex",
     ]
     assert not one.file.exists()
-    assert one.by_hand() == [f"launchctl bootstrap {domain} {one.file}"]
+    assert one.manual_commands() == [f"launchctl bootstrap {domain} {one.file}"]
 
 
 def test_a_command_that_is_missing_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "no systemd here" in Systemd("memex", tmp_path).absent()
-    assert "no launchd here" in Launchd("memex", tmp_path, tmp_path).absent()
+    assert "no systemd here" in Systemd("memex", tmp_path).unavailable_reason()
+    assert "no launchd here" in Launchd("memex", tmp_path, tmp_path).unavailable_reason()
     with pytest.raises(NotFound, match="systemctl is not installed"):
         Systemd("memex", tmp_path).state()
 

@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 from index.errors import InvalidArgument
-from syncd.installation.unit_files import agent, hardening, quoted, unit, vault_of
+from syncd.installation.unit_files import hardening_drop_in, launchd_agent, quote, systemd_unit, vault_line
 from tests.support.paths import ROOT
 
 NASTY = "My Vault – ü 100% $HOME ${X} \"q\" 's' \\n \a\n\t\x01;#"
@@ -33,32 +33,36 @@ needs_systemd = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="
     ],
 )
 def test_a_word_is_escaped_as_systemd_reads_it(text, variables, expected):
-    assert quoted(text, variables=variables) == expected
+    assert quote(text, variables=variables) == expected
 
 
 @pytest.mark.parametrize("text", ["/caf\udce9", "/a\0b"])
 def test_a_path_that_no_unit_can_hold_is_refused(text):
     with pytest.raises(InvalidArgument, match="not UTF-8"):
-        quoted(text)
+        quote(text)
 
 
 def test_the_unit_and_the_drop_in_of_the_project_are_what_the_program_writes():
     folder = ROOT / "systemd"
-    assert (folder / "memex.service").read_text().replace("%h", "/home/you") == unit("memex", COMMAND, vault=COMMAND[3])
-    assert (folder / "hardening.conf").read_text().replace("%h", "/home/you") == hardening([COMMAND[3], COMMAND[5]])
+    assert (folder / "memex.service").read_text().replace("%h", "/home/you") == systemd_unit(
+        "memex", COMMAND, vault=COMMAND[3]
+    )
+    assert (folder / "hardening.conf").read_text().replace("%h", "/home/you") == hardening_drop_in(
+        [COMMAND[3], COMMAND[5]]
+    )
 
 
 def test_a_unit_says_whose_it_is():
-    mine, other = (unit("memex", COMMAND, vault=vault) for vault in ("/a", "/b"))
-    assert vault_of(mine) == 'X-MemexVault="/a"'
-    assert vault_of(mine) != vault_of(other)
-    assert vault_of("[Service]\nExecStart=/bin/true\n") == ""
+    mine, other = (systemd_unit("memex", COMMAND, vault=vault) for vault in ("/a", "/b"))
+    assert vault_line(mine) == 'X-MemexVault="/a"'
+    assert vault_line(mine) != vault_line(other)
+    assert vault_line("[Service]\nExecStart=/bin/true\n") == ""
 
 
 def test_an_exit_that_a_restart_can_not_mend_is_not_restarted():
     from syncd.cli.main import CONFIG, DATA, GONE, PERMISSION, USAGE
 
-    (codes,) = re.findall(r"^RestartPreventExitStatus=(.*)$", unit("memex", COMMAND, vault="/a"), re.MULTILINE)
+    (codes,) = re.findall(r"^RestartPreventExitStatus=(.*)$", systemd_unit("memex", COMMAND, vault="/a"), re.MULTILINE)
     assert set(map(int, codes.split())) == {USAGE, DATA, PERMISSION, CONFIG}
     assert str(GONE) not in codes.split(), "a port that is taken and a disk that is away come free"
 
@@ -86,14 +90,14 @@ def test_systemd_finds_no_fault_with_the_unit_whatever_the_paths(tmp_path, shut_
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    text = unit("memex", [str(program), "serve", "--vault", f"/home/{NASTY}"], vault=f"/home/{NASTY}")
-    drop_in = hardening(["/home/" + NASTY.replace("\n", ""), "/b"]) if shut_in else ""
+    text = systemd_unit("memex", [str(program), "serve", "--vault", f"/home/{NASTY}"], vault=f"/home/{NASTY}")
+    drop_in = hardening_drop_in(["/home/" + NASTY.replace("\n", ""), "/b"]) if shut_in else ""
     assert verified(tmp_path, "memex.service", text, drop_in) == ("", 0, 0)
 
 
 @needs_systemd
 def test_systemd_finds_fault_with_a_unit_that_has_one(tmp_path):
-    text = unit("memex", ["/bin/sh"], vault="/a").replace("WatchdogSec=60s", "WatchdogSec=soon\nWatchDog=1")
+    text = systemd_unit("memex", ["/bin/sh"], vault="/a").replace("WatchdogSec=60s", "WatchdogSec=soon\nWatchDog=1")
     said, _, _ = verified(tmp_path, "memex.service", text)
     assert "Failed to parse" in said
     assert "WatchDog" in said
@@ -101,7 +105,7 @@ def test_systemd_finds_fault_with_a_unit_that_has_one(tmp_path):
 
 def test_the_agent_of_macos_runs_the_same_command():
     nasty = NASTY.replace("\a", "").replace("\x01", "")
-    made = plistlib.loads(agent("memex-work", [*COMMAND, nasty], log="/l", environment={"A": "b"}))
+    made = plistlib.loads(launchd_agent("memex-work", [*COMMAND, nasty], log="/l", environment={"A": "b"}))
     assert made["ProgramArguments"] == [*COMMAND, nasty]
     assert (made["Label"], made["RunAtLoad"], made["KeepAlive"]) == ("memex-work", True, {"SuccessfulExit": False})
     assert (made["ExitTimeOut"], made["Umask"], made["StandardErrorPath"]) == (45, 0o077, "/l")
@@ -111,4 +115,4 @@ def test_the_agent_of_macos_runs_the_same_command():
 @pytest.mark.parametrize("path", ["/a\x01", "/caf\udce9"])
 def test_a_path_that_no_agent_can_hold_is_refused(path):
     with pytest.raises(InvalidArgument, match="can't be written"):
-        agent("memex", [path], log="/l", environment={})
+        launchd_agent("memex", [path], log="/l", environment={})

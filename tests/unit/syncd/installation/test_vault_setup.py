@@ -8,7 +8,7 @@ import tomllib
 import pytest
 
 from index.errors import Conflict, NotFound
-from syncd.installation.vault_setup import adopt, owner_key, reset, settings_file
+from syncd.installation.vault_setup import ensure_owner_key, ensure_settings_file, reset_owner_key, set_up_vault
 from syncd.settings.settings import load
 from syncd.state.folder import LEDGER, default_state_folder, write_private
 from syncd.state.ledger import Ledger
@@ -42,7 +42,7 @@ def ours(state):
 def test_a_folder_is_made_ready_and_no_note_is_touched(home, vault):
     before = tree(vault)
     settings = load({"vault.path": str(vault)}, home)
-    key_file = adopt(settings, now=NOW)
+    key_file = set_up_vault(settings, now=NOW)
     assert tree(vault) == before
     assert (vault / "Captures" / "default").is_dir()
     assert key_file == settings.state / "key"
@@ -56,34 +56,34 @@ def test_a_folder_is_made_ready_and_no_note_is_touched(home, vault):
 
 def test_a_second_time_changes_nothing(home, vault):
     settings = load({"vault.path": str(vault)}, home)
-    secret = adopt(settings, now=NOW).read_text()
+    secret = set_up_vault(settings, now=NOW).read_text()
     for again in (False, True):
-        assert adopt(settings, now=NOW, again=again).read_text() == secret
+        assert set_up_vault(settings, now=NOW, again=again).read_text() == secret
 
 
 def test_a_workspace_that_a_person_removed_comes_back_only_when_asked_for(home, vault):
     settings = load({"vault.path": str(vault)}, home)
-    adopt(settings, now=NOW)
+    set_up_vault(settings, now=NOW)
     (vault / "Captures" / "default").rmdir()
-    adopt(settings, now=NOW)
+    set_up_vault(settings, now=NOW)
     assert not (vault / "Captures" / "default").exists()
-    adopt(settings, now=NOW, again=True)
+    set_up_vault(settings, now=NOW, again=True)
     assert (vault / "Captures" / "default").is_dir()
 
 
 def test_a_missing_folder_is_refused_and_nothing_is_made(home, tmp_path):
     settings = load({"vault.path": str(tmp_path / "no")}, home)
     with pytest.raises(NotFound, match="--create"):
-        adopt(settings, now=NOW)
+        set_up_vault(settings, now=NOW)
     assert not settings.state.exists()
 
 
 def test_a_revoked_key_comes_back_only_when_asked_for(tmp_path):
     ledger, keys = ours(tmp_path)
-    secret = owner_key(tmp_path, keys, now=NOW).read_text()
+    secret = ensure_owner_key(tmp_path, keys, now=NOW).read_text()
     keys.revoke("owner", now=NOW)
-    assert owner_key(tmp_path, keys, now=NOW).read_text() == secret
-    fresh = owner_key(tmp_path, keys, now=NOW, again=True).read_text()
+    assert ensure_owner_key(tmp_path, keys, now=NOW).read_text() == secret
+    fresh = ensure_owner_key(tmp_path, keys, now=NOW, again=True).read_text()
     assert keys.authenticate(secret.strip(), now=NOW) is None
     assert keys.authenticate(fresh.strip(), now=NOW).name == "owner"
     ledger.close()
@@ -91,10 +91,10 @@ def test_a_revoked_key_comes_back_only_when_asked_for(tmp_path):
 
 def test_a_key_whose_file_was_moved_away_stays_good(tmp_path):
     ledger, keys = ours(tmp_path)
-    file = owner_key(tmp_path, keys, now=NOW)
+    file = ensure_owner_key(tmp_path, keys, now=NOW)
     moved = file.read_text().strip()
     file.unlink()
-    owner_key(tmp_path, keys, now=NOW)
+    ensure_owner_key(tmp_path, keys, now=NOW)
     assert keys.authenticate(moved, now=NOW).name == "owner"
     assert keys.authenticate(file.read_text().strip(), now=NOW).name == "owner-2"
     ledger.close()
@@ -105,7 +105,7 @@ def test_a_file_with_no_key_of_ours_is_written_anew(tmp_path, text):
     ledger, keys = ours(tmp_path)
     (tmp_path / "key").write_text(text)
     (tmp_path / "key").chmod(0o644)
-    file = owner_key(tmp_path, keys, now=NOW)
+    file = ensure_owner_key(tmp_path, keys, now=NOW)
     assert keys.authenticate(file.read_text().strip(), now=NOW).name == "owner"
     assert file.stat().st_mode & 0o777 == 0o600
     ledger.close()
@@ -122,37 +122,37 @@ def test_a_private_file_is_never_open_to_others(tmp_path):
 
 
 def test_the_settings_file_leads_back_to_the_vault(home, vault):
-    file, usual = settings_file(load({"vault.path": str(vault)}, home), None, home)
+    file, usual = ensure_settings_file(load({"vault.path": str(vault)}, home), None, home)
     assert usual
     settings = load({}, home)
     assert (settings.vault.path, settings.state, settings.file) == (vault, default_state_folder(vault, home), file)
     assert "state" not in tomllib.loads(file.read_text())
-    assert settings_file(settings, None, home) == (file, True)
+    assert ensure_settings_file(settings, None, home) == (file, True)
 
 
 def test_a_state_folder_that_was_named_is_written_down(home, vault, tmp_path):
-    file, _ = settings_file(load({"vault.path": str(vault), "state": str(tmp_path / 'a "b"')}, home), None, home)
+    file, _ = ensure_settings_file(load({"vault.path": str(vault), "state": str(tmp_path / 'a "b"')}, home), None, home)
     assert load({}, home).state == tmp_path / 'a "b"'
     assert file.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_second_vault_gets_a_settings_file_of_its_own(home, vault, tmp_path):
-    first, _ = settings_file(load({"vault.path": str(vault)}, home), None, home)
+    first, _ = ensure_settings_file(load({"vault.path": str(vault)}, home), None, home)
     text = first.read_text()
     other = load({"vault.path": str(tmp_path / "other")}, home)
-    second, usual = settings_file(other, None, home)
+    second, usual = ensure_settings_file(other, None, home)
     assert not usual
     assert first.read_text() == text
     assert load({"config": str(second)}, home).vault.path == tmp_path / "other"
-    assert settings_file(other, None, home) == (second, False)
+    assert ensure_settings_file(other, None, home) == (second, False)
 
 
 def test_a_vault_whose_state_folder_is_in_use_gets_a_settings_file_of_its_own_too(home, vault, tmp_path):
-    settings_file(load({"vault.path": str(vault)}, home), None, home)
+    ensure_settings_file(load({"vault.path": str(vault)}, home), None, home)
     (tmp_path / "other").mkdir()
     other = load({"vault.path": str(tmp_path / "other")}, home)
-    adopt(other, now=NOW)
-    second, usual = settings_file(other, None, home)
+    set_up_vault(other, now=NOW)
+    second, usual = ensure_settings_file(other, None, home)
     assert not usual
     assert load({"config": str(second)}, home).vault.path == tmp_path / "other"
 
@@ -161,7 +161,7 @@ def test_a_settings_file_without_a_vault_gets_one_and_keeps_the_rest(home, vault
     file = tmp_path / "own.toml"
     file.write_text("# mine\n[server]\nport = 9\n")
     settings = load({"vault.path": str(vault), "state": str(tmp_path / "s"), "config": str(file)}, home)
-    assert settings_file(settings, str(file), home) == (file, True)
+    assert ensure_settings_file(settings, str(file), home) == (file, True)
     assert "# mine" in file.read_text()
     again = load({"config": str(file)}, home)
     assert (again.vault.path, again.state, again.server.port) == (vault, tmp_path / "s", 9)
@@ -171,23 +171,23 @@ def test_a_vault_table_without_a_path_is_left_to_its_owner(home, vault, tmp_path
     file = tmp_path / "own.toml"
     file.write_text('[vault]\nignore = ["x"]\n')
     with pytest.raises(Conflict, match="under \\[vault\\]"):
-        settings_file(load({"vault.path": str(vault)}, home), str(file), home)
+        ensure_settings_file(load({"vault.path": str(vault)}, home), str(file), home)
 
 
 def test_a_settings_file_that_was_named_and_is_for_another_vault_is_refused(home, vault, tmp_path):
     named = str(tmp_path / "own.toml")
-    settings_file(load({"vault.path": str(vault)}, home), named, home)
+    ensure_settings_file(load({"vault.path": str(vault)}, home), named, home)
     with pytest.raises(Conflict, match="another --config"):
-        settings_file(load({"vault.path": str(tmp_path / "other")}, home), named, home)
+        ensure_settings_file(load({"vault.path": str(tmp_path / "other")}, home), named, home)
 
 
 def test_a_reset_makes_a_new_owners_key_and_ends_every_old_one(tmp_path):
     tmp_path.chmod(0o700)
     ledger = Ledger.open(tmp_path / LEDGER)
     keys = ApiKeys(ledger)
-    first = owner_key(tmp_path, keys, now=NOW).read_text().strip()
+    first = ensure_owner_key(tmp_path, keys, now=NOW).read_text().strip()
     _, agent = keys.create("agent", workspaces=None, now=NOW)
-    file = reset(tmp_path, now=NOW + 1)
+    file = reset_owner_key(tmp_path, now=NOW + 1)
     second = file.read_text().strip()
     assert file.stat().st_mode & 0o777 == 0o600
     assert keys.authenticate(first, now=NOW + 2) is None
@@ -195,7 +195,7 @@ def test_a_reset_makes_a_new_owners_key_and_ends_every_old_one(tmp_path):
     owner = keys.authenticate(second, now=NOW + 2)
     assert (owner.name, owner.scopes, owner.workspaces) == ("owner", {"read", "write", "admin"}, None)
     file.unlink()  # lost, and reset again
-    third = reset(tmp_path, now=NOW + 3).read_text().strip()
+    third = reset_owner_key(tmp_path, now=NOW + 3).read_text().strip()
     assert keys.authenticate(second, now=NOW + 4) is None
     assert keys.authenticate(third, now=NOW + 4)
     assert [one["event"] for one in keys.history()].count("reset") == 2
@@ -204,5 +204,5 @@ def test_a_reset_makes_a_new_owners_key_and_ends_every_old_one(tmp_path):
 
 def test_a_folder_that_is_no_state_folder_is_not_reset(tmp_path):
     with pytest.raises(NotFound, match="memex init"):
-        reset(tmp_path, now=NOW)
+        reset_owner_key(tmp_path, now=NOW)
     assert list(tmp_path.iterdir()) == []

@@ -8,9 +8,9 @@ import threading
 import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted, Unavailable
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from syncd.jobs.queue import BACKOFF_S, NOTES, TRIES, Queue, backoff
-from syncd.jobs.queued_job import unfinished
+from syncd.jobs.queued_job import unfinished_of_rows
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
 
@@ -62,14 +62,14 @@ def test_the_owners_job_of_a_file_is_found_by_its_bytes(queue, tmp_path):
     wanted = added("w", DIGEST)
     for other in (added("v", DIGEST), added("w", "e" * 64), added("w", DIGEST, key="k")):
         assert queue.begin(other.id)
-        queue.done(other.id, f"made of {other.id}")
-    assert queue.job_of("w", DIGEST, 4) == wanted
-    assert queue.job_of("w", DIGEST, 5) is None
-    assert queue.documents_of("w", DIGEST) == []
+        queue.finish(other.id, f"made of {other.id}")
+    assert queue.job_for_file("w", DIGEST, 4) == wanted
+    assert queue.job_for_file("w", DIGEST, 5) is None
+    assert queue.documents_of_file("w", DIGEST) == []
     assert queue.begin(wanted.id)
-    queue.done(wanted.id, "a document")
-    assert queue.job_of("w", DIGEST, 4) is None
-    assert queue.documents_of("w", DIGEST) == ["a document"]
+    queue.finish(wanted.id, "a document")
+    assert queue.job_for_file("w", DIGEST, 4) is None
+    assert queue.documents_of_file("w", DIGEST) == ["a document"]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_the_owners_job_of_a_file_is_found_by_its_bytes(queue, tmp_path):
     ],
 )
 def test_an_unfinished_job_says_whether_it_needs_its_file(kind, status, about, shed, failed, needs_file):
-    (job,) = unfinished([("id", kind, status, json.dumps({"given": about}), shed)])
+    (job,) = unfinished_of_rows([("id", kind, status, json.dumps({"given": about}), shed)])
     assert (job.failed, job.needs_file) == (failed, needs_file)
 
 
@@ -98,7 +98,7 @@ def dropped(path, data=b"data"):
 
 
 def test_what_was_queued_is_there_after_a_restart(opened):
-    with authored(Author("rest", "kb_addnote", "k", "claude", "r")):
+    with acting_as(Author("rest", "kb_addnote", "k", "claude", "r")):
         job = add(opened())
     again = opened().job(job.id)
     assert again == job
@@ -157,7 +157,7 @@ def test_too_many_waiting_jobs_of_a_key_are_refused_and_of_others_taken(opened, 
     with pytest.raises(ResourceExhausted):
         add(queue)
     while job := queue.take("note"):
-        queue.done(job.id, job.planned)
+        queue.finish(job.id, job.planned)
     add(queue)
 
 
@@ -167,7 +167,7 @@ def test_the_texts_that_wait_are_bounded(queue, monkeypatch):
     with pytest.raises(ResourceExhausted, match="8 bytes wait"):
         add(queue, text="123")
     add(queue, text="12")
-    assert queue.held("k") == (2, 10)
+    assert queue.pending_size("k") == (2, 10)
     assert NOTES > 1_000_000
 
 
@@ -175,14 +175,14 @@ def test_a_done_job_keeps_no_text_and_no_file(queue, tmp_path):
     note = add(queue)
     file = queue.add_file("k", "w", {"name": "a", "size": 4}, dropped(tmp_path / "in" / "a"))
     assert queue.staged.find(file.id).read_bytes() == b"data"
-    assert queue.held("k", "file") == (1, 4)
+    assert queue.pending_size("k", "file") == (1, 4)
     for kind in ("note", "file"):
         job = queue.take(kind)
-        queue.done(job.id, "d1")
+        queue.finish(job.id, "d1")
         assert (queue.job(job.id).status, queue.job(job.id).document_id) == ("done", "d1")
     assert queue.job(note.id).given == {}
     assert queue.staged.find(file.id) is None
-    assert queue.held("k") == (0, 0)
+    assert queue.pending_size("k") == (0, 0)
 
 
 def test_a_file_that_is_queued_twice_under_one_id_is_one_job(queue, tmp_path):
@@ -206,7 +206,7 @@ def test_a_job_that_is_put_off_waits_longer_each_time_and_tells_why(queue, clock
     error = Unavailable("the disk is full")
     for tries in range(1, 4):
         assert queue.take("note").tries == tries
-        queue.put_off(job.id, error, tries)
+        queue.postpone(job.id, error, tries)
         assert queue.take("note") is None
         assert queue.due_in("note") == backoff(tries)
         assert queue.job(job.id).error["message"] == "the disk is full"
@@ -218,7 +218,7 @@ def test_a_job_that_is_put_off_waits_longer_each_time_and_tells_why(queue, clock
 def test_a_clock_that_is_set_back_does_not_keep_a_job_waiting(queue, clock):
     job = add(queue)
     queue.take("note")
-    queue.put_off(job.id, Unavailable("not now"), 1)
+    queue.postpone(job.id, Unavailable("not now"), 1)
     clock.pass_s(-86_400)
     assert queue.due_in("note") == 0.0
     assert queue.take("note").id == job.id
@@ -231,7 +231,7 @@ def test_progress_is_told_while_a_job_runs(queue):
     assert (queue.job(job.id).progress, queue.job(job.id).stage) == (0.75, "embedding")
     queue.report(job.id, 7, 0, "reading")
     assert (queue.job(job.id).progress, queue.job(job.id).stage) == (0.0, "reading")
-    queue.done(job.id, "d")
+    queue.finish(job.id, "d")
     assert (queue.job(job.id).progress, queue.job(job.id).stage) == (1.0, "")
 
 
@@ -288,7 +288,7 @@ def test_a_job_at_which_the_daemon_ends_again_and_again_is_given_up(opened, cloc
 def test_a_job_that_was_broken_off_was_not_tried(queue):
     job = add(queue)
     queue.take("note")
-    queue.give_back(job.id)
+    queue.requeue(job.id)
     assert (queue.job(job.id).status, queue.job(job.id).tries) == ("queued", 0)
 
 
@@ -313,7 +313,7 @@ def test_jobs_are_forgotten_some_time_after_they_have_ended(queue, clock, tmp_pa
     young = add(queue, "young")
     while job := queue.take("note"):
         if job.id == young.id:
-            queue.done(job.id, "d")
+            queue.finish(job.id, "d")
     assert queue.prune(clock() - 50_000) == 1
     assert {job.id for job in queue.jobs()} == {waiting.id, young.id}
     assert queue.staged.find(old.id) is None
@@ -337,7 +337,7 @@ def test_failed_files_of_a_key_take_no_more_than_its_share(opened, tmp_path):
     queue.cancel(again.id)
     assert [bool(queue.staged.find(id)) for id in (*ids[3:], again.id)] == [False, True, True]
     queue.retry(ids[0])
-    assert queue.held("k", "file") == (1, 0)
+    assert queue.pending_size("k", "file") == (1, 0)
 
 
 def test_staged_files_that_no_job_needs_are_swept_once_they_are_old(queue, tmp_path):

@@ -16,7 +16,7 @@ import pytest
 
 from index.errors import NotFound, Unavailable
 from syncd.jobs.run_history import KEPT, Run, RunHistory
-from syncd.jobs.scheduler import FIRST_S, LATE_S, Scheduler, _Cron, _Every, _wait
+from syncd.jobs.scheduler import FIRST_S, LATE_S, Scheduler, _Cron, _Every, _first_delay
 from tests.support.paths import ROOT
 from tests.support.shifted_clock import Clock
 from tests.support.world import until
@@ -70,13 +70,13 @@ def jobs(kept):
 def test_a_job_runs_again_and_again_and_its_outcome_is_kept(jobs):
     work = Beat(3)
     jobs.every("beat", 0.02, work)
-    before = jobs.standing()["beat"]
+    before = jobs.states()["beat"]
     assert (before.runs, before.started_at, before.seconds, before.next_run_at) == (0, None, None, None)
     jobs.start()
     assert work.done.wait(60)
-    assert jobs.standing()["beat"].next_run_at >= time.time() * 1000 - 10_000
+    assert jobs.states()["beat"].next_run_at >= time.time() * 1000 - 10_000
     jobs.stop()
-    after = jobs.standing()["beat"]
+    after = jobs.states()["beat"]
     assert (after.error, after.failures, after.running, after.too_long) == ("", 0, False, False)
     assert (after.runs, after.every_s) == (work.runs, 0.02)
     assert after.seconds >= 0
@@ -87,7 +87,7 @@ def test_the_facts_are_the_same_in_plain_values(jobs):
     jobs.every("beat", 60.0, Beat(1))
     jobs.every("late", 90.0, Beat(1))
     facts = jobs.facts()
-    assert facts == {name: asdict(state) for name, state in jobs.standing().items()}
+    assert facts == {name: asdict(state) for name, state in jobs.states().items()}
     assert {name: job["every_s"] for name, job in facts.items()} == {"beat": 60.0, "late": 90.0}
 
 
@@ -98,7 +98,7 @@ def test_a_job_that_raises_stays_scheduled_and_is_logged(jobs, caplog):
         jobs.start()
         assert work.done.wait(60)
         jobs.stop()
-    after = jobs.standing()["beat"]
+    after = jobs.states()["beat"]
     assert after.error == "no disk"
     assert after.failures == after.runs >= 3
     assert "the job beat failed" in caplog.text
@@ -117,7 +117,7 @@ def test_a_job_that_blocks_delays_no_other_and_never_piles_up(jobs, caplog):
     assert quick.done.wait(30)
     assert [one.runs for one in slow] == [1] * 5
     assert quick.most == 1
-    assert jobs.standing()["slow 0"].running
+    assert jobs.states()["slow 0"].running
     for one in slow:
         one.go.set()
     until(lambda: all(one.runs > 1 for one in slow))
@@ -187,7 +187,7 @@ def test_where_nothing_is_scheduled_a_run_by_hand_is_made_at_once(jobs, kept):
     jobs.every("beat", DAY, lambda: here.append(threading.current_thread()))
     assert jobs.run("beat", wait=False).error == ""
     assert here == [threading.current_thread()]
-    assert len(kept.of("beat")) == 1
+    assert len(kept.runs_of("beat")) == 1
 
 
 def test_a_run_that_takes_longer_than_it_should_is_shown(jobs):
@@ -195,7 +195,7 @@ def test_a_run_that_takes_longer_than_it_should_is_shown(jobs):
     jobs.every("slow", DAY, work, soon=True, limit_s=0.01)
     jobs.start()
     assert work.begun.wait(60)
-    until(lambda: jobs.standing()["slow"].too_long)
+    until(lambda: jobs.states()["slow"].too_long)
     assert "may hang" in jobs.troubles()[0]
     work.go.set()
     until(lambda: not jobs.troubles())
@@ -225,7 +225,7 @@ def test_a_stop_waits_for_a_run_and_leaves_one_that_hangs_behind(jobs, kept):
     assert jobs.stop(1.0) == ["hung"]
     thread.join(30)
     assert waiting
-    assert len(kept.of("polite")) == 1
+    assert len(kept.runs_of("polite")) == 1
     with pytest.raises(Unavailable, match="stopping"):
         jobs.run("polite")
     hung.go.set()
@@ -237,18 +237,18 @@ def test_what_outlives_the_daemon_is_how_the_last_runs_went(kept):
     first.run("deep")
     again = Scheduler(kept)
     again.every("deep", DAY, Beat(1))
-    standing = again.standing()["deep"]
+    standing = again.states()["deep"]
     assert (standing.error, standing.runs) == ("broken", 0)
     assert [run.error for run in again.history("deep")] == ["broken"]
 
 
 def test_only_so_many_runs_of_a_job_are_kept(kept):
     for number in range(KEPT + 10):
-        kept.keep("a", Run(number, 1.0, ""))
-        kept.keep("b", Run(number, 1.0, ""))
-    assert [run.started_at for run in kept.of("a")] == list(range(KEPT + 9, 9, -1))
-    assert len(kept.of("b")) == KEPT
-    assert [run.started_at for run in kept.of("b", 2)] == [KEPT + 9, KEPT + 8]
+        kept.add("a", Run(number, 1.0, ""))
+        kept.add("b", Run(number, 1.0, ""))
+    assert [run.started_at for run in kept.runs_of("a")] == list(range(KEPT + 9, 9, -1))
+    assert len(kept.runs_of("b")) == KEPT
+    assert [run.started_at for run in kept.runs_of("b", 2)] == [KEPT + 9, KEPT + 8]
 
 
 def test_a_tick_that_goes_as_before_is_not_written_down_each_time(jobs, kept):
@@ -256,15 +256,15 @@ def test_a_tick_that_goes_as_before_is_not_written_down_each_time(jobs, kept):
     jobs.every("tick", 0.01, work, soon=True)
     jobs.start()
     assert work.done.wait(60)
-    assert len(kept.of("tick")) == 1
+    assert len(kept.runs_of("tick")) == 1
     work.failure = ValueError("no disk")
-    until(lambda: len(kept.of("tick")) == 2)
+    until(lambda: len(kept.runs_of("tick")) == 2)
     work.failure = None
-    until(lambda: len(kept.of("tick")) == 3)
+    until(lambda: len(kept.runs_of("tick")) == 3)
     runs = work.runs
     until(lambda: work.runs > runs + 1)
     jobs.stop()
-    assert [run.error for run in kept.of("tick")] == ["", "", "no disk", ""], "the stop keeps the last"
+    assert [run.error for run in kept.runs_of("tick")] == ["", "", "no disk", ""], "the stop keeps the last"
 
 
 def test_a_ledger_that_can_not_be_written_stops_no_job(jobs, ledger, caplog):
@@ -290,7 +290,7 @@ def test_a_ledger_that_can_not_be_written_stops_no_job(jobs, ledger, caplog):
 )
 def test_the_first_run_is_counted_from_the_last_one_before_the_start(last, seconds, wait):
     run = None if last is None else Run(int(last * 1000), 1.0, "")
-    assert _wait(run, seconds, NOW) == pytest.approx(wait)
+    assert _first_delay(run, seconds, NOW) == pytest.approx(wait)
 
 
 def test_a_machine_that_slept_for_years_owes_one_run():
@@ -321,7 +321,7 @@ def test_a_time_of_day_is_that_of_the_place_summer_and_winter(berlin):
 @pytest.mark.parametrize(("month", "day", "local"), [(3, 29, "03:30"), (10, 25, "02:30")])
 def test_an_hour_that_a_day_lacks_or_has_twice_owes_one_run(berlin, month, day, local):
     trigger, moment, runs = _Cron("30 2 * * *"), datetime(2026, month, day - 1, 12, tzinfo=UTC), []
-    while (moment := trigger.after(moment)) < datetime(2026, month, day + 1, 12, tzinfo=UTC):
+    while (moment := trigger.next_after(moment)) < datetime(2026, month, day + 1, 12, tzinfo=UTC):
         runs.append(moment.astimezone(berlin).strftime("%d %H:%M"))
     assert runs == [f"{day} {local}", f"{day + 1} 02:30"]
 
@@ -336,11 +336,11 @@ def test_of_the_times_that_were_slept_through_one_is_owed():
 def due_in(kept, last, expression="0 3 * * *"):
     """Seconds until a job that runs by the clock is due after a start, its last run having begun at `last`."""
     if last is not None:
-        kept.keep("night", Run(int(last * 1000), 1.0, ""))
+        kept.add("night", Run(int(last * 1000), 1.0, ""))
     jobs = Scheduler(kept)
     jobs.cron("night", expression, Beat(1))
     jobs.start()
-    due = jobs.standing()["night"].next_run_at / 1000 - time.time()
+    due = jobs.states()["night"].next_run_at / 1000 - time.time()
     jobs.stop()
     return due
 
@@ -356,7 +356,7 @@ def test_one_that_never_ran_runs_first_at_its_own_time(kept):
 
 
 def test_one_that_never_ran_need_not_wait_for_a_night_that_a_laptop_is_never_on_for(kept):
-    kept.since("night", int((time.time() - 2 * DAY) * 1000))
+    kept.known_since("night", int((time.time() - 2 * DAY) * 1000))
     assert 0 <= due_in(kept, None) <= LATE_S
 
 
@@ -372,7 +372,7 @@ def test_one_that_has_run_since_its_last_time_waits_for_the_next(kept, ahead):
 
 def test_how_a_job_that_runs_by_the_clock_stands_says_when(jobs):
     jobs.cron("night", "0 3 * * *", Beat(1))
-    assert jobs.standing()["night"].cron == "0 3 * * *"
+    assert jobs.states()["night"].cron == "0 3 * * *"
     assert jobs.run("night").error == ""
     assert len(jobs.history("night")) == 1
     with pytest.raises(ValueError, match="five words"):
@@ -385,7 +385,7 @@ def test_one_that_is_due_each_minute_runs(jobs):
     jobs._scheduler.get_job("minute").modify(next_run_time=datetime.now(UTC))
     jobs.start()
     assert work.done.wait(60)
-    until(lambda: jobs.standing()["minute"].next_run_at > time.time() * 1000 - 60_000)
+    until(lambda: jobs.states()["minute"].next_run_at > time.time() * 1000 - 60_000)
     jobs.stop()
     assert work.runs == 1
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from index.errors import Conflict, InvalidArgument, Unavailable
-from syncd.history.audit_log import AUTHOR, Author, authored
+from syncd.history.audit_log import AUTHOR, Author, acting_as
 from syncd.jobs import worker as module
 from syncd.jobs.queue import TRIES, Queue
 from syncd.jobs.worker import LATE_MS, STREAK, Worker
@@ -33,7 +33,7 @@ def working(queue):
 
     def start(handler, *, threads=1, hindered=lambda _: ""):
         worker = Worker(queue, hindered)
-        worker.on("note", handler, threads=threads)
+        worker.register("note", handler, threads=threads)
         worker.start()
         started.append(worker)
         return worker
@@ -56,7 +56,7 @@ def ended(queue, *jobs):
 def test_what_is_added_is_begun_at_once_and_by_whoever_queued_it(queue, working):
     authors = []
     worker = working(lambda work: authors.append(AUTHOR.get()) or work.job.planned)
-    with authored(Author("mcp", "kb_addnote", "k", "claude", "r")):
+    with acting_as(Author("mcp", "kb_addnote", "k", "claude", "r")):
         job = add(queue)
     (done,) = ended(queue, job)
     assert (done.status, done.document_id) == ("done", job.planned)
@@ -204,7 +204,7 @@ def test_jobs_are_done_where_they_are_waited_for_when_no_daemon_runs(queue):
         work.progress(1, 2, "embedding")
         return work.job.planned
 
-    worker.on("note", handler)
+    worker.register("note", handler)
     jobs = [add(queue), add(queue)]
     other = add(queue)
     worker.drain([job.id for job in jobs], seen.append)
@@ -215,7 +215,7 @@ def test_jobs_are_done_where_they_are_waited_for_when_no_daemon_runs(queue):
 
 def test_jobs_stay_queued_when_they_can_t_be_done_where_they_are_waited_for(queue):
     worker = Worker(queue, lambda _: "the encoder is broken")
-    worker.on("note", lambda work: work.job.planned)
+    worker.register("note", lambda work: work.job.planned)
     job = add(queue)
     with pytest.raises(Unavailable, match="the encoder is broken; the jobs stay queued"):
         worker.drain([job.id], lambda _: None)
@@ -227,7 +227,7 @@ def test_a_job_that_its_owner_breaks_off_is_queued_again(queue):
         raise KeyboardInterrupt
 
     worker = Worker(queue)
-    worker.on("note", handler)
+    worker.register("note", handler)
     job = add(queue)
     with pytest.raises(KeyboardInterrupt):
         worker.drain([job.id], lambda _: None)
@@ -251,7 +251,7 @@ def test_jobs_that_wait_or_run_for_long_are_told_of(queue, working):
 
 def test_how_a_job_went_is_written_down_once_the_ledger_can_be_written(queue, working, monkeypatch):
     failing = [3]
-    real = queue.done
+    real = queue.finish
 
     def done(*given):
         if failing[0]:
@@ -259,7 +259,7 @@ def test_how_a_job_went_is_written_down_once_the_ledger_can_be_written(queue, wo
             raise Unavailable("the ledger could not be written")
         real(*given)
 
-    monkeypatch.setattr(queue, "done", done)
+    monkeypatch.setattr(queue, "finish", done)
     made = []
     working(lambda work: made.append(work.job.id) or work.job.planned)
     (job,) = ended(queue, add(queue))

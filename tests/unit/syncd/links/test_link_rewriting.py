@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncd.links.link_resolution import Paths
-from syncd.links.link_rewriting import Move, relinked
-from syncd.notes.front_matter import properties, split
-from syncd.notes.markdown_outline import outline
+from syncd.links.link_rewriting import Move, rewrite_links
+from syncd.notes.front_matter import read_properties, split
+from syncd.notes.markdown_outline import parse_outline
 from tests.support.example_counts import examples
 from tests.support.paths import DATA
 
@@ -60,7 +60,7 @@ def moved(text, old="Home.md", new=None, **renamed):
     files = [*FILES, old]
     moves = {**renamed, **({old: new} if new else {})}
     after = [moves.get(path, path) for path in files]
-    return relinked(text, old, new or old, Move(moves, Paths(files), Paths(after)))
+    return rewrite_links(text, old, new or old, Move(moves, Paths(files), Paths(after)))
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,8 @@ def test_a_name_that_needs_quoting_is_quoted_where_it_stands():
     name = 'It\'s (so) 100% "new" ü'
     written, lost = moved(text, **{"deep/er/Only here.md": f"Kept/{name}.md"})
     assert lost == []
-    assert properties(split(written)[0]) == {"a": f"[[Kept/{name}]]", "b": f"[[Kept/{name}]]"}
-    assert [link.target for link in outline(split(written)[1]).links] == [f"Kept/{name}.md"]
+    assert read_properties(split(written)[0]) == {"a": f"[[Kept/{name}]]", "b": f"[[Kept/{name}]]"}
+    assert [link.target for link in parse_outline(split(written)[1]).links] == [f"Kept/{name}.md"]
 
 
 def test_links_of_a_note_that_moves_itself_are_kept_too():
@@ -168,7 +168,7 @@ def test_where_a_link_leaves_the_choice_the_setting_of_the_vault_is_followed(rel
     files = ["a/Twin.md", "b/Twin.md", "a/Home.md", "a/Home2.md"]
     moves = {"a/Twin.md": "K/Twin.md", "a/Home2.md": "K/Home2.md"}
     move = Move(moves, Paths(files), Paths(moves.get(path, path) for path in files), relative)
-    assert relinked(before, "a/Home.md", "a/Home.md", move) == (after, [])
+    assert rewrite_links(before, "a/Home.md", "a/Home.md", move) == (after, [])
 
 
 @pytest.mark.parametrize(
@@ -228,8 +228,8 @@ def test_every_link_of_every_note_leads_where_it_led(data):
         links = [spelled(data.draw, data.draw(st.sampled_from(files))) for _ in range(data.draw(st.integers(0, 4)))]
         text = "".join(f"- {link} and `[[code]]`\n" for link in links)
         new = moves.get(note, note)
-        written, lost = relinked(text, note, new, move)
-        was, now = outline(text).links, outline(written).links
+        written, lost = rewrite_links(text, note, new, move)
+        was, now = parse_outline(text).links, parse_outline(written).links
         assert len(was) == len(now)
         assert lost == []
         for one, other in zip(was, now, strict=True):
@@ -239,7 +239,7 @@ def test_every_link_of_every_note_leads_where_it_led(data):
                 assert move.after.resolve(other.target, new) == moves.get(led, led)
         if not moves:
             assert written == text
-        assert relinked(written, new, new, Move({}, move.after, move.after))[0] == written
+        assert rewrite_links(written, new, new, Move({}, move.after, move.after))[0] == written
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="needs the real vaults")
@@ -259,9 +259,9 @@ def test_a_folder_of_a_real_vault_moves_and_every_link_goes_along(vault):
     for path in (path for path in files if path.endswith(".md")):
         text = (root / path).read_bytes().decode("utf-8", "surrogateescape")
         new = moves.get(path, path)
-        written, lost = relinked(text, path, new, move)
+        written, lost = rewrite_links(text, path, new, move)
         assert lost == []
-        was, now = outline(split(text)[1]).links, outline(split(written)[1]).links
+        was, now = parse_outline(split(text)[1]).links, parse_outline(split(written)[1]).links
         assert len(was) == len(now), path
         for one, other in zip(was, now, strict=True):
             led = move.before.resolve(one.target, path)

@@ -114,7 +114,7 @@ def test_a_relation_is_gone_while_a_person_has_taken_an_end_away(world, space):
     (world.vault / b.path).unlink()
     world.run()
     assert entries(space.memo_graph.list()) == []
-    assert space.memo_graph.graph(a.id).steps == ()
+    assert space.memo_graph.walk(a.id).steps == ()
     (world.vault / b.path).write_bytes(before)
     world.run()
     assert entries(space.memo_graph.list()) == [(a.id, b.id, "t")]
@@ -142,8 +142,8 @@ def test_a_relation_stays_within_its_namespace(world, space):
         )
         world.run()
         assert space.memo_graph.list().ties == ()
-        assert space.memo_graph.graph(a.id, way="both").steps == ()
-    assert world.app.agent_access.workspace("other").memo_graph.graph(far.id, way="backward").steps == ()
+        assert space.memo_graph.walk(a.id, way="both").steps == ()
+    assert world.app.agent_access.workspace("other").memo_graph.walk(far.id, way="backward").steps == ()
 
 
 def test_a_link_means_the_note_with_the_best_right_to_the_name(world, space):
@@ -153,7 +153,7 @@ def test_a_link_means_the_note_with_the_best_right_to_the_name(world, space):
     world.run()
     assert entries(space.memo_graph.list()) == [("a", "top", "t")]
     assert entries(space.memo_graph.list(target="deep")) == []
-    assert space.memo_graph.graph("deep", way="both").steps == ()
+    assert space.memo_graph.walk("deep", way="both").steps == ()
 
 
 @pytest.mark.parametrize(
@@ -220,29 +220,29 @@ def test_a_walk_tells_depth_direction_and_way_of_each_relation(space):
         ("aa", a, a, 0.1),
     ):
         graph.save(source.id, target.id, tag, weight=weight)
-    assert steps(graph.graph(a.id, depth=10)) == [
+    assert steps(graph.walk(a.id, depth=10)) == [
         ("ab", 1, "forward", 2, False), ("aa", 1, "forward", 2, True), ("bc", 2, "forward", 3, False),
         ("ca", 3, "forward", 4, True), ("cd", 3, "forward", 4, False),
     ]  # fmt: skip
-    assert graph.graph(a.id, depth=10).steps[-1].path == (a.id, b.id, c.id, d.id)
-    assert [step[:3] for step in steps(graph.graph(a.id, way="backward", depth=1))] == [
+    assert graph.walk(a.id, depth=10).steps[-1].path == (a.id, b.id, c.id, d.id)
+    assert [step[:3] for step in steps(graph.walk(a.id, way="backward", depth=1))] == [
         ("ca", 1, "backward"), ("aa", 1, "backward"),
     ]  # fmt: skip
-    assert [step[:3] for step in steps(graph.graph(d.id, way="backward"))] == [
+    assert [step[:3] for step in steps(graph.walk(d.id, way="backward"))] == [
         ("cd", 1, "backward"), ("bc", 2, "backward"), ("ab", 3, "backward"),
     ]  # fmt: skip
-    both = graph.graph(b.id, way="both", depth=2)
+    both = graph.walk(b.id, way="both", depth=2)
     assert sorted(step[0] for step in steps(both)) == ["aa", "ab", "bc", "ca", "cd"]
     assert len(both.memos) == 4
-    assert steps(graph.graph(a.id, tag="ab")) == [("ab", 1, "forward", 2, False)]
-    short = graph.graph(a.id, depth=10, limit=2)
+    assert steps(graph.walk(a.id, tag="ab")) == [("ab", 1, "forward", 2, False)]
+    short = graph.walk(a.id, depth=10, limit=2)
     assert (len(short.steps), short.truncated) == (2, True)
-    assert [memo.id for memo in graph.graph(d.id).memos] == [d.id]
+    assert [memo.id for memo in graph.walk(d.id).memos] == [d.id]
     with pytest.raises(NotFound):
-        graph.graph("nobody")
+        graph.walk("nobody")
     for bad in ({"depth": 0}, {"depth": 11}, {"limit": 0}, {"limit": 1001}):
         with pytest.raises(InvalidArgument):
-            graph.graph(a.id, **bad)
+            graph.walk(a.id, **bad)
 
 
 def test_a_dense_graph_is_walked_in_no_time(world, space):
@@ -252,6 +252,6 @@ def test_a_dense_graph_is_walked_in_no_time(world, space):
         entries_ = "".join(f"  - {{id: {other}, tag: t}}\n" for other in ids if other != own)
         world.write(f"Captures/default/{own}.md", f"---\nid: {own}\nrelations:\n{entries_}---\nx")
     world.run()
-    found = space.memo_graph.graph("n0", depth=10, way="both", limit=1000)
+    found = space.memo_graph.walk("n0", depth=10, way="both", limit=1000)
     assert len(found.steps) == 24 * 23
     assert max(step.depth for step in found.steps) == 2

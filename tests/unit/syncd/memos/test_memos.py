@@ -3,7 +3,7 @@
 import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted, Unavailable
-from syncd.memos.memos import TRIES, Memos, patched
+from syncd.memos.memos import TRIES, Memos, merge_patch
 from syncd.notes.front_matter import split
 from tests.support.fakes import FakeEncoder, fake_embedder
 from tests.support.memo_notes import entries, files, relations_in, save, text_of, titles
@@ -28,7 +28,7 @@ def test_saving_a_memo_that_comes_and_goes_ends(world, space):
 
         asked = 0
 
-        def _taken(self, _):
+        def _is_id_taken(self, _):
             self.asked += 1
             return True
 
@@ -145,7 +145,7 @@ def test_a_merge_is_that_of_rfc_7396():
         ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}), ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
         ({"e": None}, {"a": 1}, {"e": None, "a": 1}), ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
     ):  # fmt: skip
-        assert patched(old, patch) == new
+        assert merge_patch(old, patch) == new
 
 
 @pytest.mark.parametrize("key", ["id", "version", "relations", "promote", "Review", "created_at", "type", "ＩＤ"])

@@ -120,7 +120,7 @@ def test_notes_of_all_kinds_are_memos_but_nodes_are_not(world, space):
     for work in (
         lambda: space.memos.search(pivot="ada"),
         lambda: space.memos.delete("ada"),
-        lambda: space.memo_graph.graph("ada"),
+        lambda: space.memo_graph.walk("ada"),
     ):
         with pytest.raises(NotFound):
             work()

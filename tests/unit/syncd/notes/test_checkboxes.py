@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.notes.checkboxes import ProposalOutcome, answers, boxes, item, settled
+from syncd.notes.checkboxes import ProposalOutcome, find_checkboxes, format_checkbox, read_answers, write_outcomes
 from tests.support.example_counts import examples
 
 A, B, C = "00112233445566aa", "0011223344556600", "ffffffffffffffff"
 
 
 def test_a_line_is_read_back_as_it_was_written():
-    text = item("Keep [[A]]", A)
+    text = format_checkbox("Keep [[A]]", A)
     assert text == f"- [ ] Keep [[A]] ^p-{A}"
-    assert [(box.key, box.mark, text[box.start : box.end]) for box in boxes(text)] == [(A, " ", text)]
-    assert answers([text]) == {}
-    assert answers([text.replace("[ ]", "[x]")]) == {A: "accepted"}
+    assert [(box.key, box.mark, text[box.start : box.end]) for box in find_checkboxes(text)] == [(A, " ", text)]
+    assert read_answers([text]) == {}
+    assert read_answers([text.replace("[ ]", "[x]")]) == {A: "accepted"}
 
 
 @pytest.mark.parametrize(
@@ -56,17 +56,17 @@ def test_a_line_is_read_back_as_it_was_written():
     ],
 )  # fmt: skip
 def test_only_the_box_of_a_list_item_counts(text, told):
-    assert answers([text]) == told
+    assert read_answers([text]) == told
 
 
 def test_answers_of_several_notes_are_one():
-    assert answers([f"- [x] a ^p-{A}", f"- [ ] a ^p-{A}\n- [-] b ^p-{B}"]) == {A: "accepted", B: "dismissed"}
-    assert answers([f"- [x] a ^p-{A}", f"- [-] a ^p-{A}"]) == {}
+    assert read_answers([f"- [x] a ^p-{A}", f"- [ ] a ^p-{A}\n- [-] b ^p-{B}"]) == {A: "accepted", B: "dismissed"}
+    assert read_answers([f"- [x] a ^p-{A}", f"- [-] a ^p-{A}"]) == {}
 
 
 def test_what_was_done_is_told_in_its_line_and_can_not_be_ticked_again():
     text = f"# R\r\n- [x] a ^p-{A}\r\n\t- [X] b ^p-{B} mine\r\n- [ ] c ^p-{C}\r\n"
-    told = settled(
+    told = write_outcomes(
         text,
         {
             A: ProposalOutcome(True, "archived [[X]]"),
@@ -79,13 +79,14 @@ def test_what_was_done_is_told_in_its_line_and_can_not_be_ticked_again():
         "# R\r\n- [x] a – archived &#91;&#91;X&#93;&#93; ✅ 2026-11-21\r\n"
         f"\t- [-] b – changed ❌ 2026-11-21 mine\r\n- [ ] c ^p-{C}\r\n"
     )
-    assert answers([told]) == {}
-    assert settled(told, {A: ProposalOutcome(True, "x")}, "2026-11-22") == told
+    assert read_answers([told]) == {}
+    assert write_outcomes(told, {A: ProposalOutcome(True, "x")}, "2026-11-22") == told
 
 
 def test_a_box_is_told_as_done_that_was_ticked_in_another_note():
     assert (
-        settled(f"- [ ] a ^p-{A}", {A: ProposalOutcome(True, "done")}, "2026-11-21") == "- [x] a – done ✅ 2026-11-21"
+        write_outcomes(f"- [ ] a ^p-{A}", {A: ProposalOutcome(True, "done")}, "2026-11-21")
+        == "- [x] a – done ✅ 2026-11-21"
     )
 
 
@@ -112,14 +113,14 @@ def test_whatever_stands_around_them_the_ticked_boxes_are_those_that_count(order
         lines += ["", "***", "", f"- [{marks[key]}] do it ^p-{key}", *more]
     text = end.join(lines)
     wanted = {key: "dismissed" if mark == "-" else "accepted" for key, mark in marks.items() if mark in "xX-"}
-    assert answers([text]) == wanted
-    told = settled(text, {A: ProposalOutcome(True, "done")}, "2026-11-21")
+    assert read_answers([text]) == wanted
+    told = write_outcomes(text, {A: ProposalOutcome(True, "done")}, "2026-11-21")
     before, after = text.split(f"- [{marks[A]}] do it ^p-{A}")
     assert told == f"{before}- [x] do it – done ✅ 2026-11-21{after}"
-    assert answers([told]) == {key: answer for key, answer in wanted.items() if key != A}
+    assert read_answers([told]) == {key: answer for key, answer in wanted.items() if key != A}
 
 
 @given(st.text())
 def test_no_text_is_too_odd_to_be_read(text):
-    assert settled(text, {}, "2026-11-21") == text
-    assert settled(f"{text}\n- [x] ^p-{A}", {C: ProposalOutcome(True, "x")}, "2026-11-21").startswith(text)
+    assert write_outcomes(text, {}, "2026-11-21") == text
+    assert write_outcomes(f"{text}\n- [x] ^p-{A}", {C: ProposalOutcome(True, "x")}, "2026-11-21").startswith(text)

@@ -15,13 +15,13 @@ from syncd.notes.front_matter import (
     decode,
     edit,
     encode,
-    properties,
-    reserved,
-    rewritten,
+    has_merge_conflict,
+    is_reserved,
+    is_unclosed,
+    read_properties,
+    readable_properties,
+    replace_body,
     split,
-    stated,
-    unclosed,
-    unmerged,
 )
 from tests.support.example_counts import examples
 
@@ -123,12 +123,12 @@ def test_the_front_matter_is_what_obsidian_takes_for_it(text, front):
     ],
 )
 def test_a_scalar_stays_as_it_is_written(text, value):
-    assert as_json(properties(f"---\nkey: {text}\n---\n")) == as_json({"key": value})
+    assert as_json(read_properties(f"---\nkey: {text}\n---\n")) == as_json({"key": value})
 
 
 def test_keys_are_text_whatever_they_look_like():
     front = "---\n1: a\n2026-01-01: b\ncontent: c\nhandler: d\nself: e\nno: f\n<<: g\n---\n"
-    assert list(properties(front)) == ["1", "2026-01-01", "content", "handler", "self", "no", "<<"]
+    assert list(read_properties(front)) == ["1", "2026-01-01", "content", "handler", "self", "no", "<<"]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_keys_are_text_whatever_they_look_like():
 )
 def test_properties_that_cannot_be_read_are_one_kind_of_error(inner):
     with pytest.raises(FrontmatterError):
-        properties(f"---\n{inner}\n---\n")
+        read_properties(f"---\n{inner}\n---\n")
 
 
 @given(notes, bodies)
@@ -171,8 +171,8 @@ def test_a_composed_note_says_what_was_given(props, body):
     text = compose(props, body)
     front, rest = split(text)
     assert rest == body
-    assert as_json(properties(front)) == as_json(props)
-    assert list(properties(front)) == list(props)
+    assert as_json(read_properties(front)) == as_json(props)
+    assert list(read_properties(front)) == list(props)
 
 
 def test_a_composed_note_looks_as_obsidian_writes_it():
@@ -224,7 +224,7 @@ def test_what_cannot_be_read_back_is_never_written(value):
 @examples(300)
 def test_an_edited_note_says_the_new_values_and_keeps_the_others(props, body, changes, newline, bom):
     text = "\ufeff" * bom + compose({"first": 1, **props}, "").replace("\n", newline) + body
-    before = properties(split(text)[0])
+    before = read_properties(split(text)[0])
     if {key.casefold() for key in changes} & {key.casefold() for key in before} - (changes.keys() & before.keys()):
         return  # keys that differ by letter case are one: tested below
     if len({key.casefold() for key in changes}) < len(changes):
@@ -233,7 +233,7 @@ def test_an_edited_note_says_the_new_values_and_keeps_the_others(props, body, ch
     front, rest = split(edited)
     assert rest == body
     kept = {key: value for key, value in {**before, **changes}.items() if key not in changes or value is not None}
-    assert as_json(properties(front)) == as_json(kept)
+    assert as_json(read_properties(front)) == as_json(kept)
     assert edit(edited, changes) == edited
     touched = set(changes)
     for key, lines in lines_of(text).items():
@@ -249,7 +249,7 @@ def lines_of(text):
     lines, key = {}, ""
     for line in split(text)[0].removeprefix("\ufeff").splitlines(keepends=True)[1:-1]:
         if not line.startswith("  "):
-            key = next(iter(properties(f"---\n{line}---\n")), "") if ":" in line else key
+            key = next(iter(read_properties(f"---\n{line}---\n")), "") if ":" in line else key
             lines[key] = ""
         lines[key] = lines.get(key, "") + line
     return lines
@@ -344,15 +344,15 @@ def test_an_edit_that_is_not_safe_is_refused(text):
 
 
 def test_an_open_block_of_properties_is_told_from_a_rule():
-    assert unclosed("---\nid: 1\ntext")
-    assert not unclosed("---\nA thought\n\nwith: colon")
-    assert not unclosed("---\nid: 1\n---\n")
+    assert is_unclosed("---\nid: 1\ntext")
+    assert not is_unclosed("---\nA thought\n\nwith: colon")
+    assert not is_unclosed("---\nid: 1\n---\n")
 
 
 def test_an_owned_key_is_owned_in_any_letter_case():
-    assert reserved("Promote")
-    assert reserved("ID")
-    assert not reserved("project")
+    assert is_reserved("Promote")
+    assert is_reserved("ID")
+    assert not is_reserved("project")
 
 
 pieces = st.sampled_from(
@@ -365,11 +365,11 @@ fronts = st.lists(pieces | st.text(max_size=3), max_size=40).map(" ".join) | st.
 def survives(inner):
     text = f"---\n{inner}\n---\nbody"
     try:
-        json.dumps(properties(split(text)[0]))
+        json.dumps(read_properties(split(text)[0]))
         edited = edit(text, {"zz": "v"})
     except FrontmatterError:
         return
-    assert properties(split(edited)[0])["zz"] == "v"
+    assert read_properties(split(edited)[0])["zz"] == "v"
 
 
 @given(fronts)
@@ -403,7 +403,7 @@ def test_an_item_of_a_list_that_is_a_mapping_has_a_line_for_each_key():
     ],
 )
 def test_another_body_leaves_the_properties_as_they_are(text, body, wanted):
-    assert rewritten(text, body) == wanted
+    assert replace_body(text, body) == wanted
 
 
 @pytest.mark.parametrize(
@@ -420,7 +420,7 @@ def test_another_body_leaves_the_properties_as_they_are(text, body, wanted):
     ],
 )
 def test_the_marks_of_a_merge_are_lines_in_their_order(text, left):
-    assert unmerged(text) is left
+    assert has_merge_conflict(text) is left
 
 
 @pytest.mark.parametrize(
@@ -432,7 +432,7 @@ def test_the_marks_of_a_merge_are_lines_in_their_order(text, left):
     ],
 )
 def test_properties_that_cannot_be_read_are_none(text, values):
-    assert stated(text) == values
+    assert readable_properties(text) == values
 
 
 @pytest.mark.parametrize("key", ["Größe", "GRÖSSE", " größe ", "Gro\u0308ße"])

@@ -5,12 +5,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from index.model import Statement
-from syncd.notes.inline_fields import fields, prefix, retyped, without
+from syncd.notes.inline_fields import change_type, find_fields, line_prefix, remove_targets
 from tests.support.example_counts import examples
 
 
 def said(line):
-    return [(to.says.type, to.says.target) for field in fields(line) for to in field.targets]
+    return [(to.says.type, to.says.target) for field in find_fields(line) for to in field.targets]
 
 
 def to(*targets):
@@ -39,7 +39,7 @@ def to(*targets):
     ],
 )
 def test_a_target_is_taken_out_and_nothing_else(line, gone, left):
-    assert without(line, to(*gone)) == left
+    assert remove_targets(line, to(*gone)) == left
 
 
 @pytest.mark.parametrize(
@@ -52,11 +52,11 @@ def test_a_target_is_taken_out_and_nothing_else(line, gone, left):
     ],
 )
 def test_a_type_is_renamed_where_all_of_its_targets_are_meant(line, which, left):
-    assert retyped(line, to(*which), "new") == left
+    assert change_type(line, to(*which), "new") == left
 
 
 def test_the_prefix_of_a_line_is_its_indentation_and_quote():
-    assert [prefix(line) for line in ("- a", "  > - a", "\ta", "")] == ["", "  > ", "\t", ""]
+    assert [line_prefix(line) for line in ("- a", "  > - a", "\ta", "")] == ["", "  > ", "\t", ""]
 
 
 pieces = st.sampled_from(
@@ -87,7 +87,7 @@ pieces = st.sampled_from(
 @examples(1_000)
 def test_what_is_changed_is_changed_and_what_is_not_stays(line):
     before = said(line)
-    left = without(line, to("A"))
+    left = remove_targets(line, to("A"))
     after = [] if left is None else said(left)
     assert ("A" not in {target for _, target in after}) or not before
     if left is not None:
@@ -95,10 +95,10 @@ def test_what_is_changed_is_changed_and_what_is_not_stays(line):
         assert all(character in rest for character in left) or ", " in left  # links in a sentence are set apart
     if before and all(target != "A" for _, target in before):
         assert left == line
-    renamed = retyped(line, lambda _: True, "new")
+    renamed = change_type(line, lambda _: True, "new")
     assert said(renamed) == [("new", target) for _, target in before]
-    assert retyped(line, lambda _: False, "new") == line
-    for field in fields(line):
+    assert change_type(line, lambda _: False, "new") == line
+    for field in find_fields(line):
         assert 0 <= field.start <= field.key[0] < field.key[1] < field.targets[0].start
         assert all(line[one.start : one.end].startswith("[[") for one in field.targets)
         assert all(line[one.start : one.end].endswith("]]") for one in field.targets)
@@ -106,5 +106,5 @@ def test_what_is_changed_is_changed_and_what_is_not_stays(line):
 
 
 def test_a_statement_is_compared_in_normal_form():
-    (field,) = fields("- cafe\u0301:: [[Cafe\u0301]]")
+    (field,) = find_fields("- cafe\u0301:: [[Cafe\u0301]]")
     assert field.targets[0].says == Statement("caf\xe9", "Cafe\u0301")

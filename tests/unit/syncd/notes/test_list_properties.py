@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.notes.front_matter import FrontmatterError, compose, properties, split
-from syncd.notes.list_properties import revised
+from syncd.notes.front_matter import FrontmatterError, compose, read_properties, split
+from syncd.notes.list_properties import edit_items
 
 HAND_MADE = """---
 id: a  # mine
@@ -31,7 +31,7 @@ Body
 
 
 def values(text):
-    return properties(split(text)[0]).get("relations")
+    return read_properties(split(text)[0]).get("relations")
 
 
 def changed_lines(before, after):
@@ -39,25 +39,25 @@ def changed_lines(before, after):
 
 
 def test_a_key_of_an_item_is_set_on_its_line():
-    text = revised(HAND_MADE, "relations", {0: {"tag": "likes"}})
+    text = edit_items(HAND_MADE, "relations", {0: {"tag": "likes"}})
     assert changed_lines(HAND_MADE, text) == ["    tag: likes"]
     assert text.replace("tag: likes", "tag: 'sees'") == HAND_MADE
 
 
 def test_a_new_key_stands_below_the_others_of_its_item():
-    text = revised(HAND_MADE, "relations", {2: {"weight": 0.5}})
+    text = edit_items(HAND_MADE, "relations", {2: {"weight": 0.5}})
     assert text.replace("      weight: 0.5\n", "") == HAND_MADE
     assert text.index("tag: is") < text.index("weight: 0.5") < text.index("not a mapping")
 
 
 def test_an_item_in_braces_is_written_anew_alone():
-    text = revised(HAND_MADE, "relations", {1: {"weight": 0.5}})
+    text = edit_items(HAND_MADE, "relations", {1: {"weight": 0.5}})
     assert changed_lines(HAND_MADE, text) == ['  - target: "[[Two]]"', "    tag: knows", "    weight: 0.5"]
     assert values(text)[1] == {"target": "[[Two]]", "tag": "knows", "weight": 0.5}
 
 
 def test_an_item_leaves_with_its_lines_and_no_others():
-    text = revised(HAND_MADE, "relations", {0: None, 3: None})
+    text = edit_items(HAND_MADE, "relations", {0: None, 3: None})
     assert [one["target"] for one in values(text)] == ["[[Two]]", "[[Three]]"]
     assert changed_lines(HAND_MADE, text) == []
     assert "# the first" in text
@@ -65,13 +65,13 @@ def test_an_item_leaves_with_its_lines_and_no_others():
 
 
 def test_what_is_added_stands_behind_the_last():
-    text = revised(HAND_MADE, "relations", {}, [{"target": "[[Four]]", "tag": "x y"}])
+    text = edit_items(HAND_MADE, "relations", {}, [{"target": "[[Four]]", "tag": "x y"}])
     assert changed_lines(HAND_MADE, text) == ['  - target: "[[Four]]"', "    tag: x y"]
     assert text.index("not a mapping") < text.index("Four") < text.index("# before")
 
 
 def test_the_last_item_takes_the_property_with_it():
-    text = revised("---\nid: a\nrelations:\n  - {a: 1}\nx: 1\n---\nb", "relations", {0: None})
+    text = edit_items("---\nid: a\nrelations:\n  - {a: 1}\nx: 1\n---\nb", "relations", {0: None})
     assert text == "---\nid: a\nx: 1\n---\nb"
 
 
@@ -87,8 +87,8 @@ def test_the_last_item_takes_the_property_with_it():
 )
 def test_a_list_may_be_written_in_any_way(list_, newline):
     text = f"\ufeff---\nid: a\n{list_}---\nbody".replace("\n", newline)
-    made = revised(text, "relations", {0: {"b": "c"}}, [{"d": 2}])
-    found = properties(split(made)[0])
+    made = edit_items(text, "relations", {0: {"b": "c"}}, [{"d": 2}])
+    found = read_properties(split(made)[0])
     assert found.get("relations", found.get("Relations")) == [{"a": 1, "b": "c"}, "x", {"d": 2}]
     assert made.startswith("\ufeff---" + newline)
     assert made.count("\n") == made.count(newline)
@@ -96,9 +96,9 @@ def test_a_list_may_be_written_in_any_way(list_, newline):
 
 
 def test_a_note_without_properties_gets_them():
-    assert revised("body", "relations", {}, [{"a": 1}]) == "---\nrelations:\n  - a: 1\n---\nbody"
+    assert edit_items("body", "relations", {}, [{"a": 1}]) == "---\nrelations:\n  - a: 1\n---\nbody"
     assert (
-        revised("---\nid: a\nrelations:\n---\n", "relations", {}, [{"a": 1}])
+        edit_items("---\nid: a\nrelations:\n---\n", "relations", {}, [{"a": 1}])
         == "---\nid: a\nrelations:\n  - a: 1\n---\n"
     )
 
@@ -106,7 +106,7 @@ def test_a_note_without_properties_gets_them():
 @pytest.mark.parametrize("text", ["---\nrelations: text\n---\n", "---\na: [\n---\n", "---\nrelations:\n  - a: 1\n"])
 def test_what_is_no_list_or_broken_is_left_alone(text):
     with pytest.raises(FrontmatterError):
-        revised(text, "relations", {}, [{"a": 1}])
+        edit_items(text, "relations", {}, [{"a": 1}])
 
 
 words = st.text(max_size=12)
@@ -127,7 +127,7 @@ def test_what_is_written_is_what_was_asked_and_nothing_else(before, changed, add
         if one and len({key.casefold() for key in {**held, **one}}) < len({**held, **one}):
             return  # keys that differ by letter case are one in a note
     text = compose({"id": "a", "list": before, "z": 1}, "").replace("\n", newline) + "body"
-    made = revised(text, "list", changed, added)
+    made = edit_items(text, "list", changed, added)
     expected = []
     for at, value in enumerate(before):
         if at not in changed:
@@ -136,7 +136,7 @@ def test_what_is_written_is_what_was_asked_and_nothing_else(before, changed, add
             whole = {**(value if isinstance(value, dict) else {}), **changed[at]}
             expected.append({key: part for key, part in whole.items() if changed[at].get(key, "") is not None})
     expected += added
-    found = properties(split(made)[0])
+    found = read_properties(split(made)[0])
     assert json.dumps(found.get("list") or [], sort_keys=True) == json.dumps(expected, sort_keys=True)
     assert (found["id"], found["z"], split(made)[1]) == ("a", 1, "body")
-    assert revised(made, "list", {}, []) == made
+    assert edit_items(made, "list", {}, []) == made

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from syncd.notes.secret_patterns import found, redacted
+from syncd.notes.secret_patterns import find_secrets, redact
 from tests.support.sample_secrets import SECRETS, dice
 
 
@@ -18,11 +18,11 @@ from tests.support.sample_secrets import SECRETS, dice
 def test_a_secret_is_found_and_no_character_of_it_is_kept(rule, around):
     secret = SECRETS[rule]
     text = around.format(secret)
-    assert rule in found(text)
-    kept = redacted(text)
+    assert rule in find_secrets(text)
+    kept = redact(text)
     assert kept.startswith(around.format("\0").split("\0")[0])
     assert not any(secret[at : at + 12] in kept for at in range(len(secret) - 12))
-    assert found(kept) == ()
+    assert find_secrets(kept) == ()
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,8 @@ def test_a_secret_is_found_and_no_character_of_it_is_kept(rule, around):
     ],
 )
 def test_other_shapes_of_secrets_are_found(rule, text):
-    assert rule in found(text)
-    assert found(redacted(text)) == ()
+    assert rule in find_secrets(text)
+    assert find_secrets(redact(text)) == ()
 
 
 @pytest.mark.parametrize(
@@ -70,18 +70,18 @@ def test_other_shapes_of_secrets_are_found(rule, text):
     ],
 )
 def test_ordinary_text_is_left_alone(text):
-    assert found(text) == ()
-    assert redacted(text) == text
+    assert find_secrets(text) == ()
+    assert redact(text) == text
 
 
 def test_text_around_secrets_stays_and_each_is_named():
     text = f"one {SECRETS['aws-key']} two {SECRETS['github-token']} three {SECRETS['aws-key']} four"
-    assert redacted(text) == "one [aws-key] two [github-token] three [aws-key] four"
+    assert redact(text) == "one [aws-key] two [github-token] three [aws-key] four"
 
 
 def test_two_private_keys_are_two():
     key = SECRETS["private-key"]
-    assert redacted(f"{key}\nbetween\n{key}\nafter") == "[private-key]\nbetween\n[private-key]\nafter"
+    assert redact(f"{key}\nbetween\n{key}\nafter") == "[private-key]\nbetween\n[private-key]\nafter"
 
 
 PIECES = (
@@ -95,7 +95,7 @@ PIECES = (
 @pytest.mark.parametrize("piece", PIECES)
 def test_no_text_takes_long(piece):
     text = (piece * (100_000 // len(piece) + 1))[:100_000]
-    for work in (found, redacted):
+    for work in (find_secrets, redact):
         took = []
         for _ in range(3):  # the machine may be busy: what counts is what the text costs
             began = time.process_time()

@@ -104,13 +104,13 @@ def test_leftovers_are_collected_once_they_are_nobody_s_work(world, monkeypatch)
 
 def test_an_unfinished_build_that_can_be_taken_up_again_stays(world):
     builds = world.app.opened.builds
-    other = builds._make()
+    other = builds._create()
     other.close()
     aged(other.folder, 0.2)
-    assert builds.clear(older_s=0.1) == []
+    assert builds.drop_unused(older_s=0.1) == []
     (other.folder / "made.json").unlink()
     aged(other.folder, 0.2)
-    assert builds.clear(older_s=0.1) == [other.folder.name]
+    assert builds.drop_unused(older_s=0.1) == [other.folder.name]
 
 
 def test_a_consolidation_by_hand_is_no_longer_never(world):

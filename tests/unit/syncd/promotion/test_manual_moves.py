@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from syncd.notes.front_matter import properties, split
+from syncd.notes.front_matter import read_properties, split
 from syncd.settings.settings import SyncSettings
 from tests.support.world import PROMPT, World, until
 
@@ -58,7 +58,7 @@ def files(world):
 
 def test_a_capture_that_was_dragged_out_is_promoted(world, tmp_path):
     drag(world, "Captures/default/Heron.md", "Birds/Heron.md")
-    said = properties(split(text(world, "Birds/Heron.md"))[0])
+    said = read_properties(split(text(world, "Birds/Heron.md"))[0])
     assert list(said) == ["id", "created_at", "source", "tags", "promoted_at"]
     assert text(world, "Birds/Heron.md").endswith("see [[./Pond]] and ![[Files/reed.png]].\n"), "which still lead there"
     assert text(world, "Daily/Today.md") == "Saw [[Birds/Heron|one]] and [[Heron]], `[[Captures/default/Heron]]`.\n"
@@ -120,13 +120,13 @@ def test_a_copy_whose_capture_a_person_then_removes_was_a_slow_drag(world):
 def test_a_drag_is_finished_later_when_somebody_writes_to_it_meanwhile(world, monkeypatch):
     drag(world, "Captures/default/Heron.md", "Birds/Heron.md", run=False)
     world.run()
-    settle, edited = world.app.services.promotions.settle, CAPTURE.replace("The heron", "A heron")
+    settle, edited = world.app.services.promotions.finish_move, CAPTURE.replace("The heron", "A heron")
 
     def meanwhile(way, *, by):
         world.write("Birds/Heron.md", edited)
         return settle(way, by=by)
 
-    monkeypatch.setattr(world.app.services.promotions, "settle", meanwhile)
+    monkeypatch.setattr(world.app.services.promotions, "finish_move", meanwhile)
     world.app.services.manual_moves.run()
     assert text(world, "Birds/Heron.md") == edited
     assert text(world, "Daily/Today.md").startswith("Saw [[Captures/default/Heron|one]]"), "nothing was done"
@@ -139,9 +139,9 @@ def test_a_drag_is_finished_later_when_somebody_writes_to_it_meanwhile(world, mo
 def test_a_copy_stays_one_when_an_agent_deletes_the_capture(world):
     shutil.copy(world.vault / "Captures/default/Heron.md", world.vault / "Heron copy.md")
     look(world)
-    from syncd.history.audit_log import Author, authored
+    from syncd.history.audit_log import Author, acting_as
 
-    with authored(Author("mcp", "kb_delete")):
+    with acting_as(Author("mcp", "kb_delete")):
         world.app.opened.vault.remove("Captures/default/Heron.md")
     look(world)
     look(world)
@@ -153,9 +153,9 @@ def test_a_note_whose_id_an_agent_gave_a_capture_is_no_dragged_capture(world, re
     own = "---\nid: mine\ncollection: birds\nversion: 3\nreview: later\n---\nmine\n"
     world.write("Notes/Mine.md", own)
     look(world)
-    from syncd.history.audit_log import Author, authored
+    from syncd.history.audit_log import Author, acting_as
 
-    with authored(Author("mcp", "memory.save")):
+    with acting_as(Author("mcp", "memory.save")):
         memo = world.app.agent_access.workspace("default").memos.save("words", memo_id="mine").record.path
     if restarted == "before":
         world.reopen()
@@ -174,9 +174,9 @@ def test_a_note_whose_id_an_agent_gave_a_capture_is_no_dragged_capture(world, re
 
 
 def test_a_capture_of_an_agent_that_was_dragged_while_the_index_was_lost_is_found(world):
-    from syncd.history.audit_log import Author, authored
+    from syncd.history.audit_log import Author, acting_as
 
-    with authored(Author("mcp", "capture_thought")):
+    with acting_as(Author("mcp", "capture_thought")):
         path = world.app.agent_access.workspace("default").capture("what an agent says").record.path
     look(world)
     world.app.close()
@@ -222,7 +222,7 @@ def test_a_drag_that_git_brought_says_who_did_it_and_when(world):
     world.git("pull", "-q", "--ff-only", str(other))
     look(world)
     look(world)
-    said = properties(split(text(world, "Birds/Heron.md"))[0])
+    said = read_properties(split(text(world, "Birds/Heron.md"))[0])
     from syncd.notes.timestamps import iso
 
     assert said["promoted_at"] == iso(int(at) * 1000)
@@ -291,7 +291,7 @@ def test_a_node_that_was_dragged_out_is_a_plain_note(world):
     world.write("Captures/default/Entities/Ada.md", "---\nid: e1\ntype: entity\nversion: 3\n---\n- wrote code ^o1\n")
     look(world)
     drag(world, "Captures/default/Entities/Ada.md", "People/Ada.md")
-    said = properties(split(text(world, "People/Ada.md"))[0])
+    said = read_properties(split(text(world, "People/Ada.md"))[0])
     assert "version" not in said
     assert "promoted_at" in said
 

@@ -8,22 +8,22 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from syncd.documents.owner_marks import marks
+from syncd.documents.owner_marks import read_marks
 from syncd.documents.parser import parse
-from syncd.notes.front_matter import FrontmatterError, decode, encode, properties, split
+from syncd.notes.front_matter import FrontmatterError, decode, encode, read_properties, split
 from syncd.promotion.promoted_note import (
     INBOX_ONLY,
     Problem,
     PromotionRule,
-    checked_folder,
-    goal,
-    names,
-    promoted,
-    refusal,
-    returned,
-    spelled,
+    candidate_names,
+    check_folder,
+    choose_destination,
+    promote_text,
+    refusal_reason,
+    remove_mark,
+    restore_capture,
+    spell_like_existing,
     stem,
-    unmarked,
 )
 
 AT = 1_795_608_725_000  # 2026-11-25T12:12:05Z
@@ -40,24 +40,28 @@ def note(text, path="Captures/default/Search notes.md"):
 
 
 def test_only_the_documented_lines_change():
-    assert promoted(CAPTURE, AT) == (
+    assert promote_text(CAPTURE, AT) == (
         "---\nid: a1\ncreated_at: 2026-11-20T14:32:05.120Z\nsource: claude-code\n"
         "tags: [search, a/b]\n# mine\nproject: alpha\npromoted_at: 2026-11-25T12:12:05.000Z\n---\nThe content, exactly.\n"
     )
 
 
 def test_the_way_back_leaves_the_tick_off():
-    after = promoted(CAPTURE, AT)
-    assert returned(after, CAPTURE, after) == CAPTURE.replace("promote: true", "promote: false") == unmarked(CAPTURE)
+    after = promote_text(CAPTURE, AT)
+    assert (
+        restore_capture(after, CAPTURE, after)
+        == CAPTURE.replace("promote: true", "promote: false")
+        == remove_mark(CAPTURE)
+    )
 
 
 def test_an_edited_note_keeps_its_edits_on_the_way_back():
-    after = promoted(CAPTURE, AT)
+    after = promote_text(CAPTURE, AT)
     edited = after.replace("exactly.", "and more.").replace("project: alpha", "project: beta")
-    back = returned(edited, CAPTURE, after)
+    back = restore_capture(edited, CAPTURE, after)
     assert back.endswith("---\nThe content, and more.\n")
-    said = properties(split(back)[0])
-    assert said == properties(split(CAPTURE)[0]) | {"promote": False, "project": "beta"}
+    said = read_properties(split(back)[0])
+    assert said == read_properties(split(CAPTURE)[0]) | {"promote": False, "project": "beta"}
 
 
 LINES = st.sampled_from(
@@ -120,12 +124,12 @@ def keys_of(text):
 @example("---\nid: a\ncollection: memory\n# b\nCollection: memory\n# b\n# b\n---")
 def test_a_promotion_changes_no_other_byte_and_is_undone_to_the_byte(text):
     try:
-        after = promoted(text, AT)
+        after = promote_text(text, AT)
     except FrontmatterError:
         assume(False)
     front, body = split(text)
     assert split(after)[1] == body
-    was, now = properties(front), properties(split(after)[0])
+    was, now = read_properties(front), read_properties(split(after)[0])
     kept = {key: value for key, value in was.items() if key.casefold() not in GONE}
     assert [(key, value) for key, value in now.items() if key.casefold() != "promoted_at"] == list(kept.items())
     # What is left are lines that were there, in their order, and one came: the time.
@@ -136,10 +140,10 @@ def test_a_promotion_changes_no_other_byte_and_is_undone_to_the_byte(text):
     assert all(one in there for one in left)
     remarks = [[one for one in said.splitlines() if one.startswith("#")] for said in (text, after)]
     assert remarks[0] == remarks[1]
-    back = returned(after, text, after)
+    back = restore_capture(after, text, after)
     if any(key.casefold() == "promote" and value is True for key, value in was.items()):
-        assert back == unmarked(text)
-        assert not marks(back).promote
+        assert back == remove_mark(text)
+        assert not read_marks(back).promote
         assert len(back.splitlines()) == len(text.splitlines())
     else:
         assert encode(back) == encode(text)
@@ -149,11 +153,11 @@ def test_a_promotion_changes_no_other_byte_and_is_undone_to_the_byte(text):
 def test_no_bytes_are_changed_without_a_word(raw):
     text = decode(raw)
     try:
-        after = promoted(text, AT)
+        after = promote_text(text, AT)
     except FrontmatterError:
         return
     assert split(after)[1] == split(text)[1]
-    assert encode(returned(after, text, after)) == raw or marks(text).promote
+    assert encode(restore_capture(after, text, after)) == raw or read_marks(text).promote
 
 
 @pytest.mark.parametrize(
@@ -168,16 +172,16 @@ def test_no_bytes_are_changed_without_a_word(raw):
 )
 def test_a_folder_that_can_not_be_is_refused(folder, inbox):
     with pytest.raises(Problem):
-        checked_folder(folder, inbox)
+        check_folder(folder, inbox)
 
 
 def test_folders_as_people_write_them():
-    assert checked_folder(" Projects/Ideas/ ", "Captures") == "Projects/Ideas"
-    assert checked_folder("", "Captures") == ""
-    assert checked_folder("Captures2", "Captures") == "Captures2"
-    assert spelled("projects", ["Daily", "Projects"]) == "Projects"
-    assert spelled("projects", ["Projects", "projects"]) == "projects"
-    assert spelled("new", ["Projects"]) == "new"
+    assert check_folder(" Projects/Ideas/ ", "Captures") == "Projects/Ideas"
+    assert check_folder("", "Captures") == ""
+    assert check_folder("Captures2", "Captures") == "Captures2"
+    assert spell_like_existing("projects", ["Daily", "Projects"]) == "Projects"
+    assert spell_like_existing("projects", ["Projects", "projects"]) == "projects"
+    assert spell_like_existing("new", ["Projects"]) == "new"
 
 
 RULES = [
@@ -204,8 +208,14 @@ RULES = [
 )  # fmt: skip
 def test_where_a_capture_goes(front, to, rules, found):
     text = f"---\nid: a\n{front}\n---\nbody\n"
-    where = goal(
-        note(text, "Captures/default/X.md"), marks(text), rules, folder="Notes", name="{title}", inbox="Captures", to=to
+    where = choose_destination(
+        note(text, "Captures/default/X.md"),
+        read_marks(text),
+        rules,
+        folder="Notes",
+        name="{title}",
+        inbox="Captures",
+        to=to,
     )
     assert (where.folder, where.stem, where.by) == found
 
@@ -228,7 +238,7 @@ def test_the_name_of_the_note(path, title, template, found):
 
 
 def test_a_taken_name_gives_way():
-    made = names("A", "A 2")
+    made = candidate_names("A", "A 2")
     assert [next(made) for _ in range(4)] == ["A", "A 2", "A 2", "A 3"]
 
 
@@ -248,13 +258,13 @@ def test_a_taken_name_gives_way():
 )
 def test_what_stays_in_the_inbox(text, word):
     document = note(text)
-    assert word in refusal(document, marks(text))
+    assert word in refusal_reason(document, read_marks(text))
 
 
 def test_what_does_not_stay():
     document = note(CAPTURE)
-    assert refusal(document, marks(CAPTURE)) == ""
-    assert refusal(replace(document, writable=False), marks(CAPTURE))
+    assert refusal_reason(document, read_marks(CAPTURE)) == ""
+    assert refusal_reason(replace(document, writable=False), read_marks(CAPTURE))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from index.errors import Conflict, NotFound
-from syncd.notes.front_matter import properties, split
+from syncd.notes.front_matter import read_properties, split
 from syncd.promotion.plan import TakenDestination
 from syncd.promotion.promoted_note import Problem, PromotionRule
 from syncd.settings.automation import PromoteSettings
@@ -21,7 +21,7 @@ def test_a_capture_becomes_a_note_with_all_its_links(world, tmp_path):
     assert now.keys() == before.keys() - {"Captures/default/Heron.md"} | {"Birds/Heron.md"}
     text = now["Birds/Heron.md"].decode()
     assert split(text)[1] == split(capture())[1]
-    said = properties(split(text)[0])
+    said = read_properties(split(text)[0])
     assert list(said) == ["id", "created_at", "source", "tags", "promoted_at"]
     assert now["Areas/Pond.md"].decode().endswith("[heron](../Birds/Heron.md#x)\n")
     assert now["Daily/Today.md"] == b"Saw [[Birds/Heron|one]] and [[Heron]].\n"
@@ -58,7 +58,7 @@ def test_an_edited_note_comes_back_with_its_edits(world, tmp_path):
     done = promotions(world).unpromote("Birds/Heron.md")
     back = (world.vault / done["target"]).read_text()
     assert back.endswith("The heron left the reeds, see [[Pond]] and ![[Pond#Depth|deep]].\nMore, see [[Today]].\n")
-    assert properties(split(back)[0]) == properties(split(capture())[0])
+    assert read_properties(split(back)[0]) == read_properties(split(capture())[0])
     assert (world.vault / "Late.md").read_text() == "[[Captures/default/Heron]]\n"
     assert (world.vault / "Daily/Today.md").read_text() == "Saw [[Captures/default/Heron|one]] again.\n"
     consistent(world, tmp_path)
@@ -186,14 +186,14 @@ def test_rules_and_names_are_the_owners(tmp_path):
 def test_a_change_that_comes_in_between_is_never_lost(world):
     """An agent's write, or a person's, that comes after the plan was made: nothing of the promotion has come about then."""
     own = promotions(world)
-    plan = own.planned(world.app.services.snapshot.capture("c1"), to="Birds")
+    plan = own.make_plan(world.app.services.snapshot.find_capture("c1"), to="Birds")
     (world.vault / "Captures/default/Heron.md").write_text("a person's own words\n")
     before = files(world)
-    (outcome,) = own.carry([plan])
+    (outcome,) = own.carry_out([plan])
     assert isinstance(outcome, Conflict)
     assert files(world) == before
     with pytest.raises(Conflict):
-        own.planned(world.app.services.snapshot.capture("c1"))
+        own.make_plan(world.app.services.snapshot.find_capture("c1"))
 
 
 def test_agents_see_that_what_they_related_to_is_gone(world):

@@ -99,7 +99,7 @@ def test_a_commit_that_git_does_not_allow_is_made_up_for(world):
     assert own.facts()["uncommitted"] == 1
     world.git("checkout", "-q", "-")
     own._not_before = float("-inf")  # as if it were half a minute later
-    own.tend()
+    own.finish_pending()
     assert "Capture-Id: c1" in world.git("log", "-1", "--format=%B")
     assert world.git("status", "--porcelain") == ""
     assert own.facts()["uncommitted"] == 0

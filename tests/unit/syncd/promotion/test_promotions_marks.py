@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from syncd.documents.owner_marks import marks
-from syncd.notes.front_matter import properties, split
+from syncd.documents.owner_marks import read_marks
+from syncd.notes.front_matter import read_properties, split
 from syncd.promotion.promotions import Promotions
 from syncd.settings.automation import PromoteSettings
 from tests.support.promotion_vault import capture, consistent, files, marked, promotions
@@ -49,7 +49,7 @@ def test_a_problem_is_told_in_the_capture_once_and_goes_when_it_is_solved(world)
     world.run()
     marked(world)
     text = file.read_text()
-    assert "one name between slashes" in (marks(text).promote_problem or "")
+    assert "one name between slashes" in (read_marks(text).promote_problem or "")
     assert text.replace(next(line for line in text.splitlines(True) if "promote_problem" in line), "") == capture(
         "promote: true\npromote_to: ../out\n"
     )
@@ -79,7 +79,7 @@ def test_what_a_person_meant_as_a_mark_is_answered(world, front, told):
     file = world.write("Captures/default/Heron.md", capture(front))
     world.run()
     marked(world)
-    assert told in (marks(file.read_text()).promote_problem or "")
+    assert told in (read_marks(file.read_text()).promote_problem or "")
     assert [told in one["problem"] for one in world.app.services.marked_captures.facts()["problems"]] == [True]
     file.write_text(file.read_text().replace(front, "promote: true\n"))
     world.run()
@@ -119,7 +119,7 @@ def test_a_capture_with_an_impossible_time_keeps_no_other_from_being_promoted(wo
     world.close()
 
 
-@pytest.mark.parametrize("where", ["planned", "_gone"])
+@pytest.mark.parametrize("where", ["make_plan", "_apply_move"])
 def test_a_mistake_of_ours_in_one_capture_keeps_no_other_from_being_promoted(world, monkeypatch, caplog, where):
     world.write("Captures/default/Early.md", "---\nid: odd\npromote: true\n---\nwords\n")
     world.write("Captures/default/Heron.md", capture("promote: true\n"))
@@ -167,7 +167,7 @@ def test_two_daemons_that_see_the_same_mark_write_the_same_bytes(world, tmp_path
     assert one == two
     assert "Notes/Heron.md" in one
     moment = world.git("log", "-1", "--format=%cI").strip()
-    assert properties(split(one["Notes/Heron.md"].decode())[0])["promoted_at"][:19] == moment[:19]
+    assert read_properties(split(one["Notes/Heron.md"].decode())[0])["promoted_at"][:19] == moment[:19]
     for other in worlds:
         other.close()
 

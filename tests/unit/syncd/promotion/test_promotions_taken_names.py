@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from syncd.documents.owner_marks import marks
-from syncd.notes.checkboxes import answers
+from syncd.documents.owner_marks import read_marks
+from syncd.notes.checkboxes import read_answers
 from syncd.notes.front_matter import split
 from syncd.promotion import marked_captures as marked_job
 from tests.support.promotion_vault import capture, consistent, files, marked
@@ -32,8 +32,8 @@ def tick(world, choice):
     (line,) = [line for line in lines if choice in line]
     note.write_text(note.read_text().replace(line, line.replace("[ ]", "[x]")))
     proposals = world.app.services.proposals
-    assert len(proposals.answered(answers([note.read_text()]))) == 1
-    (done,) = proposals.carry().values()
+    assert len(proposals.record_answers(read_answers([note.read_text()]))) == 1
+    (done,) = proposals.carry_out().values()
     return done
 
 
@@ -45,7 +45,7 @@ def test_a_taken_destination_is_asked_about_in_a_note(world):
     assert "`````diff" in text
     assert "-An old note, ```` and all." in text
     assert files(world)["Notes/Heron.md"] == b"An old note, ```` and all.\r\n"
-    problem = marks((world.vault / "Captures/default/Heron.md").read_text()).promote_problem
+    problem = read_marks((world.vault / "Captures/default/Heron.md").read_text()).promote_problem
     assert problem == "Notes/Heron.md is there already, and is not overwritten; see [[Merge Heron]]"
     (told,) = world.app.services.marked_captures.facts()["problems"]
     assert told["problem"] == problem
@@ -60,7 +60,7 @@ def test_a_capture_that_was_just_written_is_not_asked_about_again(world, monkeyp
     taken(world)
     text = asked(world).read_text()
     monkeypatch.setattr(
-        marked_job, "restless", lambda *_: True
+        marked_job, "is_in_use", lambda *_: True
     )  # what is wrong with it was written into it a moment ago
     marked(world)
     monkeypatch.undo()
@@ -90,7 +90,7 @@ def test_an_answer_settles_the_other_boxes_of_the_note(world, choice):
     note.write_text(note.read_text().replace(f"- [ ] {choice}", f"- [x] {choice}"))
     os.utime(note, (1, 1))
     services = world.app.services
-    (done,) = services.consolidation.tick().values()
+    (done,) = services.consolidation.carry_out_ticked().values()
     assert done.done
     lines = [line for line in note.read_text().splitlines() if line.startswith("- [")]
     assert sorted(line[:5] for line in lines) == ["- [-]", "- [-]", "- [x]"]
@@ -130,20 +130,22 @@ def test_appending_that_a_crash_broke_off_is_ended_and_told_as_done(world, monke
     def die(*_, **__):
         raise Killed
 
-    monkeypatch.setattr(promotions, "_taken_back", lambda *_: None)
+    monkeypatch.setattr(promotions, "_take_back", lambda *_: None)
     note = asked(world)
     line = next(line for line in note.read_text().splitlines() if "Append" in line)
     note.write_text(note.read_text().replace(line, line.replace("[ ]", "[x]")))
-    proposals.answered(answers([note.read_text()]))
+    proposals.record_answers(read_answers([note.read_text()]))
     monkeypatch.setattr(
-        world.app.opened.vault if last == "remove" else proposals, {"remove": "remove", "note": "_note"}[last], die
+        world.app.opened.vault if last == "remove" else proposals,
+        {"remove": "remove", "note": "_run_for_each"}[last],
+        die,
     )
     with pytest.raises(Killed):
-        proposals.carry()
+        proposals.carry_out()
     monkeypatch.undo()
     world.reopen()
     world.run()
-    (done,) = world.app.services.proposals.carry().values()
+    (done,) = world.app.services.proposals.carry_out().values()
     assert (done.done, done.said) == (True, "appended to Notes/Heron.md")
     raw = (world.vault / "Notes/Heron.md").read_bytes()
     assert raw == b"An old note, ```` and all.\r\n\r\n" + split(capture())[1].encode()

@@ -21,7 +21,7 @@ def waiting(world):
 
 
 def marked(waits):
-    return [(record.path, marks.promote_to) for record, marks in waits.look(lambda one: one.promote)]
+    return [(record.path, marks.promote_to) for record, marks in waits.find_captures(lambda one: one.promote)]
 
 
 def test_captures_are_told_with_their_marks(world):
@@ -32,15 +32,15 @@ def test_captures_are_told_with_their_marks(world):
     world.write("Notes/N.md", "---\npromote: true\n---\n")
     world.run()
     waits = waiting(world)
-    told = {record.path: marks for record, marks in waits.look()}
+    told = {record.path: marks for record, marks in waits.find_captures()}
     assert told == {
         "Captures/default/A.md": OwnerMarks(promote=True, promote_to="Ideas"),
         "Captures/default/B.md": OwnerMarks(),
         "Captures/default/Entities/C.md": OwnerMarks(review="later"),
     }
     assert marked(waits) == [("Captures/default/A.md", "Ideas")]
-    assert waits.at("Captures/default/A.md").promote
-    assert waits.at("Notes/N.md") == OwnerMarks()
+    assert waits.marks_of("Captures/default/A.md").promote
+    assert waits.marks_of("Notes/N.md") == OwnerMarks()
 
 
 def test_a_note_is_read_again_only_when_it_has_changed(world):
@@ -48,16 +48,16 @@ def test_a_note_is_read_again_only_when_it_has_changed(world):
         world.write(f"Captures/default/{number}.md", f"---\nid: n{number}\n---\nnote {number}\n")
     world.run()
     waits = waiting(world)
-    waits.look()
+    waits.find_captures()
     assert waits.reads == 20
-    before = waits.moment
+    before = waits.version
     world.write("Captures/default/3.md", "---\nid: n3\npromote: true\n---\nnote 3\n")
     (world.vault / "Captures/default/4.md").unlink()
     world.run()
-    assert waits.moment != before
+    assert waits.version != before
     assert marked(waits) == [("Captures/default/3.md", None)]
     assert waits.reads == 21
-    assert len(waits.look()) == 19
+    assert len(waits.find_captures()) == 19
     assert waits.reads == 21
 
 
@@ -66,7 +66,7 @@ def test_what_the_index_has_not_seen_yet_is_not_told(world):
     world.run()
     file.write_text("---\nid: a\npromote: true\n---\nx\n")
     waits = waiting(world)
-    assert waits.look() == [], "its bytes are not those of its row"
+    assert waits.find_captures() == [], "its bytes are not those of its row"
     world.run()
     assert marked(waits) == [("Captures/default/A.md", None)]
 
@@ -75,6 +75,6 @@ def test_another_build_is_looked_through_anew(world):
     world.write("Captures/default/A.md", "---\nid: a\npromote: true\n---\nx\n")
     world.run()
     waits = waiting(world)
-    assert len(waits.look()) == 1
+    assert len(waits.find_captures()) == 1
     world.app.operations["index"]({"full": True}, lambda _: None)
     assert marked(waits) == [("Captures/default/A.md", None)]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.review.bases_table import review_table
+from syncd.review.bases_table import compose_table
 from syncd.vault.location import locate
 from tests.support.obsidian_bases import Base, Invalid, Note, parsed
 
@@ -44,7 +44,7 @@ def notes(inbox: str) -> list[Note]:
 
 @pytest.mark.parametrize("inbox", ["Captures", "Agents/Inbox", "Files", 'My "inbox"', "It's # mine: \\ ok", "受信箱"])
 def test_the_views_list_what_waits_and_nothing_else(inbox):
-    base = Base(review_table(inbox))
+    base = Base(compose_table(inbox))
     waiting = [f"{inbox}/{path}" for path in WAITING]
     assert base.rows("Waiting", notes(inbox)) == waiting
     assert base.rows("Recent", notes(inbox)) == waiting[::-1]
@@ -53,13 +53,13 @@ def test_the_views_list_what_waits_and_nothing_else(inbox):
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="/"), min_size=1, max_size=20))
 def test_any_name_of_an_inbox_gives_a_valid_base(name):
-    base = Base(review_table(name))
+    base = Base(compose_table(name))
     kept = Note(f"{name}/default/x.md", {})
     assert base.rows("Waiting", [kept, Note(f"{name}x/default/x.md", {}), Note("default/x.md", {})]) == [kept.path]
 
 
 def test_the_table_and_the_daemon_agree_on_what_a_capture_is():
-    listed = set(Base(review_table("Captures")).rows("Waiting", notes("Captures")))
+    listed = set(Base(compose_table("Captures")).rows("Waiting", notes("Captures")))
     for note in notes("Captures"):
         where = locate(note.path)
         if note.path.lower().endswith(".md") and where.scope == "vault":
@@ -69,7 +69,7 @@ def test_the_table_and_the_daemon_agree_on_what_a_capture_is():
 
 
 def test_the_box_is_a_column_that_can_be_ticked():
-    view = Base(review_table("Captures")).tree["views"][0]
+    view = Base(compose_table("Captures")).tree["views"][0]
     assert (view["type"], view["order"][:2]) == ("table", ["file.name", "note.promote"])
     assert {"note.review", "note.promote_to", "note.suggested_folder", "note.suggested_similar"} <= {*view["order"]}
 

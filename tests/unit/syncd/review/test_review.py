@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 
 from syncd.cli.notes.review import table
-from syncd.notes.front_matter import properties, split
+from syncd.notes.front_matter import read_properties, split
 from syncd.review import review
-from syncd.review.bases_table import review_table
+from syncd.review.bases_table import compose_table
 from syncd.review.suggestions import Suggestions
 from syncd.settings.automation import ReviewSettings
 from syncd.state import named_values
@@ -75,7 +75,7 @@ def capture(world, name, body, front=""):
 
 
 def said(world, path):
-    return properties(split((world.vault / path).read_text())[0])
+    return read_properties(split((world.vault / path).read_text())[0])
 
 
 def reviewed(world):
@@ -152,11 +152,11 @@ def test_what_agents_read_of_the_note_stays(world):
     path = capture(world, "Potato soup", "Simmer potatoes and leeks in stock, blend the soup.")
     world.run()
     index = world.app.opened.builds.scopes["captures"].index
-    before = index.at(path)
+    before = index.record_at(path)
     told = []
     world.app.agent_access.on_change(told.append)
     assert world.app.services.review.run() == 1
-    after = index.at(path)
+    after = index.record_at(path)
     assert (after.version, after.updated_at, after.metadata, after.content_hash, after.defects) == (
         before.version, before.updated_at, before.metadata, before.content_hash, before.defects,
     )  # fmt: skip
@@ -229,7 +229,7 @@ def test_a_name_that_looks_like_a_secret_is_never_told(alone):
     world.write(f"Recipes/{name}.md", f"---\ntags: [recipe]\n---\n{SOUP}\n")
     path = capture(world, "Potato soup", SOUP)
     reviewed(world)
-    record = world.app.opened.builds.scopes["captures"].index.at(path)
+    record = world.app.opened.builds.scopes["captures"].index.record_at(path)
     assert record.defects == ()
     assert said(world, path) == {**said(world, path), "promote": False}
     assert name not in (world.vault / path).read_text()
@@ -248,7 +248,7 @@ def test_properties_without_lines_of_their_own_are_left_alone(world):
 def test_the_table_is_kept_until_a_person_changes_it(world):
     table = world.vault / "Captures/Review.base"
     reviewed(world)
-    assert table.read_text() == review_table("Captures")
+    assert table.read_text() == compose_table("Captures")
     table.unlink()
     reviewed(world)
     assert table.is_file()
@@ -263,7 +263,7 @@ def test_a_table_of_an_older_memex_is_replaced(world):
     table.write_text("views: []\n")
     named_values.write(world.app.opened.ledger, {"Review.base": hashlib.sha256(b"views: []\n").hexdigest()})
     reviewed(world)
-    assert table.read_text() == review_table("Captures")
+    assert table.read_text() == compose_table("Captures")
 
 
 def test_the_table_lists_what_the_daemon_says_waits(world):
@@ -273,8 +273,8 @@ def test_the_table_lists_what_the_daemon_says_waits(world):
     world.write("Captures/default/Entities/Ada.md", "---\nid: ada\ntype: entity\n---\n")
     reviewed(world)
     files = [Note(path, said(world, path)) for path in world.app.opened.builds.scopes["captures"].index.manifest]
-    rows = Base(review_table("Captures")).rows("Waiting", files)
-    waiting = world.app.services.review.waiting()
+    rows = Base(compose_table("Captures")).rows("Waiting", files)
+    waiting = world.app.services.review.list_waiting()
     assert sorted(rows) == sorted(record.path for record, _ in waiting)
     assert world.app.services.review.summary() == {"waiting": 2, "marked": 1, "problems": 1}
 
@@ -303,7 +303,7 @@ def test_off_means_off(tmp_path):
 def test_what_speaks_for_a_folder_is_told(world):
     path = capture(world, "Potato soup", "Simmer potatoes and leeks in stock.", "tags: [soup]\n")
     world.run()
-    found = world.app.services.review.suggestions(world.app.opened.builds.scopes["captures"].index.at(path))
+    found = world.app.services.review.suggest(world.app.opened.builds.scopes["captures"].index.record_at(path))
     assert isinstance(found, Suggestions)
     assert "nearest notes" in found.folders[0].reason
 

@@ -14,13 +14,13 @@ from syncd.review.suggestions import (
     Similar,
     Suggestions,
     SuggestionSubject,
-    habits,
-    properties,
+    learn_habits,
+    name_words,
     resemblance,
-    shared,
+    shared_parts,
     shingles,
-    suggested,
-    units,
+    suggest,
+    suggestion_properties,
 )
 
 
@@ -53,7 +53,7 @@ def subject(title="Untitled", tags=(), text="", linked=()):
 
 def test_a_folder_is_the_one_of_the_nearest_notes():
     kin = [near("Recipes/Leek soup.md", 0.8), near("Recipes/Bread.md", 0.6), near("Projects/Heron/Heron radio.md", 0.3)]
-    found = suggested(subject(), kin, habits(NOTES, inbox="Captures"), {})
+    found = suggest(subject(), kin, learn_habits(NOTES, inbox="Captures"), {})
     assert [one.what for one in found.folders] == ["Recipes", "Projects/Heron"]
     assert found.folders[0].reason == "2 of its 3 nearest notes lie there"
 
@@ -66,7 +66,7 @@ def test_a_folder_is_the_one_of_the_nearest_notes():
     ],
 )
 def test_tags_and_titles_speak_for_a_folder(given, reason):
-    (first, *_) = suggested(given, [], habits(NOTES, inbox="Captures"), {}).folders
+    (first, *_) = suggest(given, [], learn_habits(NOTES, inbox="Captures"), {}).folders
     assert first.reason.startswith(reason)
 
 
@@ -85,29 +85,31 @@ def test_tags_and_titles_speak_for_a_folder(given, reason):
     ],
 )  # fmt: skip
 def test_folders_that_are_kept_apart_are_never_proposed(notes):
-    known = habits(notes, inbox="Captures", aside=["Mine"])
+    known = learn_habits(notes, inbox="Captures", aside=["Mine"])
     kin = [near(one[0], 0.9) for one in notes]
-    found = suggested(subject(text=" ".join(one[1] for one in notes)), kin, known, {})
+    found = suggest(subject(text=" ".join(one[1] for one in notes)), kin, known, {})
     assert found.folders == ()
     assert notes[0][0] == "Home.md" or (found.similar, found.links) == ((), ())
 
 
 def test_a_folder_with_a_name_that_only_holds_such_a_word_is_proposed():
-    known = habits([told("Contemplation/a.md"), told("Daily bread/b.md"), told("Archivists/c.md")], inbox="Captures")
+    known = learn_habits(
+        [told("Contemplation/a.md"), told("Daily bread/b.md"), told("Archivists/c.md")], inbox="Captures"
+    )
     assert set(known.folders) == {"Contemplation", "Daily bread", "Archivists"}
 
 
 def test_tags_are_those_of_the_nearest_notes_that_are_used_and_not_there_yet():
     kin = [near("Recipes/Leek soup.md", 0.8, ["recipe", "once"]), near("Recipes/Bread.md", 0.7, ["recipe"])]
-    known = habits([*NOTES, told("Recipes/Other.md", ["once"])], inbox="Captures")
-    assert [one.what for one in suggested(subject(), kin, known, {}).tags] == ["recipe"]
-    assert suggested(subject(tags=["recipes"]), kin, known, {}).tags == ()
+    known = learn_habits([*NOTES, told("Recipes/Other.md", ["once"])], inbox="Captures")
+    assert [one.what for one in suggest(subject(), kin, known, {}).tags] == ["recipe"]
+    assert suggest(subject(tags=["recipes"]), kin, known, {}).tags == ()
 
 
 def test_names_that_are_no_links_yet_are_proposed():
-    known = habits(NOTES, inbox="Captures")
+    known = learn_habits(NOTES, inbox="Captures")
     text = "The Heron radio, the Heron battery and leek soup; a heron."
-    found = suggested(subject(text=text, linked=["Projects/Heron/Heron battery.md"]), [], known, {})
+    found = suggest(subject(text=text, linked=["Projects/Heron/Heron battery.md"]), [], known, {})
     assert [one.what for one in found.links] == ["Projects/Heron/Heron radio.md", "Recipes/Leek soup.md"]
 
 
@@ -136,19 +138,21 @@ WORDS = st.lists(st.sampled_from(["ab", "cd", "ef", "東京", "タワー", "gh"]
 @given(WORDS, WORDS)
 def test_shares_are_of_the_one_and_of_the_other(one, other):
     a, b = shingles(one), shingles(other)
-    here, there = shared(a, b)
-    assert (there, here) == shared(b, a)
+    here, there = shared_parts(a, b)
+    assert (there, here) == shared_parts(b, a)
     assert 0 <= here <= 1
-    assert shared(a, a) == ((1.0, 1.0) if a else (0.0, 0.0))
+    assert shared_parts(a, a) == ((1.0, 1.0) if a else (0.0, 0.0))
 
 
 @given(st.permutations(NOTES), st.permutations([near(one[0], 0.2 + n / 10, one[2]) for n, one in enumerate(NOTES)]))
 def test_the_order_of_notes_is_of_no_matter(notes, kin):
     given_ = subject("Heron soup", ["recipe"], "Leek soup and the Heron radio.")
-    expected = suggested(
-        given_, sorted(kin, key=lambda one: (-one.near, one.record.path)), habits(NOTES, inbox="C"), {}
+    expected = suggest(
+        given_, sorted(kin, key=lambda one: (-one.near, one.record.path)), learn_habits(NOTES, inbox="C"), {}
     )
-    found = suggested(given_, sorted(kin, key=lambda one: (-one.near, one.record.path)), habits(notes, inbox="C"), {})
+    found = suggest(
+        given_, sorted(kin, key=lambda one: (-one.near, one.record.path)), learn_habits(notes, inbox="C"), {}
+    )
     assert found == expected
 
 
@@ -162,21 +166,21 @@ def test_what_is_given_stays_given(folders, tags, links):
     similar = tuple(Similar(one.what, "similar", one.score) for one in tags)
     found = Suggestions(folders, tags, links, similar)
     link = {name: f"To {name}" for name in "ABCD"}
-    once = properties(found, {}, link)
-    assert properties(found, once, link) == once
+    once = suggestion_properties(found, {}, link)
+    assert suggestion_properties(found, once, link) == once
 
 
 def test_a_folder_gives_way_to_one_that_is_plainly_better():
     def given_(score):
-        return properties(
+        return suggestion_properties(
             Suggestions((Scored("New", 1.0, ""), Scored("Old", score, ""))), {"suggested_folder": "Old"}, {}
         )
 
     assert given_(STAYS)["suggested_folder"] == "Old"
     assert given_(STAYS - 0.01)["suggested_folder"] == "New"
-    assert properties(Suggestions((Scored("Weak", SURE - 0.01, ""),)), {}, {})["suggested_folder"] is None
+    assert suggestion_properties(Suggestions((Scored("Weak", SURE - 0.01, ""),)), {}, {})["suggested_folder"] is None
 
 
 def test_words_of_a_name():
-    assert units("The Heron's radios") >= {"heron", "radio"}
-    assert units("東京タワー") >= {"東京", "京タ"}
+    assert name_words("The Heron's radios") >= {"heron", "radio"}
+    assert name_words("東京タワー") >= {"東京", "京タ"}

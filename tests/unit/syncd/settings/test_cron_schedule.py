@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncd.settings.cron_schedule import times, unfit
+from syncd.settings.cron_schedule import find_mistake, parse_cron
 
 WEEK = "sun,mon,tue,wed,thu,fri,sat"
 
@@ -25,8 +25,8 @@ WEEK = "sun,mon,tue,wed,thu,fri,sat"
     ],
 )
 def test_an_expression_allows_what_it_does_in_a_crontab(expression, told):
-    assert tuple(times(expression).values()) == told
-    assert not unfit(expression)
+    assert tuple(parse_cron(expression).values()) == told
+    assert not find_mistake(expression)
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,8 @@ def test_an_expression_allows_what_it_does_in_a_crontab(expression, told):
     ],
 )
 def test_what_is_none_is_told_in_a_sentence(expression, words):
-    assert words in unfit(expression)
+    assert words in find_mistake(expression)
 
 
 def test_no_expression_is_never():
-    assert not unfit("")
+    assert not find_mistake("")

@@ -8,7 +8,7 @@ import pytest
 
 from index.encoders.settings import Bundled, Local
 from index.errors import InvalidArgument
-from syncd.settings.settings import FIELDS, SECTIONS, NamedFolder, Settings, known, load, state_and_vault
+from syncd.settings.settings import FIELDS, SECTIONS, NamedFolder, Settings, all_settings, load, resolve_state_and_vault
 from syncd.state.folder import default_state_folder
 
 
@@ -145,7 +145,7 @@ BROUGHT = NamedFolder(B, "/s", False)
     ],
 )
 def test_state_and_vault_fit_together(state, vault, vault_in_file, own_vault, wanted):
-    assert state_and_vault(state, vault, vault_in_file, {Path("/s"): own_vault}.get) == wanted
+    assert resolve_state_and_vault(state, vault, vault_in_file, {Path("/s"): own_vault}.get) == wanted
 
 
 def test_one_entry_of_a_table_has_a_variable_of_its_own(home):
@@ -161,7 +161,7 @@ def test_a_secret_is_not_repeated_in_a_message(home):
 
 
 def test_every_setting_has_a_sentence_and_a_default_of_its_type():
-    for name, one in known().items():
+    for name, one in all_settings().items():
         assert one.doc.endswith("."), name
         assert one.type, name
 

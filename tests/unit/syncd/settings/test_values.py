@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.settings.values import Setting, Variants, closest, listed, setting, typed, words
+from syncd.settings.values import Setting, Variants, convert, describe_type, did_you_mean, setting, settings_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +36,7 @@ FRUIT = Variants(__name__, {"apple": "Apple", "pear": "Pear"})
 class Known(Variants):
     """Variants of this file, which is not importable by its name."""
 
-    def cls(self, kind):
+    def load_class(self, kind):
         return {"apple": Apple, "pear": Pear}[kind]
 
 
@@ -64,7 +64,7 @@ def one(kind, **rest):
     ],
 )
 def test_text_of_the_environment_means_a_typed_value(kind, written, meant):
-    assert typed(one(kind), written, text=True) == meant
+    assert convert(one(kind), written, text=True) == meant
 
 
 @pytest.mark.parametrize(
@@ -88,28 +88,28 @@ def test_text_of_the_environment_means_a_typed_value(kind, written, meant):
 )
 def test_a_wrong_value_is_told_in_words(kind, value, text, sentence):
     with pytest.raises(ValueError, match=sentence):
-        typed(one(kind), value, text=text)
+        convert(one(kind), value, text=text)
 
 
 def test_bounds_are_held():
     port = one(int, least=0, most=65_535)
-    assert typed(port, 0, text=False) == 0
+    assert convert(port, 0, text=False) == 0
     with pytest.raises(ValueError, match="at most 65535"):
-        typed(port, 65_536, text=False)
+        convert(port, 65_536, text=False)
     with pytest.raises(ValueError, match="at least 0"):
-        typed(port, "-1", text=True)
+        convert(port, "-1", text=True)
 
 
 @given(st.lists(st.text(st.characters(blacklist_characters="\0", blacklist_categories=("Cs",)))))
 def test_a_list_written_as_json_text_is_the_list_of_the_file(items):
     kind = one(tuple[str, ...])
-    assert typed(kind, json.dumps(items), text=True) == typed(kind, items, text=False)
+    assert convert(kind, json.dumps(items), text=True) == convert(kind, items, text=False)
 
 
 def test_a_list_of_tables_becomes_the_classes_that_their_kinds_name():
     given = [{"kind": "pear"}, {"kind": "apple", "name": "Cox"}]
-    assert typed(one(FRUIT), given, text=False) == (Pear(), Apple("Cox"))
-    assert typed(one(FRUIT), json.dumps(given), text=True) == (Pear(), Apple("Cox"))
+    assert convert(one(FRUIT), given, text=False) == (Pear(), Apple("Cox"))
+    assert convert(one(FRUIT), json.dumps(given), text=True) == (Pear(), Apple("Cox"))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_list_of_tables_becomes_the_classes_that_their_kinds_name():
 )
 def test_a_wrong_table_is_told_in_words(table, sentence):
     with pytest.raises(ValueError, match=sentence):
-        typed(one(FRUIT), [table], text=False)
+        convert(one(FRUIT), [table], text=False)
 
 
 def test_a_dataclass_lists_its_settings_with_their_sentences():
@@ -134,7 +134,7 @@ def test_a_dataclass_lists_its_settings_with_their_sentences():
         port: int = setting(1, "The port.", least=0)
         options: Mapping[str, str] = setting({}, "The options.", secret=True)
 
-    port, options = listed(Server, "server")
+    port, options = settings_of(Server, "server")
     assert (port.name, port.default, port.doc, port.least, port.type) == (
         "server.port",
         1,
@@ -161,7 +161,7 @@ def test_a_dataclass_lists_its_settings_with_their_sentences():
     ],
 )
 def test_types_are_said_in_words(kind, said):
-    assert words(kind) == said
+    assert describe_type(kind) == said
 
 
 @pytest.mark.parametrize(
@@ -169,4 +169,4 @@ def test_types_are_said_in_words(kind, said):
     [("server.prot", "server.port"), ("port", "server.port"), ("sever.host", "server.host"), ("zzz.qqq", None)],
 )
 def test_the_closest_name_is_offered(name, wish):
-    assert closest(name, ["server.port", "server.host"]) == (f"; did you mean {wish}?" if wish else "")
+    assert did_you_mean(name, ["server.port", "server.host"]) == (f"; did you mean {wish}?" if wish else "")

@@ -46,14 +46,14 @@ def test_a_node_s_version_does_not_stand_for_an_edit(slow):
     written(slow, text.replace("one", "one, by hand"), path, at=None)
     for _ in range(2):
         with pytest.raises(Conflict) as caught:
-            space.nodes.replace("Ada", 1, "agent's", version=1)
+            space.nodes.replace_observation("Ada", 1, "agent's", version=1)
         assert caught.value.retryable
         with pytest.raises(Conflict):
             space.nodes.set_tags("Ada", ["x"], version=1)
         slow.run()
-    space.nodes.add([("Ada", ["two"])])  # builds on the edit
+    space.nodes.add_observations([("Ada", ["two"])])  # builds on the edit
     assert "one, by hand" in (slow.vault / path).read_text()
-    space.nodes.replace("Ada", 1, "agent's", version=2)  # the version says by now what it is of
+    space.nodes.replace_observation("Ada", 1, "agent's", version=2)  # the version says by now what it is of
 
 
 # Against a person who goes on writing

@@ -14,7 +14,7 @@ import warnings
 import pytest
 
 from syncd.settings.logs_and_traces import LogSettings
-from syncd.telemetry.log import FIELDS, LONGEST, bound, clean, in_journal, install
+from syncd.telemetry.log import FIELDS, LONGEST, bind_fields, clean, install, is_journal
 from tests.support.daemon_process import daemon
 
 
@@ -42,7 +42,7 @@ def told(root, work, **settings):
 
 def test_a_record_is_one_json_object_of_known_fields(root):
     def work(log):
-        with bound({"request": "ab12", "query": "my diary"}):
+        with bind_fields({"request": "ab12", "query": "my diary"}):
             log.info("asked", extra={"fields": {"tool": "semantic_search", "ms": 1.5, "body": "my diary"}})
 
     (line,) = told(root, work, format="json")
@@ -186,9 +186,9 @@ def test_the_journal_gets_json_with_priorities_and_a_pipe_gets_text():
 
 
 def test_another_stream_than_the_journal_s_is_not_taken_for_it():
-    assert not in_journal(sys.__stderr__, {"JOURNAL_STREAM": "1:2"})
-    assert not in_journal(io.StringIO(), {"JOURNAL_STREAM": "1:2"})
-    assert not in_journal(sys.__stderr__, {key: value for key, value in os.environ.items() if key != "JOURNAL_STREAM"})
+    assert not is_journal(sys.__stderr__, {"JOURNAL_STREAM": "1:2"})
+    assert not is_journal(io.StringIO(), {"JOURNAL_STREAM": "1:2"})
+    assert not is_journal(sys.__stderr__, {key: value for key, value in os.environ.items() if key != "JOURNAL_STREAM"})
 
 
 def test_all_that_a_daemon_says_to_the_journal_is_json(tmp_path, bundled, models):

@@ -33,7 +33,7 @@ KNOWN = ("documents", "memory", "workspace")
     ],
 )
 def test_the_name_of_a_file_is_the_last_part_of_what_is_given(given, kept):
-    assert upload_request.filename(given) == kept
+    assert upload_request.check_filename(given) == kept
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_the_name_of_a_file_is_the_last_part_of_what_is_given(given, kept):
 )
 def test_a_name_that_hides_something_or_is_none_is_refused_in_words(given, why):
     with pytest.raises(InvalidArgument, match=why) as refused:
-        upload_request.filename(given)
+        upload_request.check_filename(given)
     assert refused.value.details["field"] == "filename"
     assert "\ud800" not in refused.value.message
 
@@ -56,7 +56,7 @@ def test_a_name_that_hides_something_or_is_none_is_refused_in_words(given, why):
 @given(st.text())
 def test_no_name_ever_leads_anywhere(text):
     try:
-        name = upload_request.filename(text)
+        name = upload_request.check_filename(text)
     except InvalidArgument:
         return
     assert not set(name) & {"/", "\\", "\0", "\n"}
@@ -69,7 +69,7 @@ def test_no_name_ever_leads_anywhere(text):
 def test_base64_comes_back_as_it_was_however_its_lines_are_broken(data, width):
     text = base64.b64encode(data).decode()
     broken = "\r\n".join(text[at : at + width] for at in range(0, len(text), width))
-    assert upload_request.decoded(broken) == data
+    assert upload_request.decode_chunk(broken) == data
 
 
 @pytest.mark.parametrize(
@@ -78,12 +78,12 @@ def test_base64_comes_back_as_it_was_however_its_lines_are_broken(data, width):
 )
 def test_what_is_not_base64_is_refused(data):
     with pytest.raises(InvalidArgument, match="base64"):
-        upload_request.decoded(data)
+        upload_request.decode_chunk(data)
 
 
 def test_base64_that_is_far_too_long_is_not_even_decoded():
     with pytest.raises(ResourceExhausted) as refused:
-        upload_request.decoded("!" * (4 * LARGEST))
+        upload_request.decode_chunk("!" * (4 * LARGEST))
     assert refused.value.details["limit"] == LARGEST
 
 
@@ -102,7 +102,7 @@ def test_base64_that_is_far_too_long_is_not_even_decoded():
 )
 def test_a_chunk_that_can_t_be_a_part_is_refused(index, size, total, others, error, why):
     with pytest.raises(error, match=why):
-        upload_request.chunk(index, size, total=total, others=others)
+        upload_request.check_chunk(index, size, total=total, others=others)
 
 
 @pytest.mark.parametrize(
@@ -110,9 +110,9 @@ def test_a_chunk_that_can_t_be_a_part_is_refused(index, size, total, others, err
     [(0, 10, 10, 0), (9, 1, 10, 9), (0, LARGEST, LARGEST, 0), (CHUNKS - 1, 1, MIB, 0), (0, CHUNK, 2 * CHUNK, CHUNK)],
 )
 def test_a_chunk_at_the_very_bound_is_taken(index, size, total, others):
-    assert upload_request.chunk(index, size, total=total, others=others) is None
+    assert upload_request.check_chunk(index, size, total=total, others=others) is None
     with pytest.raises((InvalidArgument, ResourceExhausted)):  # one byte or one chunk further
-        upload_request.chunk(index + (index > 0), size + 1, total=total, others=others)
+        upload_request.check_chunk(index + (index > 0), size + 1, total=total, others=others)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_chunk_at_the_very_bound_is_taken(index, size, total, others):
 )
 def test_what_is_missing_at_the_end_is_named(parts, total, why, missing):
     with pytest.raises(InvalidArgument, match=why) as refused:
-        upload_request.whole(parts, total)
+        upload_request.check_complete(parts, total)
     assert refused.value.details["missing"] == missing
     assert refused.value.details["received_bytes"] == sum(parts.values())
     assert refused.value.details["total_size"] == total
@@ -135,10 +135,10 @@ def test_what_is_missing_at_the_end_is_named(parts, total, why, missing):
 
 def test_nothing_is_missing_of_what_is_whole():
     parts = {0: 4, 2: 2, 1: 4}
-    assert upload_request.whole(parts, 10) is None
+    assert upload_request.check_complete(parts, 10) is None
     for index in parts:
         with pytest.raises(InvalidArgument, match="missing"):
-            upload_request.whole({other: size for other, size in parts.items() if other != index}, 10)
+            upload_request.check_complete({other: size for other, size in parts.items() if other != index}, 10)
 
 
 @pytest.mark.parametrize(
@@ -158,33 +158,35 @@ def test_nothing_is_missing_of_what_is_whole():
 )
 def test_what_is_said_of_a_file_is_checked(said, field):
     with pytest.raises(InvalidArgument) as refused:
-        upload_request.described(KNOWN, **said)
+        upload_request.check_description(KNOWN, **said)
     assert field is None or refused.value.details["field"] == field
 
 
 def test_what_is_said_of_a_file_is_kept_plain():
-    assert upload_request.described(KNOWN, title=" A title ", tags=["#a b", "c", "c", " "], namespace="alpha/beta") == {
+    assert upload_request.check_description(
+        KNOWN, title=" A title ", tags=["#a b", "c", "c", " "], namespace="alpha/beta"
+    ) == {
         "title": "A title",
         "tags": ["a-b", "c"],
         "collection": None,
         "namespace": "alpha/beta",
         "source": None,
     }
-    said = upload_request.described(KNOWN, tags=["collection:workspace", "a", "collection:memory"])
+    said = upload_request.check_description(KNOWN, tags=["collection:workspace", "a", "collection:memory"])
     assert (said["collection"], said["tags"]) == ("memory", ["a"])
-    assert upload_request.described(KNOWN)["namespace"] == "default"
+    assert upload_request.check_description(KNOWN)["namespace"] == "default"
 
 
 def test_sizes_and_digests_are_checked():
-    assert upload_request.sized(1, largest=1) == 1
-    assert upload_request.sha256(None) is None
-    assert upload_request.sha256("AB" * 32) == "ab" * 32
+    assert upload_request.check_size(1, largest=1) == 1
+    assert upload_request.check_sha256(None) is None
+    assert upload_request.check_sha256("AB" * 32) == "ab" * 32
     wrong: list[tuple[type[MemexError], object]] = [
-        (InvalidArgument, lambda: upload_request.sized(0, largest=5)),
-        (InvalidArgument, lambda: upload_request.sized(-1, largest=5)),
-        (ResourceExhausted, lambda: upload_request.sized(6, largest=5)),
-        (InvalidArgument, lambda: upload_request.sha256("ab" * 31)),
-        (InvalidArgument, lambda: upload_request.sha256("")),
+        (InvalidArgument, lambda: upload_request.check_size(0, largest=5)),
+        (InvalidArgument, lambda: upload_request.check_size(-1, largest=5)),
+        (ResourceExhausted, lambda: upload_request.check_size(6, largest=5)),
+        (InvalidArgument, lambda: upload_request.check_sha256("ab" * 31)),
+        (InvalidArgument, lambda: upload_request.check_sha256("")),
     ]
     for error, act in wrong:
         with pytest.raises(error):

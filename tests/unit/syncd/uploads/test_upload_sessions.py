@@ -91,7 +91,7 @@ def test_a_file_of_a_type_that_is_not_read_is_refused_when_it_is_there(place):
             place.finish(id)
         with refused(InvalidArgument, why), place.uploads.receive("k2", "default") as arrival:
             arrival.write(data)
-            arrival.queued(filename=name)
+            arrival.queue(filename=name)
     assert place.queue.jobs() == []
 
 
@@ -102,7 +102,7 @@ def test_a_file_of_a_known_name_that_can_not_be_read_is_queued_so_that_it_is_kep
         assert place.staged(place.finish(id)) == data
         with place.uploads.receive("k1", "default") as arrival:
             arrival.write(data)
-            assert place.staged(arrival.queued(filename=name)) == data
+            assert place.staged(arrival.queue(filename=name)) == data
 
 
 def test_a_digest_that_was_announced_must_be_met(place):
@@ -159,11 +159,11 @@ def test_what_nobody_goes_on_with_is_collected_after_ten_minutes(place):
     old, fresh = place.start(10), place.start(10)
     place.chunk(old, 0, b"01234")
     place.now += LIVES_MS - 1
-    assert place.uploads.collect() == []
+    assert place.uploads.remove_stale() == []
     told = place.chunk(fresh, 0, b"0")
     assert told.expires_at == place.now + LIVES_MS
     place.now += 1
-    assert place.uploads.collect() == [old]
+    assert place.uploads.remove_stale() == [old]
     with refused(NotFound):
         place.chunk(old, 1, b"56789")
     with refused(NotFound):
@@ -180,16 +180,16 @@ def test_the_time_without_a_call_goes_on_while_nothing_runs(place):
     os.utime(folder, (seconds, seconds))
     place.now += LIVES_MS
     place.again()
-    assert place.uploads.collect() == [id]
+    assert place.uploads.remove_stale() == [id]
     assert place.left == []
 
 
 def test_a_clock_that_was_set_back_makes_no_upload_eternal(place):
     id = place.start(10)
     place.now -= 3_600_000
-    assert place.uploads.collect() == []
+    assert place.uploads.remove_stale() == []
     place.now += LIVES_MS
-    assert place.uploads.collect() == [id]
+    assert place.uploads.remove_stale() == [id]
 
 
 def test_what_a_crash_left_is_collected_and_nothing_else_touched(place):
@@ -209,7 +209,7 @@ def test_what_a_crash_left_is_collected_and_nothing_else_touched(place):
     place.now = 3_000_000
     live = place.start(10)
     place.again()
-    gone = place.uploads.collect()
+    gone = place.uploads.remove_stale()
     assert {begun.name, piece.name} < set(gone)
     assert sorted(path.name for path in root.iterdir() if not path.is_symlink()) == sorted(
         [live, "notes.txt", "folder"]
@@ -221,8 +221,8 @@ def test_a_file_that_still_arrives_is_not_collected(place):
     with place.uploads.receive("k1", "default") as arrival:
         arrival.write(b"abc")
         os.utime(arrival.path, (1, 1))
-        assert place.uploads.collect() == []
-        job = arrival.queued(filename="a.txt")
+        assert place.uploads.remove_stale() == []
+        job = arrival.queue(filename="a.txt")
     assert place.staged(job) == b"abc"
     assert place.left == []
 
@@ -231,19 +231,19 @@ def test_a_file_in_one_piece_is_queued_or_leaves_nothing(place):
     with place.uploads.receive("k1", "work", 6) as arrival:
         arrival.write(b"abc")
         arrival.write(b"def")
-        job = arrival.queued(filename="../r.txt", title="R", tags=["a"])
+        job = arrival.queue(filename="../r.txt", title="R", tags=["a"])
     assert (job.given["name"], job.given["size"], job.workspace) == ("r.txt", 6, "work")
     assert place.staged(job) == b"abcdef"
     for failure in (InvalidArgument, ResourceExhausted, KeyboardInterrupt):
         with pytest.raises(failure), place.uploads.receive("k1", "work") as arrival:
             arrival.write(b"abc")
             if failure is InvalidArgument:
-                arrival.queued(filename="..")
+                arrival.queue(filename="..")
             elif failure is ResourceExhausted:
                 arrival.write(b"." * 50_000)
             raise failure
     with pytest.raises(InvalidArgument, match="empty"), place.uploads.receive("k1", "work") as arrival:
-        arrival.queued(filename="a.md")
+        arrival.queue(filename="a.md")
     assert place.left == []
     assert len(place.queue.jobs()) == 1
     assert place.uploads._arriving == {}
@@ -259,7 +259,7 @@ def test_a_caller_who_leaves_closes_no_file_under_whoever_writes_it(place):
     began, go_on = threading.Event(), threading.Event()
 
     class Slow(Uploads):
-        def room(self, size, **_):
+        def check_space(self, size, **_):
             if size == len(b"stray"):
                 began.set()
                 assert go_on.wait(30)

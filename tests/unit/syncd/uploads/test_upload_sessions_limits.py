@@ -35,7 +35,7 @@ def test_a_key_has_its_share_of_bytes_those_that_wait_in_the_queue_included(plac
     assert "limit" not in told.error.details
     place.start(20_000, key="k2")
     job = place.queue.take("file")
-    place.queue.done(job.id, "d1")
+    place.queue.finish(job.id, "d1")
     place.start(20_000)
 
 
@@ -84,7 +84,7 @@ def test_files_that_could_not_be_begun_are_not_counted(place):
     (place.state / "uploads").mkdir()
     with place.uploads.receive("k1", "default", 30_000) as arrival:
         arrival.write(b"It is.")
-        assert arrival.queued(filename="a.md")
+        assert arrival.queue(filename="a.md")
 
 
 def test_files_in_one_piece_share_the_bytes_of_their_key(place):

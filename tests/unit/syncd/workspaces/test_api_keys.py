@@ -65,7 +65,7 @@ def test_a_revoked_key_ends_at_once_even_when_another_process_did_it(keys, ledge
     ApiKeys(other_ledger).revoke("laptop", now=NOW + 1)
     other_ledger.close()
     assert keys.authenticate(secret, now=NOW + 1) is None
-    assert not keys.live(key, now=NOW + 1)
+    assert not keys.is_live(key, now=NOW + 1)
 
 
 def test_revoking_takes_the_live_key_of_a_name_and_twice_is_once(keys):
@@ -111,8 +111,8 @@ def test_keys_of_the_environment_work_on_their_surface_and_are_never_stored(ledg
     found = keys.authenticate("one", now=NOW)
     assert found.surfaces == {"mcp"}
     assert found.scopes == {"read", "write"}
-    assert found.sees("anything")
-    assert keys.live(found, now=NOW)
+    assert found.can_see("anything")
+    assert keys.is_live(found, now=NOW)
     assert keys.authenticate("two", now=NOW).surfaces == {"rest"}
     assert ApiKeys(ledger, static={"mcp": "same", "rest": "same"}).authenticate("same", now=NOW).surfaces == {
         "mcp",
@@ -156,11 +156,11 @@ def test_many_threads_make_keys_and_none_is_lost(keys):
 
 def test_a_key_sees_its_workspaces_and_may_only_its_scopes(keys):
     key, _ = keys.create("laptop", workspaces=["work"], scopes=["admin"], now=NOW)
-    assert key.sees("work")
-    assert not key.sees("Work")
-    assert not key.sees("")
-    assert key.may("admin")
-    assert not key.may("read")
+    assert key.can_see("work")
+    assert not key.can_see("Work")
+    assert not key.can_see("")
+    assert key.has_scope("admin")
+    assert not key.has_scope("read")
 
 
 DAY = 24 * 3600 * 1000
@@ -183,9 +183,9 @@ def test_what_came_in_with_the_old_secret_goes_out_with_it(keys):
     before = keys.authenticate(old, now=NOW)
     _, new = keys.rotate("laptop", overlap_ms=DAY, now=NOW)
     after = keys.authenticate(new, now=NOW)
-    assert keys.live(before, now=NOW + DAY - 1)
-    assert not keys.live(before, now=NOW + DAY)
-    assert keys.live(after, now=NOW + DAY)
+    assert keys.is_live(before, now=NOW + DAY - 1)
+    assert not keys.is_live(before, now=NOW + DAY)
+    assert keys.is_live(after, now=NOW + DAY)
 
 
 def test_a_second_rotation_ends_the_first_secret_at_once(keys):
@@ -194,7 +194,7 @@ def test_a_second_rotation_ends_the_first_secret_at_once(keys):
     _, second = keys.rotate("laptop", overlap_ms=DAY, now=NOW)
     _, third = keys.rotate("laptop", overlap_ms=DAY, now=NOW)
     assert keys.authenticate(first, now=NOW) is None
-    assert not keys.live(came, now=NOW)
+    assert not keys.is_live(came, now=NOW)
     assert keys.authenticate(second, now=NOW)
     assert keys.authenticate(third, now=NOW)
 
@@ -255,6 +255,6 @@ def test_what_became_of_keys_is_written_down_and_logged_without_secrets(keys, ca
 
 def test_a_live_key_is_found_by_its_name(keys):
     key, _ = keys.create("laptop", workspaces=None, expires_at=NOW + 10, now=NOW)
-    assert keys.named("laptop", now=NOW) == key
-    assert keys.named("laptop", now=NOW + 10) is None
-    assert keys.named(key.id, now=NOW) is None
+    assert keys.find_live("laptop", now=NOW) == key
+    assert keys.find_live("laptop", now=NOW + 10) is None
+    assert keys.find_live(key.id, now=NOW) is None

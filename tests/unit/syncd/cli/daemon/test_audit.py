@@ -8,9 +8,9 @@ from datetime import UTC
 import pytest
 
 from syncd.cli.daemon import audit
-from syncd.cli.daemon.audit import report, table
-from syncd.cli.main import code
-from syncd.history.audit_log import Author, authored
+from syncd.cli.daemon.audit import format_verification, table
+from syncd.cli.main import run_command
+from syncd.history.audit_log import Author, acting_as
 from tests.support.world import World
 
 AGENT = Author("mcp", "capture_thought", "k1", "claude", "r1")
@@ -25,7 +25,7 @@ def world(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     agent_access = world.app.agent_access
     agent_access.create_workspace("work")
-    with authored(AGENT):
+    with acting_as(AGENT):
         agent_access.workspace("default").capture("one")
         agent_access.workspace("work").capture("two")
     world.app.operations["capture"]({"content": "three"}, lambda _: None)
@@ -44,7 +44,7 @@ def lines(capfd):
 
 
 def test_what_was_written_is_a_table_newest_last(served, capfd):
-    assert code(["audit"]) == 0
+    assert run_command(["audit"]) == 0
     head, *rows = lines(capfd)
     assert head.split() == ["entry", "at", "what", "by", "tool", "key", "note"]
     assert [row.split()[3:6] for row in rows] == [
@@ -69,13 +69,13 @@ def test_what_was_written_is_a_table_newest_last(served, capfd):
     ],
 )
 def test_a_script_gets_those_that_it_asks_for(served, capfd, asked, expected):
-    assert code(["audit", *asked, "--json"]) == 0
+    assert run_command(["audit", *asked, "--json"]) == 0
     assert [one["seq"] for one in json.loads(capfd.readouterr().out)] == expected
 
 
 @pytest.mark.parametrize("wrong", [["--surface", "web"], ["--limit", "0"], ["--since", "yesterday"], ["nonsense"]])
 def test_what_can_not_be_asked_is_refused(served, wrong):
-    assert code(["audit", *wrong]) == 2
+    assert run_command(["audit", *wrong]) == 2
 
 
 def test_it_can_be_followed_while_a_daemon_writes(served, capfd, monkeypatch):
@@ -88,31 +88,31 @@ def test_it_can_be_followed_while_a_daemon_writes(served, capfd, monkeypatch):
         served.app.agent_access.workspace("work").capture(f"later {len(rounds)}")
 
     monkeypatch.setattr(audit.time, "sleep", sleep)
-    assert code(["audit", "--follow", "--workspace", "work", "--json"]) == 130
+    assert run_command(["audit", "--follow", "--workspace", "work", "--json"]) == 130
     assert [json.loads(line)["seq"] for line in lines(capfd)] == [2, 4, 5]
 
 
 def test_all_of_it_is_exported_and_checked_by_itself(served, capfd, tmp_path, monkeypatch):
     monkeypatch.setattr(audit, "PAGE", 2)
-    assert code(["audit", "export"]) == 0
+    assert run_command(["audit", "export"]) == 0
     file = tmp_path / "audit.jsonl"
     file.write_text(capfd.readouterr().out)
     assert len(file.read_text().splitlines()) == 3
     head = str(served.app.opened.audit.head)
-    assert code(["audit", "verify", str(file), "--head", head]) == 0
+    assert run_command(["audit", "verify", str(file), "--head", head]) == 0
     assert head in capfd.readouterr().out
     file.write_text(file.read_text().replace("claude", "nobody"))
-    assert code(["audit", "verify", str(file), "--json"]) == 7
+    assert run_command(["audit", "verify", str(file), "--json"]) == 7
     assert json.loads(capfd.readouterr().out)["broken"] == 2
     file.write_text("no entry\n")
-    assert code(["audit", "verify", str(file)]) == 2
+    assert run_command(["audit", "verify", str(file)]) == 2
 
 
 def test_a_broken_chain_is_told_with_its_place_and_an_exit_code(served, capfd):
-    assert code(["audit", "verify"]) == 0
+    assert run_command(["audit", "verify"]) == 0
     assert capfd.readouterr().out.startswith("3 entries")
     served.app.opened.ledger._connection.execute("UPDATE audit SET path = 'elsewhere.md' WHERE seq = 2")
-    assert code(["audit", "verify"]) == 7
+    assert run_command(["audit", "verify"]) == 7
     assert "entry 2 does not match its seal" in capfd.readouterr().out
 
 
@@ -120,36 +120,36 @@ def test_notes_changed_by_hand_are_named_and_break_nothing(served, capfd):
     path = "Captures/default/one.md"
     with (served.vault / path).open("a") as file:
         file.write("more")
-    assert code(["audit", "verify"]) == 0
+    assert run_command(["audit", "verify"]) == 0
     assert lines(capfd)[1:] == ["changed by hand since: 1", f"- {path}"]
 
 
 def test_old_entries_are_moved_into_a_file(served, capfd, tmp_path):
     target = tmp_path / "old.jsonl"
-    assert code(["audit", "prune", "--before", "1h", "--to", str(target)]) == 0
+    assert run_command(["audit", "prune", "--before", "1h", "--to", str(target)]) == 0
     assert lines(capfd) == ["nothing is so old"]
-    assert code(["audit", "prune", "--before", "2999-01-01", "--to", str(target)]) == 0
+    assert run_command(["audit", "prune", "--before", "2999-01-01", "--to", str(target)]) == 0
     assert lines(capfd) == [f"2 entries were moved to {target}"]
-    assert code(["audit", "verify", str(target)]) == 0
-    assert code(["audit", "verify"]) == 0
-    assert code(["audit", "prune", "--before", "2999-01-01", "--to", str(target)]) == 5
+    assert run_command(["audit", "verify", str(target)]) == 0
+    assert run_command(["audit", "verify"]) == 0
+    assert run_command(["audit", "prune", "--before", "2999-01-01", "--to", str(target)]) == 5
 
 
 def test_it_works_while_no_daemon_runs(world, capfd, tmp_path):
     world.app.close()
     try:
-        assert code(["audit", "--key", "claude", "--json"]) == 0
+        assert run_command(["audit", "--key", "claude", "--json"]) == 0
         assert [one["seq"] for one in json.loads(capfd.readouterr().out)] == [1, 2]
-        assert code(["audit", "verify"]) == 0
-        assert code(["audit", "export"]) == 0
+        assert run_command(["audit", "verify"]) == 0
+        assert run_command(["audit", "export"]) == 0
         assert len(lines(capfd)) == 4
-        assert code(["audit", "--follow"]) == 7  # there is nobody who would write
+        assert run_command(["audit", "--follow"]) == 7  # there is nobody who would write
     finally:
         world.app = world._open()
 
 
 def test_the_status_tells_the_head(served, capfd):
-    assert code(["status"]) == 0
+    assert run_command(["status"]) == 0
     text = " ".join(capfd.readouterr().out.split())
     assert f"audit 3 entries, head {served.app.opened.audit.head}" in text
 
@@ -178,4 +178,4 @@ def test_long_lists_are_cut():
         "breaks": [],
         "changed": [f"{n}.md" for n in range(12)],
     }
-    assert report(found).splitlines()[-1] == "… and 2 more: --json"
+    assert format_verification(found).splitlines()[-1] == "… and 2 more: --json"

@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from syncd.cli.main import code
+from syncd.cli.main import run_command
 from syncd.settings.automation import GitSettings
 from tests.support.world import World, answering, until
 
@@ -38,7 +38,7 @@ def capture(world, text, title="T"):
 
 
 def told(capsys, *words):
-    assert code([*words, "--json"]) == 0
+    assert run_command([*words, "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -51,19 +51,19 @@ def test_the_owner_commits_by_command_and_is_told_what_stays_local(world, capsys
         assert [one["paths"] for one in planned["commits"]] == [[path]]
         assert planned["commits"][0]["commit"] == ""
         assert world.git("log", "--format=%s").split() == ["begin"]
-        assert code(["commit"]) == 0
+        assert run_command(["commit"]) == 0
         shown = capsys.readouterr().out
         assert "Capture 1 note (memex)" in shown
         assert f"kept local: {secret}: it seems to hold a secret (github-token)" in shown
         assert world.git("log", "-1", "--format=%an").strip() == "Memex"
         git = told(capsys, "status", "--all")["git"]["commits"]
         assert (git["waiting"], [one["path"] for one in git["kept"]]) == (0, [secret])
-        assert code(["status", "--all"]) == 0
+        assert run_command(["status", "--all"]) == 0
         assert "is not committed: as it is flagged" in capsys.readouterr().out
         assert told(capsys, "commit")["commits"] == []
         world.git("switch", "-q", "--detach")
         capture(world, "Another thing entirely.")
-        assert code(["commit"]) == 5
+        assert run_command(["commit"]) == 5
         assert "no branch is checked out" in capsys.readouterr().err
         problems = told(capsys, "status")["degraded"]
         assert any("no branch is checked out" in one for one in problems)
@@ -76,7 +76,7 @@ def test_the_owner_commits_by_command_and_is_told_what_stays_local(world, capsys
 def test_a_daemon_commits_once_it_is_quiet_and_when_it_ends(world):
     with world.serving():
         capture(world, "The filter is due in May.")
-        assert "commits" in world.app.jobs.standing()
+        assert "commits" in world.app.jobs.states()
     assert world.git("log", "--format=%s").splitlines() == ["Capture 1 note (memex)", "begin"]
     world.close()
     world._sections["git"] = GitSettings(quiet_s=0.0)

@@ -9,12 +9,12 @@ import click
 import pytest
 
 from index.errors import InvalidArgument
-from syncd.cli.daemon.jobs import jobs_table, page, queue_table, runs, span
+from syncd.cli.daemon.jobs import format_duration, format_job, jobs_table, queue_table, runs_table
 from syncd.cli.framework.completion import jobs as names
-from syncd.cli.main import code
+from syncd.cli.main import run_command
 from syncd.daemon import open_parts
 from syncd.daemon.control_socket import ControlServer
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import Author, acting_as
 from tests.support.fakes import fake_embedder
 from tests.support.world import World, answering, until
 
@@ -51,7 +51,7 @@ def memex(world, capsys):
     """What a command prints, and its exit code."""
 
     def run(*words):
-        done = code([*words, "--vault", str(world.vault), "--state", str(world.state)])
+        done = run_command([*words, "--vault", str(world.vault), "--state", str(world.state)])
         said = capsys.readouterr()
         return done, said.out, said.err
 
@@ -59,7 +59,7 @@ def memex(world, capsys):
 
 
 def add(world, text="a note of the whimbrel", **more):
-    with authored(Author("mcp", "kb_addnote", "k1", "claude")):
+    with acting_as(Author("mcp", "kb_addnote", "k1", "claude")):
         return world.app.agent_access.workspace("default").add_note(text, key="k1", **more)
 
 
@@ -102,7 +102,7 @@ def test_a_job_that_failed_gives_its_exit_code_and_is_tried_again(world, memex):
             raise InvalidArgument("it can't be read")
         return real(work)
 
-    world.app.worker.on("note", handler)
+    world.app.worker.register("note", handler)
     job = add(world)
     done, _, err = memex("job", "wait", job.id)
     assert (done, "it can't be read" in err) == (2, True)
@@ -147,8 +147,8 @@ def test_without_a_daemon_a_command_does_the_job_in_its_own_process(tmp_path, mo
     world = World(tmp_path)
     job = add(world)
     world.close()
-    monkeypatch.setattr(open_parts, "_embedder", lambda _: fake_embedder())
-    assert code(["job", "wait", job.id, "--vault", str(world.vault), "--state", str(world.state)]) == 0
+    monkeypatch.setattr(open_parts, "_start_embedder", lambda _: fake_embedder())
+    assert run_command(["job", "wait", job.id, "--vault", str(world.vault), "--state", str(world.state)]) == 0
     assert capsys.readouterr().out.split()[-1] == job.planned
     world.app = world._open()
     try:
@@ -201,7 +201,7 @@ def test_why_a_job_failed_stands_below_and_steers_no_terminal():
 
 
 def test_a_job_on_a_page():
-    shown = page(JOB | FAILED | {"tries": 3, "finished_at": NOW}, UTC).splitlines()
+    shown = format_job(JOB | FAILED | {"tries": 3, "finished_at": NOW}, UTC).splitlines()
     assert shown[0] == f"id        {JOB['id']}"
     assert shown[-2:] == ["tries     3", "error     INVALID_ARGUMENT: the PDF[31m is locked"]
     assert "ended     2027-01-15 08:01" in shown
@@ -236,7 +236,7 @@ STARTED = 1_800_000_000_000
     ],
 )
 def test_a_length_of_time_is_short_to_read(seconds, text):
-    assert span(seconds) == text
+    assert format_duration(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -268,8 +268,8 @@ def test_the_last_runs_of_a_job():
         {"started_at": STARTED, "seconds": 2.0, "error": ""},
         {"started_at": STARTED - 600_000, "seconds": 0.5, "error": "no disk"},
     ]
-    assert [line.split()[-1] for line in runs(past, UTC, color=False).splitlines()] == ["went", "well", "disk"]
-    assert runs([], UTC, color=False) == "it has not run yet"
+    assert [line.split()[-1] for line in runs_table(past, UTC, color=False).splitlines()] == ["went", "well", "disk"]
+    assert runs_table([], UTC, color=False) == "it has not run yet"
 
 
 @pytest.fixture
@@ -304,15 +304,15 @@ def door(tmp_path, monkeypatch):
 
 
 def test_the_commands_and_their_exit_codes(door, capfd):
-    assert code(["job", "list", "--json"]) == 0
+    assert run_command(["job", "list", "--json"]) == 0
     assert [one["name"] for one in json.loads(capfd.readouterr().out)] == ["listing", "deep check"]
-    assert code(["job", "list", "listing"]) == 0
+    assert run_command(["job", "list", "listing"]) == 0
     assert "well" in capfd.readouterr().out
-    assert code(["job", "run", "listing"]) == 0
+    assert run_command(["job", "run", "listing"]) == 0
     assert capfd.readouterr().out == "listing was started\n"
-    assert code(["job", "run", "listing", "--wait"]) == 0
+    assert run_command(["job", "run", "listing", "--wait"]) == 0
     assert capfd.readouterr().out == "listing took 1 s\n"
-    assert code(["job", "run", "shaky", "--wait"]) == 7
+    assert run_command(["job", "run", "shaky", "--wait"]) == 7
     assert "the disk is full" in capfd.readouterr().err
     assert [given["wait"] for given in door] == [False, True, True]
 

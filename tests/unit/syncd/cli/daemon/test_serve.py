@@ -27,13 +27,13 @@ def stopping(drain_s=30.0):
 
 def test_a_signal_is_passed_on_and_its_end_waited_for(capsys):
     made, told, _ = stopping()
-    thread = threading.Thread(target=made.leave)
+    thread = threading.Thread(target=made.supervise)
     thread.start()
     assert not made.wished.wait(0.05)
-    made.signalled(signal.SIGTERM, None)
+    made.handle_signal(signal.SIGTERM, None)
     assert made.wished.wait(10)
     assert thread.is_alive()
-    made.over()
+    made.finish()
     thread.join(10)
     assert (thread.is_alive(), told) == (False, ["begun"])
     assert "SIGTERM, stopping" in capsys.readouterr().err
@@ -41,15 +41,15 @@ def test_a_signal_is_passed_on_and_its_end_waited_for(capsys):
 
 def test_a_stop_that_takes_too_long_is_given_up():
     made, told, _ = stopping(drain_s=0.01)
-    made.signalled(signal.SIGINT, None)
-    made.leave()
+    made.handle_signal(signal.SIGINT, None)
+    made.supervise()
     assert told == ["begun", "gave up"]
 
 
 def test_without_a_signal_nothing_is_stopped():
     made, told, _ = stopping(drain_s=0.01)
-    made.over()
-    made.leave()
+    made.finish()
+    made.supervise()
     assert (told, made.wished.is_set()) == ([], False)
 
 
@@ -57,9 +57,9 @@ def test_without_a_signal_nothing_is_stopped():
 def test_a_second_signal_does_not_wait_and_the_same_one_told_twice_does(began):
     made, _, clock = stopping()
     clock.now = began
-    made.signalled(signal.SIGTERM, None)
+    made.handle_signal(signal.SIGTERM, None)
     clock.now = began + 0.9 * ONE_STOP_S
-    made.signalled(signal.SIGTERM, None)
+    made.handle_signal(signal.SIGTERM, None)
     clock.now = began + ONE_STOP_S
     with pytest.raises(KeyboardInterrupt):
-        made.signalled(signal.SIGINT, None)
+        made.handle_signal(signal.SIGINT, None)

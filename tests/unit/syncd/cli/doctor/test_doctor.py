@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from syncd.cli.doctor.doctor import Finding, examine, shown, summary, well
+from syncd.cli.doctor.doctor import Finding, examine, format_finding, format_summary, is_healthy
 from syncd.cli.doctor.host_checks import HOST_CHECKS
 from syncd.cli.doctor.state_checks import STATE_CHECKS
 from tests.support.clinic import bytes_of
@@ -17,7 +17,7 @@ from tests.support.daemon_process import Failed, daemon
 def test_what_is_well_is_called_well_and_nothing_is_changed(clinic):
     before = bytes_of(clinic.vault)
     found = list(examine(clinic.settings, {}, (*STATE_CHECKS, *HOST_CHECKS), fix=False))
-    assert well(found), [one for one in found if one.is_ == "wrong"]
+    assert is_healthy(found), [one for one in found if one.is_ == "wrong"]
     assert {one.check for one in found} >= {
         "settings",
         "state",
@@ -36,7 +36,7 @@ def test_what_is_well_is_called_well_and_nothing_is_changed(clinic):
         "versions",
     }
     assert bytes_of(clinic.vault) == before
-    assert summary(found).startswith("nothing is wrong")
+    assert format_summary(found).startswith("nothing is wrong")
 
 
 # The command
@@ -78,16 +78,16 @@ def test_settings_that_are_wrong_are_a_finding(tmp_path, models):
 
 
 def test_a_finding_is_shown_with_its_way_out():
-    text = shown(Finding("git", "wrong", "it is " + "very " * 30 + "broken", "git status"), width=40)
+    text = format_finding(Finding("git", "wrong", "it is " + "very " * 30 + "broken", "git status"), width=40)
     assert text.splitlines()[0].startswith("✗ git        it is")
     assert text.splitlines()[-1] == " " * 13 + "→ git status"
     assert max(map(len, text.splitlines())) <= 40
-    assert "mended: x" in shown(Finding("a", "ok", "", mended="x"))
+    assert "mended: x" in format_finding(Finding("a", "ok", "", mended="x"))
 
 
 def test_the_summary_counts():
     wrong = Finding("a", "wrong", "x", fix=lambda: "")
-    assert summary([wrong]) == "one thing is wrong; `memex doctor --fix` mends it"
-    assert summary([wrong, Finding("b", "wrong", "y"), Finding("c", "advice", "z")]).startswith(
+    assert format_summary([wrong]) == "one thing is wrong; `memex doctor --fix` mends it"
+    assert format_summary([wrong, Finding("b", "wrong", "y"), Finding("c", "advice", "z")]).startswith(
         "2 things are wrong; 1 worth"
     )

@@ -58,14 +58,14 @@ def _unmade(build):
 def test_a_broken_index_is_found_and_made_anew(clinic, break_it, words):
     break_it(clinic.build())
     before = bytes_of(clinic.state / "index")
-    found = only(clinic.look(state_checks.index))
+    found = only(clinic.look(state_checks.check_index))
     assert found.is_ == "wrong"
     assert words in found.says
     assert bytes_of(clinic.state / "index") == before
     notes = bytes_of(clinic.vault)
-    mended = clinic.look(state_checks.index, fix=True)
+    mended = clinic.look(state_checks.check_index, fix=True)
     assert [one.mended for one in mended] == ["the index was made anew from the notes"]
-    assert only(clinic.look(state_checks.index)).is_ == "ok"
+    assert only(clinic.look(state_checks.check_index)).is_ == "ok"
     assert {path: raw for path, raw in bytes_of(clinic.vault).items() if "Captures" not in str(path)} == {
         path: raw for path, raw in notes.items() if "Captures" not in str(path)
     }
@@ -73,36 +73,36 @@ def test_a_broken_index_is_found_and_made_anew(clinic, break_it, words):
 
 def test_an_index_that_is_not_made_yet_is_no_ailment(clinic):
     shutil.rmtree(clinic.state / "index")
-    assert only(clinic.look(state_checks.index)).is_ == "advice"
+    assert only(clinic.look(state_checks.check_index)).is_ == "advice"
 
 
 def test_a_daemon_compares_what_it_has_open(clinic):
     with clinic.serving() as app:
-        assert only(clinic.look(state_checks.index)).is_ == "ok"
+        assert only(clinic.look(state_checks.check_index)).is_ == "ok"
         index = app.opened.builds.scopes["vault"].index
         with index._catalog._db.transaction() as writer:
             writer.execute("update documents set chunks = 7")
-        found = only(clinic.look(state_checks.index))
+        found = only(clinic.look(state_checks.check_index))
         assert "1 notes whose chunks" in found.says
-        clinic.look(state_checks.index, fix=True)
-        assert only(clinic.look(state_checks.index)).is_ == "ok"
+        clinic.look(state_checks.check_index, fix=True)
+        assert only(clinic.look(state_checks.check_index)).is_ == "ok"
 
 
 # The encoder
 
 
 def test_the_bundled_model_is_really_loaded(clinic):
-    assert "384 dimensions" in only(clinic.look(state_checks.encoder)).says
+    assert "384 dimensions" in only(clinic.look(state_checks.check_encoder)).says
 
 
 def test_an_encoder_that_is_away(clinic):
     away = Endpoint(base_url="http://127.0.0.1:9/v1", model="x", retries=0, timeout_s=1.0)
     clinic.settings = replace(clinic.settings, embed_section=EmbedSection(encoders=(away,)))
-    assert only(clinic.look(state_checks.encoder)).is_ == "wrong"
+    assert only(clinic.look(state_checks.check_encoder)).is_ == "wrong"
 
 
 def test_what_the_daemon_calls_degraded_is_told(clinic):
     with clinic.serving() as app:
         app.opened.sync._trouble["sync"] = "indexing: the disk is full"
-        found = [one for one in clinic.look(state_checks.daemon) if one.check == "indexing"]
+        found = [one for one in clinic.look(state_checks.check_daemon) if one.check == "indexing"]
     assert (found[0].is_, found[0].says) == ("wrong", "the disk is full")

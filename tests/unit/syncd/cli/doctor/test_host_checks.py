@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from syncd.cli.doctor import host_checks
-from syncd.cli.main import code
+from syncd.cli.main import run_command
 from syncd.settings.settings import ServerSettings, VaultSettings
 from tests.support.clinic import only
 from tests.support.world import until
@@ -19,50 +19,50 @@ from tests.support.world import until
 
 def test_a_vault_that_is_missing_or_no_folder(clinic):
     shutil.rmtree(clinic.vault)
-    assert "can't be opened" in only(clinic.look(host_checks.vault)).says
-    assert clinic.look(host_checks.inbox) == []
+    assert "can't be opened" in only(clinic.look(host_checks.check_vault)).says
+    assert clinic.look(host_checks.check_inbox) == []
     clinic.vault.write_text("x")
-    assert "is no folder" in only(clinic.look(host_checks.vault)).says
+    assert "is no folder" in only(clinic.look(host_checks.check_vault)).says
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_vault_that_may_not_be_written(clinic):
     clinic.vault.chmod(0o500)
-    assert "may not be written" in only(clinic.look(host_checks.vault)).says
+    assert "may not be written" in only(clinic.look(host_checks.check_vault)).says
     clinic.vault.chmod(0o700)
 
 
 def test_an_inbox_that_is_missing_is_made_and_one_that_is_a_link_is_not(clinic, tmp_path):
     inbox = clinic.vault / "Captures"
     shutil.rmtree(inbox)
-    assert only(clinic.look(host_checks.inbox)).is_ == "wrong"
-    clinic.look(host_checks.inbox, fix=True)
+    assert only(clinic.look(host_checks.check_inbox)).is_ == "wrong"
+    clinic.look(host_checks.check_inbox, fix=True)
     assert (inbox / "default").is_dir()
-    assert only(clinic.look(host_checks.inbox)).is_ == "ok"
+    assert only(clinic.look(host_checks.check_inbox)).is_ == "ok"
     shutil.rmtree(inbox)
     inbox.symlink_to(tmp_path)
-    found = only(clinic.look(host_checks.inbox, fix=True))
+    found = only(clinic.look(host_checks.check_inbox, fix=True))
     assert "a link" in found.says
     assert inbox.is_symlink()
 
 
 def test_files_that_are_gone_or_not_read_are_named(clinic):
     with clinic.serving() as app:
-        assert only(clinic.look(host_checks.files)).is_ == "ok"
+        assert only(clinic.look(host_checks.check_files)).is_ == "ok"
         file = clinic.vault / "Captures/default/a.txt"
         file.write_text("The walrus sleeps.")
         app.opened.sync.run()
         app.file_import.dropped._quiet_s = 0.0
-        until(lambda: app.file_import.dropped.look() or app.opened.queue.counts()["done"] == 1, 120)
-        assert "1 have a note" in only(clinic.look(host_checks.files)).says
+        until(lambda: app.file_import.dropped.queue_quiet_files() or app.opened.queue.counts()["done"] == 1, 120)
+        assert "1 have a note" in only(clinic.look(host_checks.check_files)).says
         file.unlink()
         app.opened.sync.run()
-        found = only(clinic.look(host_checks.files))
+        found = only(clinic.look(host_checks.check_files))
         assert (found.is_, found.mend) == ("advice", "put it back, or delete the note")
         assert "a.txt is gone" in found.says
         app.file_import.dropped.unread["Captures/default/b.pdf"] = "permission denied"
-        assert any("b.pdf is not read: permission denied" in one.says for one in clinic.look(host_checks.files))
-    assert list(clinic.look(host_checks.files)) == []
+        assert any("b.pdf is not read: permission denied" in one.says for one in clinic.look(host_checks.check_files))
+    assert list(clinic.look(host_checks.check_files)) == []
 
 
 def test_a_port_that_is_taken(clinic):
@@ -70,30 +70,30 @@ def test_a_port_that_is_taken(clinic):
         other.bind(("127.0.0.1", 0))
         other.listen()
         clinic.settings = replace(clinic.settings, server=ServerSettings(port=other.getsockname()[1]))
-        found = only(clinic.look(host_checks.port))
+        found = only(clinic.look(host_checks.check_port))
     assert found.is_ == "wrong"
-    assert only(clinic.look(host_checks.port)).is_ == "ok"
+    assert only(clinic.look(host_checks.check_port)).is_ == "ok"
 
 
 @pytest.mark.parametrize(("limit", "rank"), [(2, "wrong"), (4, "advice"), (9_999, "ok")])
 def test_watches_that_are_too_few(clinic, tmp_path, monkeypatch, limit, rank):
     monkeypatch.setattr(host_checks, "INOTIFY", tmp_path)
     (tmp_path / "max_user_watches").write_text(f"{limit}\n")
-    found = only(clinic.look(host_checks.watches))
+    found = only(clinic.look(host_checks.check_watches))
     assert found.is_ == rank
     assert "3 folders" in found.says
     assert ("sysctl" in found.mend) == (rank != "ok")
 
 
 def test_the_state_of_git_is_told_with_its_command(clinic):
-    found = only(clinic.look(host_checks.git))
+    found = only(clinic.look(host_checks.check_git))
     assert (found.is_, found.mend) == ("advice", f"git -C {clinic.vault} init")
     subprocess.run(["git", "init", "-q", str(clinic.vault)], check=True)
-    assert only(clinic.look(host_checks.git)).is_ == "advice"
+    assert only(clinic.look(host_checks.check_git)).is_ == "advice"
     lock = clinic.vault / ".git/index.lock"
     lock.write_text("")
     os.utime(lock, (1, 1))
-    found = only(clinic.look(host_checks.git, fix=True))
+    found = only(clinic.look(host_checks.check_git, fix=True))
     assert (found.is_, str(lock) in found.mend) == ("wrong", True)
     assert lock.exists()
 
@@ -101,11 +101,11 @@ def test_the_state_of_git_is_told_with_its_command(clinic):
 def test_a_hook_that_was_changed_is_told(clinic):
     with clinic.serving() as app:
         git(clinic.vault, "init", "-q")
-        code(["hook", "install", "--vault", str(clinic.vault), "--state", str(clinic.state)])
+        run_command(["hook", "install", "--vault", str(clinic.vault), "--state", str(clinic.state)])
         hook = clinic.vault / ".git/hooks/post-commit"
         hook.write_text(hook.read_text() + "echo mine\n")
         assert app.health.facts()["git"]["hooks_amiss"]
-        found = [one for one in clinic.look(host_checks.git) if one.mend == "memex hook install"]
+        found = [one for one in clinic.look(host_checks.check_git) if one.mend == "memex hook install"]
     assert "post-commit" in only(found).says
 
 
@@ -114,32 +114,32 @@ def git(vault, *words):
 
 
 def test_a_disk_that_is_full(clinic, monkeypatch):
-    assert {one.is_ for one in clinic.look(host_checks.disk)} <= {"ok", "advice"}
+    assert {one.is_ for one in clinic.look(host_checks.check_disk)} <= {"ok", "advice"}
     monkeypatch.setattr(host_checks, "TIGHT", 1 << 60)
-    assert {one.is_ for one in clinic.look(host_checks.disk)} == {"advice"}
+    assert {one.is_ for one in clinic.look(host_checks.check_disk)} == {"advice"}
     monkeypatch.setattr(host_checks, "FULL", 1 << 60)
-    assert {one.is_ for one in clinic.look(host_checks.disk)} == {"wrong"}
+    assert {one.is_ for one in clinic.look(host_checks.check_disk)} == {"wrong"}
 
 
 def test_a_note_from_the_future_and_a_clock_from_the_past(clinic, monkeypatch):
-    assert only(clinic.look(host_checks.clock)).is_ == "ok"
+    assert only(clinic.look(host_checks.check_clock)).is_ == "ok"
     os.utime(clinic.vault / "A.md", (4_000_000_000, 4_000_000_000))
-    found = only(clinic.look(host_checks.clock, fix=True))
+    found = only(clinic.look(host_checks.check_clock, fix=True))
     assert (found.is_, "A.md" in found.says) == ("advice", True)
     assert (clinic.vault / "A.md").stat().st_mtime == 4_000_000_000
     monkeypatch.setattr(host_checks, "BEFORE", 4_000_000_000)
-    assert only(clinic.look(host_checks.clock)).is_ == "wrong"
+    assert only(clinic.look(host_checks.check_clock)).is_ == "wrong"
 
 
 def test_an_old_sqlite(clinic, monkeypatch):
     monkeypatch.setattr(host_checks, "SQLITE_HERE", (3, 30, 0))
-    assert "too old" in only(clinic.look(host_checks.versions)).says
+    assert "too old" in only(clinic.look(host_checks.check_versions)).says
 
 
 def test_a_vault_of_the_settings_that_ignores_folders_needs_fewer_watches(clinic, tmp_path, monkeypatch):
     monkeypatch.setattr(host_checks, "INOTIFY", tmp_path)
     (tmp_path / "max_user_watches").write_text("100\n")
     (clinic.vault / "Archive/Deep").mkdir(parents=True)
-    assert "5 folders" in only(clinic.look(host_checks.watches)).says
+    assert "5 folders" in only(clinic.look(host_checks.check_watches)).says
     clinic.settings = replace(clinic.settings, vault=VaultSettings(path=clinic.vault, ignore=("Archive/**",)))
-    assert "5 folders" not in only(clinic.look(host_checks.watches)).says
+    assert "5 folders" not in only(clinic.look(host_checks.check_watches)).says

@@ -9,7 +9,7 @@ import pytest
 
 from syncd.cli.doctor.doctor import examine
 from syncd.cli.doctor.service_checks import SERVICE_CHECKS
-from syncd.installation.service_manager import ServiceSpec, Systemd, command
+from syncd.installation.service_manager import ServiceSpec, Systemd, serve_command
 from tests.support.clinic import only
 
 
@@ -26,7 +26,7 @@ def manager(clinic, tmp_path, monkeypatch):
         (tmp_path / "bin" / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     keeper = Systemd("memex", tmp_path / "config/systemd/user")
-    keeper.write(ServiceSpec(command(clinic.settings), clinic.vault, clinic.state))
+    keeper.write(ServiceSpec(serve_command(clinic.settings), clinic.vault, clinic.state))
     return keeper
 
 
@@ -54,7 +54,7 @@ def test_a_unit_that_is_out_of_step_or_starts_nothing(clinic, manager, tmp_path)
     text = manager.file.read_text()
     manager.file.write_text(text + "# mine\n")
     assert [one.is_ for one in served(clinic, tmp_path)] == ["advice", "ok"]
-    program = command(clinic.settings)[0]
+    program = serve_command(clinic.settings)[0]
     manager.file.write_text(text.replace(program, "/nowhere/memex"))
     found = only(served(clinic, tmp_path))
     assert (found.is_, "/nowhere/memex" in found.says) == ("wrong", True)

@@ -20,7 +20,7 @@ from tests.support.clinic import only
 
 def test_a_state_folder_that_is_missing(tmp_path, clinic):
     shutil.rmtree(clinic.state)
-    found = only(clinic.look(state_checks.state))
+    found = only(clinic.look(state_checks.check_state))
     assert (found.is_, "not set up" in found.says) == ("wrong", True)
     assert found.mend == f"memex init {clinic.vault}"
     assert not clinic.state.exists()
@@ -32,14 +32,14 @@ def test_a_secret_that_others_may_open_is_closed(clinic, name):
     if name == "key":
         path.write_text("mx_1_2\n")
     path.chmod(0o755 if not name else 0o644)
-    found = only(clinic.look(state_checks.state))
+    found = only(clinic.look(state_checks.check_state))
     assert found.is_ == "wrong"
     assert found.mend.startswith("chmod ")
     assert path.stat().st_mode & 0o077
-    mended = clinic.look(state_checks.state, fix=True)
+    mended = clinic.look(state_checks.check_state, fix=True)
     assert [one.mended for one in mended] == [f"{path} is yours alone again"]
     assert stat.S_IMODE(path.stat().st_mode) == (0o600 if name else 0o700)
-    assert only(clinic.look(state_checks.state)).is_ == "ok"
+    assert only(clinic.look(state_checks.check_state)).is_ == "ok"
 
 
 def test_a_mended_permission_follows_no_link(clinic, tmp_path):
@@ -47,13 +47,13 @@ def test_a_mended_permission_follows_no_link(clinic, tmp_path):
     other.write_text("x")
     other.chmod(0o644)
     (clinic.state / "key").symlink_to(other)
-    clinic.look(state_checks.state, fix=True)
+    clinic.look(state_checks.check_state, fix=True)
     assert stat.S_IMODE(other.stat().st_mode) == 0o644
 
 
 def test_a_state_folder_of_another_vault(clinic):
     (clinic.state / "vault").write_text("/elsewhere\n")
-    assert any("belongs to the vault /elsewhere" in one.says for one in clinic.look(state_checks.state))
+    assert any("belongs to the vault /elsewhere" in one.says for one in clinic.look(state_checks.check_state))
 
 
 def test_a_settings_file_that_others_may_write(clinic, tmp_path):
@@ -61,9 +61,9 @@ def test_a_settings_file_that_others_may_write(clinic, tmp_path):
     file.write_text("")
     file.chmod(0o666)
     clinic.settings = replace(clinic.settings, file=file)
-    assert only(clinic.look(state_checks.settings)).is_ == "wrong"
-    clinic.look(state_checks.settings, fix=True)
-    assert only(clinic.look(state_checks.settings)).is_ == "ok"
+    assert only(clinic.look(state_checks.check_settings)).is_ == "wrong"
+    clinic.look(state_checks.check_settings, fix=True)
+    assert only(clinic.look(state_checks.check_settings)).is_ == "ok"
     assert stat.S_IMODE(file.stat().st_mode) == 0o644
 
 
@@ -71,7 +71,7 @@ def test_a_settings_file_that_others_may_write(clinic, tmp_path):
 
 
 def test_no_daemon_is_advice(clinic):
-    found = only(clinic.look(state_checks.daemon))
+    found = only(clinic.look(state_checks.check_daemon))
     assert (found.is_, found.mend) == ("advice", "memex serve")
 
 
@@ -79,10 +79,10 @@ def test_what_a_dead_daemon_left_is_removed(clinic):
     (clinic.state / "daemon.json").write_text("{}")
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(clinic.state / "control.sock"))
-    assert "daemon.json and control.sock" in only(clinic.look(state_checks.daemon)).says
-    clinic.look(state_checks.daemon, fix=True)
+    assert "daemon.json and control.sock" in only(clinic.look(state_checks.check_daemon)).says
+    clinic.look(state_checks.check_daemon, fix=True)
     assert not (clinic.state / "daemon.json").exists()
-    assert only(clinic.look(state_checks.daemon)).is_ == "advice"
+    assert only(clinic.look(state_checks.check_daemon)).is_ == "advice"
 
 
 def test_a_process_that_holds_the_lock_is_named_and_left_alone(clinic):
@@ -91,7 +91,7 @@ def test_a_process_that_holds_the_lock_is_named_and_left_alone(clinic):
         held.write(f"{9:<20} {os.getpid():<10}\n".encode())
         held.flush()
         (clinic.state / "daemon.json").write_text("{}")
-        found = only(clinic.look(state_checks.daemon, fix=True))
+        found = only(clinic.look(state_checks.check_daemon, fix=True))
     assert found.is_ == "wrong"
     assert f"process {os.getpid()} holds" in found.says
     assert (clinic.state / "daemon.json").exists()
@@ -112,7 +112,7 @@ def test_a_damaged_ledger_is_found_and_not_touched(clinic, way):
         page = raw[:4096] + b"\xff" * 4096 + raw[8192:]
         path.write_bytes({"cut": raw[: len(raw) // 2], "text": b"nonsense" * 1000, "page": page}[way])
     before = path.read_bytes()
-    found = only(clinic.look(state_checks.ledger, fix=True))
+    found = only(clinic.look(state_checks.check_ledger, fix=True))
     assert found.is_ == "wrong"
     assert "memex restore" in found.mend
     assert path.read_bytes() == before
@@ -120,7 +120,7 @@ def test_a_damaged_ledger_is_found_and_not_touched(clinic, way):
 
 def test_a_ledger_that_is_gone(clinic):
     (clinic.state / "ledger.db").unlink()
-    assert "nobody's key works" in only(clinic.look(state_checks.ledger)).says
+    assert "nobody's key works" in only(clinic.look(state_checks.check_ledger)).says
 
 
 # The audit log
@@ -135,9 +135,9 @@ def written(clinic):
 
 def test_an_audit_log_that_is_whole_is_well(clinic):
     written(clinic).close()
-    assert only(clinic.look(state_checks.audit)).says == "4 entries, each as it was written"
+    assert only(clinic.look(state_checks.check_audit)).says == "4 entries, each as it was written"
     with clinic.serving():
-        assert only(clinic.look(state_checks.audit)).is_ == "ok"
+        assert only(clinic.look(state_checks.check_audit)).is_ == "ok"
 
 
 @pytest.mark.parametrize(
@@ -152,11 +152,11 @@ def test_an_audit_log_that_was_tampered_with_is_told(clinic, tamper, words):
     ledger = written(clinic)
     ledger.execute(tamper)
     ledger.close()
-    found = only(clinic.look(state_checks.audit, fix=True))
+    found = only(clinic.look(state_checks.check_audit, fix=True))
     assert found.is_ == "wrong"
     assert words in found.says
     with clinic.serving():  # a daemon that goes on with it does not make it whole
-        assert only(clinic.look(state_checks.audit)).is_ == "wrong"
+        assert only(clinic.look(state_checks.check_audit)).is_ == "wrong"
 
 
 def test_a_ledger_of_before_there_was_a_log_is_well(clinic):
@@ -164,17 +164,17 @@ def test_a_ledger_of_before_there_was_a_log_is_well(clinic):
     ledger.execute("DROP TABLE audit")
     ledger.close()
     (clinic.state / "audit.head").unlink()
-    assert only(clinic.look(state_checks.audit)).says == "0 entries, each as it was written"
+    assert only(clinic.look(state_checks.check_audit)).says == "0 entries, each as it was written"
 
 
 # The queue
 
 
 def test_a_queue_that_is_well_tells_what_waits(clinic):
-    assert only(clinic.look(state_checks.queue)).says == "no job waits or has failed"
+    assert only(clinic.look(state_checks.check_queue)).says == "no job waits or has failed"
     with clinic.opened() as app:
         app.opened.queue.add_note("k", "default", {"text": "a note"}, title="a note")
-    found = only(clinic.look(state_checks.queue))
+    found = only(clinic.look(state_checks.check_queue))
     assert (found.is_, found.says) == ("ok", "one job waits")
 
 
@@ -188,7 +188,7 @@ def test_a_job_whose_file_is_missing_is_named(clinic, tmp_path):
         app.opened.queue.cancel(shed.id)  # more than may be kept of failed ones
         assert app.opened.queue.staged.find(shed.id) is None
     (clinic.state / "staged" / job.id).unlink()
-    found = clinic.look(state_checks.queue)[0]
+    found = clinic.look(state_checks.check_queue)[0]
     assert (found.is_, job.id in found.says, found.mend) == ("wrong", True, f"memex job show {job.id}")
 
 
@@ -196,15 +196,15 @@ def test_staged_files_of_no_job_are_removed_once_they_are_old(clinic, monkeypatc
     stray = clinic.state / "staged" / ("0" * 32)
     stray.parent.mkdir(exist_ok=True)
     stray.write_bytes(b"data")
-    assert only(clinic.look(state_checks.queue)).is_ == "ok", "it may just be on its way"
+    assert only(clinic.look(state_checks.check_queue)).is_ == "ok", "it may just be on its way"
     monkeypatch.setattr(state_checks, "STRAY_S", -1.0)
-    assert only(clinic.look(state_checks.queue)).is_ == "wrong"
-    clinic.look(state_checks.queue, fix=True)
+    assert only(clinic.look(state_checks.check_queue)).is_ == "wrong"
+    clinic.look(state_checks.check_queue, fix=True)
     assert not stray.exists()
 
 
 def test_failed_jobs_are_advice(clinic):
     with clinic.opened() as app:
         app.opened.queue.cancel(app.opened.queue.add_note("k", "default", {"text": "a note"}, title="a note").id)
-    found = only(clinic.look(state_checks.queue))
+    found = only(clinic.look(state_checks.check_queue))
     assert (found.is_, found.mend) == ("advice", "memex job queue --status failed")

@@ -186,7 +186,7 @@ def type_in(terminal, text, *, until, within=30.0):
 def test_a_key_press_imports_nothing_heavy(served):
     words = {"COMP_WORDS": "memex recent -w wo", "COMP_CWORD": "3", "_MEMEX_COMPLETE": "bash_complete"}
     script = (
-        "import sys\nfrom syncd.cli import main\ntry: main.code([])\nexcept SystemExit: pass\n"
+        "import sys\nfrom syncd.cli import main\ntry: main.run_command([])\nexcept SystemExit: pass\n"
         "print(sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)"
     )
     done = subprocess.run(

@@ -9,9 +9,9 @@ import subprocess
 import click
 import pytest
 
-from syncd.cli.framework.help_text import EXAMPLES, EXIT_CODES, SHARED, first
-from syncd.cli.main import EXIT, code, memex
-from syncd.cli.manual_page import manual
+from syncd.cli.framework.help_text import EXAMPLES, EXIT_CODES, SHARED, first_sentence
+from syncd.cli.main import EXIT, memex, run_command
+from syncd.cli.manual_page import render_manual
 
 
 def commands(group=memex, words=()):
@@ -62,7 +62,7 @@ def test_the_examples_of_memex_itself_are_taken_too():
 
 @pytest.mark.parametrize("path", LEAVES)
 def test_help_is_complete(path, capsys):
-    assert code([*path.split(), "--help"]) == 0
+    assert run_command([*path.split(), "--help"]) == 0
     text = capsys.readouterr().out
     for section in ("Usage:", "Options:", f"{SHARED}:", "Examples:", "Exit codes:"):
         assert section in text, section
@@ -83,20 +83,22 @@ def test_a_default_that_means_something_is_shown(path):
 
 
 def test_every_command_has_a_first_sentence_that_is_whole(capsys):
-    assert code(["--help"]) == 0
+    assert run_command(["--help"]) == 0
     assert "..." not in capsys.readouterr().out.partition("Commands:")[2].partition("Options")[0]
-    assert all(first(command)[0].isupper() and first(command).endswith(".") for command in LEAVES.values())
+    assert all(
+        first_sentence(command)[0].isupper() and first_sentence(command).endswith(".") for command in LEAVES.values()
+    )
 
 
 def test_memex_itself_tells_exit_codes_environment_and_files(capsys):
-    assert code(["--help"]) == 0
+    assert run_command(["--help"]) == 0
     text = capsys.readouterr().out
     assert all(section in text for section in ("Exit codes:", "Environment:", "Files:", "MEMEX_VAULT"))
     assert {number for number, _ in EXIT_CODES} >= {str(number) for number in EXIT.values()}
 
 
 def test_the_manual_page_has_every_command():
-    page = manual("1.0")
+    page = render_manual("1.0")
     for path in LEAVES:
         assert f'.SS "memex {path}"' in page
     assert all(
@@ -107,7 +109,7 @@ def test_the_manual_page_has_every_command():
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
 def test_the_manual_page_is_typeset_without_a_warning(tmp_path):
-    (tmp_path / "memex.1").write_text(manual("1.0"))
+    (tmp_path / "memex.1").write_text(render_manual("1.0"))
     done = subprocess.run(
         ["groff", "-man", "-Tutf8", "-ww", "-z", "-K", "utf8", str(tmp_path / "memex.1")],
         capture_output=True,

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from syncd.cli.main import code
+from syncd.cli.main import run_command
 from tests.support.mermaid import valid
 from tests.support.world import World, answering
 
@@ -40,7 +40,7 @@ def said(capfd):
 
     def run(*words, fails=0):
         capfd.readouterr()
-        assert code(list(words)) == fails, capfd.readouterr().err
+        assert run_command(list(words)) == fails, capfd.readouterr().err
         out, err = capfd.readouterr()
         return err if fails else out
 
@@ -182,9 +182,9 @@ def test_what_is_not_there_is_told_with_what_is_much_like_it(said, ada):
 
 
 def test_a_list_that_is_cut_says_so(ada, capfd):
-    assert code(["node", "list", "--limit", "4"]) == 0
+    assert run_command(["node", "list", "--limit", "4"]) == 0
     assert capfd.readouterr().err == ""
-    assert code(["node", "list", "--limit", "3", "--json"]) == 0
+    assert run_command(["node", "list", "--limit", "3", "--json"]) == 0
     out, err = capfd.readouterr()
     assert len(json.loads(out)) == 3
     assert err == "memex: there are more nodes than these 3; --limit says how many are listed\n"
@@ -202,9 +202,9 @@ def test_without_a_daemon_and_an_index_it_says_that_nodes_are_missing(tmp_path, 
     (tmp_path / "vault/Captures/default/Entities").mkdir(parents=True)
     (tmp_path / "vault/Captures/default/Entities/Ada.md").write_text("## Observations\n- one\n")
     monkeypatch.setenv("MEMEX_STATE", str(tmp_path / "state"))
-    assert code(["init", str(tmp_path / "vault")]) == 0
+    assert run_command(["init", str(tmp_path / "vault")]) == 0
     capfd.readouterr()
-    assert code(["node", "list"]) == 0
+    assert run_command(["node", "list"]) == 0
     assert "the notes have not been read yet, so nodes are missing: run `memex index`" in capfd.readouterr().err
 
 

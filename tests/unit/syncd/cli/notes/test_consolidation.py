@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from syncd.cli.main import code
-from syncd.cli.notes.consolidation import page
+from syncd.cli.main import run_command
+from syncd.cli.notes.consolidation import format_result
 from tests.support.sample_captures import Inbox
 from tests.support.world import answering
 
@@ -23,20 +23,20 @@ def test_a_run_tells_where_the_report_is_and_what_was_done(inbox, capfd):
     here = ["--vault", str(inbox.world.vault), "--state", str(inbox.world.state)]
     one = inbox.capture("nobody reads this")
     inbox.say(inbox.finding("archive", one.id))
-    assert code(["consolidate", "--dry-run", *here]) == 0
+    assert run_command(["consolidate", "--dry-run", *here]) == 0
     assert (
         "- [ ] Put [[Captures/default/nobody reads this|nobody reads this]] into the archive" in capfd.readouterr().out
     )
-    assert code(["consolidate", *here]) == 0
+    assert run_command(["consolidate", *here]) == 0
     out = capfd.readouterr().out
     assert out.startswith("1 proposal waits for your answer: Captures/Reports/")
     inbox.tick(*inbox.reports(), "into the archive")
     inbox.say()
-    assert code(["consolidate", "--json", *here]) == 0
+    assert run_command(["consolidate", "--json", *here]) == 0
     told = json.loads(capfd.readouterr().out)
     assert [one["done"] for one in told["carried"]] == [True]
     assert (told["proposals"], told["report"]) == (0, None)
-    assert code(["consolidate", "--workspace", "nowhere", *here]) == 4
+    assert run_command(["consolidate", "--workspace", "nowhere", *here]) == 4
 
 
 @pytest.mark.parametrize(
@@ -49,4 +49,4 @@ def test_a_run_tells_where_the_report_is_and_what_was_done(inbox, capfd):
     ],
 )  # fmt: skip
 def test_what_a_person_is_told(told, says):
-    assert page(told) == says
+    assert format_result(told) == says

@@ -11,9 +11,9 @@ import pytest
 
 from index.errors import InvalidArgument, Unavailable
 from syncd.app import App
-from syncd.cli.main import code
+from syncd.cli.main import run_command
 from syncd.daemon.control_socket import ControlServer
-from syncd.installation.vault_setup import adopt
+from syncd.installation.vault_setup import set_up_vault
 from syncd.settings.knowledge_base import KbSettings
 from syncd.uploads import local_files
 from tests.support.daemon_process import daemon
@@ -29,7 +29,7 @@ class Door:
         self.world = World(folder, **sections)
         self.read, self.reasons = {}, {}
         app = self.world.app
-        app.worker.on("file", self._file)
+        app.worker.register("file", self._file)
         app.worker.start()
         self.server = ControlServer(self.world.state, app.operations)
         self.server.start()
@@ -78,7 +78,7 @@ def ran(capfd):
     """A command line's exit code, what it tells scripts, and what it says."""
 
     def run(*words):
-        number = code(["addfile", *words, "--json"])
+        number = run_command(["addfile", *words, "--json"])
         out, err = capfd.readouterr()
         return number, json.loads(out) if out else None, err
 
@@ -107,7 +107,7 @@ def test_a_file_is_added_with_what_is_said_of_it(door, here, ran):
 
 def test_what_people_read_names_each_document_and_counts(door, here, capfd):
     (here / "a.md").write_bytes(TEXT)
-    assert code(["addfile", "a.md"]) == 0
+    assert run_command(["addfile", "a.md"]) == 0
     out, err = capfd.readouterr()
     job, _ = door.read["a.md"]
     assert out == f"{job.planned}  a.md\n1 added\n"
@@ -175,7 +175,7 @@ def test_a_file_that_waits_already_is_waited_for_and_not_added_a_second_time(doo
     (here / "b.md").write_bytes(TEXT[::-1])
     worker = door.world.app.worker
     go = threading.Event()
-    worker.on("file", lambda work: go.wait(60) and door._file(work))
+    worker.register("file", lambda work: go.wait(60) and door._file(work))
     _, first, _ = ran("a.md", "--no-wait")  # as one that was broken off leaves it
 
     def release():
@@ -209,7 +209,7 @@ def test_a_markdown_file_that_became_a_note_is_not_added_again_while_there_is_th
         door.world.run()
         return work.job.planned
 
-    door.world.app.worker.on("file", becomes)
+    door.world.app.worker.register("file", becomes)
     assert statuses(ran("a.md")[1]) == {"a.md": "done"}
     number, told, err = ran("a.md")
     assert (number, statuses(told)) == (0, {"a.md": "same"})
@@ -341,7 +341,7 @@ def test_one_that_changes_while_it_is_copied_is_not_added(tmp_path):
                 more.write(b"more")
 
     with file.open("rb") as source, pytest.raises(Exception, match="changed while it was read"):
-        with local_files.copied(source, tmp_path, largest=1 << 30, free=0, show=show):
+        with local_files.staged_copy(source, tmp_path, largest=1 << 30, free=0, show=show):
             pytest.fail("it was handed over")
     assert list((tmp_path / "uploads").iterdir()) == []
 
@@ -351,7 +351,7 @@ def test_without_a_daemon_the_file_is_queued_here(tmp_path, here, ran):
     vault.mkdir()
     (here / "a.md").write_bytes(TEXT)
     assert ran("a.md")[0] == 4  # not set up
-    adopt(settings_of(vault, state), now=1)
+    set_up_vault(settings_of(vault, state), now=1)
     number, told, _ = ran("a.md", "--no-wait")
     assert number == 0
     with App.open(settings_of(vault, state)) as app:

@@ -11,7 +11,7 @@ import tempfile
 
 import pytest
 
-from syncd.cli.main import code
+from syncd.cli.main import run_command
 from tests.support.paths import ROOT
 from tests.support.world import World, answering
 
@@ -68,23 +68,23 @@ def drafts(tmp_path):
 
 
 def test_a_text_on_the_line_takes_the_place_of_all_there_is(world, note, capfd):
-    assert code(["updatenote", note.id, "new text"]) == 0
+    assert run_command(["updatenote", note.id, "new text"]) == 0
     assert capfd.readouterr().out == f"{note.id}  {note.path}  version 2\n"
     assert content(world, note) == "new text"
-    assert code(["updatenote", note.id, "new text"]) == 0
+    assert run_command(["updatenote", note.id, "new text"]) == 0
     assert "(it was so already)" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("words", [[], ["-"]], ids=["without a word", "with a dash"])
 def test_a_text_from_a_pipe_comes_byte_for_byte(world, note, monkeypatch, words):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("é\r\n\n日本".encode())))
-    assert code(["updatenote", note.id, *words]) == 0
+    assert run_command(["updatenote", note.id, *words]) == 0
     assert content(world, note) == "é\r\n\n日本"
 
 
 def test_options_alone_leave_the_text(world, note, capfd):
     words = ["--title", "U", "--tag", "a", "-t", "b", "--collection", "memory", "--version", "1", "--json"]
-    assert code(["updatenote", note.id, *words]) == 0
+    assert run_command(["updatenote", note.id, *words]) == 0
     told = json.loads(capfd.readouterr().out)
     assert (told["title"], told["tags"], told["collection"], told["version"], told["changed"]) == (
         "U", ["a", "b"], "memory", 2, True,
@@ -93,21 +93,21 @@ def test_options_alone_leave_the_text(world, note, capfd):
 
 
 def test_what_can_t_be_is_refused_with_its_exit_code(world, note, capfd):
-    assert code(["updatenote", note.id, "x", "--version", "7"]) == 5
-    assert code(["updatenote", "nothing", "x"]) == 4
-    assert code(["updatenote", note.id, "x", "--workspace", "work"]) == 4
-    assert code(["updatenote", note.id, "x", "--collection", "memeory"]) == 2
-    assert code(["updatenote", note.id, ""]) == 2
+    assert run_command(["updatenote", note.id, "x", "--version", "7"]) == 5
+    assert run_command(["updatenote", "nothing", "x"]) == 4
+    assert run_command(["updatenote", note.id, "x", "--workspace", "work"]) == 4
+    assert run_command(["updatenote", note.id, "x", "--collection", "memeory"]) == 2
+    assert run_command(["updatenote", note.id, ""]) == 2
     assert content(world, note) == "old text\r\n"
 
 
 def test_in_an_editor_the_bytes_are_the_person_s(world, note, monkeypatch, tmp_path, capfd):
     editor(monkeypatch, tmp_path, "printf 'and more' >> \"$1\"")
-    assert code(["updatenote", note.id]) == 0
+    assert run_command(["updatenote", note.id]) == 0
     assert content(world, note) == "old text\r\nand more"
     assert drafts(tmp_path) == []
     editor(monkeypatch, tmp_path, "true")
-    assert code(["updatenote", note.id]) == 0
+    assert run_command(["updatenote", note.id]) == 0
     assert "nothing was changed" in capfd.readouterr().err
     assert drafts(tmp_path) == []
 
@@ -116,7 +116,7 @@ def test_what_was_typed_is_kept_when_an_agent_was_faster(world, note, monkeypatc
     python, root = shlex.quote(sys.executable), shlex.quote(str(ROOT))
     faster = f"{python} -m syncd.cli updatenote {note.id} 'an agent was here'"
     editor(monkeypatch, tmp_path, f"cd {root} && {faster}; printf 'typed' >> \"$1\"")
-    assert code(["updatenote", note.id]) == 5
+    assert run_command(["updatenote", note.id]) == 5
     assert content(world, note) == "an agent was here"
     assert drafts(tmp_path) == [b"old text\r\ntyped"]
     assert str(tmp_path / "drafts") in capfd.readouterr().err
@@ -125,7 +125,7 @@ def test_what_was_typed_is_kept_when_an_agent_was_faster(world, note, monkeypatc
 @pytest.mark.parametrize("script", ["printf '\\377' > \"$1\"", "exit 3"], ids=["no text", "an editor that fails"])
 def test_what_an_editor_leaves_that_is_no_text_is_kept_and_told(world, note, monkeypatch, tmp_path, capfd, script):
     editor(monkeypatch, tmp_path, script)
-    assert code(["updatenote", note.id]) == 2
+    assert run_command(["updatenote", note.id]) == 2
     assert content(world, note) == "old text\r\n"
     assert len(drafts(tmp_path)) == 1
     assert str(tmp_path / "drafts") in capfd.readouterr().err
@@ -133,11 +133,11 @@ def test_what_an_editor_leaves_that_is_no_text_is_kept_and_told(world, note, mon
 
 def test_recent_goes_by_the_last_change(world, note, capfd):
     world.app.agent_access.workspace("work").capture("another")
-    assert code(["updatenote", note.id, "changed"]) == 0
+    assert run_command(["updatenote", note.id, "changed"]) == 0
     capfd.readouterr()
-    assert code(["recent", "--limit", "1", "--json"]) == 0
+    assert run_command(["recent", "--limit", "1", "--json"]) == 0
     assert [one["id"] for one in json.loads(capfd.readouterr().out)] == [note.id]
-    assert code(["recent", "--workspace", "work"]) == 0
+    assert run_command(["recent", "--workspace", "work"]) == 0
     assert "another" in capfd.readouterr().out
 
 
@@ -150,9 +150,9 @@ def test_a_file_s_document_is_filed_otherwise_and_keeps_its_text(world, capfd):
     )
     world.run()
     capfd.readouterr()
-    assert code(["updatenote", "f1", "--tag", "a", "--collection", "memory", "--title", "T", "--json"]) == 0
+    assert run_command(["updatenote", "f1", "--tag", "a", "--collection", "memory", "--title", "T", "--json"]) == 0
     told = json.loads(capfd.readouterr().out)
     assert (told["type"], told["title"], told["tags"], told["collection"]) == ("file", "T", ["a"], "memory")
     assert world.app.agent_access.workspace("default").get("f1").content == "its text\n"
-    assert code(["updatenote", "f1", "another"]) == 2
+    assert run_command(["updatenote", "f1", "another"]) == 2
     assert "it holds the text of a file" in capfd.readouterr().err

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from syncd.cli.main import code
+from syncd.cli.main import run_command
 from tests.support.fast_daemon import Daemon
 from tests.support.world import World, answering, until
 
@@ -26,7 +26,7 @@ def world(tmp_path):
 
 
 def ask(world, *words):
-    return code([*words, "--vault", str(world.vault), "--state", str(world.state)])
+    return run_command([*words, "--vault", str(world.vault), "--state", str(world.state)])
 
 
 def test_promote_and_unpromote(world, capsys):

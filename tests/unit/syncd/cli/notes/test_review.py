@@ -13,7 +13,7 @@ from contextlib import suppress
 import pytest
 
 from index.names import fold
-from syncd.cli.main import code
+from syncd.cli.main import run_command
 from syncd.promotion.promoted_note import PromotionRule
 from syncd.settings.automation import PromoteSettings
 from tests.support.paths import ROOT
@@ -44,7 +44,7 @@ def world(tmp_path, monkeypatch):
 
 def said(capfd, *words, fails=0):
     capfd.readouterr()
-    assert code(list(words)) == fails, capfd.readouterr().err
+    assert run_command(list(words)) == fails, capfd.readouterr().err
     return capfd.readouterr().out
 
 

@@ -17,14 +17,14 @@ HIT = {"path": "Captures/default/A.md", "heading": "Top > Sub", "score": 0.5, "c
 
 @given(st.text())
 def test_text_of_a_note_cant_steer_the_terminal(text):
-    shown = result_text.plain(text)
+    shown = result_text.sanitize(text)
     assert not {"\x1b", "\x9b", "\x07", "\r", "\u202e", "\u2066", "\U000e0041"} & set(shown)
-    assert result_text.plain(shown) == shown
+    assert result_text.sanitize(shown) == shown
 
 
 def test_emoji_and_other_scripts_stay_as_they_are():
     text = "👩‍👩‍👧 日本語 naïve\n\ttab"
-    assert result_text.plain(text) == text
+    assert result_text.sanitize(text) == text
 
 
 @given(st.text(), st.integers(1, 200))
@@ -35,26 +35,28 @@ def test_a_line_is_one_line_of_at_most_its_length(text, longest):
 
 
 def test_a_hit_shows_score_path_heading_and_passage():
-    assert result_text.hits([HIT]) == "0.50  Captures/default/A.md  # Top > Sub\n      one two three"
-    assert "\x1b[1m" in result_text.hits([HIT], color=True)
-    assert result_text.hits([]) == "nothing found"
+    assert result_text.format_hits([HIT]) == "0.50  Captures/default/A.md  # Top > Sub\n      one two three"
+    assert "\x1b[1m" in result_text.format_hits([HIT], color=True)
+    assert result_text.format_hits([]) == "nothing found"
 
 
 def test_an_escape_in_a_path_is_not_shown():
-    assert "\x1b" not in result_text.hits([HIT | {"path": "a\x1b]0;owned\x07.md", "heading": "\x1b[31m"}])
+    assert "\x1b" not in result_text.format_hits([HIT | {"path": "a\x1b]0;owned\x07.md", "heading": "\x1b[31m"}])
 
 
 def test_a_pass_is_told_in_signs():
     report = {"added": 2, "modified": 1, "moved": 0, "removed": 0, "unchanged": 5, "failed": 1}
     report |= {"chunks": 9, "embedded": 4, "reused": 5, "seconds": 1.25}
-    assert result_text.indexed(report).startswith("+2 ~1 -0 !1  (5 unchanged; 9 chunks, 4 embedded, 5 reused")
-    assert result_text.indexed(report | {"moved": 3}).startswith("+2 ~1 -0 !1 >3")
+    assert result_text.format_index_report(report).startswith(
+        "+2 ~1 -0 !1  (5 unchanged; 9 chunks, 4 embedded, 5 reused"
+    )
+    assert result_text.format_index_report(report | {"moved": 3}).startswith("+2 ~1 -0 !1 >3")
 
 
 @pytest.mark.parametrize("width", [1, 10, 40, 80, 200])
 @pytest.mark.parametrize(("done", "total"), [(0, 0), (0, 10), (5, 10), (10, 10), (20, 10), (5, 0)])
 def test_a_bar_fits_its_width(width, done, total):
-    assert len(result_text.bar("indexing", done, total, width)) <= width
+    assert len(result_text.progress_bar("indexing", done, total, width)) <= width
 
 
 def test_columns_line_up():
@@ -63,7 +65,9 @@ def test_columns_line_up():
 
 
 def test_the_lines_to_paste_hold_address_key_and_workspace():
-    text = result_text.connect("http://127.0.0.1:1", key="mx_a_b", key_file="/s/key", workspace="work", query="it's")
+    text = result_text.connect_instructions(
+        "http://127.0.0.1:1", key="mx_a_b", key_file="/s/key", workspace="work", query="it's"
+    )
     assert text.count("Authorization") == 3
     assert text.count("mx_a_b") == 3
     assert (
@@ -77,13 +81,13 @@ def test_the_lines_to_paste_hold_address_key_and_workspace():
 
 
 def test_the_curl_line_is_what_a_shell_understands():
-    text = result_text.connect("http://127.0.0.1:1", key="k", key_file="/s/key", query='it\'s "so"')
+    text = result_text.connect_instructions("http://127.0.0.1:1", key="k", key_file="/s/key", query='it\'s "so"')
     words = shlex.split(text.rsplit("\n", 1)[1])
     assert json.loads(words[-1]) == {"query": 'it\'s "so"', "top_k": 3}
 
 
 def test_without_a_key_the_shell_reads_it_from_its_file():
-    text = result_text.connect("http://x", key="", key_file="/my state/key")
+    text = result_text.connect_instructions("http://x", key="", key_file="/my state/key")
     assert "$(cat '/my state/key')" in text
 
 
@@ -97,14 +101,14 @@ def test_without_a_key_the_shell_reads_it_from_its_file():
     ],
 )
 def test_an_address_is_one_that_can_be_reached(host, url):
-    assert result_text.address(host, 1) == url
+    assert result_text.base_url(host, 1) == url
 
 
 def test_moments_are_shown_as_people_write_them():
-    assert result_text.day(1_763_649_125_120) == "2025-11-20 14:32"
-    assert result_text.recent([]) == "no captures yet"
-    assert "A.md" in result_text.recent([{"created_at": 0, "id": "i", "path": "A.md"}])
+    assert result_text.format_time(1_763_649_125_120) == "2025-11-20 14:32"
+    assert result_text.captures_table([]) == "no captures yet"
+    assert "A.md" in result_text.captures_table([{"created_at": 0, "id": "i", "path": "A.md"}])
 
 
 def test_a_hit_without_a_passage_leaves_no_blank_line():
-    assert result_text.hits([{"path": "a.md", "heading": "", "score": 0.5, "chunk": " "}]) == "0.50  a.md"
+    assert result_text.format_hits([{"path": "a.md", "heading": "", "score": 0.5, "chunk": " "}]) == "0.50  a.md"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncd.cli.terminal.status_page import page, span, verdict
+from syncd.cli.terminal.status_page import format_duration, render_page, verdict
 from syncd.cli.terminal.text_width import width
 
 HOUR, DAY = 3_600_000, 86_400_000
@@ -52,7 +52,7 @@ WELL = {
 
 
 def test_the_verdict_stands_first_and_the_parts_below_it():
-    lines = page(WELL, at=AT).splitlines()
+    lines = render_page(WELL, at=AT).splitlines()
     assert lines[0] == "● all is well"
     text = "\n".join(lines)
     for part in (
@@ -100,24 +100,26 @@ def test_the_verdict_says_how_it_is(change, is_, words):
 
 
 def test_every_problem_is_told_with_its_way_out():
-    text = page(WELL | {"degraded": ["watch: deaf; restart it", "encoder: away"]}, at=AT)
+    text = render_page(WELL | {"degraded": ["watch: deaf; restart it", "encoder: away"]}, at=AT)
     assert text.startswith("▲ 2 things are not as they should be")
     assert "  - watch: deaf; restart it" in text
     assert "  - encoder: away" in text
-    text = page(WELL | {"daemon": {"state": "running", "version": "2.0"}}, at=AT)
+    text = render_page(WELL | {"daemon": {"state": "running", "version": "2.0"}}, at=AT)
     assert "it is version 1.0 and this command 2.0; restart it" in text
     jobs = {"x": {"error": "boom", "started_at": AT, "seconds": 1}}
-    assert "jobs       x failed (boom) 0 s ago, took 1.0 s" in page(WELL | {"jobs": jobs}, at=AT)
+    assert "jobs       x failed (boom) 0 s ago, took 1.0 s" in render_page(WELL | {"jobs": jobs}, at=AT)
 
 
 def test_jobs_that_failed_have_their_way_out():
     queue = {"jobs": {"queued": 2, "running": 0, "done": 9, "failed": 1}}
-    assert "queue      2 queued, 1 failed: `memex job queue --status failed`\n" in page(WELL | {"queue": queue}, at=AT)
+    assert "queue      2 queued, 1 failed: `memex job queue --status failed`\n" in render_page(
+        WELL | {"queue": queue}, at=AT
+    )
 
 
 def test_a_daemon_that_tells_less_has_a_shorter_page():
     least = {name: WELL[name] for name in ("ready", "pending", "captures", "vault", "degraded", "defects")}
-    text = page(least | {"git": "detached", "watch": "ok", "jobs": {}}, at=AT)
+    text = render_page(least | {"git": "detached", "watch": "ok", "jobs": {}}, at=AT)
     assert "captures   1 note, 2 chunks" in text
     assert "git        detached" in text
     assert "None" not in text
@@ -125,23 +127,23 @@ def test_a_daemon_that_tells_less_has_a_shorter_page():
 
 def test_nobody_counts_a_vault_that_is_not_there():
     gone = {"indexed": 3, "of": None, "waiting": 0, "words_only": 0, "skipped": []}
-    text = page(WELL | {"ready": False, "coverage": {"captures": gone, "vault": gone}}, at=AT)
+    text = render_page(WELL | {"ready": False, "coverage": {"captures": gone, "vault": gone}}, at=AT)
     assert "3 of an unknown number of files" in text
 
 
 def test_a_long_list_is_cut_and_says_where_the_rest_is():
     bad = [{"path": f"{number}.md", "defect": "bad-frontmatter: x"} for number in range(30)]
-    text = page(WELL | {"defects": bad}, at=AT)
+    text = render_page(WELL | {"defects": bad}, at=AT)
     assert "to mend    30:" in text
     assert "- 2.md: bad-frontmatter: x" in text
     assert "3.md" not in text
     assert "… and 27 more: `memex status --all`" in text
-    assert "- 29.md: bad-frontmatter: x" in page(WELL | {"defects": bad}, at=AT, everything=True)
+    assert "- 29.md: bad-frontmatter: x" in render_page(WELL | {"defects": bad}, at=AT, everything=True)
 
 
 def test_an_item_of_a_list_hangs_below_its_own_beginning():
     bad = [{"path": f"{number}.md", "defect": "bad-frontmatter: " + "words " * 20} for number in range(2)]
-    lines = page(WELL | {"defects": bad}, at=AT, width=40).splitlines()
+    lines = render_page(WELL | {"defects": bad}, at=AT, width=40).splitlines()
     at = next(number for number, line in enumerate(lines) if "- 0.md" in line)
     assert lines[at].startswith(" " * 11 + "- 0.md")
     assert lines[at + 1].startswith(" " * 13 + "words")
@@ -149,7 +151,7 @@ def test_an_item_of_a_list_hangs_below_its_own_beginning():
 
 def test_a_note_that_is_skipped_is_not_told_twice():
     skipped = [{"path": "Big.md", "defect": "not-indexed: is too large"}]
-    assert page(WELL | {"defects": skipped}, at=AT).count("Big.md") == 1
+    assert render_page(WELL | {"defects": skipped}, at=AT).count("Big.md") == 1
 
 
 @pytest.mark.parametrize("cells", [40, 80, 120])
@@ -157,12 +159,12 @@ def test_no_line_is_wider_than_the_terminal(cells):
     wide = [{"path": "日記/" * 30 + "今日.md", "reason": "is too large: " + "x" * 100}] * 4
     told = WELL | {"coverage": WELL["coverage"] | {"vault": {"indexed": 1, "of": 5, "waiting": 0, "skipped": wide}}}
     told |= {"degraded": ["vault: " + "some folders can't be read " * 9], "vault_path": "/ホーム/" + "長い名前" * 20}
-    assert max(width(line) for line in page(told, at=AT, width=cells).splitlines()) <= cells
+    assert max(width(line) for line in render_page(told, at=AT, width=cells).splitlines()) <= cells
 
 
 def test_colours_are_for_terminals_and_text_cant_steer_one():
-    assert "\x1b" not in page(WELL | {"degraded": ["x: \x1b[31mred"], "vault_path": "/a\x1b]0;x\x07"}, at=AT)
-    assert "\x1b[32m●" in page(WELL, at=AT, color=True)
+    assert "\x1b" not in render_page(WELL | {"degraded": ["x: \x1b[31mred"], "vault_path": "/a\x1b]0;x\x07"}, at=AT)
+    assert "\x1b[32m●" in render_page(WELL, at=AT, color=True)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +176,7 @@ def test_colours_are_for_terminals_and_text_cant_steer_one():
     ],
 )
 def test_a_reranker_is_told_where_one_is_set(told, row):
-    lines = page(WELL | {"reranker": told}, at=AT).splitlines()
+    lines = render_page(WELL | {"reranker": told}, at=AT).splitlines()
     assert [line for line in lines if line.startswith("reranker")] == ([row] if row else [])
 
 
@@ -182,7 +184,7 @@ def test_a_reranker_is_told_where_one_is_set(told, row):
     ("ms", "said"), [(-5, "0 s"), (59_999, "59 s"), (60_000, "1 min"), (HOUR, "1 h"), (50 * HOUR, "2 d")]
 )
 def test_a_span_is_told_in_its_largest_unit(ms, said):
-    assert span(ms) == said
+    assert format_duration(ms) == said
 
 
 def test_a_note_is_one_line_and_a_template_is_told_as_one():
@@ -193,7 +195,7 @@ def test_a_note_is_one_line_and_a_template_is_told_as_one():
         {"path": "a.md", "defect": "bad-tags: y"},
         {"path": "Captures/default/x.md", "defect": "secret: private key: the note seems to hold a secret"},
     ]
-    text = page(WELL | {"defects": told}, at=AT)
+    text = render_page(WELL | {"defects": told}, at=AT)
     assert "to mend    2:" in text
     assert "- T.md: template: the properties hold a template's placeholders" in text
     assert "- a.md: bad-date: x; bad-tags: y" in text
@@ -203,7 +205,7 @@ def test_a_note_is_one_line_and_a_template_is_told_as_one():
 def test_the_page_has_the_way_out_that_others_say_it_has():
     advice = "a program died, and its lock keeps Git from working: run `rm '/my notes/.git/index.lock'`"
     told = {"degraded": ["git: a lock that nobody holds; memex status has the way out"], "git": {"advice": advice}}
-    text = page(WELL | told, at=AT, width=40)
+    text = render_page(WELL | told, at=AT, width=40)
     assert text.count("`rm '/my notes/.git/index.lock'`\n") == 2
     assert "has the way out" not in text
     assert verdict(WELL | told).problems == (f"git: {advice}",)
@@ -221,12 +223,12 @@ def test_the_page_has_the_way_out_that_others_say_it_has():
     ],
 )
 def test_files_are_counted_where_there_are_any(told, row):
-    lines = page(WELL | {"files": told}, at=AT, width=120).splitlines()
+    lines = render_page(WELL | {"files": told}, at=AT, width=120).splitlines()
     assert [line.split(maxsplit=1)[1] for line in lines if line.startswith("files")] == ([row] if row else [])
 
 
 def test_a_merge_under_way_is_told_how_to_end_it_not_how_to_begin_it():
     told = {"state": "conflict", "advice": "mend them", "exchange": {"problem": "run git pull"}}
-    assert "mend them" in page(WELL | {"git": told}, at=AT)
-    assert "git pull" not in page(WELL | {"git": told}, at=AT)
-    assert "git pull" in page(WELL | {"git": told | {"state": "diverged"}}, at=AT)
+    assert "mend them" in render_page(WELL | {"git": told}, at=AT)
+    assert "git pull" not in render_page(WELL | {"git": told}, at=AT)
+    assert "git pull" in render_page(WELL | {"git": told | {"state": "diverged"}}, at=AT)

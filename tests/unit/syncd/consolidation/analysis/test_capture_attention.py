@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.encoders.word_frequency import places
+from index.encoders.word_frequency import word_ranks
 from index.model import Noted
 from index.search import vector_similarity
 from index.text import similarity_sketch
 from syncd.consolidation.analysis import capture_attention
 from syncd.consolidation.analysis.contradiction_rules import RULES
-from syncd.consolidation.analysis.contradictions import NoteClaims, contrary
-from syncd.consolidation.analysis.duplicates import twin
+from syncd.consolidation.analysis.contradictions import NoteClaims, find_contradictions
+from syncd.consolidation.analysis.duplicates import find_duplicate
 from syncd.consolidation.analysis.findings import key_of
 from syncd.consolidation.analysis.sentence_claims import Claims
 from tests.bench.consolidate import pairs
@@ -52,10 +52,12 @@ def found(captures):
     """What comparing these notes finds, by their words alone."""
     captures = sorted(captures, key=lambda one: one.id)
     texts = lambda numbers: {n: captures[n].content_hash for n in numbers}  # noqa: E731 - a value
-    made = [similarity_sketch.sketch(one.content_hash) for one in captures]
+    made = [similarity_sketch.make_sketch(one.content_hash) for one in captures]
     nobody = np.empty((0, vector_similarity.MUTUAL), np.int64), np.empty((0, vector_similarity.MUTUAL), np.float32)
-    near = capture_attention.likely(made, [], nobody, lambda: None)
-    return capture_attention.compared("default", captures, near, texts, places(), common=similarity_sketch.common(made))
+    near = capture_attention.choose_pairs(made, [], nobody, lambda: None)
+    return capture_attention.compare_pairs(
+        "default", captures, near, texts, word_ranks(), common=similarity_sketch.find_frequent(made)
+    )
 
 
 def proposals(captures):
@@ -71,11 +73,11 @@ def everything():
 
 @functools.cache
 def reader():
-    return Claims(places())
+    return Claims(word_ranks())
 
 
 def said(title, text):
-    return NoteClaims.of(*reader().of(title, text))
+    return NoteClaims.of(*reader().read(title, text))
 
 
 @given(st.randoms(use_true_random=False))
@@ -108,7 +110,7 @@ def test_a_key_tells_what_would_be_done_and_nothing_else():
 
 @pytest.mark.parametrize("pair", pairs("contradictions")[::4], ids=lambda pair: pair.newer[0])
 def test_what_a_newer_note_says_otherwise_is_quoted_from_both(pair):
-    against = contrary(said(*pair.older), said(*pair.newer))
+    against = find_contradictions(said(*pair.older), said(*pair.newer))
     for one in against:
         assert one.older in pair.older[1].replace("`", "")
         assert one.newer in pair.newer[1].replace("`", "")
@@ -118,27 +120,31 @@ def test_what_a_newer_note_says_otherwise_is_quoted_from_both(pair):
 @pytest.mark.parametrize(("name", "count"), [("", 38), ("later-", 8), ("last-", 11)])
 def test_of_the_planted_contradictions_as_many_are_known_as_the_thresholds_were_chosen_for(name, count):
     def known(pairs):
-        return [pair.newer[0] for pair in pairs if contrary(said(*pair.older), said(*pair.newer))]
+        return [pair.newer[0] for pair in pairs if find_contradictions(said(*pair.older), said(*pair.newer))]
 
     assert len(known(pairs(f"{name}contradictions"))) == count
     assert known(pairs(f"{name}apart")) == []
 
 
 def test_a_finding_names_the_rule_that_decided_it():
-    decided = {each.rule for pair in pairs("contradictions") for each in contrary(said(*pair.older), said(*pair.newer))}
+    decided = {
+        each.rule
+        for pair in pairs("contradictions")
+        for each in find_contradictions(said(*pair.older), said(*pair.newer))
+    }
     assert decided == {rule.name for rule in RULES}
 
 
 @pytest.mark.parametrize("pair", [*pairs("apart")[::3], *pairs("last-apart")[::2]], ids=lambda pair: pair.newer[0])
 def test_notes_about_two_things_of_a_kind_are_neither_contrary_nor_the_same(pair):
     older, newer = said(*pair.older), said(*pair.newer)
-    assert contrary(older, newer) == ()
-    assert twin((pair.older[1], older), (pair.newer[1], newer)) is None
+    assert find_contradictions(older, newer) == ()
+    assert find_duplicate((pair.older[1], older), (pair.newer[1], newer)) is None
 
 
 @pytest.mark.parametrize("note", NOTES[::7], ids=lambda note: note[0])
 def test_a_note_is_never_contrary_to_itself(note):
-    assert contrary(said(*note), said(*note)) == ()
+    assert find_contradictions(said(*note), said(*note)) == ()
 
 
 def test_the_same_words_are_a_copy_of_the_oldest():
@@ -162,8 +168,12 @@ def test_forms_that_were_filled_in_are_no_copies_though_most_words_are_the_same(
 
 
 def test_a_word_tells_less_the_more_notes_have_it():
-    common = similarity_sketch.common([similarity_sketch.sketch(f"station {n}") for n in range(96)])
-    assert (common.telling("station"), common.telling("95"), common.telling("heron")) == (0.5, 1.0, 1.0)
+    common = similarity_sketch.find_frequent([similarity_sketch.make_sketch(f"station {n}") for n in range(96)])
+    assert (common.distinctiveness("station"), common.distinctiveness("95"), common.distinctiveness("heron")) == (
+        0.5,
+        1.0,
+        1.0,
+    )
 
 
 def test_a_reason_is_told_in_the_words_of_the_notes():
@@ -216,14 +226,14 @@ def test_what_nobody_changed_or_linked_is_unused():
     captures[1] = replace(captures[1], updated_at=DAY)
     captures[4] = replace(captures[4], type="file")
     now = 400 * DAY
-    told = capture_attention.unused("default", captures, linked={"n002"}, now=now)
-    assert [one.ids for one in told] == [("n000",), ("n003",)]
-    assert not capture_attention.unused("default", captures, linked=(), now=100 * DAY)
+    told = capture_attention.find_unused("default", captures, linked={"n002"}, now=now)
+    assert {one.ids for one in told} == {("n000",), ("n003",)}
+    assert not capture_attention.find_unused("default", captures, linked=(), now=100 * DAY)
 
 
 def test_work_is_broken_off_between_batches():
     captures = [noted(n, *note) for n, note in enumerate(NOTES)]
-    made = [similarity_sketch.sketch(one.content_hash) for one in captures]
+    made = [similarity_sketch.make_sketch(one.content_hash) for one in captures]
     nobody = np.empty((0, 1), np.int64), np.empty((0, 1), np.float32)
 
     class Stopped(Exception):
@@ -233,15 +243,15 @@ def test_work_is_broken_off_between_batches():
         raise Stopped
 
     with pytest.raises(Stopped):
-        capture_attention.likely(made, [], nobody, stop)
+        capture_attention.choose_pairs(made, [], nobody, stop)
     with pytest.raises(Stopped):
-        capture_attention.compared(
+        capture_attention.compare_pairs(
             "default",
             captures,
             np.array([[0, 1]]),
             lambda _: {},
-            places(),
-            common=similarity_sketch.common(made),
+            word_ranks(),
+            common=similarity_sketch.find_frequent(made),
             go_on=stop,
         )
 
@@ -249,14 +259,14 @@ def test_work_is_broken_off_between_batches():
 def test_pairs_beyond_the_bound_are_told():
     captures = [noted(n, *note) for n, note in enumerate(NOTES)]
     every = np.array([[0, 1], [2, 3], [4, 5]])
-    told = capture_attention.compared(
-        "default", captures, every, lambda _: {}, places(), common=similarity_sketch.common([]), looked_at=2
+    told = capture_attention.compare_pairs(
+        "default", captures, every, lambda _: {}, word_ranks(), common=similarity_sketch.find_frequent([]), looked_at=2
     )
     assert told.left_out == 1
 
 
 def test_tags_of_captures_become_proposals():
     captures = [noted(n, f"{n}", "x", tags=("kubernetes",) if n < 3 else ("k8s",)) for n in range(4)]
-    [one] = capture_attention.vocabulary("default", captures, places())
+    [one] = capture_attention.find_tag_synonyms("default", captures, word_ranks())
     assert (one.kind, one.would, one.ids) == ("tag-merge", ("kubernetes", "k8s"), ())
     assert "3 captures have kubernetes, 1 capture has k8s" in one.reason

@@ -15,9 +15,9 @@ from syncd.consolidation.analysis.contradiction_rules import (
     RULES,
     Evidence,
     Overlap,
-    objection,
-    rule,
-    score,
+    find_objection,
+    find_rule,
+    score_evidence,
 )
 from syncd.consolidation.analysis.sentence_claims import Claim
 
@@ -111,8 +111,8 @@ NAMED = LIMITS.support_loose * LIMITS.support
     ],
 )
 def test_an_objection_is_made_just_below_its_threshold(without, against, name):
-    assert objection(without) == ""
-    assert objection(against) == name
+    assert find_objection(without) == ""
+    assert find_objection(against) == name
 
 
 VALUE = {"conflict": ("8", "9"), "differs": True}
@@ -159,9 +159,9 @@ def parallel(share, **facts):
     ],
 )
 def test_another_value_contradicts(holds, fails):
-    assert rule(holds).name == "another value"
-    assert rule(holds).difference(holds) == ("8", "9")
-    assert rule(fails) is None
+    assert find_rule(holds).name == "another value"
+    assert find_rule(holds).difference(holds) == ("8", "9")
+    assert find_rule(fails) is None
 
 
 NO = claim("the gateway does not run", negated=True, denied=frozenset({"run"}))
@@ -289,8 +289,8 @@ HEAVY = claim(words={"gateway": 1.0, "run": 9.0})
     ],
 )
 def test_a_rule_holds_just_above_its_threshold(name, holds, fails):
-    assert rule(holds).name == name
-    assert rule(fails) is None
+    assert find_rule(holds).name == name
+    assert find_rule(fails) is None
 
 
 def test_what_differs_is_said_in_the_words_of_the_rule():
@@ -301,14 +301,14 @@ def test_what_differs_is_said_in_the_words_of_the_rule():
         "renamed": (evidence(SURE, **APART), ("old", "new")),
     }
     for name, (each, difference) in said.items():
-        assert (rule(each).name, rule(each).difference(each)) == (name, difference)
+        assert (find_rule(each).name, find_rule(each).difference(each)) == (name, difference)
     again = evidence(overlap(NO))
-    assert rule(again).difference(again) == IS
+    assert find_rule(again).difference(again) == IS
     assert [each.name for each in RULES] == ["another value", *said]
 
 
 def test_a_finding_is_surer_the_more_is_shared_and_where_a_change_is_told():
-    assert score(evidence(overlap(subject=4.0))) == 0.85
-    assert score(evidence(overlap(subject=4.0, changed=True))) == 1.0
-    assert score(evidence(overlap(both=1.0, subject=2.0))) == 0.7
-    assert score(parallel(0.5, common=overlap(subject=9.0))) == 0.8
+    assert score_evidence(evidence(overlap(subject=4.0))) == 0.85
+    assert score_evidence(evidence(overlap(subject=4.0, changed=True))) == 1.0
+    assert score_evidence(evidence(overlap(both=1.0, subject=2.0))) == 0.7
+    assert score_evidence(parallel(0.5, common=overlap(subject=9.0))) == 0.8

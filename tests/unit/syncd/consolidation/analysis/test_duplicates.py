@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from syncd.consolidation.analysis.contradictions import NoteClaims
-from syncd.consolidation.analysis.duplicates import BOTH, LEAST, LOST, WORDS, twin
+from syncd.consolidation.analysis.duplicates import BOTH, LEAST, LOST, WORDS, find_duplicate
 from syncd.consolidation.analysis.sentence_claims import Claim, Value
 
 BIT = 0.001
@@ -83,8 +83,8 @@ def parts(shared):
     ],
 )
 def test_notes_say_the_same_just_above_a_threshold(same, apart):
-    assert twin(*same) is not None
-    assert twin(*apart) is None
+    assert find_duplicate(*same) is not None
+    assert find_duplicate(*apart) is None
 
 
 def titled(title, other, text=TEXT, edited=EDITED):
@@ -125,8 +125,8 @@ def titled(title, other, text=TEXT, edited=EDITED):
     ],
 )
 def test_notes_under_titles_that_name_two_things_do_not_say_the_same(same, apart):
-    assert twin(*same) is not None
-    assert twin(*apart) is None
+    assert find_duplicate(*same) is not None
+    assert find_duplicate(*apart) is None
 
 
 def test_each_tells_of_what_its_own_title_names():
@@ -134,8 +134,8 @@ def test_each_tells_of_what_its_own_title_names():
         first = note(TEXT, claim("short", {"gateway": 8.0, "loft": 1.0}), title="L", named={"loft": 1.0}, extra=known)
         return first, note(EDITED, claim("short", {"gateway": 8.0, "attic": 1.0}), title="A", named={"attic": 1.0})
 
-    assert twin(*pair()) is None
-    assert twin(*pair(known=["attic"])) is not None
+    assert find_duplicate(*pair()) is None
+    assert find_duplicate(*pair(known=["attic"])) is not None
 
 
 def test_under_titles_that_may_name_two_things_notes_must_say_more():
@@ -146,19 +146,22 @@ def test_under_titles_that_may_name_two_things_notes_must_say_more():
         ]
         return [(text, replace(said, named=True)) for text, said in notes]
 
-    assert twin(*pair(1.5 * LEAST)) is not None
-    assert twin(*pair(1.5 * LEAST - BIT)) is None
+    assert find_duplicate(*pair(1.5 * LEAST)) is not None
+    assert find_duplicate(*pair(1.5 * LEAST - BIT)) is None
 
 
 def test_the_note_that_says_more_is_kept_and_how_they_are_the_same_is_told():
-    equal = twin(worth(TEXT, {"gateway": 4.0}), worth(f"**{TEXT.upper()}**", {"gateway": 4.0}))
+    equal = find_duplicate(worth(TEXT, {"gateway": 4.0}), worth(f"**{TEXT.upper()}**", {"gateway": 4.0}))
     assert (equal.how, equal.kept, equal.score, equal.lost) == ("equal", 0, 1.0, ())
-    assert (twin(*SAME).how, twin(*SAME).kept, twin(*SAME).score) == ("edited", 0, 1.0)
-    assert (twin(*sizes(3.0, 4.0, text=EDITED)).how, twin(*sizes(3.0, 4.0, text=EDITED)).kept) == ("edited", 1)
-    assert twin(*sizes(3.0, 4.0 + BIT, text=EDITED)).how == "part"
-    words = twin(*sizes(3.0, 6.0))
+    assert (find_duplicate(*SAME).how, find_duplicate(*SAME).kept, find_duplicate(*SAME).score) == ("edited", 0, 1.0)
+    assert (find_duplicate(*sizes(3.0, 4.0, text=EDITED)).how, find_duplicate(*sizes(3.0, 4.0, text=EDITED)).kept) == (
+        "edited",
+        1,
+    )
+    assert find_duplicate(*sizes(3.0, 4.0 + BIT, text=EDITED)).how == "part"
+    words = find_duplicate(*sizes(3.0, 6.0))
     assert (words.how, words.kept, words.score) == ("words", 1, 0.7)
-    assert twin(*reversed(sizes(3.0, 6.0))).kept == 0
+    assert find_duplicate(*reversed(sizes(3.0, 6.0))).kept == 0
 
 
 @pytest.mark.parametrize(
@@ -168,4 +171,4 @@ def test_the_note_that_says_more_is_kept_and_how_they_are_the_same_is_told():
 def test_a_sentence_of_the_copy_is_lost_if_the_whole_lacks_much_of_it(lacking, weight, lost):
     whole = worth(TEXT, {"gateway": 9.0, "run": 2.0})
     copy = note(EDITED, claim("kept", {"gateway": 9.0}), claim("new", {"attic": lacking, "run": weight - lacking}))
-    assert twin(whole, copy).lost == (("new",) if lost else ())
+    assert find_duplicate(whole, copy).lost == (("new",) if lost else ())

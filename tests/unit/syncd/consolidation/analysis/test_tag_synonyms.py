@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.encoders.word_frequency import places
-from syncd.consolidation.analysis.tag_synonyms import synonyms
+from index.encoders.word_frequency import word_ranks
+from syncd.consolidation.analysis.tag_synonyms import find_synonyms
 from tests.support.example_counts import examples
 
 
@@ -20,7 +20,7 @@ def uses(**counts):
 
 
 def merged(tags):
-    return [(one.kept, one.merged) for one in synonyms(tags, places())]
+    return [(one.kept, one.merged) for one in find_synonyms(tags, word_ranks())]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import pytest
 
 from index.errors import MemexError, Unavailable
 from syncd.files.conversion import converter
-from syncd.files.conversion.converter import Limits, converted, kind_of
+from syncd.files.conversion.converter import Limits, convert, media_type_of
 from tests.support.paths import ROOT
 from tests.support.sample_files import bomb, docx, paragraph, pdf
 
@@ -50,8 +50,8 @@ def nothing_is_left(tmp_path, monkeypatch):
 
 def read(path: Path, limits: Limits | None = None, stopping: threading.Event | None = None):
     with path.open("rb") as file:
-        kind = kind_of(path.name, file.read(65_536))
-    return converted(path, kind, limits or Limits(), stopping or threading.Event())
+        kind = media_type_of(path.name, file.read(65_536))
+    return convert(path, kind, limits or Limits(), stopping or threading.Event())
 
 
 def refused(path: Path, limits: Limits | None = None) -> MemexError:
@@ -233,7 +233,7 @@ def test_what_is_no_file_is_not_opened(tmp_path):
     (tmp_path / "link.pdf").symlink_to(tmp_path / "real.pdf")
     for name in ("pipe.pdf", "link.pdf", "gone.pdf", "."):
         with pytest.raises(MemexError) as error:
-            converted(tmp_path / name, "application/pdf", Limits(), threading.Event())
+            convert(tmp_path / name, "application/pdf", Limits(), threading.Event())
         assert str(tmp_path) not in json.dumps(error.value.as_dict())
 
 
@@ -250,13 +250,14 @@ def test_what_is_no_file_is_not_opened(tmp_path):
     ],
 )
 def test_how_the_child_ended_tells_what_was_wrong(code, said, expected):
-    error = converter._failure(code, said, "PDF", Limits())
+    error = converter._explain_failure(code, said, "PDF", Limits())
     assert (error.code, error.retryable) == expected
     assert "what the file says" not in error.message
 
 
 def test_of_what_the_child_complains_only_its_kind_is_told():
     assert (
-        converter._cause(b"Traceback\n  ...\nlxml.etree.XMLSyntaxError: secret words\n") == "lxml.etree.XMLSyntaxError"
+        converter._exception_name(b"Traceback\n  ...\nlxml.etree.XMLSyntaxError: secret words\n")
+        == "lxml.etree.XMLSyntaxError"
     )
-    assert converter._cause(b"thread 'main' panicked at secret words\n") == ""
+    assert converter._exception_name(b"thread 'main' panicked at secret words\n") == ""

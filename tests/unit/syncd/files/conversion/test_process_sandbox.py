@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these are means
 
 def run(code: str, *words: str) -> subprocess.CompletedProcess[str]:
     environ = os.environ | {"PYTHONPATH": str(ROOT)}
-    head = "import os, sys, socket\nfrom syncd.files.conversion.process_sandbox import alone, bound, sealed\n"
+    head = "import os, sys, socket\nfrom syncd.files.conversion.process_sandbox import isolate, bound, sealed\n"
     return subprocess.run(
         [sys.executable, "-c", head + code, *words],
         env=environ,

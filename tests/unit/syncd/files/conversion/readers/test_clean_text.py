@@ -10,17 +10,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.files.conversion.readers.clean_text import cell, cut, inline, line, plain, rows_as_text, table, tidy
-from syncd.notes.markdown_outline import outline
+from syncd.files.conversion.readers.clean_text import (
+    escape_cell,
+    escape_inline,
+    escape_line,
+    format_rows,
+    format_table,
+    remove_invisible,
+    tidy,
+    truncate,
+)
+from syncd.notes.markdown_outline import parse_outline
 
 ANY = st.text(st.characters(), max_size=200)
 
 
 @given(ANY)
 def test_plain_holds_nothing_that_a_note_can_not(text):
-    told = plain(text)
+    told = remove_invisible(text)
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]", told)
-    assert plain(told) == told
+    assert remove_invisible(told) == told
     told.encode()
 
 
@@ -34,7 +43,7 @@ def test_tidy_twice_is_tidy_once(text):
 
 
 def test_what_is_unseen_goes_and_what_shapes_letters_stays():
-    assert plain("a\r\nb\rc\x0bd\u2028e\x00\x1b[31m\ufeff\U000e0041") == "a\nb\nc\nd\ne[31m"
+    assert remove_invisible("a\r\nb\rc\x0bd\u2028e\x00\x1b[31m\ufeff\U000e0041") == "a\nb\nc\nd\ne[31m"
     assert (
         tidy("Fuß\u00adball u\u0308ber\u00a0\n\n\n\nक्\u200dष 👩\u200d🚀 می\u200cروم")
         == "Fußball über\n\nक्\u200dष 👩\u200d🚀 می\u200cروم\n"
@@ -53,31 +62,31 @@ def test_what_is_unseen_goes_and_what_shapes_letters_stays():
     ],
 )  # fmt: skip
 def test_a_line_says_in_markdown_what_it_says(text, told):
-    assert line(text) == told
+    assert escape_line(text) == told
 
 
 @given(st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=60))
 def test_a_line_begins_no_block(text):
-    told = line(" ".join(plain(text).split()))
-    assert {block.kind for block in outline(f"{told}\n").blocks} <= {"paragraph"}
+    told = escape_line(" ".join(remove_invisible(text).split()))
+    assert {block.kind for block in parse_outline(f"{told}\n").blocks} <= {"paragraph"}
 
 
 def test_cells_stay_in_their_cell():
-    assert cell("a | b\nc") == "a \\| b c"
-    assert table([["A", "B"], ["1"]]) == "| A | B |\n| --- | --- |\n| 1 |  |"
-    assert table([]) == ""
-    assert inline("1. a") == "1. a"
+    assert escape_cell("a | b\nc") == "a \\| b c"
+    assert format_table([["A", "B"], ["1"]]) == "| A | B |\n| --- | --- |\n| 1 |  |"
+    assert format_table([]) == ""
+    assert escape_inline("1. a") == "1. a"
 
 
 def test_what_stands_alone_above_rows_is_prose():
-    assert rows_as_text([["Title", ""], ["A", "B"], ["1", "2"]]) == "Title\n\n| A | B |\n| --- | --- |\n| 1 | 2 |"
-    assert rows_as_text([["one"], ["two"]]) == "one\n\ntwo"
-    assert rows_as_text([["one"], ["two"], ["three"], ["four"]]) == "| one |\n| --- |\n| two |\n| three |\n| four |"
+    assert format_rows([["Title", ""], ["A", "B"], ["1", "2"]]) == "Title\n\n| A | B |\n| --- | --- |\n| 1 | 2 |"
+    assert format_rows([["one"], ["two"]]) == "one\n\ntwo"
+    assert format_rows([["one"], ["two"], ["three"], ["four"]]) == "| one |\n| --- |\n| two |\n| three |\n| four |"
 
 
 @given(st.text(st.sampled_from("ab \nü漢`"), max_size=400), st.integers(10, 300))
 def test_cut_text_is_a_beginning_of_the_text(text, most):
-    told, was_cut = cut(text, most)
+    told, was_cut = truncate(text, most)
     assert was_cut == (len(text.encode()) > most)
     if was_cut:
         assert len(told.encode()) <= most + 30
@@ -87,8 +96,8 @@ def test_cut_text_is_a_beginning_of_the_text(text, most):
 
 
 def test_a_cut_comes_at_a_paragraph_and_closes_its_fence():
-    assert cut("aaaa\n\nbbbb\n\ncccc", 12) == ("aaaa\n\nbbbb\n", True)
-    assert cut("```\n" + "x\n" * 20, 20)[0].endswith("\n```\n")
+    assert truncate("aaaa\n\nbbbb\n\ncccc", 12) == ("aaaa\n\nbbbb\n", True)
+    assert truncate("```\n" + "x\n" * 20, 20)[0].endswith("\n```\n")
 
 
 @pytest.mark.parametrize(
@@ -104,7 +113,7 @@ def test_a_cut_comes_at_a_paragraph_and_closes_its_fence():
         "1" * 100_000,
     ],
 )
-@pytest.mark.parametrize("function", [plain, tidy, line, cell])
+@pytest.mark.parametrize("function", [remove_invisible, tidy, escape_line, escape_cell])
 def test_nothing_takes_long(function, text):
     begun = time.process_time()
     function(text)

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncd.files.conversion.readers import html_page
-from syncd.files.conversion.readers.html_page import markdown, read_html
+from syncd.files.conversion.readers.html_page import convert_html, read_html
 from syncd.files.conversion.readers.reader_result import ReaderLimits, TooLarge
-from syncd.notes.markdown_outline import outline
+from syncd.notes.markdown_outline import parse_outline
 
 BOUNDS = ReaderLimits(pages=10, inflated=1 << 20, text=100_000)
 
 
 def told(html: str) -> str:
-    return markdown(f"<html><body>{html}</body></html>")[0].strip()
+    return convert_html(f"<html><body>{html}</body></html>")[0].strip()
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,12 @@ def test_html_is_markdown_that_says_the_same(html, text):
 
 def test_the_head_of_a_page_is_no_front_matter():
     html = "<html><head><title> A\n title </title><meta name=description content=x></head><body><p>b</p></body></html>"
-    assert markdown(html) == ("b\n", "A title")
+    assert convert_html(html) == ("b\n", "A title")
 
 
 @given(st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=60))
 def test_plain_text_in_a_page_makes_no_tag_and_no_link(text):
-    found = outline(told(f"<p>x {entities.escape(text)}</p>") + "\n")
+    found = parse_outline(told(f"<p>x {entities.escape(text)}</p>") + "\n")
     assert found.tags == []
     assert [link for link in found.links if link.kind != "markdown"] == []
 
@@ -73,5 +73,5 @@ def test_a_page_that_is_too_large_is_refused(monkeypatch):
 )  # fmt: skip
 def test_nothing_takes_long(text):
     begun = time.process_time()
-    html_page._eased(text)
+    html_page._simplify(text)
     assert time.process_time() - begun < 1

@@ -10,7 +10,7 @@ import zipfile
 
 import pytest
 
-from syncd.files.conversion.readers.office_archive import checked, title
+from syncd.files.conversion.readers.office_archive import open_archive, read_title
 from syncd.files.conversion.readers.reader_result import ReaderLimits, TooLarge, UnreadableFile
 from tests.support.paths import FILES
 from tests.support.sample_files import W, docx, paragraph
@@ -19,7 +19,7 @@ BOUNDS = ReaderLimits(pages=10, inflated=20 << 20, text=1_000_000)
 
 
 def look(data: bytes, folder: str = "word/") -> zipfile.ZipFile:
-    return checked(io.BytesIO(data), folder, BOUNDS)
+    return open_archive(io.BytesIO(data), folder, BOUNDS)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def look(data: bytes, folder: str = "word/") -> zipfile.ZipFile:
 )
 def test_a_real_file_passes_and_has_its_title(name, folder):
     with look((FILES / name).read_bytes(), folder) as archive:
-        assert title(archive) in ("Bericht über die Gezeiten", "Lantern keeping", "Ledger of the harbour")
+        assert read_title(archive) in ("Bericht über die Gezeiten", "Lantern keeping", "Ledger of the harbour")
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_file_that_unpacks_to_too_much_is_refused_unopened(data, words):
 
 def test_a_part_that_shrank_more_than_text_does_is_refused():
     with pytest.raises(TooLarge, match="suspiciously"):
-        checked(io.BytesIO(docx(word__media=b"\0" * (33 << 20))), "word/", ReaderLimits(10, 1 << 30, 1_000))
+        open_archive(io.BytesIO(docx(word__media=b"\0" * (33 << 20))), "word/", ReaderLimits(10, 1 << 30, 1_000))
 
 
 def test_a_part_that_is_larger_than_it_states_is_refused():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.files.conversion.readers.page_layout import Line, composed
+from syncd.files.conversion.readers.page_layout import Line, compose
 
 
 def at(text: str, top: float, left: float = 72, *, size: float = 10, bold: bool = False, right: float = 0) -> Line:
@@ -42,7 +42,7 @@ FULL = "These words fill the line up to its very end and then go on"
     ],
 )  # fmt: skip
 def test_lines_become_blocks(lines, text):
-    assert composed([lines]) == text
+    assert compose([lines]) == text
 
 
 def test_larger_and_bold_lines_are_headings_by_their_size():
@@ -50,13 +50,13 @@ def test_larger_and_bold_lines_are_headings_by_their_size():
         at("Title", 800, size=20), at("Chapter 1", 770, size=14), at(FULL, 750), at("said so.", 738),
         at("Bold words", 720, bold=True), at(FULL, 708), at("Chapter 2", 680, size=14.2), at(FULL, 660),
     ]  # fmt: skip
-    assert composed([page]) == (
+    assert compose([page]) == (
         f"# Title\n\n## Chapter 1\n\n{FULL} said so.\n\n### Bold words\n\n{FULL}\n\n## Chapter 2\n\n{FULL}"
     )
 
 
 def test_cells_that_stand_below_each_other_are_a_table():
-    assert composed([down("Ship\tFlag", "Aurora\tNorge", "Hikari\tNippon")]) == (
+    assert compose([down("Ship\tFlag", "Aurora\tNorge", "Hikari\tNippon")]) == (
         "| Ship | Flag |\n| --- | --- |\n| Aurora | Norge |\n| Hikari | Nippon |"
     )
 
@@ -64,12 +64,12 @@ def test_cells_that_stand_below_each_other_are_a_table():
 def test_cells_that_are_missing_stay_empty():
     page = [*down("A\tB\tC"), at("1", 788), at("2", 788, left=272)]
     row = Line("1 2", 72, 277, 788, 778, 10, bold=False, cells=((72, 77, "1"), (272, 277, "2")))
-    assert composed([[page[0], row]]) == "| A | B | C |\n| --- | --- | --- |\n| 1 |  | 2 |"
+    assert compose([[page[0], row]]) == "| A | B | C |\n| --- | --- | --- |\n| 1 |  | 2 |"
 
 
 def test_long_cells_are_columns_of_text_and_no_table():
     wide = f"{FULL} and on\t{FULL} and on"
-    assert "|" not in composed([down(wide, wide, wide)])
+    assert "|" not in compose([down(wide, wide, wide)])
 
 
 def test_running_heads_and_numbers_are_left_out_once_known():
@@ -81,7 +81,7 @@ def test_running_heads_and_numbers_are_left_out_once_known():
         ]
         for n in range(6)
     ]
-    assert composed(pages).split("\n\n") == [
+    assert compose(pages).split("\n\n") == [
         "Annual report, page 3 of 9",
         *(f"{n} says more than that." for n in "abcdef"),
     ]
@@ -89,7 +89,7 @@ def test_running_heads_and_numbers_are_left_out_once_known():
 
 def test_a_sum_at_the_foot_of_each_page_is_no_running_foot():
     sums = (17, 5, 93, 40)
-    text = composed([[at(f"Body {n} says.", 600), at(f"Sum: {one} litres.", 60)] for n, one in enumerate(sums)])
+    text = compose([[at(f"Body {n} says.", 600), at(f"Sum: {one} litres.", 60)] for n, one in enumerate(sums)])
     assert all(f"Sum: {one} litres." in text for one in sums)
 
 
@@ -108,7 +108,7 @@ def test_a_sum_at_the_foot_of_each_page_is_no_running_foot():
 )  # fmt: skip
 def test_no_word_is_lost(pages):
     given_words = sorted(re.findall(r"[a-z]{4,9}", " ".join(line.text for page in pages for line in page)))
-    assert sorted(re.findall(r"[a-z]{4,9}", composed(pages))) == given_words
+    assert sorted(re.findall(r"[a-z]{4,9}", compose(pages))) == given_words
 
 
 @pytest.mark.parametrize(
@@ -116,5 +116,5 @@ def test_no_word_is_lost(pages):
 )
 def test_nothing_takes_long(text):
     begun = time.process_time()
-    composed([[at(text, 800)]])
+    compose([[at(text, 800)]])
     assert time.process_time() - begun < 1

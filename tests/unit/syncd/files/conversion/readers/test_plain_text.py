@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.files.conversion.readers.plain_text import decoded, read_csv, read_json, read_markdown, read_text
+from syncd.files.conversion.readers.plain_text import decode, read_csv, read_json, read_markdown, read_text
 from syncd.files.conversion.readers.reader_result import ReaderLimits, TooLarge, UnreadableFile
 
 BOUNDS = ReaderLimits(pages=10, inflated=1 << 20, text=100_000)
@@ -39,7 +39,7 @@ WEEK = "来週の会議は水曜日の午後三時に変更となります。資
     ],
 )  # fmt: skip
 def test_an_encoding_without_a_mark_is_guessed_and_told(encoding, text):
-    found, warnings = decoded(text.encode(encoding))
+    found, warnings = decode(text.encode(encoding))
     assert found == text
     assert "guessed" in warnings[0]
 
@@ -48,18 +48,18 @@ def test_an_encoding_without_a_mark_is_guessed_and_told(encoding, text):
 def test_unicode_is_read_as_it_is(text, encoding):
     if text.startswith("\ufeff") or text.count("\0") > 4:
         return
-    assert decoded(text.encode(encoding, "ignore")) == (text, ())
+    assert decode(text.encode(encoding, "ignore")) == (text, ())
 
 
 def test_a_few_bytes_that_are_no_text_are_replaced_and_told():
     raw = "Die Größe der Wellen überrascht.".encode().replace(b"W", b"\xff")
-    assert decoded(raw) == ("Die Größe der \ufffdellen überrascht.", ("some bytes are no text, and were replaced",))
+    assert decode(raw) == ("Die Größe der \ufffdellen überrascht.", ("some bytes are no text, and were replaced",))
 
 
 @pytest.mark.parametrize("raw", [bytes(range(256)) * 20, b"\0" * 100, b"\xff\x00\x80" * 50])
 def test_bytes_that_are_no_text_are_refused(raw):
     with pytest.raises(UnreadableFile, match="no text"):
-        decoded(raw)
+        decode(raw)
 
 
 def test_text_is_cut_where_no_more_can_be_kept():

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from syncd.files.conversion.readers.word_and_excel import _blocks, _value
+from syncd.files.conversion.readers.word_and_excel import _format_value, _split_into_blocks
 
 
 @pytest.mark.parametrize(
@@ -19,15 +19,15 @@ from syncd.files.conversion.readers.word_and_excel import _blocks, _value
     ],
 )  # fmt: skip
 def test_a_value_is_written_as_it_is_read(value, text):
-    assert _value(value) == text
+    assert _format_value(value) == text
 
 
 def test_blocks_are_parted_by_empty_rows_and_lose_empty_sides():
     rows = [["", "", ""], ["", "A", ""], ["", "", ""], ["", "B", "C"], ["", "", "D"]]
-    assert list(_blocks(iter(rows))) == [[["A"]], [["B", "C"], ["", "D"]]]
+    assert list(_split_into_blocks(iter(rows))) == [[["A"]], [["B", "C"], ["", "D"]]]
 
 
 def test_many_rows_take_no_longer_than_they_are_many():
     begun = time.process_time()
-    list(_blocks(iter([["x", 1.0, "y"]] * 50_000)))
+    list(_split_into_blocks(iter([["x", 1.0, "y"]] * 50_000)))
     assert time.process_time() - begun < 5
