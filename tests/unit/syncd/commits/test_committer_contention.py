@@ -98,7 +98,7 @@ def test_a_race_that_is_lost_is_run_again(rig, monkeypatch):
 
     class Racing(type(rig.repo)):
         def head(self):
-            if len(raced) < 2 and sys._getframe(1).f_code.co_name == "land":
+            if len(raced) < 2 and sys._getframe(1).f_code.co_name == "move_head":
                 raced.append(1)
                 rig.git("commit", "-qm", "theirs", "--allow-empty")
             return head()

@@ -28,7 +28,7 @@ def test_large_files_are_committed_and_deleted(rig, tmp_path):
     rig.files.create_from_file("Captures/default/Files/l.bin", source, hashlib.sha256(source.read_bytes()).hexdigest())
     assert rig.commits.flush() == 1
     assert rig.held("Captures/default/Files/l.bin") == source.read_bytes()
-    with rig.files.removing("Captures/default/Files/l.bin", rig.files.measured("Captures/default/Files/l.bin")):
+    with rig.files.removing("Captures/default/Files/l.bin", rig.files.digest_file("Captures/default/Files/l.bin")):
         pass
     assert rig.commits.flush() == 1
     assert rig.held("Captures/default/Files/l.bin") is None
