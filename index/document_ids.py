@@ -18,5 +18,5 @@ def path_id(path: str) -> str:
 
 
 def choose_owner(paths: Iterable[str]) -> str:
-    """The path that owns an id which several notes of a workspace claim: the shortest, so that "A.md" beats "A copy.md"."""
+    """Choose the path that owns an id which several notes of a workspace claim: the shortest, so that "A.md" beats "A copy.md"."""
     return min(paths, key=lambda path: (len(path), path))

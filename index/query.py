@@ -48,7 +48,7 @@ def make_query(
     collections: Sequence[str] = COLLECTIONS,
     **where: Any,
 ) -> Query:
-    """The query that a caller's fields ask for; `None` leaves a field at its default or unrestricted.
+    """Make the query that a caller's fields ask for; `None` leaves a field at its default or unrestricted.
 
     `since` and `until` are epoch milliseconds or ISO 8601 text; a time without a zone is UTC, a day is its first moment.
     The rest is a filter: see `make_filter`."""
@@ -78,7 +78,7 @@ def make_filter(
     source: Any = None,
     collections: Sequence[str] = COLLECTIONS,
 ) -> Filter:
-    """Which documents a caller's fields ask for. `collections` are those known; a tag `collection:x` names one too."""
+    """Make the filter that a caller's fields ask for. `collections` are those known; a tag `collection:x` names one too."""
     every, some = _check_tags("tags", tags), _check_tags("any_tags", any_tags)
     if any(tag.startswith(COLLECTION_TAG) for tag in some):
         raise InvalidArgument("any_tags can't name a collection: give it as collection", field="any_tags")

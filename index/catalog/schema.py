@@ -137,7 +137,7 @@ def insert_statements(
 
 
 def to_record(values: Sequence[Any]) -> Record:
-    """What the view `records` says of a document."""
+    """Make a record of a row of the view `records`."""
     columns = dict(zip(RECORD, values, strict=True))
     decoded = {name: json.loads(columns[name]) for name in ("tags", "aliases", "metadata", "defects")}
     return Record(
@@ -161,7 +161,7 @@ def to_signed(number: int) -> int:
 
 
 def to_unsigned(number: int) -> int:
-    """The number that `to_signed` was given."""
+    """Return the number that `to_signed` was given."""
     return number % (1 << 64)
 
 

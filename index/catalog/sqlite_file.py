@@ -84,7 +84,7 @@ class Database:
 
 
 def to_unavailable(error: sqlite3.Error) -> Unavailable:
-    """What callers are told of a failure in SQLite."""
+    """Turn a failure in SQLite into what callers are told."""
     if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
         return Unavailable("the catalog can't be written: the disk is full; free some space and try again")
     return Unavailable("the catalog can't be used; if it stays so, make it anew: memex index --full")

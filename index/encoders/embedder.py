@@ -42,7 +42,7 @@ class EmbedSettings:
 
 
 def load_encoder(settings: EncoderSettings, cache: Path, threads: int = 0) -> Encoder:
-    """The encoder that `settings` name, loaded. Raises Unavailable; imports only the libraries that it needs."""
+    """Load the encoder that `settings` name. Raises Unavailable; imports only the libraries that it needs."""
     # ruff: noqa: PLC0415 - each library is imported when an encoder that needs it is configured, torch above all
     match settings:
         case Bundled():

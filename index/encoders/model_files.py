@@ -13,7 +13,7 @@ UNUSED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.gguf
 
 
 def locate(model: str, *, owner: str, download: bool = False) -> Path:
-    """The folder of `model`; a name without an owner is one of `owner`'s. Fetched only if allowed.
+    """Return the folder of `model`; a name without an owner is one of `owner`'s. Fetched only if allowed.
 
     Raises OSError or ValueError when it is not here."""
     folder = Path(model).expanduser()

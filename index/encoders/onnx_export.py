@@ -69,7 +69,7 @@ def model_folder() -> Path:
 
 
 def read_tokenizer() -> str:
-    """The text of the model's tokenizer.json, checked."""
+    """Read the model's tokenizer.json, and check it."""
     verify_files(model_folder(), ("tokenizer.json",))
     return (model_folder() / "tokenizer.json").read_text("utf-8")
 
@@ -81,7 +81,7 @@ def graph_folder_name(precision: Precision) -> str:
 
 
 def find_graph(precision: Precision, cache: Path, *, installed: Path = INSTALLED) -> Path:
-    """The graph that set-up built, else the one in `cache`, which is built when it is missing or damaged."""
+    """Find the graph that set-up built, else the one in `cache`, which is built when it is missing or damaged."""
     for folder in (installed / graph_folder_name(precision), cache / graph_folder_name(precision)):
         if is_intact(folder):
             return folder / "model.onnx"

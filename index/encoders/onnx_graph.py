@@ -34,7 +34,7 @@ class BertShape:
 
 
 def read_shape(config: Path) -> BertShape:
-    """The shape in `config`. Raises Unavailable for a model whose graph this module does not know."""
+    """Read the shape in `config`. Raises Unavailable for a model whose graph this module does not know."""
     values = json.loads(config.read_text("utf-8"))
     known = values.get("architectures") == ["BertModel"] and values.get("hidden_act") == "gelu"
     if not known or values.get("position_embedding_type", "absolute") != "absolute":
@@ -45,7 +45,7 @@ def read_shape(config: Path) -> BertShape:
 
 
 def map_tensors(file: Path) -> dict[str, np.ndarray]:
-    """The tensors of a safetensors file, mapped, not read: 8 bytes of length, a JSON header, the data."""
+    """Map the tensors of a safetensors file, without reading them: 8 bytes of length, a JSON header, the data."""
     data = np.memmap(file, np.uint8, "r")
     length = int(data[:8].view("<u8")[0])
     header = json.loads(bytes(data[8 : 8 + length]))

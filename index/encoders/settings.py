@@ -71,12 +71,12 @@ EncoderSettings: TypeAlias = Bundled | Local | Endpoint
 
 
 def without_credentials(url: str) -> str:
-    """`url` without the name and password that may stand in it."""
+    """Remove the name and password that may stand in `url`."""
     return re.sub(r"//[^/]*@", "//", url)
 
 
 def without_secrets(settings: EncoderSettings) -> EncoderSettings:
-    """`settings` without a secret: what may be written down, and compared with what was."""
+    """Remove secrets from `settings`: what may be written down, and compared with what was."""
     return (
         replace(settings, base_url=without_credentials(settings.base_url))
         if isinstance(settings, Endpoint)
@@ -118,7 +118,7 @@ class Encoder(Protocol):
 
 
 def make_identity(*, weights: str, pooling: str, tokens: int, precision: str, query: str, document: str) -> str:
-    """The identity of an encoder of ours: short enough to store, made of everything that changes a vector.
+    """Make the identity of an encoder of ours: short enough to store, made of everything that changes a vector.
 
     `query` and `document` are its prompts, `weights` a digest, `tokens` its limit without special tokens."""
     parts = json.dumps([weights, pooling, tokens, precision, query, document], ensure_ascii=False)
@@ -126,7 +126,7 @@ def make_identity(*, weights: str, pooling: str, tokens: int, precision: str, qu
 
 
 def estimate_tokens(texts: Sequence[str]) -> list[int]:
-    """About how many tokens each text has, for an encoder that can't be asked: rather too many than too few.
+    """Estimate how many tokens each text has, for an encoder that can't be asked: rather too many than too few.
 
     A word is a token for every four letters begun, any other character that is not white space is one of its own,
     and so is each letter of a script that writes no spaces."""

@@ -63,7 +63,7 @@ class MemoTie:
 
 
 def end_of(memo: Record) -> MemoEnd:
-    """A memo as an end of its relations."""
+    """Make an end of a relation of a memo."""
     return MemoEnd(memo.id, memo.path, memo.workspace, memo.namespace, memo.type, memo.created_at)
 
 

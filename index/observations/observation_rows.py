@@ -94,5 +94,5 @@ def facet_rows(document: Document, facets: Sequence[Facet], vectors: Sequence[np
 
 
 def to_observation(match: Match | Row, perspective: str | None, score: float) -> FoundObservation:
-    """The observation that a row stands for."""
+    """Return the observation that a row stands for."""
     return FoundObservation(match.doc_id, match.ord // PLACES, int(match.heading), perspective, score)

@@ -37,23 +37,23 @@ DEFAULTS: Final = (
 
 
 def observation_text(perspective: Perspective, name: str, content: str) -> str:
-    """What the encoder is given for an observation of the node `name`."""
+    """Return the text that is embedded for an observation of the node `name`."""
     return query_text(perspective, f"{name}: {content}")
 
 
 def query_text(perspective: Perspective, query: str) -> str:
-    """What the encoder is given for a query."""
+    """Return the text that is embedded for a query."""
     return f"{perspective.prompt} {query}" if perspective.prompt else query
 
 
 def hash_perspectives(perspectives: Sequence[Perspective]) -> str:
-    """What tells one table of perspectives from another: their names, prompts and order."""
+    """Hash what tells one table of perspectives from another: their names, prompts and order."""
     text = json.dumps([(perspective.name, perspective.prompt) for perspective in perspectives])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def validate(name: object, prompt: object) -> Perspective:
-    """A perspective of this name and prompt. InvalidArgument says what is wrong with them."""
+    """Make a perspective of this name and prompt. InvalidArgument says what is wrong with them."""
     if not isinstance(name, str) or not NAME.match(name):
         raise InvalidArgument(
             "a perspective's name is 1 to 32 small letters, digits and hyphens, a letter first", field="name"

@@ -108,7 +108,7 @@ def prepare(
 
 
 def chunk_rows(prepared: Prepared) -> Iterator[Row]:
-    """The document's chunks as they are stored."""
+    """Make the rows under which the document's chunks are stored."""
     document = prepared.document
     tags = tag_keys(document.tags)
     for position, chunk in enumerate(prepared.chunks):

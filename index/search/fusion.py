@@ -105,7 +105,7 @@ def keywords(text: str) -> str:
 
 
 def make_cue(text: str) -> QueryCue:
-    """What to look for in the passages that `text` finds."""
+    """Read from a query what to look for in the passages that it finds."""
     content = list(_split_words(keywords(text)))
     spaced = [
         f" {word} {_stem(after)}" for word, after in pairwise(content) if not (RUN.match(word) or RUN.match(after))
@@ -122,7 +122,7 @@ def vector_trust(tokens: int, text: str) -> float:
 
 
 def fuse(cue: QueryCue, near: Sequence[Match], words: Sequence[Match], trust: float) -> list[Ranked]:
-    """The documents of both legs, best first. A passage that only words found counts as near as the farthest of `near`."""
+    """Rank the documents of both legs, best first. A passage that only words found counts as near as the farthest of `near`."""
     similar = {(match.doc_id, match.ord): match.value for match in near}
     bm25 = {(match.doc_id, match.ord): match.value for match in words}
     farthest = min(similar.values(), default=0.0)
@@ -143,12 +143,12 @@ def fuse(cue: QueryCue, near: Sequence[Match], words: Sequence[Match], trust: fl
 
 
 def rank_by_vector(near: Sequence[Match]) -> list[Ranked]:
-    """The documents of the vector leg alone; the score is the cosine similarity."""
+    """Rank the documents of the vector leg alone; the score is the cosine similarity."""
     return _best_passages((_clamp(match.value), match) for match in near)
 
 
 def demote_superseded(hits: Sequence[Hit]) -> list[Hit]:
-    """The hits, best first, once those that a newer document replaces count less."""
+    """Sort hits, best first, so that those that a newer document replaces count less."""
     scored = [replace(hit, score=hit.score * STALE) if hit.record.superseded_by is not None else hit for hit in hits]
     return sorted(scored, key=lambda hit: -hit.score)
 

@@ -25,7 +25,7 @@ WORDS: Final = 120  # characters of words that are looked for: the time of full 
 def find_similar(
     points: NDArray[np.float32], words: str, *, store: ChunkStore, catalog: Catalog
 ) -> list[SimilarDocument]:
-    """The documents nearest to any of `points` (a row each) or that hold `words`, the nearest first."""
+    """Find the documents nearest to any of `points` (a row each) or that hold `words`, the nearest first."""
     near: dict[str, float] = {}
     word_scores: dict[str, float] = {}
     if len(points):

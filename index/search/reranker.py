@@ -189,7 +189,7 @@ class Reranker:
 
 
 def search_reranked(reranker: Reranker | None, query: Query, search: Callable[[Query], Answer]) -> Answer:
-    """What `search` finds, in the order of the reranker if there is one."""
+    """Return what `search` finds, in the order of the reranker if there is one."""
     return reranker.search(query, search) if reranker else search(query)
 
 
@@ -200,7 +200,7 @@ def passage_text(hit: Hit) -> str:
 
 
 def locate_model(model: str) -> Path:
-    """The folder of the model. Raises Unavailable."""
+    """Return the folder of the model. Raises Unavailable."""
     try:
         return model_files.locate(model, owner=OWNER)
     except (OSError, ValueError) as error:
@@ -210,7 +210,7 @@ def locate_model(model: str) -> Path:
 
 
 def load_model(model: str, threads: int) -> RerankerModel:
-    """The model, loaded. Raises Unavailable."""
+    """Load the model. Raises Unavailable."""
     folder = locate_model(model)
     from index.encoders import cross_encoder  # noqa: PLC0415 - it imports torch
 

@@ -36,7 +36,7 @@ Neighbours: TypeAlias = tuple[Numbers, Matrix]  # as `nearest` gives them
 def most_similar_pairs(
     rows: Matrix, related: Collection[tuple[int, int]], limit: int, min_score: float, *, exact: int = EXACT
 ) -> list[tuple[int, int, float]]:
-    """The `limit` pairs of rows with the highest cosine, at least `min_score`, best first; `related` ones are left out.
+    """Find the `limit` pairs of rows with the highest cosine, at least `min_score`, best first; `related` ones are left out.
 
     `rows`: [n, d], each of unit length or zero. A pair is (lower number, higher number, cosine)."""
     n = len(rows)
@@ -101,7 +101,7 @@ def neighbour_pairs(neighbours: Neighbours, numbers: Sequence[int], least: float
 def find_clusters(
     rows: Matrix, *, near: float, most: int, exact: int = EXACT, neighbours: Neighbours | None = None
 ) -> list[tuple[int, ...]]:
-    """Groups of 2 to `most` rows that are alike on average by at least `near`; the largest first.
+    """Find groups of 2 to `most` rows that are alike on average by at least `near`; the largest first.
 
     Two rows that are among each other's nearest are joined, the most alike first, and with them their groups, as long
     as all pairs of the two groups have that cosine on average: no chain of likenesses joins what is not alike.
@@ -140,7 +140,7 @@ def _is_among(keys: Numbers, known: Numbers) -> NDArray[np.bool_]:
 
 
 def similarity_statistics(rows: Matrix) -> tuple[float, float]:
-    """The mean cosine of two rows, and its standard deviation; the latter from some thousand pairs, the former from all."""
+    """Compute the mean cosine of two rows, and its standard deviation; the latter from some thousand pairs, the former from all."""
     n = len(rows)
     if n < 2:
         return 0.0, 0.0

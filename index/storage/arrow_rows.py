@@ -39,7 +39,7 @@ def schema(dimensions: int) -> pa.Schema:
 
 
 def to_arrow(rows: Sequence[Row], dimensions: int) -> pa.Table:
-    """`rows` as LanceDB takes them; vectors are kept in 16 bits, which moves a cosine by less than 0.001."""
+    """Turn `rows` into what LanceDB takes; vectors are kept in 16 bits, which moves a cosine by less than 0.001."""
     kinds = schema(dimensions)
     plain = [pa.array([getattr(row, name) for row in rows], kinds.field(name).type) for name in PLAIN]
     matrix = np.zeros((len(rows), dimensions), np.float16)
@@ -52,7 +52,7 @@ def to_arrow(rows: Sequence[Row], dimensions: int) -> pa.Table:
 
 
 def check_vector(vector: np.ndarray, dimensions: int) -> np.ndarray:
-    """`vector`, if it is one: LanceDB would find nothing for one that holds no numbers, and say nothing."""
+    """Return `vector`, if it is one: LanceDB would find nothing for one that holds no numbers, and say nothing."""
     if vector.shape != (dimensions,):
         raise InvalidArgument(f"a vector of shape {vector.shape} where ({dimensions},) is stored")
     if not np.isfinite(vector).all() or np.abs(vector).max(initial=0.0) > LENGTH:
@@ -61,7 +61,7 @@ def check_vector(vector: np.ndarray, dimensions: int) -> np.ndarray:
 
 
 def read_matches(answer: pa.Table | None, restriction: Filter, rows: Rows | None = None) -> list[Match]:
-    """The rows of one leg, best first, each once, and only those of the workspace that was asked.
+    """Read the rows of one leg, best first, each once, and only those of the workspace that was asked.
 
     With `rows`, the answer holds no more than `KEY`, and they fill in the rest; of `PLACED` alone no text comes back."""
     by_key: dict[tuple[str, int], Match] = {}
@@ -79,13 +79,13 @@ def read_matches(answer: pa.Table | None, restriction: Filter, rows: Rows | None
 
 
 def read_rows(table: pa.Table) -> list[Row]:
-    """The rows that `Table.rows_of` found, in order."""
+    """Read the rows that `Table.rows_of` found, in order."""
     unordered = [Row(**{**values, "tags": tuple(values["tags"])}, vector=None) for values in table.to_pylist()]
     return sorted(unordered, key=lambda row: row.ord)
 
 
 def read_rows_with_vectors(table: pa.Table) -> Iterator[Row]:
-    """The rows of a table that holds all of `COLUMNS`, in no order."""
+    """Read the rows of a table that holds all of `COLUMNS`, in no order."""
     for piece in table.to_batches(max_chunksize=1_000):
         column = piece.column("vector")
         there = iter(_read_matrix(column))
@@ -114,7 +114,7 @@ def read_vectors(table: pa.Table) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def join_passages(tables: Iterable[pa.Table]) -> dict[str, str]:
-    """The text of each document that `Table.texts` found, its passages in order."""
+    """Join the passages that `Table.texts` found to the text of each document."""
     passages: dict[str, list[tuple[int, str]]] = {}
     for table in tables:
         for values in table.to_pylist():
@@ -130,7 +130,7 @@ def read_unit_vectors(tables: Iterable[pa.Table]) -> Iterator[tuple[list[str], n
 
 
 def count_rows(table: pa.Table) -> dict[str, int]:
-    """How many rows each document has."""
+    """Count the rows of each document."""
     return {item["values"]: item["counts"] for item in pc.value_counts(table["doc_id"]).to_pylist()}
 
 

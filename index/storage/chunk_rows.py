@@ -54,7 +54,7 @@ class Match:
 
 
 def check_rows(documents: Mapping[str, Sequence[Row]]) -> list[Row]:
-    """All rows of `documents`, which are well formed: each under its own document, none twice."""
+    """Return all rows of `documents`, once they are known to be well formed: each under its own document, none twice."""
     rows = [row for chunks in documents.values() for row in chunks]
     assert all(ID.match(doc_id) for doc_id in documents), f"a malformed id among {sorted(documents)[:3]}"
     assert all(row.doc_id == doc_id for doc_id, chunks in documents.items() for row in chunks), (
@@ -93,7 +93,7 @@ class RowFilter:
 
 
 def to_row_filter(restriction: Filter) -> RowFilter:
-    """What a row must have to pass `restriction`."""
+    """Return what a row must have to pass `restriction`."""
     fields = {
         "workspace": restriction.workspace,
         "namespace": restriction.namespace,
@@ -109,7 +109,7 @@ def to_row_filter(restriction: Filter) -> RowFilter:
 
 
 def sql_condition(restriction: Filter, quote: Callable[[Any], str]) -> str | None:
-    """The condition of `restriction`, each value of it made by `quote`; None when it restricts nothing."""
+    """Return the condition of `restriction`, each value of it made by `quote`; None when it restricts nothing."""
     row_filter = to_row_filter(restriction)
     parts = [f"{column} = {quote(value)}" for column, value in row_filter.equal.items()]
     for function, tags in (("array_has_all", row_filter.tags), ("array_has_any", row_filter.any_tags)):

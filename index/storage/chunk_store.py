@@ -368,7 +368,7 @@ def _check_pool(pool: int) -> None:
 
 
 def to_unavailable(error: Exception) -> Unavailable:
-    """What callers are told of a failure in LanceDB: never its own words, which name folders and values."""
+    """Turn a failure in LanceDB into what callers are told: never its own words, which name folders and values."""
     if "no space left" in str(error).casefold():
         return Unavailable("the search index can't be written: the disk is full; free some space and try again")
     return Unavailable("the search index can't be used; if it stays so, make it anew: memex index --full")

@@ -309,7 +309,7 @@ async def _run_query(query: Any, condition: str | None, columns: Sequence[str], 
 
 
 def count_chunks(uri: str, options: Mapping[str, str]) -> dict[str, int]:
-    """How many chunks each document of the table at `uri` has, read without changing it; StoreDamaged when it can't be."""
+    """Count the chunks of each document of the table at `uri`, without changing it; StoreDamaged when it can't be."""
 
     async def read_ids() -> Any:
         db = await lancedb.connect_async(uri, storage_options=dict(options) or None)

@@ -53,7 +53,7 @@ def is_due(work: WrittenRows, now: float) -> bool:
 
 
 def choose_vector_index(vectors: int) -> VectorIndex:
-    """The index that finds 99 % of the ten nearest of `vectors` unit vectors for the least work.
+    """Choose the index that finds 99 % of the ten nearest of `vectors` unit vectors for the least work.
 
     A few are compared one and all, in memory; scalar quantisation is the quickest up to about a million, where its
     index (one byte a dimension) outgrows the cache; 4-bit RaBitQ is half as large."""

@@ -187,7 +187,7 @@ class Rows:
 
 
 def to_unit_length(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The same directions at unit length; a vector without a direction stays."""
+    """Scale vectors to unit length; a vector without a direction stays."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(lengths == 0, 1, lengths), np.float32)
 

@@ -69,14 +69,14 @@ class _Pack:
 
 
 def chunk_sizes(max_tokens: int, tokens: int | None = None, overlap: int | None = None) -> Sizes:
-    """The sizes for an encoder that reads `max_tokens`: 512 with 64 repeated, in proportion where it reads less."""
+    """Return the sizes for an encoder that reads `max_tokens`: 512 with 64 repeated, in proportion where it reads less."""
     most = max(16, min(max_tokens, tokens or MOST))
     repeated = most // 8 if overlap is None else max(0, min(overlap, most // 2))
     return Sizes(most, repeated, most // 8)
 
 
 def split_document(document: Document, sizes: Sizes, count: Count) -> list[Chunk]:
-    """The passages of `document`, in order. A note that holds no text is one empty passage, findable by its title."""
+    """Split `document` into passages, in order. A note that holds no text is one empty passage, findable by its title."""
     packs, known = _pack_passages(document, sizes, count)
     shorten = _make_shortener(sizes.context, count, known)
     if not packs:

@@ -93,7 +93,7 @@ def choose_label(
     phrases: Sequence[Mapping[tuple[str, str], str]],
     reader: Reader,
 ) -> str | None:
-    """Up to three words that most members share and few others do; None if they share none.
+    """Choose up to three words that most members share and few others do; None if they share none.
 
     `members`: the terms of each; `spoken`: which of all `nodes` nodes speak of a term; `phrases`: pairs of terms."""
     size = len(members)

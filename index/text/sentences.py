@@ -59,7 +59,7 @@ class Prose:
 
 
 def read_prose(document: Document, clean: Callable[[str], str] = str) -> Prose:
-    """The sentences of `document`; `clean` takes out of the text what must not be told."""
+    """Read the sentences of `document`; `clean` takes out of the text what must not be told."""
     headings: list[str] = []
     sentences: list[str] = []
     marked: list[str] = []
@@ -81,12 +81,12 @@ def read_prose(document: Document, clean: Callable[[str], str] = str) -> Prose:
 
 
 def split_markdown(text: str) -> list[str]:
-    """The sentences of a piece of Markdown; code between fences is none."""
+    """Split a piece of Markdown into sentences; code between fences is none."""
     return [sentence for line in _join_lines(text) for sentence in split_line(line)]
 
 
 def plain_text(text: str) -> str:
-    """`text` on one line without Markdown, addresses and characters that nobody sees."""
+    """Return `text` on one line without Markdown, addresses and characters that nobody sees."""
     text = _UNSEEN.sub("", text)
     text = _EMBED.sub(" ", text)
     text = _WIKI.sub(lambda match: match[2] or _shown_name(match[1]), text)
@@ -145,7 +145,7 @@ def _join(line: str, following: str) -> str:
 
 
 def split_line(line: str) -> list[str]:
-    """The sentences of a line, plain; a line of tags alone is none."""
+    """Split a line into plain sentences; a line of tags alone is none."""
     if all(word.startswith("#") for word in line.split()):
         return []
     line = plain_text(line)
@@ -161,7 +161,7 @@ def split_line(line: str) -> list[str]:
 
 
 def shorten(line: str, most: int) -> str:
-    """`line`, or its beginning up to the end of a clause or a word, in at most `most` characters."""
+    """Return `line`, or its beginning up to the end of a clause or a word, in at most `most` characters."""
     line = line.strip().rstrip(",;:，、；：")
     if len(line) <= most:
         return line

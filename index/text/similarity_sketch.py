@@ -52,7 +52,7 @@ def stem(word: str) -> str:
 
 
 def word_stems(text: str) -> list[str]:
-    """The words of a text, stemmed, in order; of scripts without blanks every two characters."""
+    """List the words of a text, stemmed, in order; of scripts without blanks every two characters."""
     stems = []
     for word in _WORD.findall(fold_accents(text)):
         if word.isascii() or not _WIDE.search(word):
@@ -71,13 +71,13 @@ def word_stems(text: str) -> list[str]:
 
 
 def make_sketch(text: str) -> Sketch:
-    """What `text` is made of."""
+    """Compute the sketch of `text`."""
     numbers = np.fromiter((zlib.crc32(word.encode("utf-8", "replace")) for word in word_stems(text)), np.uint32)
     return Sketch(np.unique(numbers), sample_runs(_hash_runs(numbers)))
 
 
 def sample_runs(runs: Runs) -> Runs:
-    """Those of `runs` that stand for all."""
+    """Choose those of `runs` that stand for all."""
     runs = np.unique(runs)
     few = runs[: max(SAMPLED, int(np.searchsorted(runs, np.uint64(2**64 // EVERY))))]
     return few.copy()  # else all stay in memory
@@ -144,7 +144,7 @@ class FrequentRuns:
 
 
 def find_frequent(sketches: Sequence[Sketch]) -> FrequentRuns:
-    """Counts what texts have in common."""
+    """Count the words and runs that many texts have."""
     words = np.concatenate([np.empty(0, np.uint32), *(sketch.words for sketch in sketches)])
     runs = np.concatenate([np.empty(0, np.uint64), *(sketch.runs for sketch in sketches)])
     return FrequentRuns(_most_frequent(words, KNOWN), _most_frequent(runs, FORM))
@@ -177,14 +177,14 @@ def word_overlap(sketches: Sequence[Sketch], pairs: Pairs) -> NDArray[np.float32
 
 
 def rank_pairs(pairs: Pairs, share: NDArray[np.float32], least: float) -> Pairs:
-    """The pairs that share at least this part, those that share most first."""
+    """List the pairs that share at least this part, those that share most first."""
     kept = share >= least
     pairs, share = pairs[kept], share[kept]
     return np.asarray(pairs[np.lexsort((pairs[:, 1], pairs[:, 0], -share))])
 
 
 def merge_pairs(parts: Iterable[Pairs]) -> Pairs:
-    """All of these pairs, each once."""
+    """Merge these pairs, each once."""
     known = [part for part in parts if len(part)]
     return np.unique(np.concatenate(known), axis=0) if known else np.empty((0, 2), np.int64)
 

@@ -71,7 +71,7 @@ def enrich(
     vectors: Vectors | None = None,
     clean: Callable[[str], str] = str,
 ) -> Enrichment:
-    """What `document` is about.
+    """Find a summary and tags of `document`.
 
     `vocabulary`: the workspace's tags with their use; `places`: how common English words are; `clean` takes out of the
     text what must not be told."""
@@ -95,7 +95,7 @@ def enrich(
 def normalize_answer(
     summary: object, tags: object, *, vocabulary: Mapping[str, int], vectors: Vectors | None = None
 ) -> Enrichment:
-    """What somebody else found, brought into the same form; what is not of it is left out."""
+    """Bring what somebody else found into the same form; what is not of it is left out."""
     line = shorten(plain_text(summary), SUMMARY) if isinstance(summary, str) else ""
     wanted = [to_tag(tag) for tag in islice(tags, 50) if isinstance(tag, str)] if isinstance(tags, list) else []
     spelt = unify_spelling(list(dict.fromkeys(filter(None, wanted))), vocabulary, vectors=vectors)

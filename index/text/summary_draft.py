@@ -29,7 +29,7 @@ _DATED = re.compile(r"\d{4}-\d\d-\d\d")
 def draft_summary(
     name: str, contents: Sequence[str], places: Mapping[str, int], clean: Callable[[str], str] = str
 ) -> str | None:
-    """What a node is, in the words of its observations; None if they say nothing.
+    """Say what a node is, in the words of its observations; None if they say nothing.
 
     `contents`: the observations in order; `places`: how common English words are; `clean` takes out what must not be told."""
     sentences = _distinct_sentences(contents, clean)

@@ -39,7 +39,7 @@ _VARYING = re.compile(r"ー(?![ァ-ヺ])")  # サーバー and サーバ are one
 
 
 def to_tag(text: str) -> str:
-    """`text` as a tag in kebab case; "" when it can't be one."""
+    """Turn `text` into a tag in kebab case; "" when it can't be one."""
     text = unicodedata.normalize("NFKC", text).strip().lower()
     text = _ELIDED.sub("", SPELT.get(text) or SPELT.get(text.lstrip("#"), text))
     kept = "".join(c if c.isalnum() or unicodedata.category(c) in ("Mn", "Mc") else "-" for c in text)
@@ -74,7 +74,7 @@ def _normalize_word(word: str) -> str:
 
 
 def fold_accents(word: str) -> str:
-    """`word` in lower case without accents."""
+    """Return `word` in lower case without accents."""
     folded = unicodedata.normalize("NFKC", word).casefold()
     if folded.isascii():
         return folded
@@ -141,7 +141,7 @@ def unify_spelling(
     language: str = "en",
     vectors: Vectors | None = None,
 ) -> list[str]:
-    """`wanted` tags, each in the spelling that the vocabulary has for it, without repeats."""
+    """Return `wanted` tags, each in the spelling that the vocabulary has for it, without repeats."""
     keys: dict[str, str] = {}
     for known in sorted(vocabulary, key=lambda tag: (-vocabulary[tag], tag)):
         keys.setdefault(key_of(known), known)

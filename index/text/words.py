@@ -60,7 +60,7 @@ class TextLanguage:
 
 
 def detect_language(text: str, places: Mapping[str, int]) -> TextLanguage:
-    """The language whose function words are most frequent in `text`; English when there are none."""
+    """Return the language whose function words are most frequent in `text`; English when there are none."""
     hits = dict.fromkeys(stopwords.LANGUAGES, 0)
     for match in _WORD.finditer(text[:6_000]):
         for name in _languages_by_word().get(match[0].lower(), ()):
@@ -82,7 +82,7 @@ def _languages_by_word() -> dict[str, tuple[str, ...]]:
 
 
 def tokenize(text: str, language: TextLanguage) -> Iterator[Token | None]:
-    """The words of one sentence, in order; None where punctuation parts them."""
+    """Split one sentence into words, in order; None where punctuation parts them."""
     at, first, before = 0, True, ""
     for piece in re.finditer(rf"(?P<wide>{_WIDE.pattern})|(?P<word>{_WORD.pattern})", text):
         between = text[at : piece.start()]

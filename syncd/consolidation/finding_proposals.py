@@ -43,7 +43,7 @@ class ShownProposal:
 def make_proposals(
     findings: Findings[Any], vertex: Callable[[str], Vertex | None], path: Callable[[str], str | None]
 ) -> Iterator[ShownProposal]:
-    """All that can be proposed, in the order in which it is shown. `vertex` by name, `path` of a document by id."""
+    """Make all proposals, in the order in which they are shown. `vertex` by name, `path` of a document by id."""
     for finding in findings.proposals:
         wanted = OBJECTS.get(finding.kind)
         if wanted is None or all(id in findings.named and findings.named[id].type in wanted for id in finding.ids):
@@ -62,7 +62,7 @@ def make_report(
     vertex: Callable[[str], Vertex | None],
     path: Callable[[str], str | None],
 ) -> WorkspaceReport:
-    """What the report says of a workspace, with these proposals."""
+    """Make what the report says of a workspace, with these proposals."""
     clusters = [(group.label or "alike", tuple(filter(None, map(path, group.ids)))) for group in findings.clusters]
     nodes = [
         (cluster.label or "alike", tuple(node.path for name in cluster.names if (node := vertex(name))))

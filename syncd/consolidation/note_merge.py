@@ -29,7 +29,7 @@ _WORD = re.compile(r"\w+")
 
 
 def missing_blocks(kept: str, other: str) -> str:
-    """The blocks of `other`'s body that `kept`'s body does not hold; of prose its words count, of code every sign."""
+    """Return the blocks of `other`'s body that `kept`'s body does not hold; of prose its words count, of code every sign."""
     mine = parse_outline(split(kept)[1])
     signs, words = _comparable_text(True, mine.text), f" {_comparable_text(False, mine.text)} "
     theirs = parse_outline(split(other)[1])
@@ -51,7 +51,7 @@ def missing_blocks(kept: str, other: str) -> str:
 
 
 def merge_text(kept: str, other: str, documents: tuple[Document, Document]) -> str:
-    """The text of the kept note; `documents` are both notes. Raises FrontmatterError when its properties can't be changed."""
+    """Write the text of the kept note; `documents` are both notes. Raises FrontmatterError when its properties can't be changed."""
     before, body = kept, split(kept)[1]
     mine, theirs = (
         {key.casefold(): (key, value) for key, value in read_properties(split(text)[0]).items()}
@@ -86,7 +86,7 @@ def merge_text(kept: str, other: str, documents: tuple[Document, Document]) -> s
 
 
 def mark_superseded(text: str, link: str) -> str:
-    """`text` that says which note takes its place. Raises FrontmatterError."""
+    """Write into `text` which note takes its place. Raises FrontmatterError."""
     return edit(text, {"superseded_by": f"[[{link}]]"})
 
 

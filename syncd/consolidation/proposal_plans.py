@@ -64,13 +64,13 @@ class ReadCapture:
 
 
 def read_capture(snapshot: VaultSnapshot, record: Record) -> ReadCapture:
-    """The capture of a record."""
+    """Read the capture of a record."""
     raw, stat = snapshot.vault.read(record.path)
     return ReadCapture(record, raw, snapshot.parse(raw, record.path, stat))
 
 
 def read_proposed(snapshot: VaultSnapshot, proposed: Proposed) -> list[ReadCapture]:
-    """The captures that a proposal is about, as they were when it was made. Raises Conflict and NotFound."""
+    """Read the captures that a proposal is about, as they were when it was made. Raises Conflict and NotFound."""
     known = []
     for id, content in zip(proposed["ids"], proposed["hashes"], strict=True):
         record = snapshot.captures.index.record(id, proposed["workspace"])
@@ -84,7 +84,7 @@ def read_proposed(snapshot: VaultSnapshot, proposed: Proposed) -> list[ReadCaptu
 
 
 def edit_capture(capture: ReadCapture, edit: Callable[..., str], *values: Any) -> bytes:
-    """The bytes of a capture as `edit` makes them of `values`. Raises Conflict when its properties can't be changed."""
+    """Return the bytes of a capture as `edit` makes them of `values`. Raises Conflict when its properties can't be changed."""
     try:
         return encode(edit(*values))
     except FrontmatterError as error:

@@ -80,7 +80,7 @@ _ARROWS: Final[Mapping[str, str]] = {
 def compose_report(
     day: str, reports: Sequence[WorkspaceReport], *, canvas: str = "", table: str = "", waiting: int = 0
 ) -> str:
-    """The note. `canvas` and `table` are the paths of the canvas of clusters and of the table of waiting captures, if there are."""
+    """Compose the note. `canvas` and `table` are the paths of the canvas of clusters and of the table of waiting captures, if there are."""
     entries = [entry for report in reports for entry in report.entries]
     lines = [f"# Consolidation {day}", "", *_head_lines(entries, waiting, table)]
     lines += _warning_lines(reports)
@@ -94,7 +94,7 @@ def compose_report(
 
 
 def draw_clusters(reports: Sequence[WorkspaceReport]) -> str | None:
-    """The canvas of clusters; None without a cluster."""
+    """Draw the canvas of clusters; None without a cluster."""
     clusters = [
         Board(f"{report.workspace}: {label}" if len(reports) > 1 else label, paths[:CARDS])
         for report in reports

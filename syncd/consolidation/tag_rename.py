@@ -27,7 +27,7 @@ _PIECES: Final = re.compile(r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^']|'')*+'|(?<!\S)#[^\r
 
 
 def rename_tag(text: str, document: Document, old: str, new: str) -> str:
-    """`text` with the tag `new` (and what is nested below it) in place of `old`. Raises FrontmatterError."""
+    """Write the tag `new` (and what is nested below it) in place of `old`. Raises FrontmatterError."""
 
     def rename(tag: str) -> str:
         head, rest = tag[: len(old)], tag[len(old) :]

@@ -39,7 +39,7 @@ def scan_workspace(
     go_on: capture_attention.GoOn = lambda: None,
     limit: int = capture_attention.LIMIT,
 ) -> Findings[Events]:
-    """What needs attention in `workspace`. `linked`: the names of notes, as `stem` has them, to which a note links.
+    """Find what needs attention in `workspace`. `linked`: the names of notes, as `stem` has them, to which a note links.
 
     Whatever `go_on` raises ends it."""
     captured = _read_captures(index, workspace, go_on)

@@ -217,7 +217,7 @@ class Backfill:
 
 
 def most_used_tags(tags: Mapping[str, int], most: int) -> dict[str, int]:
-    """The most used of `tags`; variants count together, under the spelling that is used most."""
+    """Return the most used of `tags`; variants count together, under the spelling that is used most."""
     grouped: dict[str, Counter[str]] = {}
     for tag, used in tags.items():
         grouped.setdefault(key_of(tag), Counter())[tag] += used

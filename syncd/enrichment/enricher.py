@@ -217,7 +217,7 @@ class Enricher:
 
 
 def missing_properties(document: Document, enrichment: Enrichment, *, replace: bool = False) -> dict[str, Any]:
-    """The properties that `enrichment` gives a note: only those that it lacks, unless they are to be replaced."""
+    """Return the properties that `enrichment` gives a note: only those that it lacks, unless they are to be replaced."""
     changes: dict[str, Any] = {}
     if enrichment.tags and (replace or not document.tags):
         changes["tags"] = list(enrichment.tags[:MOST])
@@ -229,7 +229,7 @@ def missing_properties(document: Document, enrichment: Enrichment, *, replace: b
 def fill_missing(
     raw: bytes, document: Document, enrichment: Enrichment, *, read: Callable[..., Document], replace: bool = False
 ) -> tuple[bytes, Document] | None:
-    """The note with what it lacks written into lines of its own; None when it lacks nothing. Raises FrontmatterError.
+    """Write what a note lacks into lines of its own; None when it lacks nothing. Raises FrontmatterError.
 
     `read` makes a document of bytes, path and `mtime_ms`. What names the note's collection stays as it is."""
     changes = missing_properties(document, enrichment, replace=replace)

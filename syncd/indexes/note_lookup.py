@@ -41,7 +41,7 @@ def find_note(
     *,
     workspace: str | None = None,
 ) -> Record | None:
-    """The note that is meant, of those that fit, in this workspace if one is named; None when there is none.
+    """Find the note that is meant, of those that fit, in this workspace if one is named; None when there is none.
 
     Raises InvalidArgument where it may be one of several."""
     candidate = choose(
@@ -53,7 +53,7 @@ def find_note(
 def find_candidates(
     indexes: Iterable[Index], reference: str, fits: Callable[[Record], bool] = lambda _: True
 ) -> list[Candidate]:
-    """The notes there are that may be meant. Quick for a path and for a whole id, however many notes there are."""
+    """Find the notes that may be meant. Quick for a path and for a whole id, however many notes there are."""
     indexes = list(indexes)
     for index, path in ((index, path) for index in indexes for path in (reference, f"{reference}.md")):
         if (record := index.record_at(path)) and fits(record):
@@ -70,7 +70,7 @@ def find_candidates(
 
 
 def choose(reference: str, notes: Collection[Candidate]) -> Candidate | None:
-    """Which of these is meant, if any. Raises InvalidArgument where it may be one of several."""
+    """Choose which of these is meant, if any. Raises InvalidArgument where it may be one of several."""
     if at := [note for note in notes if note.path in (reference, f"{reference}.md")]:
         return min(at, key=lambda note: (note.record is None, len(note.path)))
     whole = [note for note in notes if note.id == reference]

@@ -15,13 +15,13 @@ from syncd.settings.values import Setting, convert
 
 
 def to_table(settings: EncoderSettings) -> dict[str, Any]:
-    """An encoder's settings as they are remembered beside the index."""
+    """Return an encoder's settings as they are remembered beside the index."""
     kind = next(kind for kind, name in ENCODERS.kinds.items() if name == type(settings).__name__)
     return {"kind": kind, **{name: value for name, value in asdict(settings).items() if value is not None}}
 
 
 def from_table(remembered: Any) -> EncoderSettings | None:
-    """The settings that `to_table` wrote; None when there are none, or none that this version knows."""
+    """Read the settings that `to_table` wrote; None when there are none, or none that this version knows."""
     if not isinstance(remembered, Mapping):
         return None
     try:
@@ -33,7 +33,7 @@ def from_table(remembered: Any) -> EncoderSettings | None:
 
 
 def encoder_to_recall(embedder: Embedder, made_with: EncoderSettings | None, identity: str) -> EncoderSettings | None:
-    """The encoder to bring back beside `embedder` for an index of `identity`; None when that would help nobody."""
+    """Return the encoder to bring back beside `embedder` for an index of `identity`; None when that would help nobody."""
     if made_with is None or not identity:
         return None
     if embedder.state == "ready" and embedder.identity == identity:

@@ -68,7 +68,7 @@ class Compared:
 
 
 def choose_pairs(sketches: Sequence[Sketch], rows: Sequence[int], neighbours: Neighbours, go_on: GoOn) -> Pairs:
-    """The pairs of notes that are worth comparing, the likeliest first. `rows`: which note each of those with neighbours is."""
+    """Choose the pairs of notes that are worth comparing, the likeliest first. `rows`: which note each of those with neighbours is."""
     runs = similarity_sketch.pairs_sharing_runs(sketches, RUNS)
     go_on()
     words = similarity_sketch.pairs_sharing_words(sketches, RARE)
@@ -90,7 +90,7 @@ def compare_pairs(
     go_on: GoOn = lambda: None,
     looked_at: int = LOOKED_AT,
 ) -> Compared:
-    """What the sentences of these pairs say of each other. `captures`: in order of their ids; `common`: what many texts say."""
+    """Find what the sentences of these pairs say of each other. `captures`: in order of their ids; `common`: what many texts say."""
     looked = sorted(map(tuple, pairs[:looked_at].tolist()))
     reader = ReadTexts(captures, texts, Claims(places), functools.cache(common.distinctiveness))
     copies: list[tuple[int, int, Duplicate]] = []
@@ -241,7 +241,7 @@ def find_unused(
     now: int,
     old_ms: int = OLD_MS,
 ) -> tuple[Finding, ...]:
-    """Captures that are older than `old_ms`, were never changed, and to which no note links.
+    """Find captures that are older than `old_ms`, were never changed, and to which no note links.
 
     `linked`: the ids of those that a note links to."""
     findings = []
@@ -257,7 +257,7 @@ def find_unused(
 
 
 def find_tag_synonyms(workspace: str, captures: Sequence[Noted], places: Mapping[str, int]) -> tuple[Finding, ...]:
-    """The tags that are one."""
+    """Find the tags that mean the same."""
     uses: dict[str, list[int]] = defaultdict(list)
     for n, capture in enumerate(captures):
         for tag in capture.tags:
@@ -278,7 +278,7 @@ def find_tag_synonyms(workspace: str, captures: Sequence[Noted], places: Mapping
 
 
 def quote_text(text: str, most: int = 120) -> str:
-    """A text of a note as it may stand in a sentence: on one line, without secrets, cut."""
+    """Make a text of a note fit to stand in a sentence: on one line, without secrets, cut."""
     text = " ".join(redact(text).split())
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 

@@ -227,12 +227,12 @@ RULES: Final = (
 
 
 def find_objection(overlap: Overlap) -> str:
-    """The name of the first objection to comparing two claims; "" when there is none."""
+    """Name the first objection to comparing two claims; "" when there is none."""
     return next((name for name, holds in OBJECTIONS if holds(overlap)), "")
 
 
 def find_rule(evidence: Evidence) -> Rule | None:
-    """The first rule by which two claims contradict each other."""
+    """Find the first rule by which two claims contradict each other."""
     return next((each for each in RULES if each.holds(evidence)), None)
 
 

@@ -72,7 +72,7 @@ class OpposedClaims:
 
 
 def find_contradictions(older: NoteClaims, newer: NoteClaims) -> tuple[OpposedClaims, ...]:
-    """The claims of two notes that stand against each other, the surest first."""
+    """Find the claims of two notes that contradict each other, the surest first."""
     named = compare_titles(older, newer)
     if named == "apart":
         return ()
@@ -121,7 +121,7 @@ def _has_rival(claim: Claim, other: Claim, claims: Sequence[Claim]) -> bool:
 
 
 def compare_titles(older: NoteClaims, newer: NoteClaims) -> Literal["apart", "loose", ""]:
-    """Whether the titles tell two things "apart", are "loose" about it, or agree: ""."""
+    """Say whether the titles tell two things "apart", are "loose" about it, or agree: ""."""
     title, other = older.title, newer.title
     named = older.named and newer.named
     brief = all(note.claims and 2 * len(note.title.text) <= len(note.claims[0].text) for note in (older, newer))

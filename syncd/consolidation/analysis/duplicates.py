@@ -37,7 +37,7 @@ class Duplicate:
 
 
 def normalize(text: str) -> str:
-    """A text in its letters and figures alone."""
+    """Reduce a text to its letters and figures."""
     return _BLANK.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
 
 

@@ -225,7 +225,7 @@ class Claims:
 
 
 def split_sentences(text: str) -> Iterator[str]:
-    """The sentences of a text in order, rows of tables among them; headings and code are left out."""
+    """Split a text into its sentences in order, rows of tables among them; headings and code are left out."""
     text = _BLOCK.sub("\n", text)
     rows = [
         plain_text(" ".join(cell.strip() for cell in row[0].strip().strip("|").split("|")))

@@ -36,7 +36,7 @@ class Synonym:
 
 
 def find_synonyms(uses: Uses, places: Mapping[str, int]) -> list[Synonym]:
-    """The tags that are one, the surest first. `places`: how common English words are."""
+    """Find the tags that mean the same, the surest first. `places`: how common English words are."""
     rank = {tag: (-len(set(uses[tag])), -len(tag), tag) for tag in uses}
     best: dict[str, tuple[float, str, str]] = {}
     for tag, other, score, why in sorted(set(_find_pairs(uses, places))):

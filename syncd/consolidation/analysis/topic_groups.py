@@ -28,7 +28,7 @@ def find_groups(
     *,
     limit: int,
 ) -> tuple[list[Group], int]:
-    """The `limit` largest groups, and how many there are. `part`: the captures by their numbers."""
+    """Find the `limit` largest groups, and how many there are. `part`: the captures by their numbers."""
     clusters = [group for group in part.find_clusters(neighbours) if len(group) >= SMALLEST]
     shown = [sorted(group) for group in clusters[:limit]]
     members = sorted({n for group in shown for n in group})

@@ -139,7 +139,7 @@ def test_a_relation_and_a_summary_go_through_the_graph(inbox):
     (path,) = [inbox.run()["report"]]
     inbox.tick(path, "Relate [[")
     assert list(inbox.look().values()) == ["Ada related_to Bab"]
-    assert [(edge.source, edge.type, edge.target) for edge in nodes.between("Ada", "Bab")] == [
+    assert [(edge.source, edge.type, edge.target) for edge in nodes.relations_between("Ada", "Bab")] == [
         ("Ada", "related_to", "Bab")
     ]
     said = inbox.world.git("log", "-1", "--format=%B")

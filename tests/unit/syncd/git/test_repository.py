@@ -46,7 +46,7 @@ def test_a_folder_without_a_history_has_no_head_and_needs_no_gitpython(vault, re
     assert repo.head() is None
     assert repo.busy_reason() == ""
     code = "import sys; from pathlib import Path; from syncd.git.repository import Repository; r = Repository(Path(sys.argv[1]))"
-    code += "; r.state(); r.head(); r.busy(); sys.exit('git' in sys.modules)"
+    code += "; r.local_state(); r.head(); r.busy_reason(); sys.exit('git' in sys.modules)"
     root = ROOT
     environment = {**os.environ, "PYTHONPATH": "."}
     assert subprocess.run([sys.executable, "-c", code, str(vault)], cwd=root, env=environment, check=True)
