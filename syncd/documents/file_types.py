@@ -17,6 +17,7 @@ DOCX: Final = "application/vnd.openxmlformats-officedocument.wordprocessingml.do
 PPTX: Final = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 XLSX: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
+STRAY_NULLS: Final = 4  # noughts that a text may hold by mistake
 HEAD: Final = 65_536  # bytes that tell a type as well as more would
 
 SUFFIXES: Final = {
@@ -107,13 +108,13 @@ def _explain_ole(head: bytes) -> str:
 
 def has_stray_nulls(head: bytes) -> bool:
     """Whether `head` holds more noughts than a text may by mistake."""
-    return head.count(0) > 4 + len(head) // 1_000
+    return head.count(0) > STRAY_NULLS + len(head) // 1_000
 
 
 def guess_utf16(head: bytes) -> str | None:
     """The kind of UTF-16 that text without a mark seems to be in: of each two Latin letters' bytes the high one is nought."""
     even, odd = head[0::2].count(0), head[1::2].count(0)
-    if max(even, odd) > len(head) // 5 and min(even, odd) <= len(head) // 200:
+    if max(even, odd) > max(STRAY_NULLS, len(head) // 5) and min(even, odd) <= len(head) // 200:
         return "utf-16-be" if even > odd else "utf-16-le"
     return None
 

@@ -6,7 +6,7 @@ import io
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from syncd.files.conversion.readers.plain_text import decode, read_csv, read_json, read_markdown, read_text
@@ -45,6 +45,8 @@ def test_an_encoding_without_a_mark_is_guessed_and_told(encoding, text):
 
 
 @given(st.text(), st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]))
+@example("\0", "utf-8")
+@example("a\0", "utf-8")
 def test_unicode_is_read_as_it_is(text, encoding):
     if text.startswith("\ufeff") or text.count("\0") > 4:
         return
