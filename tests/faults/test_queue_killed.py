@@ -56,13 +56,13 @@ def die_at(app, place, die):
         case "running":
             after(app.opened.queue, "begin")
         case "logged":
-            after(app.opened.audit, "note")
+            after(app.opened.audit, "log_write")
         case "written":
             before(index, "commit")
         case "indexed":
             after(index, "commit")
         case "tagged":
-            before(app.opened.queue, "done")
+            before(app.opened.queue, "finish")
 
 
 # In this process

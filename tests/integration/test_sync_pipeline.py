@@ -840,7 +840,7 @@ def test_with_a_broken_encoder_words_are_searched_and_it_comes_back(tmp_path):
 
 def test_captures_and_saves_do_not_wait_behind_a_bulk_run(tmp_path):
     slow = Slow()
-    slow.pause = 0.4
+    slow.pause = 1.5
     world = World(tmp_path, embedder=fake_embedder(slow))
     try:
         for number in range(480):
@@ -856,7 +856,7 @@ def test_captures_and_saves_do_not_wait_behind_a_bulk_run(tmp_path):
             assert not world.app.opened.sync.ready.is_set(), "the bulk run was over too soon to tell"
             assert world.app.opened.sync.pending_count > 0
             slow.pause = 0.0
-        assert took < 0.4
+        assert took < 1.5, "not even for one batch of it"
         assert len(indexed(world)) == 482
     finally:
         world.close()
