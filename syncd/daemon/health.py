@@ -13,9 +13,9 @@ from typing import Any, Final, TypeAlias
 
 from index.errors import Conflict, MemexError, Unavailable
 from index.model import Document, Record, Scope
+from syncd.daemon.note_warnings import SimilarNames, graph_totals, name_warnings
 from syncd.daemon.open_parts import OpenParts
 from syncd.daemon.vault_services import VaultServices
-from syncd.daemon.vault_warnings import SimilarNames, graph_totals, name_warnings
 from syncd.documents.parser import parse
 from syncd.enrichment.backfill import Backfill
 from syncd.files.inbox_file_scanner import MISSING, InboxFileScanner

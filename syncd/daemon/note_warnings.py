@@ -1,4 +1,4 @@
-"""Collect warnings about the vault: name twins, conflict copies, notes not downloaded, loose ends of the graph.
+"""Collect warnings about notes and their names: name twins, conflict copies, notes not downloaded, loose ends of the graph.
 
 Name twins are paths that differ only in letter case or Unicode form."""
 

@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from syncd.daemon.vault_warnings import SimilarNames
+from syncd.daemon.note_warnings import SimilarNames
 from tests.support.world import World, until
 
 NFC, NFD = (unicodedata.normalize(form, "Café.md") for form in ("NFC", "NFD"))
