@@ -30,7 +30,7 @@ from transformers.utils import logging as transformers_logging
 from index.encoders import model_files
 from index.errors import Unavailable
 
-transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers has no types here; "Loading weights" belongs on no daemon's stderr
+transformers_logging.disable_progress_bar()
 
 UNLIMITED = 512
 PROMPTS: dict[Kind, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
