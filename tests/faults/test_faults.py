@@ -101,6 +101,7 @@ def killed_under_load(folder: Path, kills: int) -> None:
     assert max(starts) < 30
 
 
+@pytest.mark.faults
 def test_killed_under_load_nothing_acknowledged_is_lost(tmp_path):
     killed_under_load(tmp_path, 2)
 

@@ -95,8 +95,8 @@ def within(daemon: Daemon, limit: str, value: int) -> None:
     ("limit", "low", "watched"),
     [
         pytest.param("max_inotify_watches", 30, 30, id="in folders"),
-        pytest.param("max_inotify_watches", 0, 0, id="at the root"),
-        pytest.param("max_inotify_instances", 0, 0, id="no instance at all"),
+        pytest.param("max_inotify_watches", 0, 0, id="at the root", marks=pytest.mark.slow),
+        pytest.param("max_inotify_instances", 0, 0, id="no instance at all", marks=pytest.mark.slow),
     ],
 )
 def test_beyond_a_limit_edits_in_every_folder_are_found_and_events_are_back_once_there_is_room(

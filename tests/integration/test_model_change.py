@@ -110,6 +110,7 @@ def test_the_index_before_answers_by_meaning_until_the_next_is_complete_over_a_k
         assert builds(memex) != old
 
 
+@pytest.mark.slow
 def test_a_model_that_is_not_there_is_refused_and_the_index_goes_on_answering(tmp_path, bundled, models):
     with daemon(tmp_path, models) as memex, endpoint(dimensions=96) as server:
         memex.write("Captures/default/Ferns.md", "The ferns want water twice a week; ask the neighbour in August.\n")
