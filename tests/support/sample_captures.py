@@ -10,6 +10,8 @@ from syncd.consolidation.analysis.findings import Finding, Findings, key_of
 from syncd.graph.attention_report import Report
 from tests.support.world import World
 
+DAY = "2026-03-04"  # on which every test of reports is run
+
 
 class Inbox:
     """A vault under Git with captures in a workspace; what is found there is said by the test."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.sample_captures import Inbox
+from syncd.consolidation import consolidation
+from tests.support.sample_captures import DAY, Inbox
 
 
 @pytest.fixture
-def inbox(tmp_path):
+def inbox(tmp_path, monkeypatch):
+    monkeypatch.setattr(consolidation, "_today", lambda: DAY)  # a test may run over midnight
     made = Inbox(tmp_path)
     yield made
     made.world.close()

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
 from index.errors import Unavailable
 from syncd.graph.node_request import NewNode
+from tests.support.sample_captures import DAY
 from tests.support.world import World
-
-DAY = time.strftime("%Y-%m-%d")
 
 
 def test_duplicates_become_one_note_and_links_to_the_other_stay_whole(inbox):

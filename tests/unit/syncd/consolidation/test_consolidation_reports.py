@@ -9,9 +9,8 @@ import time
 
 from syncd.graph.node_request import NewNode
 from tests.support.paths import ROOT
+from tests.support.sample_captures import DAY
 from tests.support.world import World
-
-DAY = time.strftime("%Y-%m-%d")
 
 
 def test_without_anything_to_propose_no_report_is_written(inbox):
