@@ -32,7 +32,7 @@ def main(folder: Path, at: int) -> None:
     app, calls = World(folder).app, count(1)
     for owner, names in (
         (app.opened.vault, ("create", "replace", "remove")),
-        (app.opened.ledger, ("run",)),
+        (app.opened.ledger, ("execute",)),
         (app.services.commits, ("commit",)),
     ):
         for name in names:
