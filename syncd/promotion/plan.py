@@ -150,7 +150,7 @@ def make_plan(
 
 def choose_id(snapshot: VaultSnapshot, document: Document, raw: bytes, used: Collection[str] = ()) -> str:
     """The id of a capture in the vault proper: another one than its own if a note there has that, or it was just `used`."""
-    assert document.claimed_id is not None, "it is fit"
+    assert document.claimed_id is not None, "read_promotable refuses one without"
     there = (
         path for path in snapshot.notes.index.paths_claiming_id(document.claimed_id) if not snapshot.is_archived(path)
     )
@@ -270,7 +270,7 @@ def choose_free_name(snapshot: VaultSnapshot, target: str) -> str:
 def plan_merge(snapshot: VaultSnapshot, record: Record, target: str) -> MovePlan:
     """How the text of a capture is appended to the note at `target`. Raises Problem, or Conflict when it has just changed."""
     document, raw = read_promotable(snapshot, record)
-    assert document.claimed_id is not None, "it is fit"
+    assert document.claimed_id is not None, "read_promotable refuses one without"
     if document.file:
         raise Problem("it holds the text of a stored file, which can't be appended: promote it under another name")
     there, _ = snapshot.vault.read(target)
