@@ -350,17 +350,17 @@ def test_a_checkout_of_a_thousand_files_and_back(tmp_path, bundled, models):
         memex.serve()
         for commit, word, other in ((old, "zq{}x", "yz{}w"), ("main", "yz{}w", "zq{}x")):
             memex.git("checkout", "-q", commit)
-            memex.until(lambda word=word: memex.found(word.format(999), "--mode", "text"), 60)
-            memex.settled(120)
+            memex.until(lambda word=word: memex.found(word.format(999), "--mode", "text"), 240)
+            memex.settled(240)
             for number in (0, 333, 998):
                 expected = [f"Notes/{number % 7}/Note {number}.md"]
                 assert memex.found(word.format(number), "--mode", "text") == expected
                 assert memex.found(other.format(number), "--mode", "text") == []
         memex.git("rm", "-q", "-r", "Notes/1", "Notes/2", "Notes/3", "Notes/4", "Notes/5")
         memex.git("commit", "-q", "-m", "Most are gone")
-        memex.until(lambda: memex.readyz()["vault"]["documents"] < 400, 60)
+        memex.until(lambda: memex.readyz()["vault"]["documents"] < 400, 240)
         memex.git("checkout", "-q", "main~1")
-        memex.until(lambda: memex.readyz()["vault"]["documents"] == 1000, 60)
-        memex.settled(120)
+        memex.until(lambda: memex.readyz()["vault"]["documents"] == 1000, 240)
+        memex.settled(240)
         assert memex.git("status", "--porcelain") == ""
         assert memex.readyz()["degraded"] == []
