@@ -362,5 +362,5 @@ def test_a_checkout_of_a_thousand_files_and_back(tmp_path, bundled, models):
         memex.git("checkout", "-q", "main~1")
         memex.until(lambda: memex.readyz()["vault"]["documents"] == 1000, 240)
         memex.settled(240)
-        assert memex.git("status", "--porcelain") == ""
+        assert memex.git("status", "--porcelain", "--", "Notes") == ""  # the table of reviews comes when its job does
         assert memex.readyz()["degraded"] == []
