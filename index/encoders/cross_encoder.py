@@ -19,7 +19,7 @@ from transformers.utils import logging as transformers_logging
 
 from index.errors import Unavailable
 
-transformers_logging.disable_progress_bar()
+transformers_logging.disable_progress_bar()  # as in sentence_transformer.py
 
 LONGEST = 512  # most tokens of query and passage together
 HEADS = ("ForSequenceClassification", "ForCausalLM")  # the kinds of model that are trained to judge a pair

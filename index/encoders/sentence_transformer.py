@@ -30,7 +30,7 @@ from transformers.utils import logging as transformers_logging
 from index.encoders import model_files
 from index.errors import Unavailable
 
-transformers_logging.disable_progress_bar()
+transformers_logging.disable_progress_bar()  # "Loading weights" belongs on no daemon's stderr
 
 UNLIMITED = 512
 PROMPTS: dict[Kind, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}

@@ -17,7 +17,7 @@ DOCX: Final = "application/vnd.openxmlformats-officedocument.wordprocessingml.do
 PPTX: Final = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 XLSX: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
-STRAY_NULLS: Final = 4  # noughts that a text may hold by mistake
+STRAY_NULLS: Final = 4  # null bytes that a text may hold by mistake
 HEAD: Final = 65_536  # bytes that tell a type as well as more would
 
 SUFFIXES: Final = {

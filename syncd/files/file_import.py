@@ -49,7 +49,7 @@ def build_file_import(inbox: Inbox, sync: Sync, queue: Queue, handled: ImportedF
     limits, staged = _conversion_limits(settings.kb), queue.staged.folder
     converter = Converter(KNOWN, media_type_of, lambda path, kind, stopping: convert(path, kind, limits, stopping))
     staged.mkdir(mode=0o700, exist_ok=True)
-    parts = inbox, handled, sync.beside, converter, sync.has_note
+    parts = inbox, handled, sync.other_files, converter, sync.has_note
     files = UploadedFiles(*parts, free=settings.kb.free)
     inplace = InboxFiles(*parts, scratch=staged, free=settings.kb.free)
     scanner = InboxFileScanner(

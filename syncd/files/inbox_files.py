@@ -45,7 +45,7 @@ class InboxFiles:
         scratch: Path,
         free: int,
     ) -> None:
-        self._inbox, self._handled, self._beside, self._converter = inbox, handled, other_files, converter
+        self._inbox, self._handled, self._other_files, self._converter = inbox, handled, other_files, converter
         self._taken, self._scratch, self._free = taken, scratch, free
 
     def import_file(self, order: FileOrder) -> str:
@@ -55,7 +55,7 @@ class InboxFiles:
         if (where.scope, where.workspace) != ("captures", order.workspace):
             raise NotFound("the file lies in no folder of this workspace")
         folder = note_folder(path, self._inbox.folder)
-        with self._beside.reserve(path) as ours:
+        with self._other_files.reserve(path) as ours:
             if not ours:
                 raise Unavailable("the file is being read already; it is looked at again", retryable=True)
             with self._copying(order, path) as (copy, file_digest):
@@ -74,8 +74,8 @@ class InboxFiles:
         planned = PlannedNote(order, folder, name, read_facts(self._converter, order, copy, name, file_digest))
         for candidate in numbered_names(name, known_ending(name, self._converter.known)):
             folded = fold(candidate)
-            with self._beside.reserve(folded) as ours:
-                if not ours or self._taken(folded) or self._beside.find_paths(folded) - {path}:
+            with self._other_files.reserve(folded) as ours:
+                if not ours or self._taken(folded) or self._other_files.find_paths(folded) - {path}:
                     continue
                 if record := write_note(self._inbox, self._taken, planned, path, f"{folder}/{candidate}.md"):
                     return record.id

@@ -53,7 +53,7 @@ class UploadedFiles:
         *,
         free: int,
     ) -> None:
-        self._inbox, self._handled, self._beside, self._converter = inbox, handled, other_files, converter
+        self._inbox, self._handled, self._other_files, self._converter = inbox, handled, other_files, converter
         self._taken, self._free = taken, free
 
     def import_file(self, order: FileOrder) -> str:
@@ -101,7 +101,7 @@ class UploadedFiles:
     def _write_note(self, planned: PlannedNote) -> str:
         """An uploaded note becomes a note: nothing lies beside it."""
         for name in numbered_names(planned.name, ""):
-            with self._beside.reserve(fold(name)) as ours:
+            with self._other_files.reserve(fold(name)) as ours:
                 if not ours or self._inbox.taken(fold(name)):
                     continue
                 if record := write_note(self._inbox, self._taken, planned, None, f"{planned.folder}/{name}.md"):
@@ -122,17 +122,17 @@ class UploadedFiles:
         except Conflict as error:
             self._handled.forget([path])
             raise Unavailable("the file's name was taken just now; another is looked for", retryable=True) from error
-        self._beside.add(path)
+        self._other_files.add(path)
         self._handled.put(path, FileDigest(file_digest.digest, stat), order.planned)
 
     def _reserve_paths(self, folder: str, name: str, file_digest: FileDigest) -> Generator[tuple[str, bool]]:
         """Where the file may go, and whether it lies there since a run before this one; each is nobody else's meanwhile."""
         for candidate in numbered_names(name, known_ending(name, self._converter.known)):
             path, folded = f"{folder}/{candidate}", fold(candidate)
-            with self._beside.reserve(path, folded) as ours:
+            with self._other_files.reserve(path, folded) as ours:
                 if not ours or self._taken(folded):
                     continue
-                others = self._beside.find_paths(folded)
+                others = self._other_files.find_paths(folded)
                 if path in others and self._is_leftover(path, file_digest):
                     yield path, True
                 elif not others:

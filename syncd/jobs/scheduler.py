@@ -377,8 +377,8 @@ def _set_back(job: Any, now: datetime, back: timedelta) -> datetime:
 class _Threads(BaseExecutor):  # type: ignore[misc]  # the library has no types
     """A thread for each run: no job waits for another, and one that hangs does not keep the process from ending.
 
-    The library's own count of runs under way is not kept: it goes down after whoever waited for a run has been told, and a
-    run that was asked for in between would be dropped. `Scheduler._run` sees to it that no job runs twice at once."""
+    The library lowers its own count of running jobs only after the waiting caller has its answer, and drops a run that is
+    requested in between. So this executor keeps no count; `Scheduler._run` sees to it that no job runs twice at once."""
 
     def submit_job(self, job: Any, _times: list[datetime]) -> None:
         """Begin a run."""

@@ -54,7 +54,7 @@ class Sync:
         collections: Sequence[str],
     ) -> None:
         self.vault, self.builds, self.edits = vault, builds, edits
-        self.beside = OtherFileNames(vault)
+        self.other_files = OtherFileNames(vault)
         self.ready = threading.Event()  # set once a first listing has been indexed
         self._pending_paths = PendingPaths(quiet=settings.quiet_s, patience=settings.patience_s)
         self._removal_rules = RemovalRules(repo, state / "head", share=settings.removal_share)
@@ -178,7 +178,7 @@ class Sync:
 
     def is_name_taken(self, folded: str) -> bool:
         """Whether a note or another file of the vault has this base name."""
-        return self.has_note(folded) or self.beside.is_taken(folded)
+        return self.has_note(folded) or self.other_files.is_taken(folded)
 
     def on_listing(self, callback: Callable[[Listing, Collection[str] | None], object]) -> None:
         """Have `callback` called with what each pass sees, and where it looked (None: everywhere)."""

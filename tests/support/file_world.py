@@ -55,7 +55,7 @@ class Filing:
         self.staged = self.world.state / "staged"
         self.staged.mkdir(exist_ok=True)
         self.handled = ImportedFiles(app.opened.ledger)
-        self.beside: OtherFileNames = app.opened.sync.beside
+        self.beside: OtherFileNames = app.opened.sync.other_files
         parts = inbox, self.handled, self.beside, Converter(KNOWN, media_type_of, self.reader), app.opened.sync.has_note
         self.files, self.inplace = UploadedFiles(*parts, free=free), InboxFiles(*parts, scratch=self.staged, free=free)
         self.dropped = InboxFileScanner(

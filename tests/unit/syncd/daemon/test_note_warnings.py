@@ -1,4 +1,4 @@
-"""Names that want a person's eye, as the owner is told of them."""
+"""Warnings about notes and their names that the owner gets."""
 
 from __future__ import annotations
 
