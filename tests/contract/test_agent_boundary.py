@@ -114,12 +114,18 @@ class Probe:
         return [(UUID.sub("ID", asked), settled(answer)) for asked, answer in self.heard]
 
 
+@pytest.fixture(autouse=True)
+def vocabulary_read_for_each_capture(monkeypatch):
+    """Tags prefer those in use; whether a capture still reads the vocabulary of the one before it is a matter of time."""
+    monkeypatch.setattr("syncd.enrichment.enricher.FRESH", 0)
+
+
 def settled(answer):
     answer = UUID.sub("ID", answer)
     answer = re.sub(r"content-length: \d+|mcp-session-id: \S+", "", answer)
     answer = re.sub(r"(\(|%28)[0-9a-f]{8}(\)|%29)", "(ID)", answer)
     answer = re.sub(r"\b20\d\d-\d\d-\d\d(T[\d:.]+Z)?", "TIME", answer)
-    answer = re.sub(r"\b1[67]\d{11}\b|\"updated_at\":null", "TIME", answer)
+    answer = re.sub(r"\b1[6-9]\d{11}\b", "TIME", answer)
     # Whether a worker has already taken a job when its caller is answered is chance.
     answer = re.sub(r'"status":"(queued|running)"', '"status":"WAITING"', answer)
     # Scores depend on how far the full-text index has been built, and documents of one score come in any order.
@@ -423,8 +429,8 @@ def test_law_1_captures_only(tmp_path):
     full = probed(tmp_path / "full", "work", secrets=True)
     assert full.leaks() == []
     bare = probed(tmp_path / "bare", "work", secrets=False)
-    for one, other in zip(full.told(), bare.told(), strict=True):
-        assert one == other
+    for (asked, answer), (_, other) in zip(full.told(), bare.told(), strict=True):
+        assert [(asked, *parts) for parts in zip(answer, other, strict=True) if parts[0] != parts[1]] == []
 
 
 SPELLINGS = (str, str.upper, str.title, lambda key: f" {key} ", lambda key: key.replace("o", "\uff4f"))
