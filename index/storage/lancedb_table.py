@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,18 +14,12 @@ from typing import Any, Final
 
 import numpy as np
 
-os.environ.setdefault("LANCEDB_LOG", "error")  # read at the import: else there is a warning on stderr at every query
-
-import lancedb
-from lancedb.index import FTS, Bitmap, BTree, IvfRq, IvfSq, LabelList
-from lancedb.table import AsyncTable
-from lancedb.util import value_to_sql
-
 from index.model import Filter
 from index.storage import crash_repair, maintenance_policy
 from index.storage.arrow_rows import COLUMNS, KEY, PLACED, PLAIN, SHOWN, TOLD, add_vectors, count_rows, schema
 from index.storage.chunk_rows import sql_condition
 from index.storage.crash_repair import StoreDamaged
+from index.storage.lancedb_import import FTS, AsyncTable, Bitmap, BTree, IvfRq, IvfSq, LabelList, lancedb, value_to_sql
 from index.storage.resident_rows import Rows
 
 NAME: Final = "chunks"
