@@ -1,19 +1,33 @@
-"""Cross-encoders made on the spot: one with random weights, and one whose order is known; both as folders of a real model."""
+"""Cross-encoders made on the spot: one with random weights, and one whose order is known; both as folders of a real model.
+
+torch and what stands on it take 5 s to import: the functions do it, not the module, which every worker reads."""
 
 from __future__ import annotations
 
 from pathlib import Path
-
-import torch
-from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+from typing import TYPE_CHECKING
 
 from index.encoders import onnx_export
+
+if TYPE_CHECKING:
+    from transformers import BertForSequenceClassification
+
+    from index.encoders.cross_encoder import RerankerModel
 
 GOLD = "oven"  # the word that the known model looks for, one token of the bundled vocabulary
 
 
+def load(folder: Path, name: str) -> RerankerModel:
+    from index.encoders.cross_encoder import RerankerModel
+
+    return RerankerModel(folder, name)
+
+
 def random(folder: Path, *, seed: int = 7, labels: int = 1, layers: int = 2) -> Path:
     """A model with random weights."""
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification
+
     torch.manual_seed(seed)
     config = BertConfig(
         hidden_size=32,
@@ -31,6 +45,9 @@ def known(folder: Path) -> Path:
 
     One layer, in which each token attends to all alike and is handed on as it is: the first token then holds the mean of
     all, and only GOLD points elsewhere than the others."""
+    import torch
+    from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+
     config = BertConfig(
         hidden_size=4, num_hidden_layers=1, num_attention_heads=1, intermediate_size=4, max_position_embeddings=64, num_labels=1
     )  # fmt: skip
@@ -52,6 +69,8 @@ def known(folder: Path) -> Path:
 
 
 def _saved(model: BertForSequenceClassification, folder: Path) -> Path:
+    from transformers import AutoTokenizer
+
     model.save_pretrained(folder)
     AutoTokenizer.from_pretrained(onnx_export.model_folder()).save_pretrained(folder)
     return folder

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from index.encoders import model_files, onnx_export
-from index.encoders.cross_encoder import RerankerModel
 from index.errors import Unavailable
 from index.model import Query
 from index.search.reranker import load_model
@@ -26,7 +25,7 @@ def known(tmp_path_factory) -> Path:
 
 
 def test_a_model_whose_order_is_known_gives_it(known):
-    judge = RerankerModel(known, "known")
+    judge = cross_encoders.load(known, "known")
     passages = ["a cold stove", f"one {GOLD} in a kitchen", f"{GOLD} {GOLD}", f"{GOLD} and {GOLD} and nothing else"]
     scores = judge.score("what is hot", passages)
     assert sorted(range(4), key=lambda n: -scores[n]) == [2, 3, 1, 0]
@@ -35,26 +34,26 @@ def test_a_model_whose_order_is_known_gives_it(known):
 
 
 def test_a_score_depends_on_its_pair_alone(tmp_path):
-    judge = RerankerModel(cross_encoders.random(tmp_path / "random"), "random")
+    judge = cross_encoders.load(cross_encoders.random(tmp_path / "random"), "random")
     passages = ["short", "a passage that is longer than the others by some words", "暖かい部屋", "x " * 300, ""]
     together = judge.score("what is hot", passages)
     alone = [judge.score("what is hot", [one])[0] for one in passages]
     assert together == pytest.approx(alone, abs=1e-5)
-    again = RerankerModel(cross_encoders.random(tmp_path / "again"), "random").score("what is hot", passages)
+    again = cross_encoders.load(cross_encoders.random(tmp_path / "again"), "random").score("what is hot", passages)
     assert again == pytest.approx(together, abs=1e-6)
 
 
 def test_what_is_too_long_is_cut(known):
-    judge = RerankerModel(known, "known")
+    judge = cross_encoders.load(known, "known")
     assert judge.score("what", [f"{GOLD} " * 5_000])[0] > 0.9
     assert judge.score("what " * 5_000, [GOLD])[0] >= 0.5
 
 
 def test_a_model_that_gives_no_single_score_is_refused(tmp_path):
     with pytest.raises(Unavailable, match="is no reranker"):
-        RerankerModel(cross_encoders.random(tmp_path / "three", labels=3), "three")
+        cross_encoders.load(cross_encoders.random(tmp_path / "three", labels=3), "three")
     with pytest.raises(Unavailable, match="is no reranker"):
-        RerankerModel(onnx_export.model_folder(), "an encoder")
+        cross_encoders.load(onnx_export.model_folder(), "an encoder")
 
 
 @pytest.mark.parametrize(

@@ -1,22 +1,23 @@
-"""index/encoders/sentence_transformer.py: what it promises, held on the real thing."""
+"""index/encoders/sentence_transformer.py: what it promises, held on the real thing.
+
+torch and what stands on it take 5 s to import: the tests do it, not the module, which every worker reads."""
 
 from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import torch
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding, Transformer
 from tokenizers import Tokenizer
-from transformers import AutoTokenizer, BertConfig, BertModel
 
 from index.encoders import onnx_export
-from index.encoders.sentence_transformer import LocalEncoder
 from index.encoders.settings import Local
 from index.errors import Unavailable
+
+if TYPE_CHECKING:
+    from index.encoders.sentence_transformer import LocalEncoder
 
 REAL = [
     "# Weekly review\n\nWhat moved, what is stuck, and what I will drop. [[Projects/Kiln]] waits for parts again.",
@@ -29,15 +30,25 @@ REAL = [
 ]
 
 
+def load(model: Path | str, **settings: Any) -> LocalEncoder:
+    from index.encoders.sentence_transformer import LocalEncoder
+
+    return LocalEncoder(Local(str(model), **settings))
+
+
 @pytest.fixture(scope="module")
 def original() -> LocalEncoder:
     """The bundled model as sentence-transformers runs it."""
-    return LocalEncoder(Local(str(onnx_export.model_folder()), device="cpu"))
+    return load(onnx_export.model_folder(), device="cpu")
 
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory) -> Path:
     """Another model: two layers, random weights, first token instead of the mean, prompts of its own."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+    from transformers import AutoTokenizer, BertConfig, BertModel
+
     folder = tmp_path_factory.mktemp("tiny")
     config = BertConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64)
     BertModel(config).save_pretrained(folder / "bert")
@@ -63,7 +74,7 @@ def test_the_bundled_model_in_torch_is_interchangeable_with_its_graph(original, 
 
 
 def test_any_model_is_named_by_its_folder(tiny):
-    made = LocalEncoder(Local(str(tiny), device="cpu"))
+    made = load(tiny, device="cpu")
     assert (made.dimensions, made.max_tokens) == (32, 62)
     vectors = made.encode(REAL, kind="document", urgent=False)
     assert vectors.shape == (len(REAL), 32)
@@ -73,8 +84,8 @@ def test_any_model_is_named_by_its_folder(tiny):
 
 
 def test_prompts_are_the_models_own_or_those_of_the_settings(tiny):
-    own = LocalEncoder(Local(str(tiny), device="cpu"))
-    bare = LocalEncoder(Local(str(tiny), device="cpu", query_prompt="", document_prompt=""))
+    own = load(tiny, device="cpu")
+    bare = load(tiny, device="cpu", query_prompt="", document_prompt="")
     assert len({own.identity, bare.identity}) == 2
     for kind, prompt in (("query", "search: "), ("document", "text: ")):
         expected = bare.encode([f"{prompt}kiln"], kind=kind, urgent=True)
@@ -83,9 +94,9 @@ def test_prompts_are_the_models_own_or_those_of_the_settings(tiny):
 
 
 def test_what_changes_vectors_changes_the_identity(tiny, original):
-    short = LocalEncoder(Local(str(tiny), device="cpu", max_tokens=30))
-    again = LocalEncoder(Local(str(tiny), device="auto"))
-    whole = LocalEncoder(Local(str(tiny), device="cpu"))
+    short = load(tiny, device="cpu", max_tokens=30)
+    again = load(tiny, device="auto")
+    whole = load(tiny, device="cpu")
     assert short.max_tokens == 30
     lanes = [short.encode(REAL, kind="document", urgent=urgent) for urgent in (True, False)]
     np.testing.assert_allclose(lanes[0], lanes[1], atol=1e-5)
@@ -114,20 +125,25 @@ def test_both_lanes_work_at_once_and_agree(original):
 @pytest.mark.parametrize("model", ["no/such-model", "nowhere", "../.."])
 def test_a_model_that_is_not_there_is_named_with_its_setting(model):
     with pytest.raises(Unavailable, match=r"can't be loaded .*; check `model`"):
-        LocalEncoder(Local(model))
+        load(model)
 
 
 def test_a_device_that_is_not_there_is_said(tiny):
+    import torch
+
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
     with pytest.raises(Unavailable, match="`device`"):
-        LocalEncoder(Local(str(tiny), device="cuda"))
+        load(tiny, device="cuda")
 
 
 def test_a_static_model_has_no_limit_and_still_counts_and_embeds(tmp_path):
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
     static = StaticEmbedding(Tokenizer.from_file(str(onnx_export.model_folder() / "tokenizer.json")), embedding_dim=16)
     SentenceTransformer(modules=[static], device="cpu").save(str(tmp_path / "static"))
-    made = LocalEncoder(Local(str(tmp_path / "static"), device="cpu"))
+    made = load(tmp_path / "static", device="cpu")
     assert (made.dimensions, made.max_tokens) == (16, 512 - 2)
     assert made.count_tokens(["the cat", ""]) == [2, 0]
     vectors = made.encode([*REAL, ""], kind="query", urgent=True)
@@ -136,5 +152,5 @@ def test_a_static_model_has_no_limit_and_still_counts_and_embeds(tmp_path):
 
 def test_errors_show_no_path_of_the_host(tmp_path):
     with pytest.raises(Unavailable) as caught:
-        LocalEncoder(Local(str(tmp_path / "gone")))
+        load(tmp_path / "gone")
     assert str(tmp_path) not in caught.value.message
