@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import tempfile
@@ -32,6 +33,11 @@ def pytest_configure() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: file_order.place(item.path))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays to the end: the garbage collector need not go through it again and again."""
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

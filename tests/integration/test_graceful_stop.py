@@ -105,6 +105,7 @@ def test_a_loop_that_is_held_up_stops_the_signs_of_life(memex):
     assert "the service manager gets no sign of life" in memex.said
 
 
+@pytest.mark.slow  # a capture in flight alone: test_daemon.py
 def test_a_stop_drains_whatever_is_under_way(memex):
     """A bulk index of thousands of notes, captures in flight, open streams, clients that hang: at once."""
     notes(memex, 3000)
