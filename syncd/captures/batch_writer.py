@@ -22,7 +22,7 @@ from syncd.documents.parser import parse
 from syncd.history.audit_log import take_back
 from syncd.history.change_journal import sha256
 from syncd.notes.front_matter import decode, encode
-from syncd.vault.vault import FileDigest, Vault
+from syncd.vault.vault import FileDigest, FolderBlocked, Vault
 
 if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
@@ -172,8 +172,8 @@ def _write_all(vault: Vault, changes: Sequence[Change], ready: Sequence[Prepared
                         unstored.enter_context(vault.removing(change.path, change.was))
                     else:
                         stats[change.path] = _write_change(vault, change, undo)
-        except MarkedByOwner:
-            raise  # for good, until its owner's wish is carried out
+        except (MarkedByOwner, FolderBlocked):
+            raise  # for good, until its owner's wish is carried out or the way is free
         except (Conflict, NotFound) as error:
             raise _MeanwhileChanged from error
         index.commit(

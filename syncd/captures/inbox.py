@@ -16,6 +16,7 @@ from syncd.history.audit_log import AuditLog
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.jobs.queue import Queue
 from syncd.uploads.upload_sessions import Uploads
+from syncd.vault.location import namespace_path
 from syncd.vault.vault import Vault
 
 
@@ -41,6 +42,12 @@ class Inbox:
     drafted: dict[str, str] = field(
         default_factory=dict
     )  # drafts of summaries by what was asked about; `SummaryDrafts`
+
+    def namespace_folder(self, workspace: str, namespace: str) -> str:
+        """The path of a namespace's folder, which need not be there. Raises InvalidArgument where it can't be one."""
+        folder = "/".join(filter(None, (self.folder, workspace, namespace_path(namespace))))
+        self.vault.check_folder(folder)
+        return folder
 
     def parse_note(self, raw: bytes, path: str, *, mtime_ms: int) -> Document:
         """The document that a note of the inbox holds."""

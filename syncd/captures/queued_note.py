@@ -23,7 +23,6 @@ from syncd.jobs.worker import RunningJob
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, read_properties, split
 from syncd.notes.tag_names import tag_of
 from syncd.notes.timestamps import iso
-from syncd.vault.location import namespace_path
 
 if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
@@ -44,7 +43,6 @@ def prepare_request(
     `known`: the collections that there are."""
     check_content(text)
     named, plain = choose_collection(collection, tags, known)
-    namespace_path(namespace)
     check_source(source)
     request: dict[str, Any] = {
         "text": text,
@@ -67,7 +65,7 @@ def create_document(inbox: Inbox, running: RunningJob) -> str:
     same: Callable[[], Record | None] = partial(_find_same, inbox, job, hashlib.sha256(text.encode()).hexdigest())
     note = same() or create_note(
         inbox,
-        folder="/".join(filter(None, (inbox.folder, job.workspace, namespace_path(request["namespace"])))),
+        folder=inbox.namespace_folder(job.workspace, request["namespace"]),
         title=request["title"],
         content=text,
         properties=lambda title: _properties({**request, "title": title}, id=job.planned, created_at=job.created_at),

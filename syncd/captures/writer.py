@@ -5,6 +5,7 @@ Law: a call that fails leaves files and index as they were; bytes that nobody ha
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -26,6 +27,7 @@ from syncd.history.audit_log import take_back
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.notes.front_matter import FrontmatterError, encode
 from syncd.notes.secret_patterns import redact
+from syncd.vault.vault import NameTaken
 
 if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
@@ -33,7 +35,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 UNWRITTEN: Final = Stat(0, 0, 0)
-ROUNDS: Final = 1_000  # each is lost to a file that has the name and is not indexed yet, or to a new build of the index
+ROUNDS: Final = 100  # each is lost to a note that took the name a moment ago, or to a new build of the index
+WRITING_S: Final = 120.0  # after which no other name is tried: whoever called has been told to try again
 
 
 class MissedAttempt(Enum):
@@ -123,8 +126,9 @@ def create_note(
             timed.note(chunks=len(ready.chunks), embedded=ready.embedded)
         return ready
 
+    late = time.monotonic() + WRITING_S
     for _ in range(ROUNDS):
-        name = free_name(stem_of, now, lambda folded: folded in avoid or inbox.taken(folded))
+        name = _choose_name(inbox, folder, stem_of, now, avoid)
         # A file that had to be named otherwise says its title: the number would tell of a note that is not its reader's.
         raw = encode(compose_note(properties(title=title or (wanted if name != wanted else None)), content))
         document = inbox.parse_note(raw, f"{folder}/{name}.md", mtime_ms=now)
@@ -136,7 +140,18 @@ def create_note(
             avoid.add(fold(name))
         elif outcome is not MissedAttempt.SWITCHED:
             return outcome
-    raise Conflict(f"{ROUNDS} names for the note were taken; try again in a moment", retryable=True)
+        if time.monotonic() > late:
+            break
+    raise Conflict("the names for the note were being taken all the while; try again in a moment", retryable=True)
+
+
+def _choose_name(inbox: Inbox, folder: str, stem: str, now: int, avoid: set[str]) -> str:
+    """A base name that no note of the vault has, nor a file of the folder that is not indexed yet; those join `avoid`."""
+    while True:
+        name = free_name(stem, now, lambda folded: folded in avoid or inbox.taken(folded))
+        if not inbox.vault.exists(f"{folder}/{name}.md"):
+            return name
+        avoid.add(fold(name))
 
 
 def try_create(
@@ -171,7 +186,7 @@ def try_create(
         try:
             with hide_file_name(document.path), span("write"):
                 stat = inbox.vault.create(document.path, raw)
-        except Conflict:
+        except NameTaken:
             return MissedAttempt.TAKEN  # a file that is not indexed, or not yet, has the name
         with undo_on_failure(partial(inbox.vault.remove, document.path, digest=document.digest)), span("commit"):
             index.commit([replace(ready, stat=stat)])

@@ -24,7 +24,7 @@ from syncd.documents.file_note import FileFacts, clean_text, file_properties, sp
 from syncd.files.conversion.converter import HEAD, Converted
 from syncd.notes.front_matter import PropertyValue, encode
 from syncd.notes.tag_names import tag_of
-from syncd.vault.location import FILES, namespace_path
+from syncd.vault.location import FILES
 from syncd.vault.vault import FileDigest
 
 if TYPE_CHECKING:
@@ -78,7 +78,9 @@ def folder_of(inbox: Inbox, workspace: str, namespace: str) -> str:
     """Where the files of a namespace lie. NotFound without the workspace."""
     if workspace not in inbox.vault.list_folders(inbox.folder):
         raise NotFound(f"no workspace {workspace!r}")
-    return "/".join(filter(None, (inbox.folder, workspace, namespace_path(namespace), FILES)))
+    folder = f"{inbox.namespace_folder(workspace, namespace)}/{FILES}"
+    inbox.vault.check_folder(folder)
+    return folder
 
 
 def is_done(inbox: Inbox, order: FileOrder, folder: str) -> bool:

@@ -31,7 +31,7 @@ from syncd.files.imported_files import ImportedFiles
 from syncd.uploads.chunk_files import has_space
 from syncd.vault.atomic_write import to_stat
 from syncd.vault.taken_names import OtherFileNames
-from syncd.vault.vault import FileDigest
+from syncd.vault.vault import FileDigest, NameTaken
 
 if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
@@ -119,9 +119,12 @@ class UploadedFiles:
         try:
             with hide_file_name(path):
                 stat = self._inbox.vault.create_from_file(path, source, file_digest.digest)
-        except Conflict as error:
+        except NameTaken as error:
             self._handled.forget([path])
             raise Unavailable("the file's name was taken just now; another is looked for", retryable=True) from error
+        except Conflict:
+            self._handled.forget([path])
+            raise
         self._other_files.add(path)
         self._handled.put(path, FileDigest(file_digest.digest, stat), order.planned)
 

@@ -298,8 +298,11 @@ class Nodes:
             )
             path = f"{self._inbox.folder}/{self.workspace}/{ENTITIES}/{stem}.md"
             with hide_file_name(path):
-                if self._inbox.vault.stat(path) is None:
+                if not self._inbox.vault.exists(path):
                     return stem, path
+                if self._inbox.vault.stat(path) is None:  # a link or a folder is called so
+                    unseen.add(fold(stem))
+                    continue
                 raw, stat = self._inbox.vault.read(path)
             node = self._inbox.parse_note(raw, path, mtime_ms=stat.mtime_ns // 1_000_000).node
             if node and name_key(node.name) == name_key(name):

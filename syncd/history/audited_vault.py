@@ -23,7 +23,7 @@ from syncd.notes.front_matter import FrontmatterError, decode, read_properties, 
 from syncd.vault.location import locate
 from syncd.vault.openat import lstat
 from syncd.vault.path_rules import is_note
-from syncd.vault.vault import FileDigest, Vault
+from syncd.vault.vault import FileDigest, NameTaken, Vault
 from syncd.vault.write_reservations import WriteReservations
 
 KEPT: Final = AGENTS | {"cli"}  # what the daemon changes by itself follows from what is there
@@ -44,7 +44,7 @@ class AuditedVault(Vault):
         self._check_path(path, new=not again)
         with self._translate_errors(path):
             if lstat(self._calls.open, self._fd, path) is not None:
-                raise Conflict(f"{path} exists already")
+                raise NameTaken(f"{path} exists already")
         self._check_allowed(path, None, data)
         with self.reservations.writing(path), self._logging(describe_change(path, None, data, self._inbox)):
             return super().create(path, data, again=again)
@@ -72,7 +72,7 @@ class AuditedVault(Vault):
         self._check_path(path, new=True)
         with self._translate_errors(path):
             if lstat(self._calls.open, self._fd, path) is not None:
-                raise Conflict(f"{path} exists already")
+                raise NameTaken(f"{path} exists already")
         with (
             self.reservations.writing(path),
             self._logging(self._describe_file_change(path, "", digest, source.stat().st_size)),

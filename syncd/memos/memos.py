@@ -194,7 +194,7 @@ class Memos:
         now = self._inbox.now()
         record = create_note(
             self._inbox,
-            folder="/".join(filter(None, (self._inbox.folder, self.workspace, namespace_path(wish.namespace)))),
+            folder=self._inbox.namespace_folder(self.workspace, wish.namespace),
             title=wish.title,
             content=wish.content,
             properties=partial(

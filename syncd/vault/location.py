@@ -67,4 +67,6 @@ def namespace_path(namespace: str) -> str:
     parts = namespace.split("/")
     if len(parts) > 8:
         raise InvalidArgument("a namespace has at most 8 levels", namespace=namespace[:200])
+    if any(part.casefold().endswith(".md") for part in parts):
+        raise InvalidArgument("a namespace is a folder; a name that ends in .md is a note's", namespace=namespace[:200])
     return "/".join(check_workspace_name(part) for part in parts)

@@ -42,6 +42,14 @@ _PATIENCE = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08)  # seconds before each look at 
 LOST = "the vault's folder is missing or was replaced; nothing is changed until it is back"
 
 
+class NameTaken(Conflict):
+    """Something has the very name that was to be made; another name may be free."""
+
+
+class FolderBlocked(Conflict):
+    """A file or a link is where a folder would have to be: no other name helps."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileDigest:
     """What a file held when all of it was read."""
@@ -170,6 +178,18 @@ class Vault:
             return False
         with self._translate_errors(path):
             return self._lstat(path) is not None
+
+    def check_folder(self, path: str) -> None:
+        """Raises InvalidArgument where `path` can't be a folder, as a file, a link or the like has its name or one above."""
+        parts = path.split("/")
+        for depth in range(1, len(parts) + 1):
+            above = "/".join(parts[:depth])
+            with self._translate_errors(above):
+                status = self._lstat(above)
+            if status is None:
+                return
+            if not stat.S_ISDIR(status.st_mode):
+                raise InvalidArgument(f"{to_printable(above)} is a file or a link, so nothing can be put into it")
 
     def read(self, path: str) -> tuple[bytes, Stat]:
         """The bytes of one state of a file, and its stat: never half of one state and half of the next."""
@@ -399,13 +419,13 @@ def _failure(error: OSError, path: str, *, making: bool) -> MemexError:  # noqa:
     """An error of the system at `path`, in the words of the vault; `making`: something new was to be put there."""
     match error.errno:
         case errno.EEXIST:
-            return Conflict(f"{path} exists already")
+            return NameTaken(f"{path} exists already")
         case errno.ENOTEMPTY:
             return Conflict(f"{path} is not empty")
         case errno.ENOENT:
             return NotFound(f"nothing is at {path}")
         case errno.ENOTDIR | errno.ELOOP | errno.EXDEV | errno.EISDIR:
-            blocked = Conflict if making else NotFound
+            blocked = FolderBlocked if making else NotFound
             return blocked(f"no file is at {path}: a link or another file stands in its way")
         case errno.ENAMETOOLONG:
             return InvalidArgument(f"the name of {path} is too long for the disk")

@@ -44,7 +44,6 @@ from syncd.memos.memos import Memos
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, split
 from syncd.notes.timestamps import iso
 from syncd.uploads.upload_sessions import Uploads
-from syncd.vault.location import namespace_path
 from syncd.vault.path_rules import is_note
 
 
@@ -133,7 +132,7 @@ class Workspace:
         rest, title, metadata_tags = split_metadata(metadata or {})
         named, tags = choose_collection(collection, metadata_tags, self.collections)
         check_source(source)
-        folder = "/".join(filter(None, (self._inbox.folder, self.name, namespace_path(namespace))))
+        folder = self._inbox.namespace_folder(self.name, namespace)
         if again := self._renew_same_content(content_hash, named, now):
             return again
         note_properties = partial(
@@ -169,6 +168,7 @@ class Workspace:
         source: str | None = None,
     ) -> Job:
         """Queue `text` to become a note. A text that is held already becomes that note, with these tags too."""
+        self._inbox.namespace_folder(self.name, namespace)  # refused now and not by the job
         arguments, about = prepare_request(
             text, self.collections, title=title, tags=tags, collection=collection, namespace=namespace, source=source
         )

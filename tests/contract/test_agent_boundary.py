@@ -466,9 +466,9 @@ def test_no_agent_sets_a_key_that_is_its_owner_s(tmp_path):
             async with client(rim, key="work") as mcp:
                 for key in sorted(PERSONS):
                     answer = await mcp.call_tool(
-                        "memory_save", {"text": f"A memo, {key}.", "metadata": {key.upper(): True}}
+                        "memory_save", {"content": f"A memo, {key}.", "metadata": {key.upper(): True}}
                     )
-                    assert answer.is_error, key
+                    assert answer.is_error and "can't be set" in str(answer.content[0].text), (key, answer)
 
         run(saved())
         rim.world.app.opened.sync.run()

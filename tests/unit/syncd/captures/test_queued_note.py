@@ -116,6 +116,7 @@ def test_a_note_whose_properties_a_person_broke_gets_no_tags_and_the_job_says_so
         ({"text": "\ud800"}, InvalidArgument),
         ({"namespace": "../up"}, InvalidArgument),
         ({"namespace": "Files"}, InvalidArgument),
+        ({"namespace": "a/Zed.MD"}, InvalidArgument),
         ({"source": "a\nb"}, InvalidArgument),
         ({"title": "a\ud800"}, InvalidArgument),
     ],

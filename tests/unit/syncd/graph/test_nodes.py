@@ -119,6 +119,26 @@ def test_a_note_that_is_not_indexed_yet_is_not_doubled(world, nodes):
     assert made(nodes, "Grace")[0].path == f"{ENTITIES}/Grace 2.md"
 
 
+def test_a_link_or_a_folder_that_has_a_node_s_file_name_is_left_alone(world, nodes):
+    folder = world.vault / ENTITIES
+    folder.mkdir(parents=True)
+    (folder / "Ada.md").symlink_to("nowhere.md")
+    (folder / "Bea.md").mkdir()
+    made(nodes, "Ada", "Bea")
+    assert [vertex.path for vertex, *_ in nodes.open(["Ada", "Bea"]).nodes] == [
+        f"{ENTITIES}/Ada 2.md",
+        f"{ENTITIES}/Bea 2.md",
+    ]
+    assert (folder / "Ada.md").readlink().name == "nowhere.md"
+
+
+def test_where_the_nodes_folder_can_t_be_it_is_said_at_once(world, nodes):
+    (world.vault / "Captures/default").mkdir(exist_ok=True)
+    (world.vault / ENTITIES).write_text("no folder")
+    with pytest.raises(Conflict, match="stands in its way"):
+        made(nodes, "Ada")
+
+
 def test_names_that_need_one_file_get_two(nodes):
     one, other = made(nodes, "a/b", "a:b")
     assert {one.path, other.path} == {f"{ENTITIES}/a b.md", f"{ENTITIES}/a b 2.md"}

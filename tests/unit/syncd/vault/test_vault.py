@@ -12,7 +12,7 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from syncd.vault.openat import Calls
-from syncd.vault.vault import Vault
+from syncd.vault.vault import FolderBlocked, NameTaken, Vault
 from tests.support.until import until
 from tests.support.vault_files import put, sha
 
@@ -170,6 +170,38 @@ def test_folders_are_made_listed_and_removed(vault):
             vault.make_folder(taken)
         with pytest.raises(Conflict, match="in its way"):
             vault.create(f"{taken}.md", b"")
+
+
+@pytest.fixture(params=["file", "link", "dangling", "loop", "pipe"])
+def blocked(vault, request):
+    """What is no folder, and never will be one."""
+    put(vault, "file", b"no folder")
+    (vault.root / "elsewhere").mkdir()
+    (vault.root / "link").symlink_to("elsewhere")
+    (vault.root / "dangling").symlink_to("nowhere")
+    (vault.root / "loop").symlink_to("loop")
+    os.mkfifo(vault.root / "pipe")
+    return request.param
+
+
+def test_a_name_that_is_taken_and_a_folder_that_can_t_be_are_told_apart(vault, blocked):
+    with pytest.raises(NameTaken):
+        vault.create(blocked, b"new")
+    for path in (f"{blocked}/a.md", f"{blocked}/deeper/a.md"):
+        with pytest.raises(FolderBlocked):
+            vault.create(path, b"new")
+    with pytest.raises(FolderBlocked):
+        vault.make_folder(f"{blocked}/deeper")
+    assert list((vault.root / "elsewhere").iterdir()) == []
+
+
+def test_a_path_that_can_t_be_a_folder_is_refused_before_anything_is_made(vault, blocked):
+    for path in (blocked, f"{blocked}/deeper"):
+        with pytest.raises(InvalidArgument, match=f"{blocked} is a file or a link"):
+            vault.check_folder(path)
+    for path in ("elsewhere", "elsewhere/new/deeper", "new"):
+        vault.check_folder(path)
+    assert not (vault.root / "new").exists()
 
 
 def test_what_was_removed_can_be_put_back_under_any_name(vault):
