@@ -239,7 +239,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class DocumentOverview:
     """A document as all of a workspace are looked at together."""
 
     id: str

@@ -26,7 +26,7 @@ Opener: TypeAlias = Callable[[str, dict[str, Value]], AbstractContextManager[Spa
 OPENER: ContextVar[Opener | None] = ContextVar("trace", default=None)  # set for as long as a request is collected
 
 
-class _Nothing:
+class _NoSpan:
     """The span of a request that nobody collects."""
 
     def __enter__(self) -> Span:
@@ -39,7 +39,7 @@ class _Nothing:
         """Nobody asks."""
 
 
-_NOTHING: Final = _Nothing()
+_NOTHING: Final = _NoSpan()
 
 
 def span(name: str, **attributes: Value) -> AbstractContextManager[Span]:

@@ -101,15 +101,15 @@ class _Bridge:
         try:
             try:
                 await self._post(message)
-            except _Refused as refused:
+            except _ForeignAnswer as refused:
                 if refused.status != HTTPStatus.NOT_FOUND or not session or not self._hello:
                     raise
                 await self._reopen_session(session)
                 await self._post(message)
-        except _Refused as refused:
+        except _ForeignAnswer as refused:
             if asked is not None:
                 self._write_refusal(asked, refused.status, refused.body)
-        except _Answered:
+        except _BrokenAfterAnswer:
             pass
         except Exception as error:  # noqa: BLE001 - the top of the loop: whatever happens, the client gets an answer
             if asked is not None:
@@ -136,10 +136,10 @@ class _Bridge:
                     if not silent:
                         self._write_message(answer)
                 if asked is not None and not answered:
-                    raise _Refused(response.status_code, b"")
+                    raise _ForeignAnswer(response.status_code, b"")
         except httpx2.RequestError as error:
             if answered:
-                raise _Answered from error
+                raise _BrokenAfterAnswer from error
             raise
 
     async def _reopen_session(self, session: bytes) -> None:
@@ -159,7 +159,7 @@ class _Bridge:
 
     async def _carry_notifications(self) -> None:
         """What the daemon says unasked, in the session of an older client. Optional, so a failure is not told."""
-        with contextlib.suppress(httpx2.RequestError, _Refused):
+        with contextlib.suppress(httpx2.RequestError, _ForeignAnswer):
             quiet = httpx2.Timeout(None, connect=CONNECT_SECONDS)
             headers = self._headers_of({}) | {b"accept": b"text/event-stream"}
             async with self._http.stream("GET", self._url, headers=headers, timeout=quiet) as response:
@@ -218,11 +218,11 @@ class _Bridge:
             os.dup2(self._nowhere, self._out.fileno())
 
 
-class _Answered(Exception):
+class _BrokenAfterAnswer(Exception):
     """The connection broke, but after the answer."""
 
 
-class _Refused(Exception):
+class _ForeignAnswer(Exception):
     """An answer that is not a JSON-RPC message."""
 
     def __init__(self, status: int, body: bytes) -> None:
@@ -252,7 +252,7 @@ async def _read_messages(response: httpx2.Response) -> AsyncIterator[Message]:
         return
     message = _parse_object(body) if kind == "application/json" else None
     if message is None or message.get("jsonrpc") != "2.0" or message.get("id") is None:
-        raise _Refused(response.status_code, body)
+        raise _ForeignAnswer(response.status_code, body)
     yield message
 
 

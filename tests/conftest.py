@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from index.encoders.bundled_model import BundledEncoder
-from index.encoders.settings import Bundled
+from index.encoders.settings import BundledSettings
 from syncd.state.ledger import Ledger
 from tests.support import (
     daemon_logs,
@@ -71,7 +71,7 @@ def models(graphs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def bundled(models: Path) -> Iterator[BundledEncoder]:
     """The bundled model in fp32, as it is by default."""
-    encoder = BundledEncoder(Bundled(), cache=models, threads=2)
+    encoder = BundledEncoder(BundledSettings(), cache=models, threads=2)
     yield encoder
     encoder.close()
 

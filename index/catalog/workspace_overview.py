@@ -8,11 +8,11 @@ import json
 from collections.abc import Sequence
 
 from index.catalog.catalog import Catalog
-from index.model import Noted
+from index.model import DocumentOverview
 from index.names import stem
 
 
-def list_documents(catalog: Catalog, workspace: str) -> list[Noted]:
+def list_documents(catalog: Catalog, workspace: str) -> list[DocumentOverview]:
     """List the documents of `workspace`, in order of their ids."""
     rows = catalog.rows(
         "select id, key, path, title, type, tags, source, created_at, updated_at, content_hash from records "
@@ -20,7 +20,7 @@ def list_documents(catalog: Catalog, workspace: str) -> list[Noted]:
         workspace,
     )
     return [
-        Noted(id, key, path, title, type, tuple(json.loads(tags)), *rest)
+        DocumentOverview(id, key, path, title, type, tuple(json.loads(tags)), *rest)
         for id, key, path, title, type, tags, *rest in rows
     ]
 

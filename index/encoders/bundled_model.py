@@ -12,7 +12,7 @@ import numpy as np
 
 from index.encoders import onnx_export
 from index.encoders.onnx_session import Graph
-from index.encoders.settings import Bundled, Kind, make_identity
+from index.encoders.settings import BundledSettings, Kind, make_identity
 from index.errors import Unavailable
 
 
@@ -20,7 +20,7 @@ class BundledEncoder:
     """Urgent texts run at once in the thread that asks; a backlog runs on `threads` threads beside them."""
 
     def __init__(
-        self, settings: Bundled, *, cache: Path, threads: int = 0, installed: Path = onnx_export.INSTALLED
+        self, settings: BundledSettings, *, cache: Path, threads: int = 0, installed: Path = onnx_export.INSTALLED
     ) -> None:
         self.name = f"the bundled model ({settings.precision})"
         self.max_tokens = onnx_export.MAX_TOKENS

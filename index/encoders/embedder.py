@@ -16,11 +16,29 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from index.encoders.settings import SAMPLE, Bundled, Encoder, EncoderSettings, Endpoint, Kind, Local, without_secrets
+from index.encoders.settings import (
+    SAMPLE,
+    BundledSettings,
+    Encoder,
+    EncoderSettings,
+    EndpointSettings,
+    Kind,
+    LocalSettings,
+    without_secrets,
+)
 from index.errors import Unavailable
 from index.tracing import span
 
-__all__ = ["Bundled", "EmbedSettings", "Embedder", "Encoder", "EncoderSettings", "Endpoint", "Local", "load_encoder"]
+__all__ = [
+    "BundledSettings",
+    "EmbedSettings",
+    "Embedder",
+    "Encoder",
+    "EncoderSettings",
+    "EndpointSettings",
+    "LocalSettings",
+    "load_encoder",
+]
 
 Load: TypeAlias = Callable[[EncoderSettings, Path], Encoder]
 
@@ -37,7 +55,7 @@ log = logging.getLogger(__name__)
 class EmbedSettings:
     """Which encoders, the first that works is used, and how many threads work on a backlog (0 = one a core, 4 at most)."""
 
-    encoders: tuple[EncoderSettings, ...] = (Bundled(),)
+    encoders: tuple[EncoderSettings, ...] = (BundledSettings(),)
     threads: int = 0
 
 
@@ -45,15 +63,15 @@ def load_encoder(settings: EncoderSettings, cache: Path, threads: int = 0) -> En
     """Load the encoder that `settings` name. Raises Unavailable; imports only the libraries that it needs."""
     # ruff: noqa: PLC0415 - each library is imported when an encoder that needs it is configured, torch above all
     match settings:
-        case Bundled():
+        case BundledSettings():
             from index.encoders import bundled_model
 
             return bundled_model.BundledEncoder(settings, cache=cache, threads=threads)
-        case Local():
+        case LocalSettings():
             from index.encoders import sentence_transformer
 
             return sentence_transformer.LocalEncoder(settings, threads=threads)
-        case Endpoint():
+        case EndpointSettings():
             from index.encoders import embeddings_endpoint
 
             return embeddings_endpoint.EndpointEncoder(settings, cache=cache)
@@ -289,7 +307,7 @@ class Embedder:
 
     def _is_swapped(self, settings: EncoderSettings, encoder: Encoder) -> bool:
         """Whether somebody put another model behind an address that nobody changed here."""
-        if self.identity or self._accepted or not self._prefer or not isinstance(settings, Endpoint):
+        if self.identity or self._accepted or not self._prefer or not isinstance(settings, EndpointSettings):
             return False
         return without_secrets(settings) == self._made_with and encoder.identity not in {self._prefer, *self._begun}
 

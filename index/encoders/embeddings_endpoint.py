@@ -17,7 +17,7 @@ from typing import Any
 import httpx2
 import numpy as np
 
-from index.encoders.settings import SAMPLE, Endpoint, Kind, estimate_tokens, make_identity, without_credentials
+from index.encoders.settings import SAMPLE, EndpointSettings, Kind, estimate_tokens, make_identity, without_credentials
 from index.errors import Unavailable
 
 PROBE = "The quick brown fox jumps over the lazy dog."
@@ -40,7 +40,7 @@ class RetryPolicy:
 class EndpointEncoder:
     """Keeps connections open; each request is tried again after 429, 5xx and broken connections."""
 
-    def __init__(self, settings: Endpoint, *, cache: Path) -> None:
+    def __init__(self, settings: EndpointSettings, *, cache: Path) -> None:
         self.name = f"the endpoint {without_credentials(settings.base_url)} ({settings.model})"
         self.max_tokens = settings.max_tokens
         self.batch = settings.batch
@@ -178,7 +178,7 @@ def identify_probe(probe: np.ndarray, model: str, folder: Path) -> str:
     return name
 
 
-def _read_api_key(settings: Endpoint) -> str:
+def _read_api_key(settings: EndpointSettings) -> str:
     key = os.environ.get(settings.api_key_env or "", "").strip()
     if not key:
         message = f"the endpoint {without_credentials(settings.base_url)} needs a key, but {settings.api_key_env} is not set in the environment"

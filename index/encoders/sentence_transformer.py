@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from index.encoders.settings import (  # first: it sets what the libraries read when they are loaded
     Kind,
-    Local,
+    LocalSettings,
     make_identity,
 )
 
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 class LocalEncoder:
     """Queries and a backlog each have a tokenizer of their own and share the weights, so neither waits for the other."""
 
-    def __init__(self, settings: Local, *, threads: int = 0) -> None:
+    def __init__(self, settings: LocalSettings, *, threads: int = 0) -> None:
         self.name = f"the sentence-transformers model {Path(settings.model).name!r}"  # errors show no path of the host
         if threads:
             torch.set_num_threads(threads)

@@ -31,14 +31,14 @@ Device: TypeAlias = Literal["auto", "cpu", "cuda"]
 
 
 @dataclass(frozen=True, slots=True)
-class Bundled:
+class BundledSettings:
     """The model that is installed with Memex; int8 is about twice as fast and a little less exact."""
 
     precision: Precision = "fp32"
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
+class LocalSettings:
     """A sentence-transformers model: a folder, or a name that is in the Hugging Face cache.
 
     A prompt of None is the model's own (often none at all)."""
@@ -52,7 +52,7 @@ class Local:
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class EndpointSettings:
     """A server that speaks OpenAI's `POST {base_url}/embeddings`: Ollama, LM Studio, OpenAI and others."""
 
     base_url: str  # with its version, e.g. http://127.0.0.1:11434/v1
@@ -67,7 +67,7 @@ class Endpoint:
     retries: int = 3  # after 429, 5xx and broken connections
 
 
-EncoderSettings: TypeAlias = Bundled | Local | Endpoint
+EncoderSettings: TypeAlias = BundledSettings | LocalSettings | EndpointSettings
 
 
 def without_credentials(url: str) -> str:
@@ -79,7 +79,7 @@ def without_secrets(settings: EncoderSettings) -> EncoderSettings:
     """Remove secrets from `settings`: what may be written down, and compared with what was."""
     return (
         replace(settings, base_url=without_credentials(settings.base_url))
-        if isinstance(settings, Endpoint)
+        if isinstance(settings, EndpointSettings)
         else settings
     )
 
@@ -87,11 +87,11 @@ def without_secrets(settings: EncoderSettings) -> EncoderSettings:
 def model_name(settings: EncoderSettings) -> str:
     """The model that `settings` name, without where it is."""
     match settings:
-        case Bundled():
+        case BundledSettings():
             return f"all-MiniLM-L6-v2 ({settings.precision})"
-        case Local():
+        case LocalSettings():
             return settings.model.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
-        case Endpoint():
+        case EndpointSettings():
             return settings.model
 
 

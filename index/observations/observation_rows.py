@@ -27,7 +27,7 @@ PLACES: Final = MOST
 
 
 @dataclass(frozen=True, slots=True)
-class Facet:
+class PerspectiveRow:
     """One observation under one perspective."""
 
     ord: int
@@ -53,7 +53,7 @@ class FoundObservation:
     score: float
 
 
-def make_facets(document: Document, perspectives: Sequence[Perspective]) -> tuple[Facet, ...]:
+def make_facets(document: Document, perspectives: Sequence[Perspective]) -> tuple[PerspectiveRow, ...]:
     """Every observation of the node that `document` is, under each of `perspectives`; none for any other note."""
     if document.node is None:
         return ()
@@ -62,11 +62,13 @@ def make_facets(document: Document, perspectives: Sequence[Perspective]) -> tupl
         for n, perspective in enumerate(perspectives):
             text = observation_text(perspective, document.node.name, observation.content)
             digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-            facets.append(Facet(place * PLACES + n, observation.ordinal, perspective.name, text, digest))
+            facets.append(PerspectiveRow(place * PLACES + n, observation.ordinal, perspective.name, text, digest))
     return tuple(facets)
 
 
-def facet_rows(document: Document, facets: Sequence[Facet], vectors: Sequence[np.ndarray | None]) -> Iterator[Row]:
+def facet_rows(
+    document: Document, facets: Sequence[PerspectiveRow], vectors: Sequence[np.ndarray | None]
+) -> Iterator[Row]:
     """The facets of a document as they are stored."""
     if document.node is None:
         return

@@ -26,7 +26,7 @@ from index.observations.observation_store import Observations
 from index.observations.perspectives import DEFAULTS, hash_perspectives
 from index.process_memory import release_unused
 from index.scope.integrity_check import describe_difference, store_uris
-from index.scope.prepared_document import Prepared, chunk_rows, prepare
+from index.scope.prepared_document import PreparedDocument, chunk_rows, prepare
 from index.scope.reader import Looks, Reader
 from index.scope.vector_reuse import Vectors
 from index.storage.chunk_rows import Row
@@ -117,7 +117,7 @@ class Index(Reader):
         *,
         urgent: bool = False,
         progress: Callable[[int], None] | None = None,
-    ) -> list[Prepared]:
+    ) -> list[PreparedDocument]:
         """Cut and embed `documents`; nothing is stored yet. Vectors of unchanged texts are taken from the stores.
 
         `urgent` never waits behind a bulk run and raises Unavailable when there is no encoder."""
@@ -138,7 +138,7 @@ class Index(Reader):
 
     def commit(
         self,
-        prepared: Sequence[Prepared],
+        prepared: Sequence[PreparedDocument],
         removed: Collection[str] = (),
         *,
         fresh: Callable[[str], Stat | None] | None = None,
@@ -169,7 +169,7 @@ class Index(Reader):
 
     def _write(
         self,
-        ready: Sequence[Prepared],
+        ready: Sequence[PreparedDocument],
         gone: Collection[str],
         chunks: Mapping[str, Sequence[Row]],
         facets: Mapping[str, Sequence[Row]],
@@ -188,7 +188,7 @@ class Index(Reader):
             },
         )
 
-    def _remember(self, ready: Sequence[Prepared], gone: Collection[str]) -> None:
+    def _remember(self, ready: Sequence[PreparedDocument], gone: Collection[str]) -> None:
         """Bring what is kept in memory to what the catalog and the stores hold now."""
         self._orphans = set()
         for path in gone:
@@ -242,12 +242,6 @@ class Index(Reader):
             skipped = {path: why for path, why in before.items() if not of(path)} | dict(skipped)
             if skipped != before:
                 self._catalog.replace_skipped(skipped, workspace=workspace)
-
-    def forget_all_digests(self) -> None:
-        """Take every digest as unknown: the next listing reads every file again."""
-        with self.lock:
-            self._catalog.forget()
-            self._load()
 
     def repair_torn(self) -> tuple[list[Entry], int]:
         """The documents whose rows the store holds not as the catalog says, and how many it held of none: these are gone."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder
 from index.model import Chunk, Document, Stat
-from index.observations.observation_rows import Facet, make_facets
+from index.observations.observation_rows import PerspectiveRow, make_facets
 from index.observations.perspectives import Perspective, hash_perspectives
 from index.query import tag_keys
 from index.scope.vector_reuse import Vectors
@@ -42,7 +42,7 @@ def estimate_tokens(texts: Sequence[str]) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedDocument:
     """A document that is ready to be committed: cut, and embedded where an encoder was at hand."""
 
     document: Document
@@ -51,7 +51,7 @@ class Prepared:
     vectors: NDArray[np.float32] | None  # [chunks, dimensions]; None = findable by words only, for now
     embedded: int  # how many texts the encoder was asked for
     reused: int  # how many were known by their digest
-    facets: tuple[Facet, ...] = ()  # of a node's observations
+    facets: tuple[PerspectiveRow, ...] = ()  # of a node's observations
     views: tuple[NDArray[np.float32] | None, ...] = ()  # the vector of each facet
     perspectives: str = ""  # `hash_perspectives` of those that the facets are of
 
@@ -76,7 +76,7 @@ def prepare(
     perspectives: Callable[[str], tuple[Perspective, ...]],
     urgent: bool,
     progress: Callable[[int], None] | None,
-) -> list[Prepared]:
+) -> list[PreparedDocument]:
     """Cut `documents` and embed what is not known by its digest, all in one call; nothing is stored yet."""
     count = embedder.count_tokens if embedder else estimate_tokens
     cut = [
@@ -103,11 +103,13 @@ def prepare(
         fresh = sum(digest in lookup.fresh for digest in every)
         reused = sum(digest in lookup.vectors for digest in every) - fresh
         whole = None if any(vector is None for vector in known) else np.array(known, np.float32)
-        made.append(Prepared(document, stat, pieces, whole, fresh, reused, seen, views, hash_perspectives(looks)))
+        made.append(
+            PreparedDocument(document, stat, pieces, whole, fresh, reused, seen, views, hash_perspectives(looks))
+        )
     return made
 
 
-def chunk_rows(prepared: Prepared) -> Iterator[Row]:
+def chunk_rows(prepared: PreparedDocument) -> Iterator[Row]:
     """Make the rows under which the document's chunks are stored."""
     document = prepared.document
     tags = tag_keys(document.tags)

@@ -19,8 +19,8 @@ from index.encoders.embedder import Embedder
 from index.encoders.settings import model_name
 from index.model import (
     Answer,
+    DocumentOverview,
     Filter,
-    Noted,
     Observation,
     ObservationAnswer,
     ObservationMode,
@@ -221,7 +221,7 @@ class Reader:
         matrix = np.array([pooled[key] for _, key in there], np.float32).reshape(len(there), self._store.dimensions)
         return [path for path, _ in there], matrix
 
-    def list_documents(self, workspace: str) -> list[Noted]:
+    def list_documents(self, workspace: str) -> list[DocumentOverview]:
         """All documents of `workspace` in order of their ids, without their texts."""
         return list_documents(self._catalog, workspace)
 

@@ -74,7 +74,7 @@ class QueryCue:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedDocument:
     """A document by its best passage."""
 
     doc_id: str
@@ -121,7 +121,7 @@ def vector_trust(tokens: int, text: str) -> float:
     return max(0.0, min(1.0, (SPELT - tokens / max(1, letters)) / (SPELT - KNOWN)))
 
 
-def fuse(cue: QueryCue, near: Sequence[Match], words: Sequence[Match], trust: float) -> list[Ranked]:
+def fuse(cue: QueryCue, near: Sequence[Match], words: Sequence[Match], trust: float) -> list[RankedDocument]:
     """Rank the documents of both legs, best first. A passage that only words found counts as near as the farthest of `near`."""
     similar = {(match.doc_id, match.ord): match.value for match in near}
     bm25 = {(match.doc_id, match.ord): match.value for match in words}
@@ -142,7 +142,7 @@ def fuse(cue: QueryCue, near: Sequence[Match], words: Sequence[Match], trust: fl
     return _best_passages(scored)
 
 
-def rank_by_vector(near: Sequence[Match]) -> list[Ranked]:
+def rank_by_vector(near: Sequence[Match]) -> list[RankedDocument]:
     """Rank the documents of the vector leg alone; the score is the cosine similarity."""
     return _best_passages((_clamp(match.value), match) for match in near)
 
@@ -153,13 +153,13 @@ def demote_superseded(hits: Sequence[Hit]) -> list[Hit]:
     return sorted(scored, key=lambda hit: -hit.score)
 
 
-def _best_passages(scored: Iterable[tuple[float, Match]]) -> list[Ranked]:
+def _best_passages(scored: Iterable[tuple[float, Match]]) -> list[RankedDocument]:
     """Each document once, by its best passage; equals in the order of their ids, so that a search repeats itself."""
     best: dict[str, tuple[float, Match]] = {}
     for score, match in sorted(scored, key=lambda pair: (-pair[0], pair[1].doc_id, pair[1].ord)):
         best.setdefault(match.doc_id, (score, match))
     return [
-        Ranked(match.doc_id, match.ord, match.workspace, match.heading, match.text[match.cut :], score)
+        RankedDocument(match.doc_id, match.ord, match.workspace, match.heading, match.text[match.cut :], score)
         for score, match in best.values()
     ]
 

@@ -11,7 +11,15 @@ import numpy as np
 
 from index.errors import Unavailable
 from index.model import Answer, Hit, Mode, Query, Record
-from index.search.fusion import Ranked, demote_superseded, fuse, keywords, make_cue, rank_by_vector, vector_trust
+from index.search.fusion import (
+    RankedDocument,
+    demote_superseded,
+    fuse,
+    keywords,
+    make_cue,
+    rank_by_vector,
+    vector_trust,
+)
 from index.tracing import span
 
 if TYPE_CHECKING:  # both load libraries that only their owners need
@@ -65,5 +73,5 @@ def _embed_query(query: Query, embedder: Embedder | None) -> tuple[Mode, np.ndar
         return "text", None, 0.0, (f"answered from words alone: {error.message}",)
 
 
-def _make_hit(document: Ranked, record: Record) -> Hit:
+def _make_hit(document: RankedDocument, record: Record) -> Hit:
     return Hit(record, document.ord, document.heading, document.chunk, document.score)

@@ -46,7 +46,7 @@ DATA: Final = (
 )
 
 
-class _Asked(RequestModel):
+class _PromptRequest(RequestModel):
     """What all prompts take."""
 
     tags: str = Field("", max_length=500, description="Tags, with commas between them")
@@ -63,19 +63,19 @@ class _Asked(RequestModel):
         return [tag for part in self.tags.split(",") if (tag := part.strip().lstrip("#"))]
 
 
-class Recall(_Asked):
+class Recall(_PromptRequest):
     """What `recall` takes."""
 
     question: str = Field(min_length=1, max_length=LONGEST_QUERY, description="What you want to know")
 
 
-class CaptureSession(_Asked):
+class CaptureSession(_PromptRequest):
     """What `capture-session` takes."""
 
     focus: str = Field("", max_length=LONGEST_QUERY, description="What matters most in this session")
 
 
-class Consolidate(_Asked):
+class Consolidate(_PromptRequest):
     """What `consolidate` takes."""
 
     topic: str = Field("", max_length=LONGEST_QUERY, description="What the notes are about; left out: the latest notes")
@@ -191,14 +191,14 @@ class PromptKind:
     name: str
     title: str
     description: str
-    given: type[_Asked]
+    given: type[_PromptRequest]
     text: Callable[[Workspace, Any, Settings, frozenset[str]], str]
     writes: bool = False  # whether what it asks for needs a tool that writes
 
     @property
     def arguments(self) -> list[PromptArgument]:
         """What it takes: its own first, then what all of them take."""
-        fields = sorted(self.given.model_fields.items(), key=lambda item: item[0] in _Asked.model_fields)
+        fields = sorted(self.given.model_fields.items(), key=lambda item: item[0] in _PromptRequest.model_fields)
         return [
             PromptArgument(name=name, description=field.description, required=field.is_required())
             for name, field in fields
@@ -245,7 +245,7 @@ def find_kind(name: str) -> PromptKind:
     return kind
 
 
-def check_arguments(kind: PromptKind, arguments: Mapping[str, str]) -> _Asked:
+def check_arguments(kind: PromptKind, arguments: Mapping[str, str]) -> _PromptRequest:
     """The arguments as `kind` takes them. Raises InvalidArgument."""
     try:
         return kind.given.model_validate(dict(arguments))
@@ -254,7 +254,7 @@ def check_arguments(kind: PromptKind, arguments: Mapping[str, str]) -> _Asked:
 
 
 def build_prompt(
-    runner: OperationRunner, caller: Caller, kind: PromptKind, arguments: _Asked, families: frozenset[str]
+    runner: OperationRunner, caller: Caller, kind: PromptKind, arguments: _PromptRequest, families: frozenset[str]
 ) -> GetPromptResult:
     """The prompt as the host puts it before the model, for the families that it is shown. Raises NotFound as tools do."""
     agent_access = runner.agent_access

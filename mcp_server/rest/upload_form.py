@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -28,7 +28,6 @@ from mcp_server.operations.caller import check_scope, resolve_workspace
 from mcp_server.operations.operation import OperationRunner
 from mcp_server.operations.wire_format import error_body, http_status
 from syncd.jobs.queued_job import Job
-from syncd.uploads.upload_request import TITLE
 from syncd.uploads.upload_sessions import SingleUpload
 
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
@@ -63,7 +62,7 @@ async def answer_form(runner: OperationRunner, request: Request) -> Response:
         again = (
             {"retry-after": str(math.ceil(error.details["retry_after"]))} if "retry_after" in error.details else None
         )
-        return _Early(error_body(error), code, headers=again, media_type="application/json")
+        return _EarlyResponse(error_body(error), code, headers=again, media_type="application/json")
     return Response(json.dumps({"job_id": job.id, "status": job.status}), 202, media_type="application/json")
 
 
@@ -112,20 +111,7 @@ def form_or_json(runner: OperationRunner, notes: Endpoint) -> Endpoint:
     return endpoint
 
 
-def describe_form(collections: Sequence[str]) -> dict[str, Any]:
-    """A form as OpenAPI describes it."""
-    properties = {
-        "file": {"type": "string", "format": "binary", "description": "Its bytes, with a filename; one file"},
-        "title": {"type": "string", "maxLength": TITLE, "description": "In place of the filename"},
-        "tags": {"type": "array", "items": {"type": "string"}, "description": "Repeated, or with commas between them"},
-        "collection": {"type": "string", "enum": list(collections)},
-        "namespace": {"type": "string", "description": "A folder of the workspace"},
-    }
-    schema = {"type": "object", "properties": properties, "required": ["file"], "additionalProperties": False}
-    return {KIND.decode(): {"schema": schema}}
-
-
-class _Early(Response):
+class _EarlyResponse(Response):
     """An answer to a request whose body has not been read to its end: the client may go on sending for a moment."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as it is called

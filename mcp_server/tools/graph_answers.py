@@ -68,7 +68,7 @@ class OpenedNodes(AnswerModel):
     not_found: list[str]
 
 
-class Changed(AnswerModel):
+class ChangedNode(AnswerModel):
     """A node and when it changed."""
 
     name: str
@@ -77,7 +77,7 @@ class Changed(AnswerModel):
     updated_at: str
 
 
-class Tagged(Changed):
+class TaggedNode(ChangedNode):
     """The same with its tags."""
 
     tags: list[str]
@@ -86,14 +86,14 @@ class Tagged(Changed):
 class TaggedNodes(AnswerModel):
     """Nodes of a type, by name."""
 
-    results: list[Tagged]
+    results: list[TaggedNode]
     truncated: bool
 
 
 class ChangedNodes(AnswerModel):
     """Nodes; `truncated`: there are more than were asked for."""
 
-    results: list[Changed]
+    results: list[ChangedNode]
     truncated: bool = False
 
 
@@ -114,7 +114,7 @@ class TagsSet(AnswerModel):
     version: int
 
 
-class Added(AnswerModel):
+class AddedFacts(AnswerModel):
     """What one node got."""
 
     entity_name: str
@@ -125,10 +125,10 @@ class Added(AnswerModel):
 class Additions(AnswerModel):
     """What each got, in the order asked for."""
 
-    results: list[Added]
+    results: list[AddedFacts]
 
 
-class Replaced(AnswerModel):
+class ReplacedFact(AnswerModel):
     """A fact before and after."""
 
     entity_name: str
@@ -137,7 +137,7 @@ class Replaced(AnswerModel):
     new_content: str
 
 
-class Dropped(AnswerModel):
+class DroppedFacts(AnswerModel):
     """What one node lost."""
 
     entity_name: str
@@ -148,7 +148,7 @@ class Dropped(AnswerModel):
 class Deletions(AnswerModel):
     """What each lost, in the order asked for."""
 
-    results: list[Dropped]
+    results: list[DroppedFacts]
 
 
 class FoundFact(AnswerModel):
@@ -183,7 +183,7 @@ class DeletedRelations(AnswerModel):
     not_found: int
 
 
-class Retyped(AnswerModel):
+class RetypedRelation(AnswerModel):
     """A relation's type before and after."""
 
     from_entity: str

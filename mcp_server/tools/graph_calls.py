@@ -70,7 +70,8 @@ def get_nodes_by_type(workspace: Workspace, arguments: shape.NodesByType, _: Set
     nodes = workspace.nodes.by_type(arguments.entity_type)
     return answer.TaggedNodes(
         results=[
-            answer.Tagged(**_node_fields(node), updated_at=iso(node.changed_at)) for node in nodes[: arguments.limit]
+            answer.TaggedNode(**_node_fields(node), updated_at=iso(node.changed_at))
+            for node in nodes[: arguments.limit]
         ],
         truncated=len(nodes) > arguments.limit,
     )
@@ -102,18 +103,18 @@ def add_observations(workspace: Workspace, arguments: shape.AddObservations, _: 
     )
     return answer.Additions(
         results=[
-            answer.Added(entity_name=name, added=_fact_answers(added or ()), not_found=added is None)
+            answer.AddedFacts(entity_name=name, added=_fact_answers(added or ()), not_found=added is None)
             for name, added in outcomes
         ]
     )
 
 
-def replace_observation(workspace: Workspace, arguments: shape.ReplaceObservation, _: Settings) -> answer.Replaced:
+def replace_observation(workspace: Workspace, arguments: shape.ReplaceObservation, _: Settings) -> answer.ReplacedFact:
     """One fact."""
     name, old, new = workspace.nodes.replace_observation(
         arguments.entity_name, arguments.ordinal, arguments.new_content, arguments.version
     )
-    return answer.Replaced(entity_name=name, ordinal=arguments.ordinal, old_content=old, new_content=new)
+    return answer.ReplacedFact(entity_name=name, ordinal=arguments.ordinal, old_content=old, new_content=new)
 
 
 def delete_observations(workspace: Workspace, arguments: shape.DeleteObservations, _: Settings) -> answer.Deletions:
@@ -123,7 +124,7 @@ def delete_observations(workspace: Workspace, arguments: shape.DeleteObservation
     )
     return answer.Deletions(
         results=[
-            answer.Dropped(entity_name=name, deleted_ordinals=gone, not_found_ordinals=missing)
+            answer.DroppedFacts(entity_name=name, deleted_ordinals=gone, not_found_ordinals=missing)
             for name, gone, missing in outcomes
         ]
     )
@@ -166,12 +167,16 @@ def delete_relations(workspace: Workspace, arguments: shape.Relations, _: Settin
     return answer.DeletedRelations(deleted=deleted, not_found=missing)
 
 
-def update_relation_type(workspace: Workspace, arguments: shape.UpdateRelationType, _: Settings) -> answer.Retyped:
+def update_relation_type(
+    workspace: Workspace, arguments: shape.UpdateRelationType, _: Settings
+) -> answer.RetypedRelation:
     """One relation."""
     now = workspace.nodes.retype_relation(
         arguments.from_entity, arguments.to_entity, arguments.old_type, arguments.new_type
     )
-    return answer.Retyped(from_entity=now.source, to_entity=now.target, old_type=arguments.old_type, new_type=now.type)
+    return answer.RetypedRelation(
+        from_entity=now.source, to_entity=now.target, old_type=arguments.old_type, new_type=now.type
+    )
 
 
 def get_relations_between(workspace: Workspace, arguments: shape.Pair, _: Settings) -> answer.RelationList:
@@ -334,7 +339,7 @@ def _node_fields(node: Vertex) -> dict[str, Any]:
 def _changed_nodes(nodes: Sequence[Vertex], limit: int) -> answer.ChangedNodes:
     return answer.ChangedNodes(
         results=[
-            answer.Changed(
+            answer.ChangedNode(
                 name=node.name, entity_type=node.entity_type, summary=node.summary, updated_at=iso(node.changed_at)
             )
             for node in nodes[:limit]

@@ -70,7 +70,7 @@ def _size_for_tokens(text: str, cost: int, share: int) -> int:
     return len(text) * max(share, LEAST) // max(cost, 1)
 
 
-def add_note(workspace: Workspace, arguments: shape.AddNote, _: Settings) -> shape.Queued:
+def add_note(workspace: Workspace, arguments: shape.AddNote, _: Settings) -> shape.QueuedJob:
     """Queue a note."""
     job = workspace.add_note(
         arguments.text,
@@ -79,7 +79,7 @@ def add_note(workspace: Workspace, arguments: shape.AddNote, _: Settings) -> sha
         tags=arguments.tags or (),
         collection=arguments.collection,
     )
-    return shape.Queued(job_id=job.id, status=job.status)
+    return shape.QueuedJob(job_id=job.id, status=job.status)
 
 
 def upload_start(workspace: Workspace, arguments: shape.StartUpload, _: Settings) -> shape.Upload:
@@ -97,7 +97,7 @@ def upload_start(workspace: Workspace, arguments: shape.StartUpload, _: Settings
     return shape.Upload(upload_id=upload.upload_id, chunk_bytes=upload.chunk_bytes, expires_at=iso(upload.expires_at))
 
 
-def upload_chunk(workspace: Workspace, arguments: shape.UploadChunk, _: Settings) -> shape.Received:
+def upload_chunk(workspace: Workspace, arguments: shape.UploadChunk, _: Settings) -> shape.UploadProgress:
     """Take a chunk; the same one may come again."""
     upload = workspace.uploads.put_chunk(
         _caller_key_id(),
@@ -106,7 +106,7 @@ def upload_chunk(workspace: Workspace, arguments: shape.UploadChunk, _: Settings
         arguments.chunk_index,
         decode_chunk(_standard_base64(arguments.data)),
     )
-    return shape.Received(
+    return shape.UploadProgress(
         upload_id=arguments.upload_id,
         received_bytes=upload.received_bytes,
         total_size=upload.total_size,
@@ -114,10 +114,10 @@ def upload_chunk(workspace: Workspace, arguments: shape.UploadChunk, _: Settings
     )
 
 
-def upload_finish(workspace: Workspace, arguments: shape.FinishUpload, _: Settings) -> shape.Queued:
+def upload_finish(workspace: Workspace, arguments: shape.FinishUpload, _: Settings) -> shape.QueuedJob:
     """Queue the file that was uploaded."""
     job = workspace.uploads.finish(_caller_key_id(), workspace.name, arguments.upload_id)
-    return shape.Queued(job_id=job.id, status=job.status)
+    return shape.QueuedJob(job_id=job.id, status=job.status)
 
 
 def update_note(workspace: Workspace, arguments: shape.UpdateNote, _: Settings) -> shape.ChangedDocument:

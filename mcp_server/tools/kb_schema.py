@@ -205,7 +205,7 @@ class Found(AnswerModel):
     degraded: list[str]
 
 
-class Queued(AnswerModel):
+class QueuedJob(AnswerModel):
     """A job that will make a document."""
 
     job_id: str
@@ -220,7 +220,7 @@ class Upload(AnswerModel):
     expires_at: str = Field(description="If no chunk comes before")
 
 
-class Received(AnswerModel):
+class UploadProgress(AnswerModel):
     """What has come of an upload."""
 
     upload_id: str

@@ -14,9 +14,9 @@ from mcp_server.answers.text_budget import cut_excerpt, share_budget
 from mcp_server.operations.operation import Operation
 from mcp_server.operations.wire_format import replacement_fields
 from mcp_server.tools.thoughts_schema import (
-    Captured,
+    CapturedNote,
     CaptureThought,
-    Deleted,
+    DeletedNote,
     Detail,
     Found,
     FoundThought,
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from syncd.workspaces.workspace import Workspace
 
 
-def capture_thought(workspace: Workspace, arguments: CaptureThought, _: Settings) -> Captured:
+def capture_thought(workspace: Workspace, arguments: CaptureThought, _: Settings) -> CapturedNote:
     """Write a note, or find the one that has the same content."""
     captured = workspace.capture(
         arguments.content, source=arguments.source, metadata=arguments.metadata, namespace=arguments.namespace
     )
     record = captured.record
-    return Captured(
+    return CapturedNote(
         id=record.id,
         created=captured.created,
         content_hash=record.content_hash,
@@ -104,10 +104,10 @@ def _writer_answer(writer: Writer | None) -> Wrote | None:
     )
 
 
-def delete_thought(workspace: Workspace, arguments: OneThought, _: Settings) -> Deleted:
+def delete_thought(workspace: Workspace, arguments: OneThought, _: Settings) -> DeletedNote:
     """Remove the file and everything derived from it."""
     gone = workspace.delete(arguments.id)
-    return Deleted(id=gone.id, deleted=True, title=gone.title)
+    return DeletedNote(id=gone.id, deleted=True, title=gone.title)
 
 
 def list_recent(workspace: Workspace, arguments: ListRecent, settings: Settings) -> Recent:
@@ -212,7 +212,7 @@ OPERATIONS: Final = (
         ),
         scope="write",
         given=CaptureThought,
-        returned=Captured,
+        returned=CapturedNote,
         run=capture_thought,
         seconds=120,
     ),
@@ -252,7 +252,7 @@ OPERATIONS: Final = (
         description="Delete one note for good: its file, chunks and vectors. Only when it is wrong, replaced or unwanted.",
         scope="write",
         given=OneThought,
-        returned=Deleted,
+        returned=DeletedNote,
         run=delete_thought,
         seconds=30,
         destructive=True,

@@ -106,7 +106,7 @@ class ListRecent(RequestModel):
     detail: Detail = Field("concise", description="full: each note whole, however long")
 
 
-class Captured(AnswerModel):
+class CapturedNote(AnswerModel):
     """A capture that is on disk and findable."""
 
     id: str
@@ -198,7 +198,7 @@ class Recent(AnswerModel):
     next_before: int | None = Field(description="Pass as `before` for older ones; null = no more")
 
 
-class Deleted(AnswerModel):
+class DeletedNote(AnswerModel):
     """A note that is gone."""
 
     id: str

@@ -15,7 +15,7 @@ from index.errors import Conflict, NotFound
 from index.model import Document, Stat
 from index.names import stem
 from index.scope.index import Index
-from index.scope.prepared_document import Prepared
+from index.scope.prepared_document import PreparedDocument
 from syncd.captures.writer import UNWRITTEN, hide_file_name, hold_commits
 from syncd.documents.owner_marks import MarkedByOwner
 from syncd.documents.parser import parse
@@ -161,7 +161,7 @@ class _MeanwhileChanged(Exception):
     """Somebody has written, or taken away, what is to be changed."""
 
 
-def _write_all(vault: Vault, changes: Sequence[Change], ready: Sequence[Prepared], index: Index) -> None:
+def _write_all(vault: Vault, changes: Sequence[Change], ready: Sequence[PreparedDocument], index: Index) -> None:
     """Write and commit; a failure on the way takes back what is done, stored files last."""
     with ExitStack() as unstored, ExitStack() as undo:
         stats: dict[str, Stat | None] = {}

@@ -17,7 +17,7 @@ from index.errors import Conflict, MemexError, Unavailable
 from index.model import Document, Record, Stat
 from index.names import fold
 from index.scope.index import Index
-from index.scope.prepared_document import Prepared
+from index.scope.prepared_document import PreparedDocument
 from index.text.summary_and_tags import Enrichment
 from index.tracing import span
 from syncd.documents.capture_note import compose_note, title_of
@@ -120,15 +120,13 @@ def create_note(
     avoid: set[str] = set()
     finding: Callable[[], EnrichmentResult] | None = None
 
-    def prepare(index: Index, document: Document) -> Prepared:
+    def prepare(index: Index, document: Document) -> PreparedDocument:
         with span("prepare") as timed:
             (ready,) = index.prepare([(document, UNWRITTEN)], urgent=True, progress=progress)
             timed.note(chunks=len(ready.chunks), embedded=ready.embedded)
         return ready
 
-    late = time.monotonic() + WRITING_S
-    for _ in range(ROUNDS):
-        name = _choose_name(inbox, folder, stem_of, now, avoid)
+    for name in _names_to_try(inbox, folder, stem_of, now, avoid):
         # A file that had to be named otherwise says its title: the number would tell of a note that is not its reader's.
         raw = encode(compose_note(properties(title=title or (wanted if name != wanted else None)), content))
         document = inbox.parse_note(raw, f"{folder}/{name}.md", mtime_ms=now)
@@ -140,18 +138,20 @@ def create_note(
             avoid.add(fold(name))
         elif outcome is not MissedAttempt.SWITCHED:
             return outcome
-        if time.monotonic() > late:
-            break
     raise Conflict("the names for the note were being taken all the while; try again in a moment", retryable=True)
 
 
-def _choose_name(inbox: Inbox, folder: str, stem: str, now: int, avoid: set[str]) -> str:
-    """A base name that no note of the vault has, nor a file of the folder that is not indexed yet; those join `avoid`."""
-    while True:
+def _names_to_try(inbox: Inbox, folder: str, stem: str, now: int, avoid: set[str]) -> Iterator[str]:
+    """Base names that no note of the vault has, nor a file of the folder that is not indexed yet; those join `avoid`."""
+    late = time.monotonic() + WRITING_S
+    for _ in range(ROUNDS):
         name = free_name(stem, now, lambda folded: folded in avoid or inbox.taken(folded))
-        if not inbox.vault.exists(f"{folder}/{name}.md"):
-            return name
-        avoid.add(fold(name))
+        while inbox.vault.exists(f"{folder}/{name}.md"):
+            avoid.add(fold(name))
+            name = free_name(stem, now, lambda folded: folded in avoid or inbox.taken(folded))
+        yield name
+        if time.monotonic() > late:
+            return
 
 
 def try_create(
@@ -160,7 +160,7 @@ def try_create(
     document: Document,
     *,
     now: int,
-    prepare: Callable[[Index, Document], Prepared],
+    prepare: Callable[[Index, Document], PreparedDocument],
     finding: Callable[[], EnrichmentResult],
     taken: Callable[[str], bool],
     instead: Callable[[], T | None] = lambda: None,

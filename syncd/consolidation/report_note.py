@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from index.graph.vertex import Edge
-from syncd.graph.diagrams import Board, Card, Picture, draw_boards, draw_mermaid
+from index.names import pluralize
+from syncd.graph.diagrams import Card, NoteGroup, Picture, draw_boards, draw_mermaid
 from syncd.notes.checkboxes import format_checkbox
 from syncd.notes.quoted_text import link_to, quote_block, quote_inline
 
@@ -96,7 +97,7 @@ def compose_report(
 def draw_clusters(reports: Sequence[WorkspaceReport]) -> str | None:
     """Draw the canvas of clusters; None without a cluster."""
     clusters = [
-        Board(f"{report.workspace}: {label}" if len(reports) > 1 else label, paths[:CARDS])
+        NoteGroup(f"{report.workspace}: {label}" if len(reports) > 1 else label, paths[:CARDS])
         for report in reports
         for label, paths in report.clusters[:CLUSTERS]
     ]
@@ -105,12 +106,12 @@ def draw_clusters(reports: Sequence[WorkspaceReport]) -> str | None:
 
 def _head_lines(entries: Sequence[ReportEntry], waiting: int, table: str) -> Iterator[str]:
     count = len(entries)
-    yield f"> [!summary] {_count(count, 'proposal')} {'waits' if count == 1 else 'wait'} for your answer"
+    yield f"> [!summary] {pluralize(count, 'proposal')} {'waits' if count == 1 else 'wait'} for your answer"
     yield "> Tick a box, and it is done a moment later; put a `-` into it, and you are not asked again. What you leave"
     yield "> alone stays as it is. Everything that is done is a commit, so Git can take it back."
     if waiting:
         where = f": {link_to(table)}" if table else ""
-        yield f"> {_count(waiting, 'capture')} {'waits' if waiting == 1 else 'wait'} to be promoted or dismissed{where}"
+        yield f"> {pluralize(waiting, 'capture')} {'waits' if waiting == 1 else 'wait'} to be promoted or dismissed{where}"
     yield ""
 
 
@@ -215,7 +216,7 @@ def _orphan_lines(reports: Sequence[WorkspaceReport], *, several: bool) -> Itera
     yield from ("## Nodes without a relation", "")
     for report in affected:
         where = f" in {quote_inline(report.workspace)}" if several else ""
-        yield f"> [!note]- {_count(len(report.orphans), 'node')}{where}"
+        yield f"> [!note]- {pluralize(len(report.orphans), 'node')}{where}"
         yield f"> {_link_list(report.orphans)}"
         yield ""
 
@@ -223,7 +224,3 @@ def _orphan_lines(reports: Sequence[WorkspaceReport], *, several: bool) -> Itera
 def _link_list(paths: Sequence[str]) -> str:
     left = f" · … and {len(paths) - LISTED:,} more" if len(paths) > LISTED else ""
     return " · ".join(link_to(path) for path in paths[:LISTED]) + left
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun if count == 1 else noun + 's'}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import index.text.similarity_sketch as sketches
 from index.encoders.word_frequency import word_ranks
-from index.model import Noted
+from index.model import DocumentOverview
 from index.names import stem
 from index.search import vector_similarity
 from index.search.vector_similarity import Neighbours
@@ -66,13 +66,13 @@ def scan_workspace(
 
 
 @dataclass(frozen=True, slots=True)
-class _Captured:
+class _WorkspaceCaptures:
     """What the index holds of a workspace: its documents, and which captures are near each other in meaning."""
 
     index: Index
     workspace: str
-    documents: Sequence[Noted]
-    captures: Sequence[Noted]
+    documents: Sequence[DocumentOverview]
+    captures: Sequence[DocumentOverview]
     number: Mapping[str, int]  # by key: which of the captures it is
     part: similar_nodes.ComparedNodes  # the captures that have vectors, by their numbers
     neighbours: Neighbours
@@ -87,14 +87,14 @@ class _Captured:
 class _Scan:
     """All that findings are made of."""
 
-    captured: _Captured
-    compared: capture_attention.Compared
+    captured: _WorkspaceCaptures
+    compared: capture_attention.ComparisonResult
     graph: attention_report.Report[Events]
     linked: Collection[str]
     now: int
 
 
-def _read_captures(index: Index, workspace: str, go_on: capture_attention.GoOn) -> _Captured:
+def _read_captures(index: Index, workspace: str, go_on: capture_attention.GoOn) -> _WorkspaceCaptures:
     documents = index.list_documents(workspace)
     captures = [document for document in documents if document.type != "entity"]
     number = {capture.key: n for n, capture in enumerate(captures)}
@@ -107,10 +107,12 @@ def _read_captures(index: Index, workspace: str, go_on: capture_attention.GoOn) 
     neighbours = vector_similarity.nearest(
         part.matrix, vector_similarity.MUTUAL, min(part.threshold, capture_attention.NEAR)
     )
-    return _Captured(index, workspace, documents, captures, number, part, neighbours)
+    return _WorkspaceCaptures(index, workspace, documents, captures, number, part, neighbours)
 
 
-def _compare_captures(captured: _Captured, go_on: capture_attention.GoOn) -> capture_attention.Compared:
+def _compare_captures(
+    captured: _WorkspaceCaptures, go_on: capture_attention.GoOn
+) -> capture_attention.ComparisonResult:
     """What the sentences of captures that are worth comparing say of each other."""
     drawn: list[Sketch] = [EMPTY] * len(captured.captures)
     for batch in captured.index.texts(captured.workspace):
@@ -160,7 +162,7 @@ FINDINGS: Final[Mapping[str, Callable[[_Scan], tuple[Finding, ...]]]] = {
 }
 
 
-def _incomplete_reasons(captures: Sequence[Noted], rows: Collection[int], left_out: int) -> list[str]:
+def _incomplete_reasons(captures: Sequence[DocumentOverview], rows: Collection[int], left_out: int) -> list[str]:
     """What kept it from being whole."""
     reasons = []
     if lacking := len(captures) - len(rows):

@@ -175,7 +175,7 @@ def choose_latest(mentions: Sequence[CollectionName], before: NamedCollections |
     return NamedCollections(frozenset(mentions), (*names, *kept, *fresh)[-1])
 
 
-class Filing:
+class CollectionChanges:
     """The notes that somebody put into another collection without a word on the one before, until they are quiet."""
 
     def __init__(self, known: Sequence[str]) -> None:

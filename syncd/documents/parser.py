@@ -35,7 +35,7 @@ _EMPTY_TAGS = re.compile(r"^tags:[ \t]+#[^\s#]", re.MULTILINE | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _ParsedNote:
     """A note's bytes, read."""
 
     path: str
@@ -69,7 +69,7 @@ def parse(
     `collections` are those that a capture can be in."""
     defects: list[Defect] = []
     note = _read_note(raw, path, defects)
-    owned = _Owned(note.values, locate(path, inbox), defects)
+    owned = _OwnProperties(note.values, locate(path, inbox), defects)
     kind = _classify(note, owned, inbox, collections)
     _find_merge_conflict(note.front, note.body, defects)
     if owned.where.scope == "captures":  # a person knows what they keep in their own notes; an agent's go on to others
@@ -89,17 +89,17 @@ def metadata_of(
     return {key: value for key, value in values.items() if not is_reserved(key) and key.casefold() not in taken}
 
 
-def _read_note(raw: bytes, path: str, defects: list[Defect]) -> _Reading:
+def _read_note(raw: bytes, path: str, defects: list[Defect]) -> _ParsedNote:
     defects += _byte_defects(raw, path)
     front, body, readable = _split(raw, defects)
     properties = _read_properties(front, defects)
     whole = readable and properties is not None and not properties.repeated
     writable = whole and not is_unclosed(front + body)
     values = properties.values if properties else {}
-    return _Reading(path, hashlib.sha256(raw).hexdigest(), front, body, values, writable)
+    return _ParsedNote(path, hashlib.sha256(raw).hexdigest(), front, body, values, writable)
 
 
-def _classify(note: _Reading, owned: _Owned, inbox: str, collections: Sequence[str]) -> _Class:
+def _classify(note: _ParsedNote, owned: _OwnProperties, inbox: str, collections: Sequence[str]) -> _Class:
     captured = owned.where.scope == "captures"
     collection, tags = owned.collection_and_tags(note.front, collections)
     created_at = owned.time("created_at")
@@ -116,7 +116,7 @@ def _classify(note: _Reading, owned: _Owned, inbox: str, collections: Sequence[s
     return _Class(kind, collection, tags, created_at, page, node, stated, stored, file)
 
 
-def _assemble(note: _Reading, owned: _Owned, kind: _Class, mtime_ms: int) -> Document:
+def _assemble(note: _ParsedNote, owned: _OwnProperties, kind: _Class, mtime_ms: int) -> Document:
     page, body = kind.page, note.body
     outlined = parse_outline(body, (*find_ids(page), *find_numbers(page)) if page else ())
     claimed_id, aliases, updated_at, version = owned.id(), owned.aliases(), owned.time("updated_at"), owned.version()
@@ -206,7 +206,7 @@ def _read_properties(front: str, defects: list[Defect]) -> Properties | None:
     return properties
 
 
-class _Owned:
+class _OwnProperties:
     """The properties that Memex owns, each as its type; what is not of its type is a defect.
 
     Keys are found whatever their letter case, an exact one first, because in Obsidian they are one property."""

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from index.errors import InvalidArgument, NotFound, Unavailable
 from index.model import Document, Record
 from index.scope.index import Index
-from index.scope.prepared_document import Prepared
+from index.scope.prepared_document import PreparedDocument
 from syncd.captures.writer import ROUNDS, UNWRITTEN, MissedAttempt, try_create
 from syncd.documents.capture_note import compose_note, properties_of
 from syncd.documents.collection_membership import choose_collection, is_collection_tag
 from syncd.documents.file_names import last_name
 from syncd.documents.file_note import FileFacts, clean_text, file_properties, split_uploaded_note
-from syncd.files.conversion.converter import HEAD, Converted
+from syncd.files.conversion.converter import HEAD, ConversionResult
 from syncd.notes.front_matter import PropertyValue, encode
 from syncd.notes.tag_names import tag_of
 from syncd.vault.location import FILES
@@ -40,7 +40,7 @@ class Converter:
 
     known: Collection[str]  # the endings that are taken, as ".pdf"
     kind: Callable[[str, bytes], str]  # of a file's name and first bytes; InvalidArgument for what is not taken
-    read: Callable[[Path, str, threading.Event], Converted]
+    read: Callable[[Path, str, threading.Event], ConversionResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def write_note(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | Non
             raise Unavailable("the daemon is ending; the file is gone on with at the next start", retryable=True)
         order.progress(count, max(count, total), "embedding")
 
-    def prepare(index: Index, document: Document) -> Prepared:
+    def prepare(index: Index, document: Document) -> PreparedDocument:
         (ready,) = index.prepare([(document, UNWRITTEN)], progress=report_progress)
         if ready.chunks and ready.vectors is None:
             raise Unavailable("the encoder is not ready; the file is gone on with once it is", retryable=True)

@@ -56,7 +56,7 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
+class NoteGroup:
     """Notes that belong together, by their paths, under a label."""
 
     label: str
@@ -139,7 +139,7 @@ def draw_canvas(picture: Picture) -> str:
     return "{\n" + ",\n".join((_format_list("nodes", nodes), _format_list("edges", arrows))) + "\n}\n"
 
 
-def draw_boards(groups: Sequence[Board]) -> str:
+def draw_boards(groups: Sequence[NoteGroup]) -> str:
     """A JSON Canvas with a card for each note of each group; groups stand below each other, as wide as they are tall."""
     frames, cards, top = [], [], 0
     for number, group in enumerate(groups):

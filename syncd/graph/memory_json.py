@@ -122,11 +122,11 @@ def _parse_record(value: Any, where: str) -> Record:
         return where, None, [Mistake(where, "no JSON object")]
     match value.get("type"):
         case "entity":
-            reading = _Reading(value, where)
+            reading = _ObjectReader(value, where)
             entity = reading.read_entity()
             return where, entity, reading.mistakes
         case "relation":
-            reading = _Reading(value, where)
+            reading = _ObjectReader(value, where)
             relation = reading.read_relation()
             return where, relation, reading.mistakes
         case other:
@@ -134,7 +134,7 @@ def _parse_record(value: Any, where: str) -> Record:
             return where, None, [Mistake(where, f"{problem}; entity and relation are known")]
 
 
-class _Reading:
+class _ObjectReader:
     """One object, read key by key; what is wrong is noted and left out."""
 
     def __init__(self, value: Mapping[str, Any], where: str) -> None:

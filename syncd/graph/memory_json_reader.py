@@ -86,7 +86,7 @@ def import_graph(
     """All entities, then all relations, in parts; what became of them."""
     counts = dict.fromkeys(("created", "changed", "unchanged", "observations", "related", "existed"), 0)
     made: set[bytes] = set()
-    dangling = _Dangling(set(_find_missing_ends(source, summary, ask, str(asked["workspace"]))))
+    dangling = _DanglingRelations(set(_find_missing_ends(source, summary, ask, str(asked["workspace"]))))
     entities = (_entity_arguments(entity) for _, entity, _ in _read_records(source) if isinstance(entity, Entity))
     for kind, items in (
         ("entities", entities),
@@ -114,7 +114,7 @@ def _find_missing_ends(source: IO[bytes], summary: FileSummary, ask: Ask, worksp
 
 
 @dataclass(slots=True)
-class _Dangling:
+class _DanglingRelations:
     """The relations that are left out because an end of theirs is no entity."""
 
     missing: set[str]

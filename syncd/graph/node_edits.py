@@ -179,7 +179,7 @@ def add_relations(graph: Graph, drafts: NoteDrafts, now: int, *, edges: Sequence
     """State relations that are not stated yet, where both ends exist, in one change of each note."""
     outcome = RelationsOutcome([], [], [])
     missing: dict[str, None] = {}
-    stated = _Stated(graph, drafts)
+    stated = _DraftRelations(graph, drafts)
     new: dict[str, tuple[Vertex, list[tuple[str, str]]]] = {}
     for edge in edges:
         source, target = find_node(graph, drafts, edge.source), find_node(graph, drafts, edge.target)
@@ -201,7 +201,7 @@ def add_relations(graph: Graph, drafts: NoteDrafts, now: int, *, edges: Sequence
 
 def remove_relations(graph: Graph, drafts: NoteDrafts, now: int, *, edges: Sequence[Edge]) -> tuple[int, int]:
     """Take relations away; how many went, and how many were not there."""
-    stated = _Stated(graph, drafts)
+    stated = _DraftRelations(graph, drafts)
     gone: dict[str, tuple[Vertex, set[tuple[str, str]]]] = {}
     for edge in edges:
         source, target = find_node(graph, drafts, edge.source), find_node(graph, drafts, edge.target)
@@ -219,7 +219,7 @@ def retype_relation(
 ) -> Edge:
     """Give a relation another type; the relation as it is then."""
     vertex, other, was = require_node(graph, drafts, source), require_node(graph, drafts, target), normalize_type(old)
-    pairs = _Stated(graph, drafts).relations_of(vertex)
+    pairs = _DraftRelations(graph, drafts).relations_of(vertex)
     if (was, other.path) not in pairs:
         raise NotFound(f"no relation {was[:100]!r} from {vertex.name!r} to {other.name!r}")
     if new != was:
@@ -271,7 +271,7 @@ def check_size(name: str, text: str) -> str:
     return text
 
 
-class _Stated:
+class _DraftRelations:
     """The relations of notes as their drafts state them: (type, path of the node that it leads to)."""
 
     def __init__(self, graph: Graph, drafts: NoteDrafts) -> None:

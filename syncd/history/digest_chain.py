@@ -64,7 +64,7 @@ class Head:
 
 
 @dataclass(slots=True)
-class Checked:
+class ChainCheck:
     """What came of looking through a chain: how many entries, where it ends, and where it breaks."""
 
     entries: int = 0
@@ -86,11 +86,11 @@ def compute_seal(entry: Entry, before: str) -> str:
     return hashlib.sha256(f"{before}\n{json.dumps(values)}".encode()).hexdigest()
 
 
-def check(entries: Iterable[Entry], base: Head | None = None, *, heads: Iterable[Head] = ()) -> Checked:
+def check(entries: Iterable[Entry], base: Head | None = None, *, heads: Iterable[Head] = ()) -> ChainCheck:
     """Look through a chain, in order. `base`: what went before its first entry; None = that entry is taken as it is.
 
     Each of `heads`, as somebody has noted it down, must be one of its entries."""
-    result = Checked(head=base or Head())
+    result = ChainCheck(head=base or Head())
     wanted = {head.seq: head.seal for head in heads if head not in (Head(), base)}
     for entry in entries:
         last = result.head

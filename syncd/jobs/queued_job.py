@@ -71,7 +71,7 @@ UNFINISHED: Final = "SELECT id, kind, status, given, status = 'failed' AND size 
 
 
 @dataclass(frozen=True, slots=True)
-class Unfinished:
+class UnfinishedJob:
     """A job that has not made its document, as far as its row says."""
 
     id: str
@@ -80,10 +80,10 @@ class Unfinished:
     needs_file: bool  # whether the job can't be tried without its staged file
 
 
-def unfinished_of_rows(rows: Iterable[Sequence[Any]]) -> list[Unfinished]:
+def unfinished_of_rows(rows: Iterable[Sequence[Any]]) -> list[UnfinishedJob]:
     """The jobs of the rows that `UNFINISHED` selects, on a ledger that no daemon need hold."""
     return [
-        Unfinished(
+        UnfinishedJob(
             id,
             kind,
             failed=status == "failed",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from index.names import fold
+from index.names import base_name, fold
 
 
 class Paths:
@@ -23,13 +23,13 @@ class Paths:
     def add(self, path: str) -> None:
         """Learn of one more file."""
         folded = fold(path)
-        self._named[_base_name(folded)].append((folded, path))
+        self._named[base_name(folded)].append((folded, path))
         self._whole[folded].append(path)
 
     def remove(self, path: str) -> None:
         """Forget a file."""
         folded = fold(path)
-        self._named[_base_name(folded)].remove((folded, path))
+        self._named[base_name(folded)].remove((folded, path))
         self._whole[folded].remove(path)
 
     def exact_path(self, path: str) -> str | None:
@@ -63,18 +63,14 @@ class Paths:
     def _find_nearest(self, wanted: str, here: str) -> str | None:
         """Of the files whose path ends so: those below the source's folder first, then the shortest, then by name."""
         ending = f"/{wanted}"
-        pairs = [pair for pair in self._named.get(_base_name(wanted), ()) if f"/{pair[0]}".endswith(ending)]
+        pairs = [pair for pair in self._named.get(base_name(wanted), ()) if f"/{pair[0]}".endswith(ending)]
         below = f"{here}/" if here else ""
         return min(pairs, key=lambda pair: (not pair[0].startswith(below), len(pair[0]), pair))[1] if pairs else None
 
 
 def _candidate_names(wanted: str) -> tuple[str, ...]:
     """What a file may be called that a link calls `wanted`: only `.md` may be left out, and then it is looked up last."""
-    return (wanted, f"{wanted}.md") if "." in _base_name(wanted) else (f"{wanted}.md",)
-
-
-def _base_name(path: str) -> str:
-    return path.rpartition("/")[2]
+    return (wanted, f"{wanted}.md") if "." in base_name(wanted) else (f"{wanted}.md",)
 
 
 def _join_relative(folder: str, relative: str) -> str | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import unquote
 
-from index.names import fold
+from index.names import base_name, fold
 
 # A fence of one of these languages, up to its end; what plug-ins and Obsidian itself read in it.
 _FENCE: Final = re.compile(
@@ -33,7 +33,7 @@ class Names:
 
     def __init__(self, moved: Mapping[str, str]) -> None:
         paths = {fold(old).removesuffix(".md"): fold(new).removesuffix(".md") for old, new in moved.items()}
-        names = {_base_name(old) for old, new in paths.items() if _base_name(old) != _base_name(new)}
+        names = {base_name(old) for old, new in paths.items() if base_name(old) != base_name(new)}
         # A name alone may be any word: it counts where a query or an address would name a file.
         patterns = [rf"(?<!\w){re.escape(path)}(?!\w)" for path in sorted(paths, key=len, reverse=True)]
         patterns += [rf"(?<=[\[\"'/(=]){re.escape(name)}(?!\w)" for name in sorted(names, key=len, reverse=True)]
@@ -62,7 +62,3 @@ def find_mentions(path: str, text: str, names: Names) -> Iterator[str]:
         addresses = (unquote(address[0].replace("+", " ")) for address in _ADDRESS.finditer(text))
         mentions |= dict.fromkeys(("an obsidian:// address",) if any(map(names.occur_in, addresses)) else ())
     yield from mentions
-
-
-def _base_name(path: str) -> str:
-    return path.rpartition("/")[2]

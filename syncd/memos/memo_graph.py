@@ -56,7 +56,7 @@ class WalkedRelations:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _RelationRequest:
     """The relation that is to be written or removed, as it was named; None = not given."""
 
     source: str
@@ -91,13 +91,15 @@ class MemoGraph:
             raise InvalidArgument("weight must be from 0.00 to 1.00", field="weight")
         if reason is not None and len(reason) > REASON:
             raise InvalidArgument(f"reason must be at most {REASON:,} characters", field="reason")
-        wanted = _Wanted(source, target, tag, namespace, None if weight is None else round_weight(weight), reason)
+        wanted = _RelationRequest(
+            source, target, tag, namespace, None if weight is None else round_weight(weight), reason
+        )
         with lock_workspace(self._inbox, self._memos.workspace):
             return write_batch(self._inbox, partial(self._plan_save, wanted))
 
     def delete(self, source: str, target: str, tag: str, *, namespace: str = "default") -> MemoTie:
         """Remove a relation, and tell what it was."""
-        wanted = _Wanted(source, target, checked_tag(tag), namespace)
+        wanted = _RelationRequest(source, target, checked_tag(tag), namespace)
         with lock_workspace(self._inbox, self._memos.workspace):
             return write_batch(self._inbox, partial(self._plan_delete, wanted))
 
@@ -156,7 +158,7 @@ class MemoGraph:
         steps, more = walk(self._memos.index.memos.ties, begin, WAYS[way], depth=depth, most=limit, tag=asked)
         return WalkedRelations(tuple(steps), self._joined_memos([step.tie for step in steps], begin), more)
 
-    def _plan_save(self, wanted: _Wanted, _: Index) -> tuple[Sequence[Change], MemoTie]:
+    def _plan_save(self, wanted: _RelationRequest, _: Index) -> tuple[Sequence[Change], MemoTie]:
         """What to write so that the relation is as it is wanted."""
         drafts, source, target, text, old = self._find_relation(wanted)
         if target.id == path_id(target.path):
@@ -187,7 +189,7 @@ class MemoGraph:
             raise property_error(error) from error
         return drafts.changes(), MemoTie(end_of(source), end_of(target), made)
 
-    def _plan_delete(self, wanted: _Wanted, _: Index) -> tuple[Sequence[Change], MemoTie]:
+    def _plan_delete(self, wanted: _RelationRequest, _: Index) -> tuple[Sequence[Change], MemoTie]:
         """What to write so that the relation is gone."""
         drafts, source, target, text, old = self._find_relation(wanted)
         if old is None:
@@ -198,7 +200,7 @@ class MemoGraph:
             raise property_error(error) from error
         return drafts.changes(), MemoTie(end_of(source), end_of(target), old)
 
-    def _find_relation(self, wanted: _Wanted) -> tuple[NoteDrafts, Record, Record, str, MemoRelation | None]:
+    def _find_relation(self, wanted: _RelationRequest) -> tuple[NoteDrafts, Record, Record, str, MemoRelation | None]:
         """Both memos, the text of the first, and the relation as it is stated there now."""
         source, target = (self._memos.memo(id, wanted.namespace) for id in (wanted.source, wanted.target))
         drafts = NoteDrafts(self._inbox.vault)

@@ -14,7 +14,7 @@ from typing import Any
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from syncd.history import digest_chain
 from syncd.history.audit_log import WANTED, AuditLog
-from syncd.history.digest_chain import Checked, Entry, Head
+from syncd.history.digest_chain import ChainCheck, Entry, Head
 from syncd.state.folder import sync_folder
 from syncd.vault.location import locate
 from syncd.vault.vault import Vault
@@ -55,7 +55,7 @@ def operations(audit: AuditLog, vault: Vault, *, inbox: str) -> dict[str, Operat
     return {"audit.list": list_entries, "audit.verify": verify, "audit.prune": prune}
 
 
-def verify_file(lines: Iterable[str], head: str | None) -> Checked:
+def verify_file(lines: Iterable[str], head: str | None) -> ChainCheck:
     """Look through entries that were exported, as lines of JSON."""
     try:
         entries = [digest_chain.parse_line(line) for line in lines if line.strip()]
@@ -77,7 +77,7 @@ def _parse_head(text: str | None) -> Head | None:
     return head
 
 
-def _verify_chain(audit: AuditLog, heads: Iterable[Head], progress: Callable[[dict[str, Any]], None]) -> Checked:
+def _verify_chain(audit: AuditLog, heads: Iterable[Head], progress: Callable[[dict[str, Any]], None]) -> ChainCheck:
     end, total = audit.head, audit.count
     noted = audit.saved_head()
 

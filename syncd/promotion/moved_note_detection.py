@@ -43,7 +43,7 @@ class MovedNote:
     since: int  # epoch ms: when it was noticed
 
 
-class _Bell:
+class _ChangedPaths:
     """Collects the paths that an index reports as changed. It refers to nothing else, as agents hold the captures' index too."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class MovedNotes:
         self._left: dict[str, tuple[str, int, list[str]]] = {
             id: (*json.loads(value), [])[:3] for id, value in named_values.read_prefixed(ledger, _NAME).items()
         }
-        self._bells = (_Bell(), _Bell())
+        self._bells = (_ChangedPaths(), _ChangedPaths())
         for scope_index, bell in zip((snapshot.captures, snapshot.notes), self._bells, strict=True):
             scope_index.told.append(bell.add_changes)
 

@@ -144,7 +144,7 @@ class Promotions:
         with self.lock:
             self.finish_pending()
             for _ in range(TRIES):
-                with suppress(_Moving):
+                with suppress(_FilesChanged):
                     return self._apply_move(decide(), self.owner() if by is None else by)
         raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
 
@@ -248,7 +248,7 @@ class Promotions:
             self._journal.roll_forward(steps)
         except (Conflict, NotFound) as error:
             self._take_back(entry, steps)
-            raise _Moving(error.message, retryable=True) from error
+            raise _FilesChanged(error.message, retryable=True) from error
         except BaseException:
             self._take_back(entry, steps)
             raise
@@ -374,7 +374,7 @@ class Promotions:
         return b"".join(pieces)
 
 
-class _Moving(Conflict):
+class _FilesChanged(Conflict):
     """Somebody changed one of the files at the very moment."""
 
 

@@ -76,7 +76,7 @@ class SuggestionSubject:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredSuggestion:
     """Something that may be suggested, and what speaks for it."""
 
     what: str  # a folder, a tag, the path of a note
@@ -85,7 +85,7 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True)
-class Similar:
+class SimilarNote:
     """A note that a capture resembles."""
 
     path: str
@@ -97,10 +97,10 @@ class Similar:
 class Suggestions:
     """All candidates, the best first; what is given of them depends on what was given before."""
 
-    folders: tuple[Scored, ...] = ()
-    tags: tuple[Scored, ...] = ()
-    links: tuple[Scored, ...] = ()
-    similar: tuple[Similar, ...] = ()
+    folders: tuple[ScoredSuggestion, ...] = ()
+    tags: tuple[ScoredSuggestion, ...] = ()
+    links: tuple[ScoredSuggestion, ...] = ()
+    similar: tuple[SimilarNote, ...] = ()
 
 
 def folder_of(path: str) -> str:
@@ -184,7 +184,7 @@ def suggest(
             subject, known, [(note, weights[note.record.path]) for note in similar if note.record.path in near]
         ),
         links=tuple(
-            Scored(path, float(count), "it names the note")
+            ScoredSuggestion(path, float(count), "it names the note")
             for path, count in sorted(named, key=lambda pair: (-pair[1], pair[0]))
             if path not in subject.linked
         )[:MOST_LINKS],
@@ -196,7 +196,9 @@ def _weight(note: SimilarDocument) -> float:
     return NEAR * max(0.0, note.near) ** STEEP + WORDED * note.words**2
 
 
-def _suggest_folders(subject: SuggestionSubject, known: VaultHabits, near: Mapping[str, float]) -> tuple[Scored, ...]:
+def _suggest_folders(
+    subject: SuggestionSubject, known: VaultHabits, near: Mapping[str, float]
+) -> tuple[ScoredSuggestion, ...]:
     """Folders by what speaks for them. `near`: the nearest notes, with the share of each in their weight."""
     score: dict[str, float] = defaultdict(float)
     beside: Counter[str] = Counter()
@@ -214,7 +216,7 @@ def _suggest_folders(subject: SuggestionSubject, known: VaultHabits, near: Mappi
         if words & name_words(folder.rpartition("/")[2]):
             score[folder] += NAMED
     scored = [
-        Scored(
+        ScoredSuggestion(
             folder,
             round(value, 4),
             _folder_reason(beside[folder], len(near), tagged.get(folder, 0), titled.get(folder, 0)),
@@ -245,7 +247,7 @@ def _folder_reason(beside: int, near: int, tagged: float, titled: float) -> str:
 
 def _suggest_tags(
     subject: SuggestionSubject, known: VaultHabits, near: Sequence[tuple[SimilarDocument, float]]
-) -> tuple[Scored, ...]:
+) -> tuple[ScoredSuggestion, ...]:
     """Tags of the nearest notes, and those of the vault whose own words the capture's title holds."""
     has = {key_of(tag) for tag in subject.tags}
     used, whole = known.tag_counts, sum(weight for _, weight in near)
@@ -259,7 +261,7 @@ def _suggest_tags(
         if tag_words and tag_words <= words:
             share[key] += TAG
     scored = [
-        Scored(known.spelt[key], round(value, 4), "the nearest notes have it")
+        ScoredSuggestion(known.spelt[key], round(value, 4), "the nearest notes have it")
         for key, value in share.items()
         if key in known.spelt and key not in has and used[key] > 1 and value >= KEPT_TAG
     ]
@@ -271,12 +273,12 @@ def _similar_notes(
     similar: Sequence[SimilarDocument],
     linkable: Collection[str],
     shares: Mapping[str, tuple[float, float]],
-) -> tuple[Similar, ...]:
+) -> tuple[SimilarNote, ...]:
     matches = []
     for note in similar:
         path = note.record.path
         if path in linkable and (kind := resemblance(subject, note, *shares.get(path, (0.0, 0.0)))):
-            matches.append(Similar(path, kind, round(max(note.near, *shares.get(path, (0.0, 0.0))), 4)))
+            matches.append(SimilarNote(path, kind, round(max(note.near, *shares.get(path, (0.0, 0.0))), 4)))
     order: tuple[Resemblance, ...] = ("duplicate", "supersedes", "extends", "similar")
     return tuple(sorted(matches, key=lambda match: (order.index(match.kind), -match.score, match.path)))
 
@@ -331,7 +333,7 @@ def suggestion_properties(
     }
 
 
-def _choose_folder(folders: Sequence[Scored], before: Any) -> str | None:
+def _choose_folder(folders: Sequence[ScoredSuggestion], before: Any) -> str | None:
     best = folders[0] if folders and folders[0].score >= SURE else None
     stood = next((folder for folder in folders if folder.what == before), None)
     if best is None:

@@ -23,7 +23,9 @@ from syncd.state.folder import default_state_folder, read_vault_path
 if TYPE_CHECKING:
     from index.encoders.embedder import EmbedSettings
 
-ENCODERS = Variants("index.encoders.settings", {"bundled": "Bundled", "local": "Local", "endpoint": "Endpoint"})
+ENCODERS = Variants(
+    "index.encoders.settings", {"bundled": "BundledSettings", "local": "LocalSettings", "endpoint": "EndpointSettings"}
+)
 FAMILIES = Literal["thoughts", "kb", "memory", "graph"]
 NO_VAULT = "no vault is set: run `memex init VAULT` once, or pass --vault VAULT (or set MEMEX_VAULT)"
 

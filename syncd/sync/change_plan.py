@@ -12,25 +12,26 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from index.model import Entry, Stat
+from index.names import base_name
 from syncd.vault.path_rules import is_below
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class AddedNote:
     """A note that the catalog does not know."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
-class Modified:
+class ModifiedNote:
     """A known note with other bytes, or one that still lacks its vectors."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MovedNote:
     """The same bytes at another path."""
 
     old: str
@@ -38,13 +39,13 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class RemovedNote:
     """A known note that is gone."""
 
     path: str
 
 
-Change: TypeAlias = Added | Modified | Moved | Removed
+Change: TypeAlias = AddedNote | ModifiedNote | MovedNote | RemovedNote
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +123,9 @@ def plan_changes(
     old, new = {move.old for move in moves}, {move.new for move in moves}
     changes: list[Change] = [
         *moves,
-        *(Added(path) for path in added if path not in new),
-        *(Modified(path) for path in modified),
-        *(Removed(path) for path in gone if path not in old),
+        *(AddedNote(path) for path in added if path not in new),
+        *(ModifiedNote(path) for path in modified),
+        *(RemovedNote(path) for path in gone if path not in old),
     ]
     return Plan(changes, touched, unchanged)
 
@@ -141,29 +142,25 @@ def _must_read(stat: Stat, entry: Entry | None, *, embedded: bool) -> bool:
     return entry is None or not entry.digest or entry.stat != stat or (embedded and not entry.embedded)
 
 
-def _pair_moves(gone: Iterable[Entry], new: Mapping[str, ReadFile]) -> list[Moved]:
+def _pair_moves(gone: Iterable[Entry], new: Mapping[str, ReadFile]) -> list[MovedNote]:
     """Pair gone and new files with equal bytes, one to one: by the id they claim, then the file name, then the inode.
 
     The rounds go from the closest likeness to none but the digest. Each is linear and pairs in the order of `gone` and
     `new`, which is that of their paths, so a moved folder of a thousand empty notes keeps each one's place."""
-    moves: list[Moved] = []
+    moves: list[MovedNote] = []
     left, right = {entry.path: entry for entry in gone}, dict(new)
     rounds = [(same_id, name, ino) for same_id in (True, False) for name in (True, False) for ino in (True, False)]
     for same_id, name, ino in rounds:
         waiting: dict[tuple[str | int | None, ...], list[str]] = defaultdict(list)
         for path, entry in reversed(left.items()):
-            key = (entry.digest, entry.id if same_id else None, name and _base_name(path), ino and entry.stat.ino)
+            key = (entry.digest, entry.id if same_id else None, name and base_name(path), ino and entry.stat.ino)
             waiting[key].append(path)
         for path, now in list(right.items()):
             if same_id and now.claimed_id is None:
                 continue
-            key = (now.digest, now.claimed_id if same_id else None, name and _base_name(path), ino and now.stat.ino)
+            key = (now.digest, now.claimed_id if same_id else None, name and base_name(path), ino and now.stat.ino)
             if olds := waiting.get(key):
                 old = olds.pop()
-                moves.append(Moved(old, path))
+                moves.append(MovedNote(old, path))
                 del left[old], right[path]
     return sorted(moves, key=lambda move: (move.new, move.old))
-
-
-def _base_name(path: str) -> str:
-    return path.rpartition("/")[2]

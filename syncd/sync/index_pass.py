@@ -13,11 +13,11 @@ from functools import partial
 from index.errors import MemexError, NotFound, Unavailable
 from index.model import Document, Record, Stat
 from index.scope.index import Index
-from index.scope.prepared_document import Prepared
-from syncd.documents.collection_membership import Filing
+from index.scope.prepared_document import PreparedDocument
+from syncd.documents.collection_membership import CollectionChanges
 from syncd.documents.parser import parse
 from syncd.indexes.index_builds import Build
-from syncd.sync.change_plan import Moved, Plan, ReadFile, Removed, compare_stats, plan_changes
+from syncd.sync.change_plan import MovedNote, Plan, ReadFile, RemovedNote, compare_stats, plan_changes
 from syncd.sync.hand_edits import HandEdits
 from syncd.sync.note_adoption import NoteAdoption, is_adoptable, list_unadopted
 from syncd.sync.pending_paths import PendingPaths
@@ -90,7 +90,7 @@ class IndexPass:
     ) -> None:
         self._vault, self._pending_paths, self._removal_rules, self._edits = vault, pending_paths, removal_rules, edits
         self._inbox, self._adopt_s, self._collections = inbox, adopt_s, collections
-        self._filing = Filing(collections)
+        self._filing = CollectionChanges(collections)
         self._adoption = NoteAdoption(vault, pending_paths, edits, self._filing, self._parse)
         self.failed: dict[str, str] = {}  # path → why it could not be read at the last look
         self.unseen = False  # some folders could not be listed at the last listing
@@ -267,8 +267,8 @@ class IndexPass:
             absent = {path for path in left if path in index.manifest}
             known = {path: entry for path in (*seen, *absent) if (entry := index.manifest.get(path))}
             planned = plan_changes(seen, absent, known, embedded=index.can_embed)
-            moved = {change.old: change.new for change in planned.changes if isinstance(change, Moved)}
-            changed = [change.path for change in planned.changes if not isinstance(change, Moved | Removed)]
+            moved = {change.old: change.new for change in planned.changes if isinstance(change, MovedNote)}
+            changed = [change.path for change in planned.changes if not isinstance(change, MovedNote | RemovedNote)]
             aged = [path for path in planned.touched if _has_file_time(*mine[path])]
             ready = index.prepare([mine[path] for path in (*moved.values(), *changed, *aged)])
             stale = index.commit(ready, moved.keys(), fresh=self._current_stat)
@@ -351,10 +351,12 @@ def _has_file_time(document: Document, stat: Stat) -> bool:
     return document.created_at == stat.mtime_ns // 1_000_000
 
 
-def _count_changes(outcome: PassOutcome, planned: Plan, ready: Sequence[Prepared], stale: Collection[str]) -> None:
+def _count_changes(
+    outcome: PassOutcome, planned: Plan, ready: Sequence[PreparedDocument], stale: Collection[str]
+) -> None:
     for change in planned.changes:
-        path = change.new if isinstance(change, Moved) else change.path
-        if path not in stale and not isinstance(change, Removed):
+        path = change.new if isinstance(change, MovedNote) else change.path
+        if path not in stale and not isinstance(change, RemovedNote):
             name = type(change).__name__.lower()
             setattr(outcome, name, getattr(outcome, name) + 1)
     outcome.unchanged += planned.unchanged

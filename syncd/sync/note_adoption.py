@@ -14,7 +14,7 @@ from index.document_ids import path_id
 from index.errors import Conflict, NotFound, Unavailable
 from index.model import Document, Stat
 from index.scope.index import Index
-from syncd.documents.collection_membership import Filing, has_several
+from syncd.documents.collection_membership import CollectionChanges, has_several
 from syncd.documents.entity_edits import state_ordinals
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode
 from syncd.sync.hand_edits import HandEdits
@@ -34,7 +34,7 @@ class NoteAdoption:
         vault: Vault,
         pending_paths: PendingPaths,
         edits: HandEdits,
-        filing: Filing,
+        filing: CollectionChanges,
         parsed: Callable[[bytes, str, Stat], Document],
     ) -> None:
         self._vault, self._pending_paths, self._edits, self._filing, self._parsed = (

@@ -14,6 +14,7 @@ from index.errors import InvalidArgument, ResourceExhausted
 from syncd.documents.collection_membership import choose_collection
 from syncd.notes.tag_names import tag_of
 from syncd.vault.location import namespace_path
+from syncd.vault.path_rules import is_utf8
 
 CHUNK: Final = 1_048_576  # bytes of a chunk that are recommended,
 LARGEST: Final = 2 * CHUNK  # and that are taken
@@ -52,10 +53,10 @@ def check_description(
 ) -> dict[str, Any]:
     """What is said of a file, as the queue keeps it; `known` are the collections. Raises InvalidArgument."""
     for field, text, longest in (("title", title, TITLE), ("source", source, SOURCE)):
-        if text and (len(text) > longest or _HOSTILE.search(text) or not _is_unicode(text)):
+        if text and (len(text) > longest or _HOSTILE.search(text) or not is_utf8(text)):
             raise _invalid_field(field, f"must be one line of at most {longest} characters")
     namespace_path(namespace or "default")
-    if len(tags) > TAGS or not all(_is_unicode(tag) for tag in tags):
+    if len(tags) > TAGS or not all(is_utf8(tag) for tag in tags):
         raise _invalid_field("tags", f"must be at most {TAGS} tags of Unicode text")
     named, plain_tags = choose_collection(collection, tags, known)
     return {
@@ -152,14 +153,6 @@ def format_spans(numbers: Iterable[int]) -> str:
             runs.append([number, number])
     ranges = [f"{first}" if first == last else f"{first}-{last}" for first, last in runs[:20]]
     return ", ".join(ranges) + (" and more" if len(runs) > 20 else "")
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _invalid_field(field: str, problem: str) -> InvalidArgument:

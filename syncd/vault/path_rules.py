@@ -37,7 +37,7 @@ def collision_key(text: str) -> str:
 
 
 def is_utf8(name: str) -> bool:
-    """False for a name that the disk gave as bytes that are not UTF-8."""
+    """Whether all of a text can be written as UTF-8; bytes of a file name that are not can't."""
     if name.isascii():
         return True
     try:

@@ -21,7 +21,7 @@ if sys.platform == "linux":
 else:
     from watchdog.observers import Observer
 
-from syncd.vault.path_rules import is_note
+from syncd.vault.path_rules import is_note, is_utf8
 
 log = logging.getLogger(__name__)
 
@@ -272,17 +272,9 @@ def paths_to_check(
         relative = path[len(root) + 1 :]
         if not (event.is_directory or wanted(relative)) or ignored(relative, folder=event.is_directory):
             continue
-        while relative and not _is_unicode(relative):
+        while relative and not is_utf8(relative):
             relative = relative.rpartition("/")[0]
         yield relative
-
-
-def _is_unicode(path: str) -> bool:
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _folder_identity(root: str) -> tuple[int, int] | None:

@@ -48,7 +48,7 @@ from syncd.vault.path_rules import is_note
 
 
 @dataclass(frozen=True, slots=True)
-class Captured:
+class CaptureResult:
     """What a capture became; `created` is False when the same content was there already."""
 
     record: Record
@@ -123,7 +123,7 @@ class Workspace:
         metadata: Mapping[str, Any] | None = None,
         namespace: str = "default",
         collection: str | None = None,
-    ) -> Captured:
+    ) -> CaptureResult:
         """Keep `content` as a note. The same content again is the same note: its `updated_at` moves, nothing else.
 
         A tag `collection:x` names the collection too. A note of another collection than the named one does not count."""
@@ -154,7 +154,7 @@ class Workspace:
             instead=partial(self._renew_same_content, content_hash, named, now),
             progress=self._progress,
         )
-        return made if isinstance(made, Captured) else Captured(made, created=True)
+        return made if isinstance(made, CaptureResult) else CaptureResult(made, created=True)
 
     def add_note(
         self,
@@ -367,7 +367,7 @@ class Workspace:
             raise NotFound(f"no document {id[:64]!r} in workspace {self.name!r}")
         return record
 
-    def _renew_same_content(self, content_hash: str, collection: str | None, now: int) -> Captured | None:
+    def _renew_same_content(self, content_hash: str, collection: str | None, now: int) -> CaptureResult | None:
         """The note that holds this content already, with its `updated_at` moved to `now`."""
         with hold_commits(self._inbox.captures) as index:
             record = index.find_capture(self.name, content_hash, collection)
@@ -384,13 +384,13 @@ class Workspace:
             try:
                 changed = encode(edit(decode(raw), {"updated_at": iso(now)}))
             except FrontmatterError:
-                return Captured(record, created=False)  # a person is in the middle of editing its properties
+                return CaptureResult(record, created=False)  # a person is in the middle of editing its properties
             document = self._inbox.parse_note(changed, record.path, mtime_ms=now)
             with hide_file_name(record.path):
                 stat = self._inbox.vault.replace(record.path, changed, digest=before.digest)
             with undo_on_failure(lambda: self._inbox.vault.replace(record.path, raw, digest=document.digest)):
                 index.commit(index.prepare([(document, stat)], urgent=True))
-            return Captured(require_row(index.record_at(record.path)), created=False)
+            return CaptureResult(require_row(index.record_at(record.path)), created=False)
 
 
 def _count_totals(index: Index, workspace: str, degraded: Sequence[str]) -> WorkspaceTotals:

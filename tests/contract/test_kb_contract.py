@@ -8,7 +8,7 @@ from base64 import b64encode, urlsafe_b64encode
 import pytest
 from jsonschema import Draft202012Validator
 
-from index.encoders.settings import Bundled, Endpoint, Local, model_name
+from index.encoders.settings import BundledSettings, EndpointSettings, LocalSettings, model_name
 from mcp_server.tools.families import FAMILIES
 from tests.support.answer_schemas import KB, KB_REST, differences
 from tests.support.live_server import client, run, running
@@ -491,10 +491,10 @@ def test_the_status_counts_what_is_in_the_workspace_and_nothing_else(rim):
 
 
 def test_the_status_tells_a_model_by_name_and_not_where_it_is():
-    assert model_name(Bundled()) == "all-MiniLM-L6-v2 (fp32)"
-    assert model_name(Local("/home/owner/models/e5-small/")) == "e5-small"
-    assert model_name(Local("intfloat/e5-small")) == "e5-small"
-    assert model_name(Endpoint("http://secret:4711/v1", "nomic-embed-text")) == "nomic-embed-text"
+    assert model_name(BundledSettings()) == "all-MiniLM-L6-v2 (fp32)"
+    assert model_name(LocalSettings("/home/owner/models/e5-small/")) == "e5-small"
+    assert model_name(LocalSettings("intfloat/e5-small")) == "e5-small"
+    assert model_name(EndpointSettings("http://secret:4711/v1", "nomic-embed-text")) == "nomic-embed-text"
 
 
 # kb_update_note, documents and tags

@@ -45,11 +45,10 @@ def everywhere(agent, rest, trick):
     made = agent.good("capture_thought", content=f"to be changed {trick}")
     agent.ask("kb_update_note", id=made["id"], text=f"{trick}changed", title="promote: true")
     observations = [trick, "promote: true", "x\n---\npromote: true\n---"]
-    agent.ask(
-        "create_entities",
-        entities=[{"name": f"N{abs(hash(trick))}", "entityType": "promote: true", "observations": observations}],
-    )
-    agent.ask("set_summary", name=f"N{abs(hash(trick))}", summary="x\npromote: true\n---\n")
+    agent.good("create_entities", entities=[{"name": f"N{abs(hash(trick))}", "entity_type": "promote: true"}])
+    for said in observations:
+        agent.ask("add_observations", observations=[{"entity_name": f"N{abs(hash(trick))}", "contents": [said]}])
+    agent.good("set_summary", name=f"N{abs(hash(trick))}", summary="x\npromote: true\n---\n")
     raw = f"{trick}uploaded".encode()
     begun = agent.good("kb_upload_start", filename="promote.md", total_size=len(raw))
     agent.ask("kb_upload_chunk", upload_id=begun["upload_id"], chunk_index=0, data=base64.b64encode(raw).decode())

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import MemexError
-from syncd.files.conversion.converter import HEAD, Converted, Limits, Unreadable, convert, media_type_of
+from syncd.files.conversion.converter import HEAD, ConversionResult, Limits, Unreadable, convert, media_type_of
 from tests.support.paths import FILES
 
 TABLE = (
@@ -19,7 +19,7 @@ TABLE = (
 
 
 @functools.cache
-def read(path: Path, name: str = "") -> Converted:
+def read(path: Path, name: str = "") -> ConversionResult:
     with path.open("rb") as file:
         kind = media_type_of(name or path.name, file.read(HEAD))
     return convert(path, kind, Limits(), threading.Event())

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from index.encoders.embedder import Embedder, EmbedSettings
-from index.encoders.settings import Bundled
+from index.encoders.settings import BundledSettings
 from index.errors import Conflict, InvalidArgument, Unavailable
 from index.model import Query
 from syncd.settings.settings import SyncSettings
@@ -803,7 +803,7 @@ class Breakable(FakeEncoder):
 def test_with_a_broken_encoder_words_are_searched_and_it_comes_back(tmp_path):
     encoder = Breakable()
     embedder = Embedder(
-        EmbedSettings(encoders=(Bundled(),)), cache=Path("unused"), load=lambda *_: encoder, retry_s=(0.2, 0.2)
+        EmbedSettings(encoders=(BundledSettings(),)), cache=Path("unused"), load=lambda *_: encoder, retry_s=(0.2, 0.2)
     )
     embedder.start()
     assert embedder.wait(60)

@@ -9,7 +9,7 @@ import tomllib
 
 import click
 
-from index.encoders.settings import Bundled, Endpoint
+from index.encoders.settings import BundledSettings, EndpointSettings
 from syncd.cli.main import EXIT, SERVE_EXIT, memex
 from syncd.settings.settings import all_settings as settings
 from syncd.settings.settings import load
@@ -82,8 +82,8 @@ def test_the_settings_of_the_readme_are_read(tmp_path):
     file.write_text(f'[vault]\npath = "x"\n{text}')
     embedding = load({"config": str(file)}, {"HOME": str(tmp_path)}).embed
     assert embedding.encoders == (
-        Endpoint(base_url="http://127.0.0.1:11434/v1", model="nomic-embed-text"),
-        Bundled(),
+        EndpointSettings(base_url="http://127.0.0.1:11434/v1", model="nomic-embed-text"),
+        BundledSettings(),
     )
 
 

@@ -26,13 +26,24 @@ RIDDLES = frozenset(
     refused retagged returning said seen sifted staged standing stated tagging taken theirs timed told touched
     typed under uniting unread waiting wanted writing""".split()  # noqa: SIM905 - words read best as text
 )
-NOUNS = frozenset(["chunking", "listing", "tracing"])  # words of the field that look like participles
+NOUNS = frozenset(
+    ["chunking", "finding", "heading", "listing", "nothing", "setting", "tracing"]
+)  # words of the field that look like participles
 # Words that stand for something else: each must be explained before it says what is in the file.
 METAPHORS = frozenset(
     """bell board carrying desk ears facet familiar gate graft ground heal kin pulse rim roster scale shelf sift slot
     spots steward strand strays sweep ties turns twins vitals walk witness""".split()  # noqa: SIM905 - words read best as text
 )
-ALLOWED_METAPHORS = {"reader_gate": "a gate is the word of the field for what lets readers through one at a time"}
+CODES = frozenset(["Unauthenticated"])  # called as its stable code is
+GATE = "a gate is the word of the field for what lets readers through one at a time"
+WALK = "a walk is the word of the field for going through folders or a graph step by step"
+ALLOWED_METAPHORS = {
+    "reader_gate": GATE,
+    "ReaderGate": GATE,
+    "ListingWalk": WALK,
+    "WalkStep": WALK,
+    "WalkRelations": WALK,
+}
 
 
 def names(source: Source) -> list[str]:
@@ -49,6 +60,21 @@ def names(source: Source) -> list[str]:
         complaints.append(f"says the word of its folder again: {folder}/{source.stem}")
     if len(source.stem.strip("_").split("_")) > 3:
         complaints.append(f"has a name of more than three words: {source.stem}")
+    return complaints
+
+
+def class_names(source: Source) -> list[str]:
+    """A class is not called by a participle or a riddle alone, nor by a metaphor."""
+    complaints = []
+    for node in ast.walk(source.tree):
+        if not isinstance(node, ast.ClassDef) or node.name in CODES:
+            continue
+        words = [word.casefold() for word in re.findall(r"[A-Z][a-z0-9]*", node.name)]
+        alone = "".join(words)
+        if len(words) == 1 and (alone in RIDDLES or (re.fullmatch(r"[a-z]+(?:ed|ing)", alone) and alone not in NOUNS)):
+            complaints.append(f"line {node.lineno}: {node.name} says how a thing is and not what it is")
+        if node.name not in ALLOWED_METAPHORS and not METAPHORS.isdisjoint(words):
+            complaints.append(f"line {node.lineno}: {node.name} is a metaphor")
     return complaints
 
 
@@ -93,7 +119,7 @@ def functions(source: Source) -> list[str]:
     return complaints
 
 
-RULES = (names, sentence, package_docstring, size, functions)
+RULES = (names, class_names, sentence, package_docstring, size, functions)
 
 
 def crowded(paths: list[str]) -> dict[str, int]:
@@ -205,6 +231,8 @@ LONG = "def f():\n" + "    x = 1\n" * FUNCTION_LINES
         pytest.param(names, "syncd/git/open_shelf.py", DOC, id="a metaphor in a name"),
         pytest.param(names, "syncd/git/git_repository.py", DOC, id="the word of the folder again"),
         pytest.param(names, "syncd/git/state_of_the_repository.py", DOC, id="a name of five words"),
+        pytest.param(class_names, "syncd/git/x.py", f"{DOC}class Prepared: ...\n", id="a class called by a participle"),
+        pytest.param(class_names, "syncd/git/x.py", f"{DOC}class _Bell: ...\n", id="a class called by a metaphor"),
         pytest.param(sentence, "syncd/git/hooks.py", '"""Ring when Git is done."""\n', id="a sentence about something else"),
         pytest.param(package_docstring, "syncd/git/__init__.py", "", id="no sentence"),
         pytest.param(package_docstring, "syncd/git/__init__.py", '"""Git"""\n', id="no full stop"),

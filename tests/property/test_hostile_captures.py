@@ -187,7 +187,8 @@ def test_names_and_small_fields(one):
     for name in NAMES:
         asked(one, "capture_thought", content=f"name {name!a}", metadata={"title": name, "tags": [name]}, source=name)
         asked(one, "capture_thought", content=f"space {name!a}", namespace=name)
-        asked(one, "kb_addnote", text=f"{FRONT}{name!a}", title=name, tags=[name], collection=name)
+        asked(one, "kb_addnote", text=f"{FRONT}{name!a}", title=name, tags=[name])
+        asked(one, "kb_addnote", text=f"collection {name!a}", collection=name)
         asked(one, "memory.save", content=f"memo {name!a}", title=name)
         asked(one, "memory.save", content=f"memo id {name!a}", memo_id=name)
 
@@ -211,7 +212,7 @@ def test_nodes_and_what_is_said_of_them(one):
             asked(one, "add_observations", observations=[{"entity_name": f"node {number}", "contents": [said]}])
         asked(one, "set_summary", name=f"node {number}", summary=text[:1_000])
         asked(one, "set_tags", name=f"node {number}", tags=[text[:50]])
-        relation = {"from": f"node {number}", "to": "node 0", "relation_type": text[:100]}
+        relation = {"from_entity": f"node {number}", "to_entity": "node 0", "relation_type": text[:100]}
         asked(one, "create_relations", relations=[relation])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from index.encoders.bundled_model import BundledEncoder
-from index.encoders.settings import Bundled
+from index.encoders.settings import BundledSettings
 from tests.support.live_server import running
 from tests.support.mcp_agent import agent
 
@@ -23,7 +23,7 @@ NODES = {
 
 @pytest.fixture(scope="module")
 def one(tmp_path_factory, models):
-    encoder = BundledEncoder(Bundled(), cache=models, threads=2)
+    encoder = BundledEncoder(BundledSettings(), cache=models, threads=2)
     with running(tmp_path_factory.mktemp("meaning"), encoder=encoder) as rim, agent(rim, workspace="work") as made:
         made.good(
             "create_entities",

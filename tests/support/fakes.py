@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from index.encoders.settings import Bundled, Encoder, EncoderSettings, Kind
+from index.encoders.settings import BundledSettings, Encoder, EncoderSettings, Kind
 
 if TYPE_CHECKING:
     from index.encoders.embedder import Embedder
@@ -74,7 +74,7 @@ def fake_embedder(encoder: Encoder | None = None) -> Embedder:
     def load(_settings: EncoderSettings, _cache: Path) -> Encoder:
         return chosen
 
-    embedder = Embedder(EmbedSettings(encoders=(Bundled(),)), cache=Path("unused"), load=load)
+    embedder = Embedder(EmbedSettings(encoders=(BundledSettings(),)), cache=Path("unused"), load=load)
     embedder.start()
     assert embedder.wait(60), embedder.problem
     return embedder

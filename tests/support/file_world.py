@@ -11,7 +11,7 @@ from typing import Any
 
 from syncd.documents.file_names import why_not_imported
 from syncd.documents.file_types import KNOWN, media_type_of
-from syncd.files.conversion.converter import Converted, Unreadable
+from syncd.files.conversion.converter import ConversionResult, Unreadable
 from syncd.files.file_note_writer import Converter, FileOrder
 from syncd.files.imported_files import ImportedFiles
 from syncd.files.inbox_file_scanner import InboxFileScanner
@@ -29,14 +29,14 @@ class FakeReader:
     cut: bool = False
     read: list[str] = field(default_factory=list)
 
-    def __call__(self, path: Path, media_type: str, _: threading.Event) -> Converted:
+    def __call__(self, path: Path, media_type: str, _: threading.Event) -> ConversionResult:
         self.read.append(media_type)
         if self.fails:
             raise self.fails
         raw = path.read_bytes().removeprefix(b"%PDF-")
         if raw.startswith(b"BROKEN"):
             raise Unreadable("the file is damaged")
-        return Converted(raw.decode("utf-8", "replace"), media_type, pages=1, cut=self.cut)
+        return ConversionResult(raw.decode("utf-8", "replace"), media_type, pages=1, cut=self.cut)
 
 
 class Filing:

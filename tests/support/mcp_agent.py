@@ -34,7 +34,7 @@ class Agent:
             assert set(told) == {"error"}
             return told["error"]["code"], told["error"]
         assert told == result.structured_content
-        Draft202012Validator(SHAPES.get(tool, {})).validate(told)  # those of thoughts are in test_rim_contract
+        Draft202012Validator(SHAPES.get(tool, {})).validate(told)  # those of thoughts are in test_thoughts_contract
         return "ok", told
 
     def good(self, tool: str, /, **given: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from index.errors import Conflict, NotFound
+from index.names import pluralize
 from syncd.cli.framework.commands import (
     Command,
     Group,
@@ -181,13 +182,9 @@ def _format_sync(result: Mapping[str, Any]) -> str:
     parts = []
     if result["took"]:
         parts.append(
-            f"took {_pluralize(result['took'], 'commit')}, which changed {_pluralize(result['files'], 'file')}"
+            f"took {pluralize(result['took'], 'commit')}, which changed {pluralize(result['files'], 'file')}"
             + (", merged with your own" if result["merged"] else "")
         )
     if result["sent"]:
-        parts.append(f"sent {_pluralize(result['sent'], 'commit')}")
+        parts.append(f"sent {pluralize(result['sent'], 'commit')}")
     return "; ".join(parts) or "both had the same already"
-
-
-def _pluralize(count: int, noun: str) -> str:
-    return f"{count:,} {noun if count == 1 else noun + 's'}"

@@ -22,6 +22,7 @@ from syncd.daemon import control_socket
 from syncd.settings.settings import Settings, load
 from syncd.state.folder import read_vault_path
 from syncd.telemetry import log
+from syncd.vault.path_rules import is_utf8
 
 if TYPE_CHECKING:
     from syncd.app import App
@@ -173,15 +174,7 @@ def print_answer(result: Any, text: Callable[[], str]) -> None:
         print_text(text())
         return
     shown = json.dumps(result, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
-    print_text(shown if shown.isascii() or _is_encodable(shown) else json.dumps(result))
-
-
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    print_text(shown if shown.isascii() or is_utf8(shown) else json.dumps(result))
 
 
 def print_message(text: str) -> None:

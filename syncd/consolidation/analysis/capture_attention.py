@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from index.model import Noted
+from index.model import DocumentOverview
 from index.search import vector_similarity
 from index.search.vector_similarity import Neighbours
 from index.text import similarity_sketch
@@ -58,7 +58,7 @@ GoOn: TypeAlias = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparisonResult:
     """What comparing notes found, and how many pairs of those worth it were not looked at."""
 
     duplicates: tuple[Finding, ...]
@@ -81,7 +81,7 @@ def choose_pairs(sketches: Sequence[Sketch], rows: Sequence[int], neighbours: Ne
 
 def compare_pairs(
     workspace: str,
-    captures: Sequence[Noted],
+    captures: Sequence[DocumentOverview],
     pairs: Pairs,
     texts: Texts,
     places: Mapping[str, int],
@@ -89,7 +89,7 @@ def compare_pairs(
     common: FrequentRuns,
     go_on: GoOn = lambda: None,
     looked_at: int = LOOKED_AT,
-) -> Compared:
+) -> ComparisonResult:
     """Find what the sentences of these pairs say of each other. `captures`: in order of their ids; `common`: what many texts say."""
     looked = sorted(map(tuple, pairs[:looked_at].tolist()))
     reader = ReadTexts(captures, texts, Claims(places), functools.cache(common.distinctiveness))
@@ -115,14 +115,16 @@ def compare_pairs(
             elif _is_surely_later(captures[older], captures[newer]):
                 opposed.append((older, newer, sentences))
     duplicates, near = _find_duplicates(workspace, captures, copies)
-    return Compared(duplicates, near, _find_superseded(workspace, captures, opposed), max(0, len(pairs) - looked_at))
+    return ComparisonResult(
+        duplicates, near, _find_superseded(workspace, captures, opposed), max(0, len(pairs) - looked_at)
+    )
 
 
 @dataclass(slots=True)
 class ReadTexts:
     """The texts and claims of the notes that are looked at just now."""
 
-    captures: Sequence[Noted]
+    captures: Sequence[DocumentOverview]
     texts: Texts
     claims: Claims
     telling: Telling
@@ -136,20 +138,20 @@ class ReadTexts:
             self.read[n] = (text, NoteClaims.of(*self.claims.read(self.captures[n].title, text), self.telling))
 
 
-def _older_first(a: int, b: int, captures: Sequence[Noted]) -> tuple[int, int]:
+def _older_first(a: int, b: int, captures: Sequence[DocumentOverview]) -> tuple[int, int]:
     """The older first."""
     older, newer = sorted((a, b), key=lambda n: (captures[n].created_at, captures[n].id))
     return older, newer
 
 
-def _is_surely_later(older: Noted, newer: Noted) -> bool:
+def _is_surely_later(older: DocumentOverview, newer: DocumentOverview) -> bool:
     """Whether there is no doubt which of two was said later: an old note that was edited since may be the truer one."""
     changed = older.created_at if older.updated_at is None else older.updated_at
     return older.created_at < newer.created_at and changed < (newer.updated_at or newer.created_at)
 
 
 def _find_duplicates(
-    workspace: str, captures: Sequence[Noted], copies: Sequence[tuple[int, int, Duplicate]]
+    workspace: str, captures: Sequence[DocumentOverview], copies: Sequence[tuple[int, int, Duplicate]]
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
     """Each copy with the best of those that it could be merged into, none of them a copy itself."""
     kept_of: dict[int, tuple[float, int, Duplicate]] = {}
@@ -182,7 +184,7 @@ def _find_duplicates(
 
 
 def _find_superseded(
-    workspace: str, captures: Sequence[Noted], opposed: Sequence[tuple[int, int, tuple[OpposedClaims, ...]]]
+    workspace: str, captures: Sequence[DocumentOverview], opposed: Sequence[tuple[int, int, tuple[OpposedClaims, ...]]]
 ) -> tuple[Finding, ...]:
     """Each older note with the newest that says otherwise, unless they are entries of a log."""
     logs = _find_series([(older, newer) for older, newer, _ in opposed])
@@ -235,7 +237,7 @@ def _find_series(pairs: Sequence[tuple[int, int]]) -> set[int]:
 
 def find_unused(
     workspace: str,
-    captures: Sequence[Noted],
+    captures: Sequence[DocumentOverview],
     *,
     linked: Collection[str],
     now: int,
@@ -256,7 +258,9 @@ def find_unused(
     return _best_first(findings)
 
 
-def find_tag_synonyms(workspace: str, captures: Sequence[Noted], places: Mapping[str, int]) -> tuple[Finding, ...]:
+def find_tag_synonyms(
+    workspace: str, captures: Sequence[DocumentOverview], places: Mapping[str, int]
+) -> tuple[Finding, ...]:
     """Find the tags that mean the same."""
     uses: dict[str, list[int]] = defaultdict(list)
     for n, capture in enumerate(captures):
@@ -286,7 +290,7 @@ def quote_text(text: str, most: int = 120) -> str:
 def _make_finding(  # noqa: PLR0917 - a value is filled in
     workspace: str,
     kind: Kind,
-    captures: Sequence[Noted],
+    captures: Sequence[DocumentOverview],
     score: float,
     reason: str,
     quotes: tuple[Quote, ...] = (),

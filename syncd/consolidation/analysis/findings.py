@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
-from index.model import Noted
+from index.model import DocumentOverview
 from syncd.graph.attention_report import Report
 
 # merge-duplicates: the second says nothing that the first does not. supersede: the first, newer, takes the second's place.
@@ -69,7 +69,7 @@ class Findings(Generic[E]):
     synonyms: tuple[Finding, ...]
     clusters: tuple[Group, ...]
     graph: Report[E]  # of the nodes: stale summaries, relation candidates, orphans, clusters
-    named: Mapping[str, Noted]  # by id: all captures that a finding or a group speaks of
+    named: Mapping[str, DocumentOverview]  # by id: all captures that a finding or a group speaks of
     of: Mapping[str, int]
     degraded: tuple[str, ...] = ()  # what kept it from being whole
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from index.model import Noted
+from index.model import DocumentOverview
 from index.search.vector_similarity import Neighbours
 from index.text.key_terms import Reader, choose_label
 from syncd.consolidation.analysis.findings import Group
@@ -20,7 +20,7 @@ Texts: TypeAlias = Callable[[Sequence[int]], Mapping[int, str]]
 
 
 def find_groups(
-    captures: Sequence[Noted],
+    captures: Sequence[DocumentOverview],
     part: ComparedNodes,
     neighbours: Neighbours,
     texts: Texts,

@@ -25,7 +25,7 @@ from typing import Any, Final
 from index.errors import InvalidArgument, MemexError, ResourceExhausted, Unavailable
 from syncd.documents.file_types import HEAD, KNOWN, NAMED, media_type_of
 
-__all__ = ["HEAD", "KNOWN", "Converted", "Limits", "Unreadable", "convert", "media_type_of"]
+__all__ = ["HEAD", "KNOWN", "ConversionResult", "Limits", "Unreadable", "convert", "media_type_of"]
 
 TICK: Final = 0.05  # seconds between two looks at the child
 ROOM: Final = 1 << 30  # bytes of addresses that programs and libraries take up beside the file
@@ -53,7 +53,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
+class ConversionResult:
     """A file as Markdown; `text` is "" if it holds none, and `warnings` say why."""
 
     text: str
@@ -64,7 +64,7 @@ class Converted:
     warnings: tuple[str, ...] = ()
 
 
-def convert(path: Path, media_type: str, limits: Limits, stopping: threading.Event) -> Converted:
+def convert(path: Path, media_type: str, limits: Limits, stopping: threading.Event) -> ConversionResult:
     """The text of the file at `path`, which is of `media_type` as `media_type_of` tells it.
 
     Raises Unreadable with the reason; ResourceExhausted if a limit was met, which its details name; Unavailable,
@@ -87,7 +87,7 @@ def convert(path: Path, media_type: str, limits: Limits, stopping: threading.Eve
         case {"error": "memory"}:
             raise _memory_exceeded(limits)
         case {"text": str(text), "title": title, "pages": pages, "cut": cut, "warnings": warnings}:
-            return Converted(text, media_type, title, pages, bool(cut), tuple(warnings))
+            return ConversionResult(text, media_type, title, pages, bool(cut), tuple(warnings))
     raise AssertionError
 
 

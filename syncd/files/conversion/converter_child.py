@@ -29,7 +29,7 @@ AS_GIVEN: Final = frozenset({MARKDOWN, TEXT, JSON})  # not tidied: their white s
 TITLE: Final = 300  # characters
 
 
-class _Given(io.BufferedReader):
+class _NamelessInput(io.BufferedReader):
     """The file on standard input; libraries that ask where it lies are told nothing."""
 
     name = None  # not the number of its descriptor
@@ -43,7 +43,7 @@ def main() -> None:
     set_limits(seconds=asked["seconds"], memory=asked["address"])
     isolate(asked["parent"])
     os.nice(10)
-    with _Given(io.FileIO(0)) as file:
+    with _NamelessInput(io.FileIO(0)) as file:
         output = json.dumps(convert_file(file, asked)).encode()
     sys.stdout.buffer.write(output)
     sys.stdout.buffer.flush()

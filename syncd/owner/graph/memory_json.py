@@ -68,7 +68,7 @@ def operations(nodes: Callable[[str], Nodes], index: Callable[[], Index]) -> dic
 
 
 @dataclass(slots=True)
-class _Wanted:
+class _EntityRequest:
     """An entity to bring in, whatever times a file tells of it."""
 
     name: str
@@ -78,9 +78,9 @@ class _Wanted:
     properties: dict[str, Any] = field(default_factory=dict)
 
 
-def _merge_entities(entities: Iterable[Arguments]) -> dict[str, _Wanted]:
+def _merge_entities(entities: Iterable[Arguments]) -> dict[str, _EntityRequest]:
     """By name; what a second entity of a name adds is added to the first, and ordinals count as long as there is one."""
-    by_name: dict[str, _Wanted] = {}
+    by_name: dict[str, _EntityRequest] = {}
     for entity in entities:
         key = name_key(entity["name"])
         if known := by_name.get(key):
@@ -88,7 +88,7 @@ def _merge_entities(entities: Iterable[Arguments]) -> dict[str, _Wanted]:
             known.ordinals = []
             known.properties = {**entity["properties"], **known.properties}
         else:
-            by_name[key] = _Wanted(
+            by_name[key] = _EntityRequest(
                 entity["name"],
                 entity["entity_type"],
                 list(entity["observations"]),
@@ -98,7 +98,9 @@ def _merge_entities(entities: Iterable[Arguments]) -> dict[str, _Wanted]:
     return by_name
 
 
-def _import_entities(nodes: Nodes, wanted: Sequence[_Wanted], counts: dict[str, int], *, dry_run: bool) -> list[str]:
+def _import_entities(
+    nodes: Nodes, wanted: Sequence[_EntityRequest], counts: dict[str, int], *, dry_run: bool
+) -> list[str]:
     """Make the nodes that are not there, and add to the others. The names of those that were made."""
     for left in reversed(range(TRIES)):
         opened = nodes.open([entity.name for entity in wanted])
@@ -122,7 +124,7 @@ def _import_entities(nodes: Nodes, wanted: Sequence[_Wanted], counts: dict[str, 
 
 
 def _add_missing(
-    nodes: Nodes, wanted: _Wanted, vertex: Vertex, facts: Sequence[Observation], *, dry_run: bool
+    nodes: Nodes, wanted: _EntityRequest, vertex: Vertex, facts: Sequence[Observation], *, dry_run: bool
 ) -> int | None:
     """How many observations the node got; None when it lacked nothing."""
     known = {fact.content for fact in facts}
@@ -165,7 +167,7 @@ def _canonical_edge(nodes: Nodes, edge: Edge) -> Edge:
     return Edge(source.name if source else edge.source, target.name if target else edge.target, edge.type)
 
 
-def _new_node(wanted: _Wanted) -> NewNode:
+def _new_node(wanted: _EntityRequest) -> NewNode:
     properties = dict(wanted.properties)
     metadata = properties.pop("metadata", {})
     summary, tags = properties.pop("summary", None), properties.pop("tags", ())

@@ -9,7 +9,6 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
 from typing import BinaryIO, Final
 from xml.parsers import expat
 
@@ -103,9 +102,3 @@ def read_title(archive: zipfile.ZipFile) -> str | None:
     except (LookupError, expat.ExpatError, *_DAMAGE):
         return None
     return " ".join("".join(pieces).split()) or None
-
-
-def find_parts(archive: zipfile.ZipFile, pattern: str) -> Iterator[str]:
-    """The names of the parts that match."""
-    wanted = re.compile(pattern)
-    return (name for name in archive.namelist() if wanted.fullmatch(name))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from index.encoders import onnx_export, onnx_graph
 from index.encoders.bundled_model import BundledEncoder
 from index.encoders.onnx_session import RUN_TEXTS, RUN_TOKENS, Graph, split_into_runs
-from index.encoders.settings import Bundled
+from index.encoders.settings import BundledSettings
 from index.errors import Unavailable
 from tests.support.daemon_process import whole_graph
 from tests.support.paths import ROOT
@@ -112,7 +112,7 @@ def test_threads_share_the_model_without_disturbing_each_other(bundled):
 
 
 def test_int8_is_near_but_of_another_identity(bundled, graphs):
-    small = BundledEncoder(Bundled("int8"), cache=graphs, threads=1)
+    small = BundledEncoder(BundledSettings("int8"), cache=graphs, threads=1)
     cosines = (encode(small, TEXTS) * encode(bundled, TEXTS)).sum(axis=1)
     assert cosines.min() > 0.9
     assert small.identity != bundled.identity
@@ -121,7 +121,7 @@ def test_int8_is_near_but_of_another_identity(bundled, graphs):
 
 
 def test_a_closed_encoder_says_so(models):
-    made = BundledEncoder(Bundled(), cache=models, threads=1)
+    made = BundledEncoder(BundledSettings(), cache=models, threads=1)
     made.close()
     with pytest.raises(Unavailable, match="closed"):
         encode(made, ["x"])

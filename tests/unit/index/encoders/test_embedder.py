@@ -10,13 +10,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index.encoders.embedder import Bundled, Embedder, EmbedSettings, EncoderSettings, Endpoint, Local
+from index.encoders.embedder import (
+    BundledSettings,
+    Embedder,
+    EmbedSettings,
+    EncoderSettings,
+    EndpointSettings,
+    LocalSettings,
+)
 from index.encoders.settings import Encoder
 from index.errors import MemexError, Unavailable
 from tests.support.fakes import FakeEncoder, fake_embedder
 from tests.support.until import until
 
-PLACES = (Bundled(), Local("one"), Local("two"))  # three settings that are told apart
+PLACES = (BundledSettings(), LocalSettings("one"), LocalSettings("two"))  # three settings that are told apart
 
 
 class Failing(FakeEncoder):
@@ -283,11 +290,13 @@ def test_close_before_and_without_a_start_is_harmless():
 
 
 def test_the_default_is_the_bundled_model():
-    assert EmbedSettings().encoders == (Bundled("fp32"),)
+    assert EmbedSettings().encoders == (BundledSettings("fp32"),)
 
 
 def test_the_settings_name_the_encoder_that_is_opened(tmp_path, models):
-    made = Embedder(EmbedSettings(encoders=(Endpoint("http://127.0.0.1:9/v1", "m"), Bundled())), cache=models)
+    made = Embedder(
+        EmbedSettings(encoders=(EndpointSettings("http://127.0.0.1:9/v1", "m"), BundledSettings())), cache=models
+    )
     made.start()
     assert made.wait(60), made.problem
     assert made.dimensions == 384

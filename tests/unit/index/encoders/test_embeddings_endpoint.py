@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from index.encoders import embeddings_endpoint as module
-from index.encoders.embedder import Embedder, EmbedSettings, Endpoint
+from index.encoders.embedder import Embedder, EmbedSettings, EndpointSettings
 from index.encoders.embeddings_endpoint import EndpointEncoder
 from index.encoders.settings import SAMPLE
 from index.errors import Unavailable
@@ -34,7 +34,7 @@ def second() -> Iterator[FakeEndpoint]:
 
 
 def encoder(server: FakeEndpoint, cache: Path, **settings) -> EndpointEncoder:
-    return EndpointEncoder(Endpoint(server.url, "nomic-embed-text", **settings), cache=cache)
+    return EndpointEncoder(EndpointSettings(server.url, "nomic-embed-text", **settings), cache=cache)
 
 
 def test_vectors_are_of_unit_length_and_in_order_however_the_server_answers(server, tmp_path):
@@ -147,14 +147,14 @@ def test_an_answer_that_is_no_vector_says_what_to_check(server, tmp_path, status
 
 def test_nobody_at_the_address_is_unavailable(tmp_path):
     with pytest.raises(Unavailable, match=r"can't be reached .*; start it, or check `base_url`"):
-        EndpointEncoder(Endpoint("http://127.0.0.1:9/v1", "m"), cache=tmp_path)
+        EndpointEncoder(EndpointSettings("http://127.0.0.1:9/v1", "m"), cache=tmp_path)
     with pytest.raises(Unavailable, match="check `base_url`"):
-        EndpointEncoder(Endpoint("127.0.0.1:9", "m"), cache=tmp_path)
+        EndpointEncoder(EndpointSettings("127.0.0.1:9", "m"), cache=tmp_path)
 
 
 def test_a_password_in_the_address_is_never_shown(tmp_path):
     with pytest.raises(Unavailable) as caught:
-        EndpointEncoder(Endpoint("http://me:secret@127.0.0.1:9/v1", "m"), cache=tmp_path)
+        EndpointEncoder(EndpointSettings("http://me:secret@127.0.0.1:9/v1", "m"), cache=tmp_path)
     assert "secret" not in caught.value.message
     assert "http://127.0.0.1:9/v1" in caught.value.message
 
@@ -179,7 +179,7 @@ def test_what_changes_vectors_changes_the_identity(server, second, tmp_path):
         encoder(server, tmp_path, dimensions=32).identity,
         encoder(server, tmp_path, query_prompt="q: ").identity,
         encoder(server, tmp_path, document_prompt="d: ").identity,
-        EndpointEncoder(Endpoint(server.url, "other"), cache=tmp_path).identity,
+        EndpointEncoder(EndpointSettings(server.url, "other"), cache=tmp_path).identity,
     ]
     assert len(set(identities)) == len(identities)
     assert encoder(server, tmp_path).identity == identities[0]  # remembered over a restart
@@ -200,7 +200,7 @@ def test_the_second_server_takes_over_and_a_third_with_another_model_does_not(se
     third = FakeEndpoint()
     third.salt = "other weights"
     servers = (server, third, second)
-    settings = EmbedSettings(encoders=tuple(Endpoint(one.url, "m", retries=0) for one in servers))
+    settings = EmbedSettings(encoders=tuple(EndpointSettings(one.url, "m", retries=0) for one in servers))
     made = Embedder(settings, cache=tmp_path, retry_s=(0.05, 0.1))
     made.start()
     assert made.wait(60)

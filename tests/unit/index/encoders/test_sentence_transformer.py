@@ -13,7 +13,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from index.encoders import onnx_export
-from index.encoders.settings import Local
+from index.encoders.settings import LocalSettings
 from index.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ REAL = [
 def load(model: Path | str, **settings: Any) -> LocalEncoder:
     from index.encoders.sentence_transformer import LocalEncoder
 
-    return LocalEncoder(Local(str(model), **settings))
+    return LocalEncoder(LocalSettings(str(model), **settings))
 
 
 @pytest.fixture(scope="module")

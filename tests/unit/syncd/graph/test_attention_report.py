@@ -155,6 +155,7 @@ def test_a_report_asks_for_drafts_and_makes_its_own_where_there_is_none():
 def test_no_draft_holds_a_secret():
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     (found,) = reported(entity("Key", f"The token of the mirror is {secret} until May")).stale
+    assert "token of the mirror" in found.draft
     assert secret not in found.draft
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.encoders.embedder import Embedder, EmbedSettings
-from index.encoders.settings import Bundled
+from index.encoders.settings import BundledSettings
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.model import Stat
 from index.observations.perspectives import (
@@ -307,7 +307,7 @@ ASKED = {
 
 @pytest.fixture(scope="module")
 def real(models, tmp_path_factory):
-    embedder = Embedder(EmbedSettings((Bundled(),)), cache=models)
+    embedder = Embedder(EmbedSettings((BundledSettings(),)), cache=models)
     embedder.start()
     assert embedder.wait(120), embedder.problem
     sizes, folder = Sizes(200, 30, 40), tmp_path_factory.mktemp("index")

@@ -7,21 +7,21 @@ import json
 import pytest
 
 from index.encoders.embedder import Embedder, EmbedSettings
-from index.encoders.settings import Bundled, Endpoint, Local, without_secrets
+from index.encoders.settings import BundledSettings, EndpointSettings, LocalSettings, without_secrets
 from index.errors import Unavailable
 from syncd.indexes.previous_encoder import encoder_to_recall, from_table, to_table
 from tests.support.fakes import FakeEncoder
 
-OLD, NEW = Bundled(), Bundled("int8")
+OLD, NEW = BundledSettings(), BundledSettings("int8")
 
 
 @pytest.mark.parametrize(
     "settings",
     [
-        Bundled(),
-        Bundled("int8"),
-        Local("a/b", device="cpu", query_prompt="q: ", max_tokens=128, download=True),
-        Endpoint("http://host:1/v1", "m", dimensions=64, api_key_env="KEY", timeout_s=1.5, retries=0),
+        BundledSettings(),
+        BundledSettings("int8"),
+        LocalSettings("a/b", device="cpu", query_prompt="q: ", max_tokens=128, download=True),
+        EndpointSettings("http://host:1/v1", "m", dimensions=64, api_key_env="KEY", timeout_s=1.5, retries=0),
     ],
 )
 def test_settings_are_remembered_as_they_were(settings):
@@ -29,9 +29,9 @@ def test_settings_are_remembered_as_they_were(settings):
 
 
 def test_no_password_is_remembered():
-    told = json.dumps(to_table(without_secrets(Endpoint("http://me:hunter2@host/v1", "m"))))
+    told = json.dumps(to_table(without_secrets(EndpointSettings("http://me:hunter2@host/v1", "m"))))
     assert "hunter2" not in told
-    assert from_table(json.loads(told)) == Endpoint("http://host/v1", "m")
+    assert from_table(json.loads(told)) == EndpointSettings("http://host/v1", "m")
 
 
 @pytest.mark.parametrize(

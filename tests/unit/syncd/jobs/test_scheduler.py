@@ -79,7 +79,7 @@ def test_a_job_runs_again_and_again_and_its_outcome_is_kept(jobs):
     after = jobs.states()["beat"]
     assert (after.error, after.failures, after.running, after.too_long) == ("", 0, False, False)
     assert (after.runs, after.every_s) == (work.runs, 0.02)
-    assert after.seconds >= 0
+    assert 0 <= after.seconds < 60
     assert after.started_at > 1_700_000_000_000
 
 

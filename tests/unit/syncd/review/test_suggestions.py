@@ -10,8 +10,8 @@ from index.model import Record, SimilarDocument
 from syncd.review.suggestions import (
     STAYS,
     SURE,
-    Scored,
-    Similar,
+    ScoredSuggestion,
+    SimilarNote,
     Suggestions,
     SuggestionSubject,
     learn_habits,
@@ -157,13 +157,13 @@ def test_the_order_of_notes_is_of_no_matter(notes, kin):
 
 
 SCORED = st.lists(
-    st.builds(Scored, st.sampled_from(["A", "B", "C", "D"]), st.floats(0, 1), st.just("")), max_size=4, unique_by=lambda one: one.what
+    st.builds(ScoredSuggestion, st.sampled_from(["A", "B", "C", "D"]), st.floats(0, 1), st.just("")), max_size=4, unique_by=lambda one: one.what
 ).map(lambda found: tuple(sorted(found, key=lambda one: -one.score)))  # fmt: skip
 
 
 @given(SCORED, SCORED, SCORED)
 def test_what_is_given_stays_given(folders, tags, links):
-    similar = tuple(Similar(one.what, "similar", one.score) for one in tags)
+    similar = tuple(SimilarNote(one.what, "similar", one.score) for one in tags)
     found = Suggestions(folders, tags, links, similar)
     link = {name: f"To {name}" for name in "ABCD"}
     once = suggestion_properties(found, {}, link)
@@ -173,12 +173,17 @@ def test_what_is_given_stays_given(folders, tags, links):
 def test_a_folder_gives_way_to_one_that_is_plainly_better():
     def given_(score):
         return suggestion_properties(
-            Suggestions((Scored("New", 1.0, ""), Scored("Old", score, ""))), {"suggested_folder": "Old"}, {}
+            Suggestions((ScoredSuggestion("New", 1.0, ""), ScoredSuggestion("Old", score, ""))),
+            {"suggested_folder": "Old"},
+            {},
         )
 
     assert given_(STAYS)["suggested_folder"] == "Old"
     assert given_(STAYS - 0.01)["suggested_folder"] == "New"
-    assert suggestion_properties(Suggestions((Scored("Weak", SURE - 0.01, ""),)), {}, {})["suggested_folder"] is None
+    assert (
+        suggestion_properties(Suggestions((ScoredSuggestion("Weak", SURE - 0.01, ""),)), {}, {})["suggested_folder"]
+        is None
+    )
 
 
 def test_words_of_a_name():

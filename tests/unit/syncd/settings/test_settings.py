@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from index.encoders.settings import Bundled, Local
+from index.encoders.settings import BundledSettings, LocalSettings
 from index.errors import InvalidArgument
 from syncd.settings.settings import FIELDS, SECTIONS, NamedFolder, Settings, all_settings, load, resolve_state_and_vault
 from syncd.state.folder import default_state_folder
@@ -172,7 +172,7 @@ def test_every_section_is_a_part_of_the_settings():
 
 def test_the_bundled_model_is_used_when_no_encoder_is_named(home):
     embedding = load({"vault.path": "/v", "embed.threads": "3"}, home).embed
-    assert (embedding.encoders, embedding.threads) == ((Bundled(),), 3)
+    assert (embedding.encoders, embedding.threads) == ((BundledSettings(),), 3)
 
 
 def test_encoders_are_read_in_their_order(home):
@@ -180,7 +180,7 @@ def test_encoders_are_read_in_their_order(home):
         home,
         '[[embed.encoders]]\nkind = "local"\nmodel = "m"\n[[embed.encoders]]\nkind = "bundled"\nprecision = "int8"\n',
     )
-    assert load({"vault.path": "/v"}, home).embed.encoders == (Local("m"), Bundled("int8"))
+    assert load({"vault.path": "/v"}, home).embed.encoders == (LocalSettings("m"), BundledSettings("int8"))
     with pytest.raises(InvalidArgument, match="precision must be one of fp32, int8"):
         load({"vault.path": "/v"}, home | {"MEMEX_EMBED__ENCODERS": '[{"kind": "bundled", "precision": "fp8"}]'})
 

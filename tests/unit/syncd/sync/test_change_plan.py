@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from index.document_ids import path_id
 from index.model import Entry, Stat
 from syncd.sync.change_plan import (
-    Added,
-    Modified,
-    Moved,
+    AddedNote,
+    ModifiedNote,
+    MovedNote,
     Plan,
     ReadFile,
-    Removed,
+    RemovedNote,
     compare_stats,
     is_mass_removal,
     plan_changes,
@@ -65,62 +65,66 @@ def test_a_note_without_vectors_waits_until_an_encoder_is_ready():
     known = manifest(entry("a", embedded=False))
     assert compare_stats({"a": stat()}, known, embedded=False).suspects == []
     assert plan_changes({"a": seen()}, [], known, embedded=False).changes == []
-    assert plan_changes({"a": seen()}, [], known).changes == [Modified("a")]
+    assert plan_changes({"a": seen()}, [], known).changes == [ModifiedNote("a")]
 
 
 PLANS = [
-    pytest.param({"a": seen()}, [], [], [Added("a")], id="added"),
-    pytest.param({"a": seen("e")}, [], [entry("a")], [Modified("a")], id="modified"),
-    pytest.param({"a": seen()}, [], [entry("a", "")], [Modified("a")], id="a forgotten digest equals none"),
-    pytest.param({}, ["a"], [entry("a")], [Removed("a")], id="removed"),
+    pytest.param({"a": seen()}, [], [], [AddedNote("a")], id="added"),
+    pytest.param({"a": seen("e")}, [], [entry("a")], [ModifiedNote("a")], id="modified"),
+    pytest.param({"a": seen()}, [], [entry("a", "")], [ModifiedNote("a")], id="a forgotten digest equals none"),
+    pytest.param({}, ["a"], [entry("a")], [RemovedNote("a")], id="removed"),
     pytest.param({}, ["a"], [], [], id="missing, but never known"),
     pytest.param({"a": seen()}, ["a"], [entry("a")], [], id="missing, but back when it was read"),
-    pytest.param({"b": seen()}, ["a"], [entry("a")], [Moved("a", "b")], id="renamed"),
-    pytest.param({"b": seen("e")}, ["a"], [entry("a")], [Added("b"), Removed("a")], id="renamed and edited"),
-    pytest.param({"b": seen()}, [], [entry("a")], [Added("b")], id="copied"),
+    pytest.param({"b": seen()}, ["a"], [entry("a")], [MovedNote("a", "b")], id="renamed"),
+    pytest.param({"b": seen("e")}, ["a"], [entry("a")], [AddedNote("b"), RemovedNote("a")], id="renamed and edited"),
+    pytest.param({"b": seen()}, [], [entry("a")], [AddedNote("b")], id="copied"),
     pytest.param(
         {"a": seen("e"), "b": seen("d")},
         [],
         [entry("a", "d"), entry("b", "e")],
-        [Modified("a"), Modified("b")],
+        [ModifiedNote("a"), ModifiedNote("b")],
         id="swapped",
     ),
     pytest.param(
-        {"b": seen(), "c": seen()}, ["a"], [entry("a")], [Moved("a", "b"), Added("c")], id="moved and copied: one pair"
+        {"b": seen(), "c": seen()},
+        ["a"],
+        [entry("a")],
+        [MovedNote("a", "b"), AddedNote("c")],
+        id="moved and copied: one pair",
     ),
     pytest.param(
         {"b": seen(claims="b's"), "c": seen(claims="me")},
         ["a"],
         [entry("a", own="me")],
-        [Moved("a", "c"), Added("b")],
+        [MovedNote("a", "c"), AddedNote("b")],
         id="the claimed id decides",
     ),
     pytest.param(
         {"b/x": seen(ino=7), "c/a": seen(ino=8)},
         ["a"],
         [entry("a", ino=7)],
-        [Moved("a", "c/a"), Added("b/x")],
+        [MovedNote("a", "c/a"), AddedNote("b/x")],
         id="then the file's name",
     ),
     pytest.param(
         {"b": seen(ino=8), "c": seen(ino=7)},
         ["a"],
         [entry("a", ino=7)],
-        [Moved("a", "c"), Added("b")],
+        [MovedNote("a", "c"), AddedNote("b")],
         id="then the inode",
     ),
     pytest.param(
         {"n/1": seen(), "n/2": seen()},
         ["o/1", "o/2"],
         [entry("o/1"), entry("o/2")],
-        [Moved("o/1", "n/1"), Moved("o/2", "n/2")],
+        [MovedNote("o/1", "n/1"), MovedNote("o/2", "n/2")],
         id="a folder of equal notes keeps its order",
     ),
     pytest.param(
         {"z/x": seen("d"), "b": seen("e")},
         ["k/x", "m"],
         [entry("k/x", "d"), entry("m", "e")],
-        [Moved("m", "b"), Moved("k/x", "z/x")],
+        [MovedNote("m", "b"), MovedNote("k/x", "z/x")],
         id="moves come in order of the new path, however close the likeness",
     ),
 ]
@@ -185,16 +189,16 @@ def apply(made, now, before):
     after = {path: item.digest for path, item in before.items()}
     for change in made.changes:
         match change:
-            case Added(path):
+            case AddedNote(path):
                 assert path not in after
                 after[path] = now[path].digest
-            case Modified(path):
+            case ModifiedNote(path):
                 assert path in after
                 after[path] = now[path].digest
-            case Moved(old, new):
+            case MovedNote(old, new):
                 assert new not in after
                 after[new] = after.pop(old)
-            case Removed(path):
+            case RemovedNote(path):
                 del after[path]
     return after
 
@@ -207,7 +211,7 @@ def test_the_changes_applied_to_the_manifest_give_the_listing(now, table):
     now = now | {p: ReadFile(before[p].digest, None, before[p].stat) for p in now if p not in found.suspects}
     made = plan_changes({path: now[path] for path in found.suspects}, found.missing, before)
     assert apply(made, now, before) == {path: item.digest for path, item in now.items()}
-    assert found.unchanged + made.unchanged + sum(not isinstance(c, Removed) for c in made.changes) == len(now)
+    assert found.unchanged + made.unchanged + sum(not isinstance(c, RemovedNote) for c in made.changes) == len(now)
 
 
 @given(files, known, st.sets(st.sampled_from(["a", "x", "x/a", "y", "y/z", "q"])))
@@ -232,13 +236,15 @@ def test_equal_inputs_in_any_order_give_equal_plans(now, table):
 def test_changes_come_by_kind_and_each_kind_in_order_of_path(now, table):
     before = entries(table)
     changes = plan_changes(now, [path for path in before if path not in now], before).changes
-    kinds = [Moved, Added, Modified, Removed]
-    assert changes == sorted(changes, key=lambda c: (kinds.index(type(c)), c.new if isinstance(c, Moved) else c.path))
+    kinds = [MovedNote, AddedNote, ModifiedNote, RemovedNote]
+    assert changes == sorted(
+        changes, key=lambda c: (kinds.index(type(c)), c.new if isinstance(c, MovedNote) else c.path)
+    )
 
 
 def test_equal_notes_are_paired_in_order_of_path_whatever_the_order_they_come_in():
     olds = ["a/1", "b/2", "c/3"]
-    ordered = [Moved("a/1", "x/7"), Moved("b/2", "y/8"), Moved("c/3", "z/9")]
+    ordered = [MovedNote("a/1", "x/7"), MovedNote("b/2", "y/8"), MovedNote("c/3", "z/9")]
     for turn in range(3):
         before = manifest(*(entry(path) for path in olds[turn:] + olds[:turn]))
         now = {path: seen(ino=5) for path in ("y/8", "x/7", "z/9")}
@@ -249,4 +255,4 @@ def test_equal_notes_are_paired_in_order_of_path_whatever_the_order_they_come_in
 def test_a_folder_of_many_equal_notes_is_paired_without_comparing_each_with_each():
     before = manifest(*(entry(f"old/{n:05}.md") for n in range(20_000)))
     made = plan_changes({f"new/{n:05}.md": seen(ino=5) for n in range(20_000)}, list(before), before)
-    assert made.changes == [Moved(f"old/{n:05}.md", f"new/{n:05}.md") for n in range(20_000)]
+    assert made.changes == [MovedNote(f"old/{n:05}.md", f"new/{n:05}.md") for n in range(20_000)]

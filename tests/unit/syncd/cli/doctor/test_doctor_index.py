@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from index.encoders.settings import Endpoint
+from index.encoders.settings import EndpointSettings
 from syncd.cli.doctor import state_checks
 from syncd.settings.settings import EmbedSection
 from tests.support.clinic import bytes_of, only
@@ -96,7 +96,7 @@ def test_the_bundled_model_is_really_loaded(clinic):
 
 
 def test_an_encoder_that_is_away(clinic):
-    away = Endpoint(base_url="http://127.0.0.1:9/v1", model="x", retries=0, timeout_s=1.0)
+    away = EndpointSettings(base_url="http://127.0.0.1:9/v1", model="x", retries=0, timeout_s=1.0)
     clinic.settings = replace(clinic.settings, embed_section=EmbedSection(encoders=(away,)))
     assert only(clinic.look(state_checks.check_encoder)).is_ == "wrong"
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.encoders.word_frequency import word_ranks
-from index.model import Noted
+from index.model import DocumentOverview
 from index.search import vector_similarity
 from index.text import similarity_sketch
 from syncd.consolidation.analysis import capture_attention
@@ -34,7 +34,7 @@ NOTES = [
 
 def noted(number, title, text, *, tags=(), at=None):
     """A capture; `text` goes along as its hash."""
-    return Noted(
+    return DocumentOverview(
         id=f"n{number:03}",
         key=f"k{number:03}",
         path=f"Captures/default/{number}/{title}.md",
