@@ -1,4 +1,4 @@
-"""Define the data model: what a note says once it is parsed, what a search asks, and what it answers.
+"""Define the data model: the types of parsed notes, search queries and search results.
 
 Times are epoch milliseconds (UTC) everywhere; they become ISO text only in a note's properties."""
 

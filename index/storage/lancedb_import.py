@@ -1,4 +1,4 @@
-"""Import LanceDB without a word on standard error, and without the argument checks of its REST client.
+"""Import LanceDB silently, and without building the argument checks of its REST client.
 
 LanceDB brings a client for remote catalogs (`lance_namespace_urllib3_client`) that Memex never calls. Each of its methods
 is decorated with pydantic's `validate_call`, which builds a validator at the import: 0.4 s of the 1.1 s that

@@ -1,4 +1,4 @@
-"""Limit rates with one token bucket for each name: how much a name may take now, and when there will be more.
+"""Limit the request rate of each name with a token bucket, and say when its next request is allowed.
 
 Law, tested: a name never takes more than its burst at once and its rate in the long run, and names cost bounded
 memory."""

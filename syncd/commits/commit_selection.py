@@ -1,4 +1,4 @@
-"""Make the selection for a commit: files that are Memex's own go in, a person's files and local files stay out.
+"""Make the selection for a commit: Memex's own writes go in; a person's edits and ignored files stay out.
 
 Law, tested: a file is committed only if the audit log leads to its bytes from those in HEAD, if nobody has staged
 other content for it, and if it looks neither like a secret nor like an unfinished merge."""

@@ -1,4 +1,4 @@
-"""Collect warnings about notes and their names: name twins, conflict copies, notes not downloaded, loose ends of the graph.
+"""Collect warnings about notes: name twins, conflict copies, notes that are not downloaded, relations to no note.
 
 Name twins are paths that differ only in letter case or Unicode form."""
 

@@ -1,4 +1,4 @@
-"""Build the services for the vault itself: its history, its Git repository, and what waits in the inbox for a person.
+"""Build the services for the vault itself: history, Git, promotion, review and consolidation.
 
 Law: none of these services is handed to `mcp_server`. They read and write notes outside the inbox, which no agent
 may."""

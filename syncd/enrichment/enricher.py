@@ -1,4 +1,4 @@
-"""The enricher finds a summary and tags for a capture: by Memex's own reading, by an endpoint, or not at all.
+"""The enricher finds a summary and tags for a capture: in its own words, from a chat endpoint, or not at all.
 
 Law, tested: whatever fails here, the capture succeeds with these fields left empty; what an endpoint could not do is
 remembered and done later."""

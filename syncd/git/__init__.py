@@ -1,1 +1,1 @@
-"""The Git layer reads the repository's state, the moves of HEAD and the ignore rules, and installs Memex's hooks; it never commits."""
+"""The Git layer reads the repository's state, the moves of HEAD and the ignore rules, installs Memex's hooks, and commits only when it sets up a vault."""

@@ -1,4 +1,4 @@
-"""Read a `memory.json` file in parts, several times: find its mistakes first, then bring its graph into a workspace.
+"""Read a `memory.json` file part by part: first to validate it, then to import its graph into a workspace.
 
 Law, tested: at most one part of the file is in memory, besides a digest of each name."""
 

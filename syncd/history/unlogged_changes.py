@@ -1,4 +1,4 @@
-"""Find and log unlogged changes: nodes that a person edited in an editor, and logged writes that a crash prevented.
+"""Find and log unlogged changes: nodes that a person edited, and logged writes that a crash prevented.
 
 Law, tested: the search never stops the sync pipeline, and logs nothing about a write that is still under way."""
 

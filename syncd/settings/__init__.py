@@ -1,1 +1,1 @@
-"""The settings loader turns flags, environment variables and the configuration file into typed values; every settings class of the daemon is defined here."""
+"""The settings loader turns flags, environment variables and the configuration file into typed values; encoders and promotion rules define their own settings classes."""

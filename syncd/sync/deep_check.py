@@ -1,4 +1,4 @@
-"""Run the daily deep check: compare every note's bytes with the catalog, and the two halves of each index.
+"""Run the daily deep check: compare every note's bytes with the catalog, and the catalog with the stores of each index.
 
 The check finds what no event and no stat shows: an edit that kept size and time, a write through a memory mapping, a
 lost row.

@@ -1,4 +1,4 @@
-"""Collect the daemon's metrics for a monitoring system: numbers, never text of a note.
+"""Define one sample of a metric for a monitoring system: its name, value, kind and labels, never text of a note.
 
 Law: the numbers of notes outside the inbox are the owner's; the caller must be allowed to see them."""
 

@@ -1,4 +1,4 @@
-"""List the local files that a command line names, and copy each into the state folder, where the daemon takes it from.
+"""List the local files that a command line names, and copy each into the state folder for the daemon to import.
 
 Laws, tested: no link of a folder is followed, nothing but regular files is opened, and every file left out is
 reported with its reason. However large a file is, one piece of it is in memory; a file that changes while it is read

@@ -1,4 +1,4 @@
-"""Run consolidation by command: `consolidate` scans the inbox now and writes a report with a box for each proposal."""
+"""Define the command for consolidation: `consolidate` scans the inbox now and writes a report with a box for each proposal."""
 
 from __future__ import annotations
 
