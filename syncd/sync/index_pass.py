@@ -17,7 +17,16 @@ from index.scope.prepared_document import PreparedDocument
 from syncd.documents.collection_membership import CollectionChanges
 from syncd.documents.parser import parse
 from syncd.indexes.index_builds import Build
-from syncd.sync.change_plan import MovedNote, Plan, ReadFile, RemovedNote, compare_stats, plan_changes
+from syncd.sync.change_plan import (
+    AddedNote,
+    ModifiedNote,
+    MovedNote,
+    Plan,
+    ReadFile,
+    RemovedNote,
+    compare_stats,
+    plan_changes,
+)
 from syncd.sync.hand_edits import HandEdits
 from syncd.sync.note_adoption import NoteAdoption, is_adoptable, list_unadopted
 from syncd.sync.pending_paths import PendingPaths
@@ -356,9 +365,10 @@ def _count_changes(
 ) -> None:
     for change in planned.changes:
         path = change.new if isinstance(change, MovedNote) else change.path
-        if path not in stale and not isinstance(change, RemovedNote):
-            name = type(change).__name__.lower()
-            setattr(outcome, name, getattr(outcome, name) + 1)
+        if path not in stale:
+            outcome.added += isinstance(change, AddedNote)
+            outcome.modified += isinstance(change, ModifiedNote)
+            outcome.moved += isinstance(change, MovedNote)
     outcome.unchanged += planned.unchanged
     for prepared in ready:
         if prepared.document.path not in stale:

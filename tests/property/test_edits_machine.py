@@ -60,7 +60,7 @@ class Hands(RuleBasedStateMachine):
         return self.world.app.agent_access.workspace("default")
 
     def one(self, data) -> tuple[str, Note]:
-        return data.draw(st.sampled_from(sorted(self.notes.items())))
+        return data.draw(st.sampled_from(list(self.notes.items())))  # in the order made: ids are other ones each time
 
     def write(self, id, note, raw):
         """Write a file as a person's editor does, at a time of its own."""
