@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from index.errors import MemexError
 from index.model import Document
 from index.search.reranker import Reranker
 from syncd.documents.parser import parse
@@ -43,10 +44,16 @@ class Inbox:
         default_factory=dict
     )  # drafts of summaries by what was asked about; `SummaryDrafts`
 
-    def namespace_folder(self, workspace: str, namespace: str) -> str:
-        """The path of a namespace's folder, which need not be there. Raises InvalidArgument where it can't be one."""
-        folder = "/".join(filter(None, (self.folder, workspace, namespace_path(namespace))))
-        self.vault.check_folder(folder)
+    def namespace_folder(self, workspace: str, namespace: str, inside: str = "") -> str:
+        """The path of a namespace's folder, or of one `inside` it; it need not be there.
+
+        Raises InvalidArgument where it can't be one, in words that agents may read: they tell no path."""
+        folder = "/".join(filter(None, (self.folder, workspace, namespace_path(namespace), inside)))
+        try:
+            self.vault.check_folder(folder)
+        except MemexError as error:
+            words = error.message.replace(folder, f"the namespace {namespace!r}")
+            raise type(error)(words, retryable=error.retryable, **error.details) from error
         return folder
 
     def parse_note(self, raw: bytes, path: str, *, mtime_ms: int) -> Document:

@@ -78,9 +78,7 @@ def folder_of(inbox: Inbox, workspace: str, namespace: str) -> str:
     """Where the files of a namespace lie. NotFound without the workspace."""
     if workspace not in inbox.vault.list_folders(inbox.folder):
         raise NotFound(f"no workspace {workspace!r}")
-    folder = f"{inbox.namespace_folder(workspace, namespace)}/{FILES}"
-    inbox.vault.check_folder(folder)
-    return folder
+    return inbox.namespace_folder(workspace, namespace, FILES)
 
 
 def is_done(inbox: Inbox, order: FileOrder, folder: str) -> bool:

@@ -183,13 +183,12 @@ class Vault:
         """Raises InvalidArgument where `path` can't be a folder, as a file, a link or the like has its name or one above."""
         parts = path.split("/")
         for depth in range(1, len(parts) + 1):
-            above = "/".join(parts[:depth])
-            with self._translate_errors(above):
-                status = self._lstat(above)
+            with self._translate_errors(path):
+                status = self._lstat("/".join(parts[:depth]))
             if status is None:
                 return
             if not stat.S_ISDIR(status.st_mode):
-                raise InvalidArgument(f"{to_printable(above)} is a file or a link, so nothing can be put into it")
+                raise InvalidArgument(f"{path} can't be a folder: a file or a link stands in its way")
 
     def read(self, path: str) -> tuple[bytes, Stat]:
         """The bytes of one state of a file, and its stat: never half of one state and half of the next."""
