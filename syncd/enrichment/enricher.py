@@ -37,7 +37,8 @@ LATE_S: Final = 0.5  # what a capture waits beyond the endpoint's own limit
 LOCAL_S: Final = 5.0  # what a capture waits for our own reading, which takes some milliseconds
 WORKERS: Final = 4
 REMEMBERED: Final = 2_000  # tags whose vectors are kept
-FRESH: Final = 20  # a vocabulary is used for so many times the time that it takes to read
+FRESH: Final = 20  # a large vocabulary is used for so many times the CPU time that it takes to read
+LARGE_S: Final = 0.005  # of CPU time to read it; a smaller one is read for each capture
 FAILS: Final = "enrichment: it fails just now; new captures have no summary and tags until it works, and get them then"
 
 log = logging.getLogger(__name__)
@@ -55,8 +56,7 @@ class EnrichmentResult:
 class _Vocabulary:
     tags: dict[str, int]
     generation: int
-    read_at: float
-    took: float
+    fresh_until: float  # by time.monotonic()
 
 
 class Enricher:
@@ -153,11 +153,12 @@ class Enricher:
         """The tags most used in `workspace`, with their use. A large one is read again only now and then."""
         known, index = self._vocabularies.get(workspace), self._captures.index
         now = time.monotonic()
-        if known and (known.generation == index.generation or now - known.read_at < known.took * FRESH):
+        if known and (known.generation == index.generation or now < known.fresh_until):
             return known.tags
-        generation = index.generation
+        generation, begun = index.generation, time.thread_time()
         tags = dict(index.vocabulary(workspace, self._settings.vocabulary))
-        self._vocabularies[workspace] = _Vocabulary(tags, generation, now, time.monotonic() - now)
+        took = time.thread_time() - begun  # not by the clock: a busy machine makes no vocabulary large
+        self._vocabularies[workspace] = _Vocabulary(tags, generation, now + (took * FRESH if took >= LARGE_S else 0.0))
         return tags
 
     def _tag_vectors(self, texts: Sequence[str]) -> list[Any] | None:

@@ -114,12 +114,6 @@ class Probe:
         return [(UUID.sub("ID", asked), settled(answer)) for asked, answer in self.heard]
 
 
-@pytest.fixture(autouse=True)
-def vocabulary_read_for_each_capture(monkeypatch):
-    """Tags prefer those in use; whether a capture still reads the vocabulary of the one before it is a matter of time."""
-    monkeypatch.setattr("syncd.enrichment.enricher.FRESH", 0)
-
-
 def settled(answer):
     answer = UUID.sub("ID", answer)
     answer = re.sub(r"content-length: \d+|mcp-session-id: \S+", "", answer)
