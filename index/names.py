@@ -22,4 +22,4 @@ def pluralize(count: int, noun: str) -> str:
 
 def stem(path: str) -> str:
     """The folded base name of a note: what a short `[[link]]` to it says."""
-    return fold(path.rpartition("/")[2].removesuffix(".md"))
+    return fold(base_name(path).removesuffix(".md"))

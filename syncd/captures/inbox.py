@@ -49,10 +49,11 @@ class Inbox:
 
         Raises InvalidArgument where it can't be one, in words that agents may read: they tell no path."""
         folder = "/".join(filter(None, (self.folder, workspace, namespace_path(namespace), inside)))
+        shown = f"{inside} in the namespace {namespace!r}" if inside else f"the namespace {namespace!r}"
         try:
             self.vault.check_folder(folder)
         except MemexError as error:
-            words = error.message.replace(folder, f"the namespace {namespace!r}")
+            words = error.message.replace(folder, shown)
             raise type(error)(words, retryable=error.retryable, **error.details) from error
         return folder
 

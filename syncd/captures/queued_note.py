@@ -38,7 +38,7 @@ def prepare_request(
     namespace: str,
     source: str | None,
 ) -> tuple[dict[str, Any], str]:
-    """What the queue keeps of a note until its turn comes, and what it is about. Refuses now what could not be made then.
+    """What the queue keeps of a note until its turn comes, and what it is about. Refuses now what could not be made then; its caller checks the namespace.
 
     `known`: the collections that there are."""
     check_content(text)

@@ -37,7 +37,7 @@ def collision_key(text: str) -> str:
 
 
 def is_utf8(name: str) -> bool:
-    """Whether all of a text can be written as UTF-8; bytes of a file name that are not can't."""
+    """Whether `name` can be encoded as UTF-8; the name of a file may hold other bytes."""
     if name.isascii():
         return True
     try:

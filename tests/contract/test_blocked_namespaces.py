@@ -1,4 +1,4 @@
-"""A namespace that can't be a folder is refused at once, by every way to write, and no thread is left at work."""
+"""A namespace that can't be a folder is refused at once, by every way to write, and holds up nobody."""
 
 from __future__ import annotations
 

@@ -78,9 +78,8 @@ def test_a_real_vault_is_indexed_searched_and_left_as_it_is(tmp_path, bundled, m
         memex.until(lambda: memex.found("琵琶湖の花火", "--mode", "text")[:1] == [edited])
         memex.until(lambda: target in memex.found(words)[:5])  # its `title`, if it has one, is as it was
         memex.settled()
-        assert (
-            len(memex.git(*THEIRS).splitlines()) == 3
-        )  # what the person did: an edit, and a rename that Git sees as two
+        # What the person did: an edit, and a rename that Git sees as two.
+        assert len(memex.git(*THEIRS).splitlines()) == 3
 
         memex.git("add", "-A", "--", ".", ":!Captures")
         memex.git("commit", "-q", "-m", "By hand")

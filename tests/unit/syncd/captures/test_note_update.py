@@ -6,7 +6,9 @@ import threading
 import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted, Unavailable
+from syncd.captures import writer
 from syncd.notes.front_matter import split
+from syncd.vault.vault import NameTaken
 from tests.support.fakes import FakeEncoder, fake_embedder
 from tests.support.world import World
 
@@ -250,3 +252,20 @@ def test_of_many_that_compare_the_version_one_wins_each_time(world, space):
     kept = space.get(first.id)
     assert kept.record.version == len(won) + 1 == len(kept.content.splitlines())
     assert sorted(kept.content.splitlines()[1:]) == sorted(won)
+
+
+@pytest.mark.parametrize(("limit", "value", "tries"), [("ROUNDS", 3, 3), ("WRITING_S", -1.0, 1)])
+def test_a_capture_whose_every_name_is_taken_gives_up(world, space, monkeypatch, limit, value, tries):
+    asked = []
+
+    def create(path, _):
+        asked.append(path)
+        raise NameTaken(f"{path} exists already")
+
+    monkeypatch.setattr(writer, limit, value)
+    monkeypatch.setattr(world.app.opened.vault, "create", create)
+    with pytest.raises(Conflict, match="were being taken") as caught:
+        space.capture("a heron")
+    assert caught.value.retryable
+    assert len(asked) == len(set(asked)) == tries
+    assert files(world) == {}
