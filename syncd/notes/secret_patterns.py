@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from index.errors import InvalidArgument
 from index.model import Defect
 from syncd.notes.secret_rules.credential_formats import ASSIGNMENTS, FORMATS, CredentialFormat
-from syncd.notes.secret_rules.value_randomness import is_placeholder, looks_random
+from syncd.notes.secret_rules.value_randomness import is_placeholder, is_sequence, looks_random
 
 DEFECT: Final = "secret"
 ASSIGNED: Final = "assigned-secret"
@@ -78,6 +78,19 @@ def find_secrets(text: str) -> tuple[str, ...]:
 def redact(text: str) -> str:
     """`text` with the name of its kind in place of each secret."""
     return _replace(text, lambda secret, _: f"[{secret.kind}]")
+
+
+def redact_values(values: dict[str, Any]) -> dict[str, Any]:
+    """`values` of JSON with each of their texts redacted: an error, as callers are shown it and jobs keep it."""
+
+    def redact_value(value: Any) -> Any:
+        if isinstance(value, str):
+            return redact(value)
+        if isinstance(value, dict):
+            return {name: redact_value(inner) for name, inner in value.items()}
+        return [redact_value(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+    return {name: redact_value(value) for name, value in values.items()}
 
 
 def mask(text: str) -> str:
@@ -220,7 +233,7 @@ def _find_assigned(
             match = pattern.match(text, start + at)
             if match:
                 value = match["value"].rstrip(_STOPS)
-                if len(value) >= _SHORTEST and looks_random(value[:_JUDGED]):
+                if len(value) >= _SHORTEST and looks_random(value[:_JUDGED]) and not is_sequence(value[:_JUDGED]):
                     yield Secret(match.start("value"), match.start("value") + len(value), ASSIGNED)
             at = low.find(word, max(at + 1, match.end() - start if match else 0))
 

@@ -44,10 +44,13 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a value stands for another one: `<your-key>`, `changeme`, `${TOKEN}`, `1234567890abcdef`."""
+    """Whether a value stands for another one: `<your-key>`, `changeme`, `${TOKEN}`."""
+    return _PLACEHOLDER.search(value.lower()) is not None
+
+
+def is_sequence(value: str) -> bool:
+    """Whether most characters follow the one before in order: `1234567890abcdef`."""
     low = value.lower()
-    if _PLACEHOLDER.search(low):
-        return True
     steps = sum(ord(second) - ord(first) in (0, 1) for first, second in pairwise(low))
     return steps * 2 > len(value)
 

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from syncd.notes.secret_rules.value_randomness import is_placeholder, looks_random
+from syncd.notes.secret_rules.value_randomness import is_placeholder, is_sequence, looks_random
 from tests.support.generated_secrets import BASE62, HEX, LOWER, PASSWORD, URLSAFE, draw
 
 
@@ -55,8 +55,14 @@ def test_what_a_person_writes_does_not(value):
 
 @pytest.mark.parametrize(
     "value",
-    ["changeme", "<your-key>", "${TOKEN}", "{{ token }}", "$(pass show x)", "%TOKEN%", "xxxxxxxxxxxx", "1234567890abcdef",
-     "abcdefghijklmnop", "AKIAIOSFODNN7EXAMPLE", "your-api-key-here", "sk-...", "********"],
+    ["changeme", "<your-key>", "${TOKEN}", "{{ token }}", "$(pass show x)", "%TOKEN%", "xxxxxxxxxxxx",
+     "AKIAIOSFODNN7EXAMPLE", "your-api-key-here", "sk-...", "********"],
 )  # fmt: skip
 def test_a_placeholder_is_none(value):
     assert is_placeholder(value)
+
+
+def test_characters_in_order_are_a_sequence():
+    assert all(map(is_sequence, ["1234567890abcdef", "abcdefghijklmnop", "ABCDEFGHIJKLMNOP"]))
+    rng = Random(1)
+    assert not any(is_sequence(draw(rng, 16, letters)) for letters in (HEX, BASE62) for _ in range(500))
