@@ -5,9 +5,9 @@ owner's export, the list and the seals see the masks alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from syncd.history.digest_chain import Entry
 from syncd.notes.secret_patterns import mask
@@ -27,13 +27,13 @@ class MaskedNames:
 
     def mask_entries(self, entries: Iterable[Entry]) -> list[Entry]:
         """The entries with masks; what they stand for is on disk when this returns."""
-        masked, new = [], {}
+        masked: list[Entry] = []
+        new: dict[str, str] = {}
         for entry in entries:
-            fields = {field: getattr(entry, field) for field in FIELDS}
-            masks = {field: mask(value) for field, value in fields.items()}
-            new |= {masks[field]: value for field, value in fields.items() if masks[field] != value}
-            masked.append(replace(entry, **masks))
-        if new := {shown: name for shown, name in new.items() if self._names.get(shown) != name}:
+            masked.append(_with_names(entry, mask))
+            pairs = ((getattr(masked[-1], field), getattr(entry, field)) for field in FIELDS)
+            new |= {shown: name for shown, name in pairs if shown != name and self._names.get(shown) != name}
+        if new:
             named_values.write(self._ledger, {_PREFIX + shown: name for shown, name in new.items()})
             self._names |= new
         return masked
@@ -44,9 +44,7 @@ class MaskedNames:
 
     def reveal_entry(self, entry: Entry) -> Entry:
         """The entry with the names that were given."""
-        if not self._names:
-            return entry
-        return replace(entry, **{field: self.reveal(getattr(entry, field)) for field in FIELDS})
+        return _with_names(entry, self.reveal) if self._names else entry
 
     def forget(self, kept: Iterable[str]) -> None:
         """Forget the masks that are not among `kept`: no entry has them any more."""
@@ -54,3 +52,8 @@ class MaskedNames:
             named_values.delete(self._ledger, [_PREFIX + shown for shown in gone])
             for shown in gone:
                 del self._names[shown]
+
+
+def _with_names(entry: Entry, change: Callable[[str], str]) -> Entry:
+    changes: dict[str, Any] = {field: change(getattr(entry, field)) for field in FIELDS}
+    return replace(entry, **changes)
