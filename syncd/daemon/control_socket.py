@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from index.errors import InvalidArgument, MemexError, ResourceExhausted, Unavailable, from_dict
+from syncd.notes.secret_patterns import redact_values
 
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
 Operation: TypeAlias = Callable[[dict[str, Any], Progress], Any]
@@ -193,7 +194,7 @@ class ControlServer:
             _send(client, {"taken": True})
             answer = {"result": operation(arguments, send_progress)}
         except MemexError as error:
-            answer = {"error": error.as_dict()}
+            answer = {"error": redact_values(error.as_dict())}
         except OSError as error:
             log.exception("an owner's command failed")
             answer = {"error": Unavailable(f"{error.strerror or error}").as_dict()}

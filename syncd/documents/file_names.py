@@ -72,7 +72,7 @@ def note_name(raw_name: str) -> str:
 
 def _safe_name(name: str, unfit: str) -> str:
     """A base name that everything can hold, without a secret, what sync programs add, and what is `unfit` at its end."""
-    stem = redact(file_name(name))  # names of files go where a note's text does not
+    stem = redact(file_name(redact(name)))  # names of files go where a note's text does not, and have no ":" and "/"
     while stem != (plain := CONFLICT_COPY.sub("", re.sub(unfit, "", file_name(stem)))):
         stem = plain
     return stem
@@ -125,7 +125,7 @@ def why_not_imported(path: str, size: int, *, known: Collection[str], most: int,
 
 def node_name(name: str) -> str:
     """The base name that the file of a node would have, if it is free: no secret, and nothing that means more at its end."""
-    stem = redact(file_name(name))
+    stem = redact(file_name(redact(name)))
     while stem != (plain := CONFLICT_COPY.sub("", _ENDING.sub("", file_name(stem)))):
         stem = plain
     return stem or NAMELESS

@@ -27,6 +27,7 @@ from syncd.documents.collection_membership import choose_collection, tag_changes
 from syncd.documents.memo_relations import drop_relations
 from syncd.files.file_removal import find_stored_file
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, encode
+from syncd.notes.secret_patterns import refuse_secret
 from syncd.vault.location import namespace_path
 
 if TYPE_CHECKING:
@@ -191,6 +192,7 @@ class Memos:
         return self._create(wish)
 
     def _create(self, wish: _Wish) -> SaveOutcome | None:
+        refuse_secret("memo_id", wish.memo_id or "")  # here: a memo that has such an id can still be changed
         now = self._inbox.now()
         record = create_note(
             self._inbox,

@@ -107,7 +107,7 @@ class LogFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": clean(message),
-            **{name: _escape_controls(value) if isinstance(value, str) else value for name, value in context.items()},
+            **{name: clean(value) if isinstance(value, str) else value for name, value in context.items()},
         }
         return json.dumps(shown | ({"error": error} if error else {}), ensure_ascii=True, default=str)
 

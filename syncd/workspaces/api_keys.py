@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
+from syncd.notes.secret_patterns import refuse_secret
 from syncd.state.ledger import Ledger
 
 SCOPES: Final = ("read", "write", "admin")
@@ -283,6 +284,7 @@ def _check_new_key(name: str, workspaces: Collection[str] | None, expires_at: in
     """Raises InvalidArgument for a new key that nobody could name, use anywhere, or use any more."""
     if not name or len(name) > LONGEST_NAME or not name.isprintable() or name != name.strip():
         raise InvalidArgument(f"a key's name has 1 to {LONGEST_NAME} printable characters and no blank at its ends")
+    refuse_secret("the key's name", name)
     if workspaces is not None and not workspaces:
         raise InvalidArgument("a key needs a workspace; name one, or give it all of them")
     if expires_at is not None and expires_at <= now:

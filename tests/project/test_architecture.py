@@ -27,6 +27,7 @@ from tests.support.sources import PACKAGES, Source, called, imports, sources
 PURE_PACKAGES = (
     "index/text",
     "syncd/notes",
+    "syncd/notes/secret_rules",
     "syncd/documents",
     "syncd/links",
     "syncd/consolidation/analysis",

@@ -14,6 +14,7 @@ from syncd.documents.file_names import (
     known_ending,
     last_name,
     link_to,
+    node_name,
     note_folder,
     note_name,
     numbered_names,
@@ -101,6 +102,17 @@ def test_a_secret_in_a_name_does_not_go_where_names_go():
     secret = next(iter(SECRETS.values())) if isinstance(SECRETS, dict) else SECRETS[0][1]
     assert secret not in stored_name(f"key {secret}.pdf", PDF, KNOWN)
     assert secret not in note_name(f"key {secret}.md")
+
+
+@pytest.mark.parametrize("name", ["password: {}", "AWS_SECRET_ACCESS_KEY={}", 'api_key="{}"'])
+def test_a_name_is_judged_with_the_signs_that_no_file_name_has(name):
+    value = "ymwgnKR5BLmFg8Qys+FbuN3z5sbkm2uZKYivBnrR"
+    for stored in (
+        stored_name(name.format(value), PDF, KNOWN),
+        note_name(name.format(value)),
+        node_name(name.format(value)),
+    ):
+        assert value[:12] not in stored
 
 
 @pytest.mark.parametrize(
