@@ -45,6 +45,8 @@ ONCE: Final = frozenset(
     | git_webhook.ONCE
 )
 HEAD_BYTES: Final = 16 * 1024  # uvicorn's own limit counts only what is still incomplete
+# Apart from the rates of calls: a monitor must not use up what the calls of its key need, nor the reverse.
+HEALTH_RATE, HEALTH_BURST = 20.0, 40  # requests of the health routes a second, and at once: of a key, or of an address
 WATCH_SECONDS: Final = 2.0
 UNREAD_SECONDS: Final = 5.0  # after which a caller may come back when nobody's key can be looked up
 
@@ -86,11 +88,11 @@ class Guard:
         self._keys = keys
         self._push_webhook = push_webhook
         self._settings = settings
-        self._bodies = bodies
-        self._access = access
+        self._bodies, self._access = bodies, access
         self._rates = TokenBuckets(limits.rate, limits.burst)
         self._overdrafts = TokenBuckets(limits.rate, limits.burst)
         self._failures = TokenBuckets(limits.failures / 60, limits.failures)
+        self._health_rates = TokenBuckets(limits.rate and HEALTH_RATE, HEALTH_BURST)
         self._hosts = frozenset(host.encode() for host in hosts)
         self._origins = frozenset(origin.encode() for origin in origins)
         self._methods = methods
@@ -161,7 +163,10 @@ class Guard:
         return refusal
 
     async def _check_rate(self, request: _Request) -> Refusal | None:
-        if request.key is None or request.scope["path"] in OPEN:
+        if request.scope["path"] in OPEN:
+            wait = self._take_health(request.key.id if request.key else _client_address(request.scope))
+            return _too_fast_refusal(wait) if wait else None
+        if request.key is None:
             return None
         request.late, refusal = self._limit_rate(request.key, request.scope)
         return refusal
@@ -261,12 +266,18 @@ class Guard:
 
     def _refuse_unauthenticated(self, scope: Scope) -> Refusal:
         """What a request without a valid key is told. Only these are slowed: nobody can lock out a good key behind the same address."""
-        wait = 0.0 if scope["path"] in OPEN else self._failures.take(_client_address(scope), time.monotonic())
+        address = _client_address(scope)
+        is_open = scope["path"] in OPEN
+        wait = self._take_health(address) if is_open else self._failures.take(address, time.monotonic())
         if wait:
             message = "too many requests without a valid key; come back later, with one"
             return Refusal(429, ResourceExhausted.code, message, wait)
         message = "a valid key is needed: send `Authorization: Bearer <key>`; `memex key create` makes one"
         return Refusal(401, Unauthenticated.code, message)
+
+    def _take_health(self, name: str) -> float:
+        """Seconds until a key, or an address without one, may ask for the daemon's health again; 0.0 = now."""
+        return self._health_rates.take(name, time.monotonic())
 
     def _limit_rate(self, key: ApiKey, scope: Scope) -> tuple[float, Refusal | None]:
         """How many seconds too early the request comes, and whether it goes no further.
