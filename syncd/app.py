@@ -69,7 +69,7 @@ class App:
         self._sole: socket.socket | None = None
         with ExitStack() as stack:
             parts = self.opened = open_parts(settings, stack, embedder=embedder)
-            inbox = build_inbox(self.opened, lambda: self.health.degraded(("captures",)))
+            inbox = build_inbox(self.opened, lambda workspace: self.health.degraded((workspace,)))
             self.head_follower = HeadFollower(
                 parts.repo,
                 settings.state,

@@ -32,7 +32,7 @@ class Inbox:
     folder: str  # its path in the vault
     taken: Callable[[str], bool]  # whether a folded base name is in use anywhere in the vault
     now: Callable[[], int]  # epoch milliseconds
-    degraded: Callable[[], list[str]]  # what does not work as it should just now, in sentences
+    degraded: Callable[[str], list[str]]  # what does not work as it should just now, as a workspace may know it
     enricher: Enricher
     queue: Queue
     edited: Callable[[Document], bool]  # whether somebody has edited this note by hand and it does not say so yet

@@ -106,8 +106,8 @@ def open_parts(settings: Settings, stack: ExitStack, *, embedder: Embedder | Non
     )  # fmt: skip
 
 
-def build_inbox(opened: OpenParts, degraded: Callable[[], list[str]]) -> Inbox:
-    """The inbox as the workspaces of agents reach it. `degraded` says what does not work as it should just now."""
+def build_inbox(opened: OpenParts, degraded: Callable[[str], list[str]]) -> Inbox:
+    """The inbox as the workspaces of agents reach it. `degraded` says what does not work just now, as a workspace may know it."""
     settings = opened.settings
     return Inbox(
         vault=opened.vault,

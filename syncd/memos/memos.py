@@ -20,12 +20,12 @@ from index.names import fold, stem
 from index.scope.index import Index
 from index.tracing import span
 from syncd.captures import note_update
-from syncd.captures.batch_writer import Change, DeletedStoredFile, NoteDrafts, write_batch
+from syncd.captures.batch_writer import Change, NoteDrafts, write_batch
 from syncd.captures.writer import check_workspace_indexed, create_note, lock_workspace, require_row
 from syncd.documents.capture_note import check_content, properties_of, split_metadata
 from syncd.documents.collection_membership import choose_collection, tag_changes
 from syncd.documents.memo_relations import drop_relations
-from syncd.files.file_removal import find_stored_file
+from syncd.files.file_removal import stored_file_removals
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, encode
 from syncd.notes.secret_patterns import refuse_secret
 from syncd.vault.location import namespace_path
@@ -153,7 +153,7 @@ class Memos:
         records = rows.records([key for key, _ in scored])
         items = tuple(FoundMemo(records[key], score) for key, score in scored if key in records)
         degraded = [f"{unseen} of the memos have no vector yet, and were not compared"] if unseen else []
-        return FoundMemos(items, tuple(dict.fromkeys((*degraded, *self._inbox.degraded()))))
+        return FoundMemos(items, tuple(dict.fromkeys((*degraded, *self._inbox.degraded(self.workspace)))))
 
     def delete(self, memo_id: str, *, namespace: str = "default", version: int | None = None) -> tuple[Record, int]:
         """Remove a memo with its relations, from whichever end; how many these were is told too.
@@ -257,7 +257,6 @@ class Memos:
             raise NotFound(f"no memo {memo_id!r}: its file was removed a moment ago") from error
         document = note_update.parse_note(self._inbox, text, record)
         note_update.check_version(document, version)
-        note_update.refuse_unread_edit(self._inbox, document, record, whole=version is not None)
         drafts.delete(record.path)
         ties = index.memos.ties
         into = ties.incoming([end_of(record)])
@@ -269,8 +268,8 @@ class Memos:
                     drafts.set_text(path, drop_relations(drafts.text(path), partial(leads_to, record)))
                 except FrontmatterError:
                     continue  # its owner is in the middle of editing it; the entry leads nowhere now
-        stored = find_stored_file(self._inbox, record.path, encode(text))
-        return [*([DeletedStoredFile(*stored)] if stored else []), *drafts.changes()], (record, count)
+        stored = stored_file_removals(self._inbox, record.path, encode(text))
+        return [*stored, *drafts.changes()], (record, count)
 
 
 def _check_search(query: str | None, pivot: str | None, k: int, minimum: float | None, metric: Metric) -> None:

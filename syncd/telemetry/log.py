@@ -89,7 +89,7 @@ class LogFormatter(logging.Formatter):
         """The record as one line; a record that can't be formatted says so, and no more."""
         try:
             message = record.getMessage()
-        except Exception as error:  # noqa: BLE001 - anything can be wrong with the arguments, and a log must not fail
+        except (TypeError, ValueError, LookupError, AttributeError, RuntimeError) as error:  # it must not be lost
             message = f"a record of {record.filename}:{record.lineno} can't be formatted ({type(error).__name__})"
         fields = {**(_bound.get() or {}), **getattr(record, "fields", {})}
         context = {name: fields[name] for name in FIELDS if fields.get(name) is not None}

@@ -198,7 +198,7 @@ class Workspace:
         """Find documents of this workspace; the answer says what kept it from being complete."""
         narrowed = replace(query, filter=replace(query.filter, workspace=self.name))
         answer = search_reranked(self._inbox.reranker, narrowed, self._index.search)
-        return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *self._inbox.degraded()))))
+        return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *self._inbox.degraded(self.name)))))
 
     def get(self, id: str) -> StoredDocument:
         """The document that answers to `id`."""
@@ -238,7 +238,7 @@ class Workspace:
 
     def totals(self) -> WorkspaceTotals:
         """How much there is here."""
-        return _count_totals(self._index, self.name, self._inbox.degraded())
+        return _count_totals(self._index, self.name, self._inbox.degraded(self.name))
 
     def read_content(self, record: Record) -> str:
         """The body of a document, byte for byte, as its file holds it now; a node's as `agent_paths.strip_link_numbers` has it."""

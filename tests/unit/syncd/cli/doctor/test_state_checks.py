@@ -10,10 +10,14 @@ import sqlite3
 import stat
 from dataclasses import replace
 
+import httpx2
 import pytest
 
 from syncd.cli.doctor import state_checks
+from syncd.cli.doctor.doctor import DoctorContext
+from syncd.settings.access import LimitsSettings
 from tests.support.clinic import only
+from tests.support.live_server import PLAIN, running
 
 # The state folder
 
@@ -73,6 +77,14 @@ def test_a_settings_file_that_others_may_write(clinic, tmp_path):
 def test_no_daemon_is_advice(clinic):
     found = only(clinic.look(state_checks.check_daemon))
     assert (found.is_, found.mend) == ("advice", "memex serve")
+
+
+def test_a_daemon_that_others_ask_too_often_is_well(tmp_path):
+    with running(tmp_path, limits=LimitsSettings()) as rim, httpx2.Client(verify=PLAIN) as http:
+        assert any(http.get(f"{rim.url}/healthz").status_code == 429 for _ in range(3_000))
+        context = DoctorContext(rim.world.app.settings, {}, os.getpid(), rim.world.app.health.status(None))
+        daemon = [one for one in state_checks.check_daemon(context) if one.check == "daemon"]
+        assert [(one.is_, "too often" in one.says) for one in daemon] == [("ok", True)]
 
 
 def test_what_a_dead_daemon_left_is_removed(clinic):
