@@ -149,11 +149,8 @@ def check_git(context: DoctorContext) -> Iterator[Finding]:
     from syncd.git.repository import Repository
 
     repo = Repository(context.vault)
-    try:
-        standing = repo.read_state()
-        advice = repo.advice(standing)
-    finally:
-        repo.close()
+    standing = repo.read_state()
+    advice = repo.advice(standing)
     facts = (context.daemon or {}).get("git")
     if amiss := facts.get("hooks_amiss") if isinstance(facts, dict) else None:
         says = f"hooks of Memex were changed or replaced: {', '.join(sorted(amiss))}; Git is followed all the same"
