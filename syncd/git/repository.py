@@ -321,6 +321,6 @@ class Repository:
         return names | {f"GIT_{role}_EMAIL": "memex@localhost" for role in roles}
 
 
-def _error_text(said: str) -> str:
-    """What Git itself said, on one line."""
-    return " ".join(said.split())
+def _error_text(complaint: str) -> str:
+    """What Git itself complained of, on one line."""
+    return " ".join(complaint.split())
