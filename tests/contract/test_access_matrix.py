@@ -173,7 +173,7 @@ API = [(method, path) for method, path, *_ in rest.ROUTES if path.startswith("/a
 
 
 @pytest.mark.parametrize(
-    ("secret", "mcp", "rest"), [(STATIC_MCP, 200, 403), (STATIC_REST, 403, 200), ("kb-mcp-secre", 401, 401)]
+    ("secret", "mcp", "rest"), [(STATIC_MCP, 200, 403), (STATIC_REST, 403, 200), ("kb-mcp-secret-0", 401, 401)]
 )
 def test_the_keys_of_the_environment_open_their_own_surface(rim, secret, mcp, rest):
     headers = {"authorization": f"Bearer {secret}", "accept": "application/json, text/event-stream"}
