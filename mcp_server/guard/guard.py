@@ -266,8 +266,10 @@ class Guard:
         if authorization is None and path in OPEN:
             return None, None
         if path == git_webhook.PATH:  # no key opens it: only a signature does
-            wait = self._rates.take(git_webhook.PATH, time.monotonic())
-            return None, _too_fast_refusal(wait) if wait else git_webhook.check_headers(self._push_webhook, headers)
+            refusal = git_webhook.check_headers(self._push_webhook, headers)
+            # The route limits the rest once it has looked at the signature: only then is it known whose rate it takes.
+            wait = 0.0 if refusal is None else self._rates.take(git_webhook.PATH, time.monotonic())
+            return None, _too_fast_refusal(wait) if wait else refusal
         if authorization is not None:
             kind, _, secret = authorization.decode("latin-1").partition(" ")
             key = self._keys.authenticate(secret.strip(), now=self._clock()) if kind.lower() == "bearer" else None

@@ -5,7 +5,7 @@ Law: what leaves carries a code, a sentence and no stack trace, host path or rej
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,10 +22,12 @@ from index.errors import (
     Unauthenticated,
     Unavailable,
 )
+from index.text import runnable_code
 from mcp_server.http.request_log import describe_error
+from syncd.notes import secret_patterns
 
 if TYPE_CHECKING:
-    from index.model import Record
+    from index.model import Defect, Record
     from syncd.workspaces.workspace import Workspace
 
 STATUS: Final[Mapping[str, int]] = {
@@ -72,6 +74,12 @@ class Replaceable(AnswerModel):
 
     stale: bool = Field(False, description="true: a newer one replaces it", exclude_if=_is_empty)
     superseded_by: str | None = Field(None, description="The id of that one", exclude_if=_is_empty)
+
+
+def warnings_about(defects: Iterable[Defect]) -> list[str]:
+    """Which defects of a note its writer is told of, to pass on to a person."""
+    reported = (secret_patterns.DEFECT, runnable_code.DEFECT)
+    return [str(defect) for defect in defects if defect.name in reported]
 
 
 def replacement_fields(workspace: Workspace, record: Record) -> dict[str, Any]:

@@ -15,11 +15,10 @@ from mcp_server.answers.best_snippet import MARK, cut_snippet
 from mcp_server.answers.line_ranges import TextLines, find_section, list_headings, select_lines
 from mcp_server.answers.text_budget import estimate_tokens, share_budget
 from mcp_server.operations.caller import CALLER
-from mcp_server.operations.wire_format import replacement_fields
+from mcp_server.operations.wire_format import replacement_fields, warnings_about
 from mcp_server.tools import kb_schema as shape
 from syncd.documents.collection_membership import is_collection_tag
 from syncd.notes.markdown_outline import parse_outline
-from syncd.notes.secret_patterns import DEFECT
 from syncd.notes.timestamps import iso
 from syncd.settings.settings import Settings
 from syncd.uploads.upload_request import decode_chunk
@@ -288,7 +287,7 @@ def _changed_document(workspace: Workspace, record: Record, *, changed: bool) ->
         **_document_fields(workspace, record, workspace.addresses([record]).get(record.id, "")),
         changed=changed,
         version=record.version,
-        warnings=[str(defect) for defect in record.defects if defect.name == DEFECT],
+        warnings=warnings_about(record.defects),
     )
 
 

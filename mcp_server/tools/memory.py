@@ -10,10 +10,9 @@ from index.memos.relations import MemoTie
 from index.model import Record
 from mcp_server.answers.text_budget import cut_excerpt, share_budget
 from mcp_server.operations.operation import Operation
-from mcp_server.operations.wire_format import replacement_fields
+from mcp_server.operations.wire_format import replacement_fields, warnings_about
 from mcp_server.tools import memory_schema as shape
 from mcp_server.tools.thoughts import read_contents
-from syncd.notes.secret_patterns import DEFECT
 from syncd.notes.timestamps import iso
 from syncd.settings.settings import Settings
 
@@ -34,7 +33,7 @@ def save(workspace: Workspace, arguments: shape.SaveMemo, _: Settings) -> shape.
         replace=arguments.metadata_mode == "replace",
         version=arguments.version,
     )
-    warnings = [str(defect) for defect in saved.record.defects if defect.name == DEFECT]
+    warnings = warnings_about(saved.record.defects)
     return shape.SavedMemo(**_memo_fields(workspace, saved.record), created=saved.created, warnings=warnings)
 
 

@@ -12,7 +12,7 @@ from index.model import Hit, Record
 from index.query import make_query
 from mcp_server.answers.text_budget import cut_excerpt, share_budget
 from mcp_server.operations.operation import Operation
-from mcp_server.operations.wire_format import replacement_fields
+from mcp_server.operations.wire_format import replacement_fields, warnings_about
 from mcp_server.tools.thoughts_schema import (
     CapturedNote,
     CaptureThought,
@@ -30,7 +30,6 @@ from mcp_server.tools.thoughts_schema import (
     Wrote,
 )
 from syncd.history.write_lineage import Writer
-from syncd.notes.secret_patterns import DEFECT
 from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def capture_thought(workspace: Workspace, arguments: CaptureThought, _: Settings
         chunks=record.chunks,
         created_at=record.created_at,
         updated_at=record.updated_at,
-        warnings=[str(defect) for defect in record.defects if defect.name == DEFECT],
+        warnings=warnings_about(record.defects),
     )
 
 

@@ -26,7 +26,7 @@ from syncd.documents.capture_note import check_content, properties_of, split_met
 from syncd.documents.collection_membership import choose_collection, tag_changes
 from syncd.documents.memo_relations import drop_relations
 from syncd.files.file_removal import stored_file_removals
-from syncd.notes.front_matter import FrontmatterError, PropertyValue, encode
+from syncd.notes.front_matter import FrontmatterError, PropertyValue, encode, is_publishing
 from syncd.notes.secret_patterns import refuse_secret
 from syncd.vault.location import namespace_path
 
@@ -350,4 +350,5 @@ def _metadata_changes(old: Mapping[str, Any], fields: Mapping[str, Any], *, repl
     spelt = {fold(key): key for key in old}
     named = {key if key in old else spelt.get(fold(key), key): value for key, value in fields.items()}
     merged = merge_patch({} if replace else old, named)
-    return {key: merged.get(key) for key in ({**old, **named} if replace else named)}
+    kept = {key for key in old if is_publishing(key)}  # an agent can neither set them nor take them away
+    return {key: merged.get(key) for key in ({**old, **named} if replace else named) if key not in kept}

@@ -32,6 +32,7 @@ INBOX_ONLY: Final = (
     "suggested_tags",
     "suggested_links",
     "suggested_similar",
+    "runnable_code",
     "superseded_by",
     "collection",
     "version",

@@ -22,6 +22,8 @@ SCOPES: Final = ("read", "write", "admin")
 SURFACES: Final = ("mcp", "rest")
 PREFIX: Final = "mx"
 LONGEST_NAME: Final = 64
+ENVIRONMENT: Final = {"mcp": "KB_MCP_API_KEY", "rest": "KB_API_KEY"}  # surface -> variable that holds a secret for it
+LEAST_SECRET: Final = 16  # characters of a secret that somebody chose: what can be guessed opens every workspace
 EXPIRING_MS: Final = 14 * 24 * 3600 * 1000  # how long before its end a key is listed
 
 log = logging.getLogger(__name__)
@@ -60,6 +62,18 @@ class ApiKey:
     def is_live(self, now: int) -> bool:
         """Whether the key is neither revoked nor expired."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+
+def read_environment_keys(environ: Mapping[str, str]) -> dict[str, str]:
+    """The secrets that the environment gives, by surface. Raises InvalidArgument for one that could be guessed."""
+    secrets_given = {surface: environ[name].strip() for surface, name in ENVIRONMENT.items() if environ.get(name)}
+    for surface, secret in secrets_given.items():
+        if len(secret) < LEAST_SECRET:
+            raise InvalidArgument(
+                f"{ENVIRONMENT[surface]} has {len(secret)} characters, and a key needs {LEAST_SECRET} or more: set a longer one "
+                "(`openssl rand -hex 32` makes one), or unset it and make a key with `memex key create`"
+            )
+    return secrets_given
 
 
 class ApiKeys:

@@ -64,6 +64,17 @@ def good(*asked, **given):
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
+def test_who_captures_code_that_obsidian_may_run_is_told_and_the_bytes_stay(rim, dialect):
+    text = "# Tides\n\n```dataviewjs\ndv.list()\n```\n"
+    space = rim.space()
+    made = good(space, dialect, "capture_thought", content=text)
+    assert made["warnings"] == [
+        "runnable-code: Dataview: the note holds code that Obsidian may run: read it before you open the note there"
+    ]
+    assert good(space, dialect, "get_thought", id=made["id"])["content"] == text
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
 def test_every_tool_answers_with_the_fields_of_its_contract(rim, dialect):
     space = rim.space()
     text = "# Sailing\n\nThe keel is lead."

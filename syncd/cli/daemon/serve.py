@@ -284,14 +284,11 @@ def _put_under_git(vault: Path) -> None:
     from syncd.git.repository import Repository
 
     repo = Repository(vault)
-    try:
-        if repo.local_state() == "no-git":
-            raise Unavailable("git is not installed: install it, or leave --git out", retryable=False)
-        if repo.local_state() == "no-repo":
-            repo.init()
-            repo.commit_all("Begin")
-    finally:
-        repo.close()
+    if repo.local_state() == "no-git":
+        raise Unavailable("git is not installed: install it, or leave --git out", retryable=False)
+    if repo.local_state() == "no-repo":
+        repo.init()
+        repo.commit_all("Begin")
 
 
 def _is_port_free(host: str, port: int) -> bool:

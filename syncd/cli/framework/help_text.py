@@ -292,7 +292,7 @@ ENVIRONMENT = (
     ("MEMEX_CONFIG", "the settings file, as --config"),
     ("MEMEX_SECTION__KEY", "any setting, such as MEMEX_SERVER__PORT; memex config lists them"),
     ("MEMEX_KEY", "the key that memex mcp uses"),
-    ("KB_MCP_API_KEY, KB_API_KEY", "secrets that are accepted for MCP and for REST"),
+    ("KB_MCP_API_KEY, KB_API_KEY", "keys that are accepted for MCP and for REST, each of 16 characters or more"),
     ("MEMEX_DEBUG", "1 shows where a defect of Memex showed"),
     ("NO_COLOR", "no colours, also on a terminal"),
 )

@@ -1,7 +1,8 @@
 """The converter's child process reads one file from standard input and prints it as Markdown in JSON.
 
-Law, tested: for any file the child prints one answer or none; it writes no file, and prints no text of the host.
-`converter.py` starts and ends it."""
+Laws, tested: for any file the child prints one answer or none; it writes no file, and prints no text of the host. No
+link of what it prints leads elsewhere than to the web, to mail or to a note, and no plugin of Obsidian runs code of it;
+Markdown that becomes a note as it is, is the exception. `converter.py` starts and ends it."""
 
 from __future__ import annotations
 
@@ -15,9 +16,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from index.text.runnable_code import make_plain
 from syncd.documents.file_types import CSV, DOCX, HTML, JSON, MARKDOWN, PDF, PPTX, TEXT, XLSX
 from syncd.files.conversion.process_sandbox import isolate, restrict_files, set_limits
 from syncd.files.conversion.readers.clean_text import remove_invisible, tidy, truncate
+from syncd.files.conversion.readers.link_targets import drop_targets
 from syncd.files.conversion.readers.reader_result import MarkdownReading, Reader, ReaderLimits, TooLarge, UnreadableFile
 
 READERS: Final = {
@@ -77,12 +80,17 @@ def _read_file(read: Reader, file: BinaryIO, asked: dict[str, Any]) -> dict[str,
     reading: MarkdownReading = read(file, ReaderLimits(asked["pages"], asked["inflated"], asked["text"]))
     whole = remove_invisible(reading.text) if asked["media_type"] in AS_GIVEN else tidy(reading.text)
     text, shortened = truncate(whole, asked["text"])
-    title = " ".join(remove_invisible(reading.title or "").split())[:TITLE]
+    cut = reading.cut or shortened
+    if (
+        asked["media_type"] != MARKDOWN or cut
+    ):  # last of all: what takes characters away may make a scheme of what was none
+        text = drop_targets(make_plain(text))
+    title = make_plain(" ".join(remove_invisible(reading.title or "").split())[:TITLE])
     return {
         "text": text,
         "title": title or None,
         "pages": reading.pages,
-        "cut": reading.cut or shortened,
+        "cut": cut,
         "warnings": list(reading.warnings),
     }
 

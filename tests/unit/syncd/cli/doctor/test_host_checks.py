@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 from syncd.cli.doctor import host_checks
+from syncd.cli.doctor.doctor import examine
 from syncd.cli.main import run_command
 from syncd.settings.settings import ServerSettings, VaultSettings
 from tests.support.clinic import only
@@ -143,3 +144,11 @@ def test_a_vault_of_the_settings_that_ignores_folders_needs_fewer_watches(clinic
     assert "5 folders" in only(clinic.look(host_checks.check_watches)).says
     clinic.settings = replace(clinic.settings, vault=VaultSettings(path=clinic.vault, ignore=("Archive/**",)))
     assert "5 folders" not in only(clinic.look(host_checks.check_watches)).says
+
+
+def test_a_key_of_the_environment_that_is_too_short_is_told(clinic):
+    [finding] = examine(clinic.settings, {"KB_API_KEY": "hunter2"}, [host_checks.check_environment], fix=False)
+    assert (finding.check, finding.is_) == ("environment", "wrong")
+    assert finding.says == "KB_API_KEY has 7 characters, and a key needs 16 or more"
+    assert "memex key create" in finding.mend
+    assert list(examine(clinic.settings, {"KB_API_KEY": "x" * 16}, [host_checks.check_environment], fix=False)) == []

@@ -14,6 +14,7 @@ import pytest
 
 from index.names import fold
 from syncd.cli.main import run_command
+from syncd.cli.notes.review import format_capture
 from syncd.promotion.promoted_note import PromotionRule
 from syncd.settings.automation import PromoteSettings
 from tests.support.paths import ROOT
@@ -58,6 +59,18 @@ def test_where_nobody_sits_at_a_terminal_it_is_a_list(world, capfd):
     assert (first["id"], first["suggested_folder"], first["promote"]) == ("first", "Recipes", False)
     assert first["suggested_similar"]
     assert json.loads(said(capfd, "review", "--json", "--workspace", "other"))["waiting"] == []
+
+
+def test_code_that_obsidian_may_run_is_told_before_the_note_is_opened(world, capfd):
+    front = "id: fifth\ncreated_at: 2026-11-05T10:00:00.000Z"
+    world.write("Captures/default/Fifth.md", f"---\n{front}\n---\n{SOUP}\n\n```js-engine\nx\n```\n")
+    world.run()
+    told = json.loads(said(capfd, "review", "--json"))["waiting"]
+    assert [capture["runs"] for capture in told] == [[], [], [], [], ["JS Engine"]]
+    assert "runs code" in said(capfd, "review").splitlines()[-1]
+    assert "holds code that Obsidian may run: JS Engine" in format_capture(
+        {**told[-1], "content": "x", "goal": None, "similar": []}, "1 of 1"
+    )
 
 
 def test_scripts_decide_by_ids(world, capfd):

@@ -124,6 +124,26 @@ def test_text_beyond_the_limit_is_cut_between_paragraphs(tmp_path):
     assert found.text.endswith(" für Wörter\n")
 
 
+HOSTILE = {
+    "page.html": (
+        '<p><a href="&#1;javascript:alert(1)">one</a> <a href="shell:x">two</a> <a href="https://e.example/">three</a></p>'
+        "<pre><code class='language-dataviewjs'>dv.list()</code></pre><p><code>$= dv.x</code> &lt;% y %&gt;</p>"
+    ),
+    "notes.txt": "[one](&#1;javascript:x) [two](shell:x) [three](https://e.example/)\n\n```dataviewjs\ndv.list()\n```\n\n`$= dv.x` <% y %>",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_is_read_leads_nowhere_but_to_the_web_and_runs_nothing(tmp_path, name):
+    (tmp_path / name).write_text(HOSTILE[name])
+    text = read(tmp_path / name).text
+    assert "[three](https://e.example/)" in text
+    assert all(word in text for word in ("one", "two", "dv.list()", "y %"))
+    assert not any(word in text.lower() for word in ("javascript:", "shell:", "dataviewjs", "`$=", "<%"))
+    (tmp_path / "own.md").write_text(HOSTILE["notes.txt"])
+    assert read(tmp_path / "own.md").text == HOSTILE["notes.txt"]  # it becomes a note, byte for byte
+
+
 def test_a_document_that_is_nested_without_end_is_refused(tmp_path):
     deep = 20_000
     (tmp_path / "deep.docx").write_bytes(docx("<w:sdt><w:sdtContent>" * deep + "</w:sdtContent></w:sdt>" * deep))
