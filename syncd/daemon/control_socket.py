@@ -34,7 +34,7 @@ Operation: TypeAlias = Callable[[dict[str, Any], Progress], Any]
 
 DAEMON = "daemon.json"  # {"url", "pid", "epoch"} of the daemon that runs
 NAME = "control.sock"
-TOKEN = "control.token"  # what a client shows to prove that it may read the state folder
+TOKEN = "control.token"  # noqa: S105 - a file: its text shows that a client may read the state folder
 LONGEST = 100  # bytes of an address that every platform takes (108 on Linux, 104 on macOS, the final NUL included)
 OPENING = 256  # bytes of a client's first line, the token
 REQUEST = 64 * 1024 * 1024  # a note of 5 MB, every byte of it escaped, and room

@@ -133,7 +133,9 @@ def _check_running_daemon(context: DoctorContext) -> Iterator[Finding]:
     settling = not context.daemon["ready"] or context.daemon.get("encoder", {}).get("state") == "loading"
     for sentence in context.daemon["degraded"]:
         part, _, rest = str(sentence).partition(": ")
-        if part == "git" or (part == "inbox" and not (context.vault / context.settings.vault.inbox).is_dir()):
+        if part in ("git", "sandbox") or (
+            part == "inbox" and not (context.vault / context.settings.vault.inbox).is_dir()
+        ):
             continue  # the check of that says it, with the way out
         way = re.search("`(memex [^`]+)`", rest)
         passes = settling or rest.startswith("still loading")

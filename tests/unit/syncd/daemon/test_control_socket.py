@@ -139,7 +139,7 @@ REQUEST = b'{"op": "count"}\n'
 )
 def test_without_the_token_nothing_is_done(tmp_path, opening):
     done = []
-    server = ControlServer(tmp_path, {"count": lambda arguments, progress: done.append(arguments)})
+    server = ControlServer(tmp_path, {"count": lambda arguments, _: done.append(arguments)})
     server.start()
     try:
         with raw(tmp_path, b"") as client:
