@@ -282,9 +282,12 @@ def _sandbox_words(facts: Mapping[str, Any]) -> list[str]:
     if facts.get("problem") or "landlock" not in facts:
         return [str(facts.get("problem") or "")]
     if facts.get("missing"):
-        where = "macOS has" if facts.get("system") == "darwin" else "there is"
-        lacking = " and no ".join(str(layer) for layer in facts["missing"])
-        return [f"{where} no {lacking}: PDF and Office files are read with limits of time and memory alone"]
+        if facts.get("system") == "darwin":
+            return [
+                "macOS has neither Landlock nor seccomp: PDF and Office files are read under limits of time and size alone"
+            ]
+        lacking = " and ".join(str(layer) for layer in facts["missing"])
+        return [f"without {lacking}: PDF and Office files are read all the same, as kb.confined is preferred"]
     network = "a network namespace of its own" if facts.get("network_namespace") else ""
     return [f"Landlock {facts['landlock']}", "seccomp", network]
 
