@@ -92,7 +92,7 @@ class App:
                 self.agent_access,
                 self.services,
                 head_follower=self.head_follower,
-                dropped=self.file_import.dropped,
+                files=self.file_import,
                 backfill=self.backfill,
                 worker=self.worker,
                 jobs=lambda: self.jobs,
@@ -216,6 +216,7 @@ class App:
 
     def _start_parts(self, running: ExitStack) -> None:
         sync = self.opened.sync
+        threading.Thread(target=self.file_import.sandbox.facts, name="sandbox-probe", daemon=True).start()
         control = ControlServer(self.settings.state, self.operations)
         control.start()
         running.callback(control.stop)

@@ -18,6 +18,8 @@ from syncd.daemon.open_parts import OpenParts
 from syncd.daemon.vault_services import VaultServices
 from syncd.documents.parser import parse
 from syncd.enrichment.backfill import Backfill
+from syncd.files.conversion.sandbox_report import SandboxReport
+from syncd.files.file_import import FileImport
 from syncd.files.inbox_file_scanner import MISSING, InboxFileScanner
 from syncd.git import hooks
 from syncd.git.head_follower import HeadFollower
@@ -52,7 +54,7 @@ class Health:
         services: VaultServices,
         *,
         head_follower: HeadFollower,
-        dropped: InboxFileScanner,
+        files: FileImport,
         backfill: Backfill,
         worker: Worker,
         jobs: Callable[[], Scheduler],
@@ -63,18 +65,16 @@ class Health:
         self._inbox = opened.settings.vault.inbox
         self._agent_access, self._worker = agent_access, worker
         self._hearing, self._alone = hearing, alone
-        self._pending, self._defects = PendingNotes(opened), NoteDefects(opened, dropped)
+        self._pending, self._defects = PendingNotes(opened), NoteDefects(opened, files.dropped)
         self._background: Facts = (
             ("watch", lambda: asdict(hearing() or WatcherState("off"))),
             ("jobs", lambda: jobs().facts()),
             ("queue", worker.facts),
         )
-        self._facts = self._list_facts(opened, services, backfill, dropped)
-        self._degraded = self._list_sentences(opened, services, head_follower, jobs)
+        self._facts = self._list_facts(opened, services, backfill, files)
+        self._degraded = self._list_sentences(opened, services, head_follower, jobs, files.sandbox)
 
-    def _list_facts(
-        self, opened: OpenParts, services: VaultServices, backfill: Backfill, dropped: InboxFileScanner
-    ) -> Facts:
+    def _list_facts(self, opened: OpenParts, services: VaultServices, backfill: Backfill, files: FileImport) -> Facts:
         """What the owner may want to know, in the order in which status states it."""
         captures, reranker = opened.captures, opened.reranker
         return (
@@ -86,7 +86,8 @@ class Health:
             ("git", lambda: _git_facts(opened, services)),
             ("enrichment", backfill.facts),
             *self._background,
-            ("files", dropped.facts),
+            ("files", files.dropped.facts),
+            ("sandbox", files.sandbox.facts),
             ("review", services.review.summary),
             ("consolidation", services.consolidation_facts),
             ("promotion", services.promotion_facts),
@@ -103,7 +104,12 @@ class Health:
         )
 
     def _list_sentences(
-        self, opened: OpenParts, services: VaultServices, head_follower: HeadFollower, jobs: Callable[[], Scheduler]
+        self,
+        opened: OpenParts,
+        services: VaultServices,
+        head_follower: HeadFollower,
+        jobs: Callable[[], Scheduler],
+        sandbox: SandboxReport,
     ) -> tuple[Sentences, ...]:
         """What may not work besides the index, in the order in which it is stated."""
         reranker, push_webhook = opened.reranker, self._agent_access.push_webhook
@@ -114,6 +120,7 @@ class Health:
             lambda: [head_follower.unwell, push_webhook.problem, opened.ledger.problem, opened.audit.problem],
             lambda: _exchange_sentences(head_follower.unwell, services),
             self._queue_sentences,
+            lambda: [sandbox.degraded],
             lambda: opened.sync.problems,
             lambda: jobs().troubles(),
         )

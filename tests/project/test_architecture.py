@@ -145,6 +145,7 @@ HOMES = {
     "pydantic_core": ("mcp_server/*",),
     "pptx": ("syncd/files/conversion/readers/powerpoint.py",),
     "pypdfium2": ("syncd/files/conversion/readers/pdf.py",),
+    "pyseccomp": ("syncd/files/conversion/syscall_filter.py",),
     "python_calamine": ("syncd/files/conversion/readers/word_and_excel.py",),
     "rjieba": ("index/text/words.py",),
     "python_multipart": ("mcp_server/rest/upload_form.py",),

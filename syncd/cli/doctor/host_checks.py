@@ -271,12 +271,32 @@ def check_environment(context: DoctorContext) -> Iterator[Finding]:
         yield Finding("environment", "wrong", says, mend)
 
 
+def check_sandbox(context: DoctorContext) -> Iterator[Finding]:
+    """Which layers confine the readers of files: of the daemon, which its unit restricts further, or else of this command."""
+    facts = (context.daemon or {}).get("sandbox")
+    if facts is None:
+        from syncd.files.conversion.sandbox_report import SandboxReport
+
+        facts = SandboxReport(required=context.settings.kb.confined == "required").facts()
+    if facts["problem"]:
+        yield Finding(
+            "sandbox", "wrong", facts["problem"], "memex config, section kb; on Linux libseccomp.so.2 is needed"
+        )
+    elif facts["missing"]:
+        says = f"{' and '.join(facts['missing'])} is not in force, and kb.confined is preferred: PDF and Office files are read"
+        yield Finding("sandbox", "advice", says, "nothing need be done where no stranger's files come in")
+    else:
+        network = ", in a network namespace of their own" if facts["network_namespace"] else ""
+        yield Finding("sandbox", "ok", f"files are read under Landlock {facts['landlock']} and seccomp{network}")
+
+
 HOST_CHECKS = (
     check_environment,
     check_versions,
     check_vault,
     check_inbox,
     check_files,
+    check_sandbox,
     check_port,
     check_watches,
     check_git,

@@ -36,8 +36,10 @@ SECRETS = (
     "ledger.db-shm",
     control_socket.DAEMON,
     control_socket.NAME,
+    control_socket.TOKEN,
     "lock",
 )
+OF_A_DAEMON = (control_socket.DAEMON, control_socket.NAME, control_socket.TOKEN)  # while one runs
 ANSWER_S = 10.0
 STRAY_S = 3600.0  # a staged file that is older, and of no job, is about to become none
 PROBE = "A note about nothing."
@@ -111,7 +113,7 @@ def check_daemon(context: DoctorContext) -> Iterator[Finding]:
         says = f"process {pid or '?'} holds {folder / 'lock'} and does not listen: it starts, or another command is at work"
         yield Finding("daemon", "wrong", says, f"memex status; if it stays so: kill {pid}")
     elif context.daemon is None:
-        left = [path for name in (control_socket.DAEMON, control_socket.NAME) if lstat_or_none(path := folder / name)]
+        left = [path for name in OF_A_DAEMON if lstat_or_none(path := folder / name)]
         if left:
             names = " and ".join(path.name for path in left)
             yield Finding(
@@ -132,7 +134,9 @@ def _check_running_daemon(context: DoctorContext) -> Iterator[Finding]:
     settling = not context.daemon["ready"] or context.daemon.get("encoder", {}).get("state") == "loading"
     for sentence in context.daemon["degraded"]:
         part, _, rest = str(sentence).partition(": ")
-        if part == "git" or (part == "inbox" and not (context.vault / context.settings.vault.inbox).is_dir()):
+        if part in ("git", "sandbox") or (
+            part == "inbox" and not (context.vault / context.settings.vault.inbox).is_dir()
+        ):
             continue  # the check of that says it, with the way out
         way = re.search("`(memex [^`]+)`", rest)
         passes = settling or rest.startswith("still loading")

@@ -6,12 +6,13 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 
 from syncd.cli.doctor import host_checks
-from syncd.cli.doctor.doctor import examine
+from syncd.cli.doctor.doctor import DoctorContext, examine
 from syncd.cli.main import run_command
 from syncd.settings.settings import ServerSettings, VaultSettings
 from tests.support.clinic import only
@@ -45,6 +46,35 @@ def test_an_inbox_that_is_missing_is_made_and_one_that_is_a_link_is_not(clinic, 
     found = only(clinic.look(host_checks.check_inbox, fix=True))
     assert "a link" in found.says
     assert inbox.is_symlink()
+
+
+REFUSED = {
+    "missing": ["seccomp"],
+    "problem": "PDF and Office files are refused: why",
+    "landlock": 7,
+    "network_namespace": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("facts", "is_", "says"),
+    [
+        (REFUSED, "wrong", "PDF and Office files are refused: why"),
+        (REFUSED | {"problem": ""}, "advice", "seccomp is not in force, and kb.confined is preferred"),
+        (REFUSED | {"problem": "", "missing": []}, "ok", "files are read under Landlock 7 and seccomp"),
+        ({"required": True, "problem": "the reader of files could not be started"}, "wrong", "could not be started"),
+    ],
+)
+def test_the_sandbox_of_the_daemon_that_runs_is_judged(clinic, facts, is_, says):
+    context = DoctorContext(clinic.settings, {}, None, {"sandbox": facts})
+    finding = only(list(host_checks.check_sandbox(context)))
+    assert finding.is_ == is_
+    assert says in finding.says
+
+
+def test_the_sandbox_is_tried_where_no_daemon_tells_of_it(clinic):
+    finding = only(clinic.look(host_checks.check_sandbox))
+    assert finding.is_ == ("ok" if sys.platform == "linux" else "wrong")
 
 
 def test_files_that_are_gone_or_not_read_are_named(clinic):

@@ -88,12 +88,14 @@ def test_a_daemon_that_others_ask_too_often_is_well(tmp_path):
 
 
 def test_what_a_dead_daemon_left_is_removed(clinic):
-    (clinic.state / "daemon.json").write_text("{}")
+    for name in ("daemon.json", "control.token"):
+        (clinic.state / name).write_text("{}")
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(clinic.state / "control.sock"))
-    assert "daemon.json and control.sock" in only(clinic.look(state_checks.check_daemon)).says
+    assert "daemon.json and control.sock and control.token" in only(clinic.look(state_checks.check_daemon)).says
     clinic.look(state_checks.check_daemon, fix=True)
     assert not (clinic.state / "daemon.json").exists()
+    assert not (clinic.state / "control.token").exists()
     assert only(clinic.look(state_checks.check_daemon)).is_ == "advice"
 
 
