@@ -1,12 +1,12 @@
 # make setup   the daemon alone: .venv/bin/memex          make run    the daemon on a copy of the demo vault
 # make test    lint and the tests                         make run VAULT=~/MyVault    the daemon on that vault
 # make test-all  with the slow proofs                     make graph | faults | bench | clients | conformance | man | lint | golden | clean
-# make lock    the lock files anew
+# make lock    the lock files anew                        make audit  licences, known vulnerabilities, lock files
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := test
-.PHONY: setup dev run lock test test-all graph faults bench clients conformance man lint format golden clean distclean
+.PHONY: setup dev run lock audit test test-all graph faults bench clients conformance man lint format golden clean distclean
 
 # Every path is relative, so a folder with blanks in its name works. The daemon lives in .venv, the tests' tools in .venv-dev, which
 # looks into .venv for everything else.
@@ -69,8 +69,13 @@ lock:
 	@$(call locked,uv) tests/requirements.txt > build/lock/uv.txt
 	@build/lock/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes --requirement build/lock/uv.txt
 	$(COMPILE) --extra otel --group installer pyproject.toml --output-file requirements.txt
-	$(COMPILE) --group dev --group --group lock --constraint requirements.txt --output-file tests/requirements.txt
+	$(COMPILE) --group dev --group audit --group lock --constraint requirements.txt --output-file tests/requirements.txt
 	$(PYTHON) -m tests.supply lock
+
+# ADVISORIES=FILE: advisories in the OSV format, for what the package index has no word on.
+audit: dev
+	@$(PIP) --python $(DEV) install --require-hashes --only-binary :all: --constraint tests/requirements.txt --group audit
+	@$(DEV) -m tests.supply audit $(if $(ADVISORIES),"$(ADVISORIES)")
 
 run: setup
 	@if [ -n "$$VAULT" ]; then \

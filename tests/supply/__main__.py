@@ -1,14 +1,15 @@
-"""Tell a set-up what to install, write the lock files. Commands: direct, others, lock."""
+"""Tell a set-up what to install, write the lock files, or audit the libraries: direct, others, lock, audit."""
 
 from __future__ import annotations
 
 import sys
 from importlib.metadata import distributions
+from pathlib import Path
 
 from tests.supply import lock_files
 
 
-def main(command: str) -> int:
+def main(command: str, *arguments: str) -> int:
     match command:
         case "direct":
             sys.stdout.write("\n".join(lock_files.direct(lock_files.read_project())) + "\n")
@@ -18,6 +19,10 @@ def main(command: str) -> int:
             sys.stdout.write(" ".join(sorted(installed - locked.keys() - {"memex-vault"})))
         case "lock":
             lock_files.write()
+        case "audit":
+            from tests.supply.audit import audit  # needs libraries, and a set-up has none yet
+
+            return audit(Path(arguments[0]) if arguments else None)
         case _:
             raise SystemExit(__doc__)
     return 0
