@@ -4,6 +4,7 @@ Law, tested: the setup creates only its own folders and files, touches no note, 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import tomllib
 from collections.abc import Mapping
@@ -49,7 +50,8 @@ def ensure_owner_key(state: Path, keys: ApiKeys, *, now: int, again: bool = Fals
     secret = path.read_text().strip() if path.is_file() else ""
     held = next((key for key in keys.list() if secret.startswith(f"mx_{key.id}_")), None)
     if held is not None and (held.is_live(now) or not again):
-        path.chmod(0o600)
+        if not path.is_symlink():  # a file elsewhere is left as it is, and the doctor names the link
+            path.chmod(0o600)
         return path
     taken = {key.name for key in keys.list() if key.revoked_at is None}
     name = next(name for n in range(1, 10_000) if (name := OWNER if n == 1 else f"{OWNER}-{n}") not in taken)
@@ -66,7 +68,9 @@ def reset_owner_key(state: Path, *, now: int) -> Path:
     ledger = Ledger.open(state / LEDGER)
     try:
         keys = ApiKeys(ledger)
-        secret = path.read_text().strip() if path.is_file() else ""
+        secret = ""
+        with contextlib.suppress(OSError, UnicodeDecodeError):  # whatever is there is replaced
+            secret = path.read_text().strip()
         held = [key.id for key in keys.list() if secret.startswith(f"mx_{key.id}_")]
         _, secret = keys.reset(OWNER, instead_of=held, now=now)
         write_private(path, secret + "\n")

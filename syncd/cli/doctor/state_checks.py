@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from index.errors import MemexError, Unavailable
 from syncd.cli.doctor.doctor import DoctorContext, Finding, Rank, lstat_or_none, quote_path, remove_files, restrict_mode
 from syncd.daemon import control_socket
-from syncd.state.folder import read_vault_path
+from syncd.state.folder import KEY_FILE, read_vault_path
 from syncd.version import installed
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # ruff: noqa: PLC0415 - stores and encoders take longer to import than most checks to run
 SECRETS = (
-    "key",
+    KEY_FILE,
     "audit.head",
     "audit.done",
     "ledger.db",
@@ -98,6 +98,26 @@ def check_state(context: DoctorContext) -> Iterator[Finding]:
 def _is_readable_by_others(path: Path) -> bool:
     info = lstat_or_none(path)
     return info is not None and not stat.S_ISLNK(info.st_mode) and bool(info.st_mode & 0o077)
+
+
+def check_key_file(context: DoctorContext) -> Iterator[Finding]:
+    """The file with the owner's key; who else may read it is found with the state folder."""
+    path = context.state / KEY_FILE
+    info = lstat_or_none(path)
+    if info is None:
+        return
+    mend = "memex key reset --yes"  # it puts a new file in the place of whatever is there
+    if stat.S_ISLNK(info.st_mode):
+        yield Finding("key", "wrong", f"{path} is a link, so the key lies where others may read or change it", mend)
+    elif not stat.S_ISREG(info.st_mode):
+        away = f"mv {quote_path(path)} {quote_path(path)}.away; {mend}"
+        yield Finding("key", "wrong", f"{path} is no regular file", away)
+    elif info.st_uid != os.geteuid():
+        yield Finding("key", "wrong", f"{path} belongs to another user", mend)
+    elif os.access(path, os.R_OK) and not path.read_bytes().strip():
+        yield Finding("key", "wrong", f"{path} is empty, so commands and clients that use it are refused", mend)
+    else:
+        yield Finding("key", "ok", f"{path} holds a key")
 
 
 def check_daemon(context: DoctorContext) -> Iterator[Finding]:
@@ -374,6 +394,7 @@ def check_reranker(context: DoctorContext) -> Iterator[Finding]:
 STATE_CHECKS = (
     check_settings,
     check_state,
+    check_key_file,
     check_daemon,
     check_ledger,
     check_audit,

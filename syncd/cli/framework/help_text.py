@@ -132,8 +132,11 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     "key history": (("memex key history", "what became of keys"),),
     "key list": (("memex key list", "names, rights and ends; never a secret"),),
     "key reset": (("memex key reset", "a new owner's key, also while nothing runs"),),
-    "key revoke": (("memex key revoke claude", "from this moment on"),),
-    "key rotate": (("memex key rotate claude --overlap 1h", "a new secret; the old one is good for an hour more"),),
+    "key revoke": (("memex key revoke --yes claude", "from this moment on"),),
+    "key rotate": (
+        ("memex key rotate claude --overlap 1h", "a new secret; the old one is good for an hour more"),
+        ("memex key rotate claude --overlap 0s", "the old one is no longer good"),
+    ),
     "log": (
         ("memex log 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "who wrote it and when, and its commits"),
         ('memex log -p "Captures/default/Battery boxes.md"', "with the lines that each changed"),
@@ -158,7 +161,10 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ('memex node observe Heron "Passed the salt test"', "one fact more"),
         ("memex node observe Heron < minutes.txt", "one of several lines"),
     ),
-    "node remove": (("memex node remove Heron", "after a question"),),
+    "node remove": (
+        ("memex node remove Heron", "after a question"),
+        ("memex node remove --yes Heron", "without one, as in a script"),
+    ),
     "node rename": (('memex node rename Ada "Ada Lovelace"', "links to it stay as they are"),),
     "node replace": (('memex node replace Heron 3 "Reports every five minutes"', "it keeps its number"),),
     "node search": (
@@ -252,7 +258,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex updatenote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11 --tag home --tag filter", "other tags alone"),
     ),
     "workspace create": (("memex workspace create work", "a folder that nothing crosses"),),
-    "workspace delete": (("memex workspace delete work", "once it is empty"),),
+    "workspace delete": (("memex workspace delete --yes work", "once it is empty"),),
     "workspace list": (("memex workspace list", "their names"),),
 }
 
