@@ -60,6 +60,19 @@ def ensure_owner_key(state: Path, keys: ApiKeys, *, now: int, again: bool = Fals
     return path
 
 
+def install_owner_key(state: Path, vault: Path, secret: str, *, now: int) -> None:
+    """Let a state folder that is new have `secret`, of an earlier one, for its owner's key; one with keys keeps them."""
+    claim(state, vault)
+    ledger = Ledger.open(state / LEDGER)
+    try:
+        keys = ApiKeys(ledger)
+        if not keys.list():
+            keys.create(OWNER, workspaces=None, scopes=("read", "write", "admin"), secret=secret, now=now)
+            write_private(state / KEY_FILE, secret + "\n")
+    finally:
+        ledger.close()
+
+
 def reset_owner_key(state: Path, *, now: int) -> Path:
     """Break-glass: the file with a new owner's key, whoever has the old one or lost it. Needs no daemon and no vault."""
     if not (state / LEDGER).exists():

@@ -124,11 +124,11 @@ def check_daemon(context: DoctorContext) -> Iterator[Finding]:
     """Who holds the state folder, whether it answers, and what a dead one left."""
     folder, pid = context.state, context.pid
     if context.silent:
-        mend = f"kill {pid}; memex serve" if pid else "memex serve"
+        mend = "memex stop; memex serve" if pid else "memex serve"
         yield Finding("daemon", "wrong", f"process {pid or '?'} runs and does not answer: {context.silent}", mend)
     elif context.daemon is None and pid is not None:
         says = f"process {pid or '?'} holds {folder / 'lock'} and does not listen: it starts, or another command is at work"
-        yield Finding("daemon", "wrong", says, f"memex status; if it stays so: kill {pid}")
+        yield Finding("daemon", "wrong", says, "memex status; if it stays so: memex stop")
     elif context.daemon is None:
         left = [path for name in (control_socket.DAEMON, control_socket.NAME) if lstat_or_none(path := folder / name)]
         if left:
@@ -147,7 +147,7 @@ def _check_running_daemon(context: DoctorContext) -> Iterator[Finding]:
     theirs = context.daemon.get("version")
     if theirs and theirs != installed():
         says = f"process {context.pid} is version {theirs}, and this command {installed()}"
-        yield Finding("daemon", "wrong", says, f"kill {context.pid}; memex serve")
+        yield Finding("daemon", "wrong", says, "memex stop; memex serve")
     settling = not context.daemon["ready"] or context.daemon.get("encoder", {}).get("state") == "loading"
     for sentence in context.daemon["degraded"]:
         part, _, rest = str(sentence).partition(": ")
@@ -168,10 +168,10 @@ def _check_running_daemon(context: DoctorContext) -> Iterator[Finding]:
         with direct.open(f"{url}/healthz", timeout=ANSWER_S) as answer:
             yield Finding("daemon", "ok", f"process {context.pid} answers at {url} ({answer.status})")
     except urllib.error.HTTPError as error:
-        yield Finding("daemon", "wrong", f"{url}/healthz answers {error.code}", f"kill {context.pid}; memex serve")
+        yield Finding("daemon", "wrong", f"{url}/healthz answers {error.code}", "memex stop; memex serve")
     except OSError as error:
         says = f"process {context.pid} answers commands, but not at {url}: {error}"
-        yield Finding("daemon", "wrong", says, f"kill {context.pid}; memex serve")
+        yield Finding("daemon", "wrong", says, "memex stop; memex serve")
 
 
 def check_ledger(context: DoctorContext) -> Iterator[Finding]:

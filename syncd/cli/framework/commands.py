@@ -178,11 +178,34 @@ def print_answer(result: Any, text: Callable[[], str]) -> None:
 
 
 def print_message(text: str) -> None:
-    """Something said on the way, on stderr; where nobody sits at a terminal, a record of the log."""
+    """Something said on the way, on stderr; where nobody sits at a terminal, a record of the log.
+
+    A terminal that was closed, or a pipe that nobody reads, ends nothing."""
     if log.is_structured():
         logger.info("%s", text.removeprefix("memex: "))
     else:
-        click.echo(text, err=True)
+        with contextlib.suppress(OSError):
+            click.echo(text, err=True)
+
+
+def print_while_serving(text: str) -> None:
+    """A text on stdout of a daemon, which works on whether or not anybody still reads that."""
+    with contextlib.suppress(OSError):
+        print_text(text)
+    flush_output()
+
+
+def flush_output() -> None:
+    """Write what waits for stdout and stderr. Where nobody can read that any more, it is dropped, with all that follows."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            with contextlib.suppress(OSError, ValueError):  # a stream in memory has no number
+                null = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(null, stream.fileno())
+                os.close(null)
 
 
 @contextlib.contextmanager

@@ -238,6 +238,10 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex unarchive --list", "what was set aside"),
         ("memex unarchive 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "back into the inbox"),
     ),
+    "stop": (
+        ("memex stop", "the daemon of this vault"),
+        ("memex stop --state /tmp/memex-demo-k3x/state --timeout 10", "a demo; give up after ten seconds"),
+    ),
     "sync": (
         ("memex sync", "take what the remote has, and send what it has not"),
         ("memex sync --pull", "only take"),
