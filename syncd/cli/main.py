@@ -28,6 +28,7 @@ from syncd.cli.daemon import (
     serve,
     service,
     status,
+    vaults,
 )
 from syncd.cli.framework import completion
 from syncd.cli.framework.commands import Group, flush_output
@@ -81,7 +82,9 @@ def memex() -> None:
 
 for command in (
     *(
-        serve.init,
+        vaults.init,
+        vaults.vaults,
+        vaults.use,
         serve.serve,
         serve.stop,
         demo.demo,

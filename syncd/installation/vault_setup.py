@@ -6,18 +6,22 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from index.errors import Conflict, NotFound
-from syncd.settings.settings import Settings, config_file, load
+from index.errors import Conflict, InvalidArgument, NotFound
+from syncd.settings.known_vaults import default_settings_file, find_vault, known_vaults
+from syncd.settings.settings import Settings, load
 from syncd.state.folder import KEY_FILE, LEDGER, claim, default_state_folder, path_digest, write_private
 from syncd.state.ledger import Ledger
+from syncd.vault.path_rules import is_note
 from syncd.vault.vault import Vault
 from syncd.workspaces.api_keys import ApiKeys
 
 OWNER = "owner"
+LOOKED_AT = 50_000  # entries of a folder in which a note is looked for
 HEAD = "# Memex reads this file; `memex config` lists every setting, its value and what it means.\n"
 
 
@@ -26,6 +30,7 @@ def set_up_vault(settings: Settings, *, now: int, again: bool = False) -> Path:
 
     `again`: a person asks for it, so a workspace and a key that they removed before are made anew."""
     path = settings.vault.path
+    refuse_home(path)
     if not path.is_dir():
         raise NotFound(f"there is no folder {path}: check the path, or make it with `memex init --create`")
     claim(settings.state, path)
@@ -40,6 +45,37 @@ def set_up_vault(settings: Settings, *, now: int, again: bool = False) -> Path:
         return ensure_owner_key(settings.state, ApiKeys(ledger), now=now, again=again)
     finally:
         ledger.close()
+
+
+def refuse_home(folder: Path) -> None:
+    """Raise InvalidArgument for the root of the file system, a home folder, and whatever holds one, under any name of it."""
+    real, home = Path(os.path.realpath(folder)), None
+    with contextlib.suppress(RuntimeError):  # a user without a home
+        home = Path(os.path.realpath(Path.home()))
+    if real == Path("/") or (home and home.is_relative_to(real)):
+        what = (
+            "the root of the file system"
+            if real == Path("/")
+            else "your home folder"
+            if real == home
+            else "above your home folder"
+        )
+        raise InvalidArgument(f"{folder} is {what}, and a vault is indexed whole: name the folder that has your notes")
+
+
+def has_notes(folder: Path) -> bool:
+    """Whether a folder looks like a vault: it has a note, or Obsidian has opened it. At most LOOKED_AT entries are seen."""
+    if (folder / ".obsidian").is_dir():
+        return True
+    seen = 0
+    for _, folders, files in os.walk(folder):
+        if any(is_note(name) for name in files):
+            return True
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        seen += len(files) + len(folders)
+        if seen > LOOKED_AT:
+            return False
+    return False
 
 
 def ensure_owner_key(state: Path, keys: ApiKeys, *, now: int, again: bool = False) -> Path:
@@ -96,10 +132,12 @@ def ensure_settings_file(settings: Settings, named: str | None, environ: Mapping
     """The settings file for this vault, written if there is none; and whether it is the one that Memex reads unasked.
 
     When the usual place holds another vault's, this vault gets a file of its own beside it."""
-    usual = config_file(named, environ, Path.cwd())
+    usual = Path.cwd() / Path(named).expanduser() if named else default_settings_file(environ)
+    if not named and (known := find_vault(known_vaults(environ), settings.vault.path)):
+        return known, known == usual
     if _claim_settings_file(usual, settings, environ):
         return usual, True
-    if named or environ.get("MEMEX_CONFIG"):
+    if named:
         raise Conflict(
             f"the settings file {usual} is for another vault: pass another --config for {settings.vault.path}"
         )

@@ -192,3 +192,22 @@ def test_stop_says_when_a_daemon_does_not_end_in_time(memex):
     memex.process.send_signal(signal.SIGCONT)
     assert memex.process.wait(30) == 0
     memex.process = None
+
+
+def test_the_usual_port_gives_way_and_a_named_one_does_not(memex):
+    with socket.socket() as other:
+        try:
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            other.bind(("127.0.0.1", 8765))
+            other.listen()
+        except OSError:
+            pass  # somebody else has it: as good
+        reader, writer = os.pipe()
+        memex.begin("serve", "--any-port", out=writer)
+        os.close(writer)
+        memex.read(reader, "memex: serving")
+        assert "memex: port 8765 is taken, so this daemon takes" in memex.lines
+        memex.run("stop")
+        named = memex.start("serve", "--any-port", "--port", "8765", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        assert b"8765" in named.communicate(timeout=60)[1]
+        assert named.returncode == 69

@@ -1,4 +1,4 @@
-"""Define the commands that set up a vault, serve it and stop its daemon: `init`, `serve`, `stop` and `mcp`."""
+"""Define the commands that serve a vault and stop its daemon: `serve`, `stop` and `mcp`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import json
 import os
 import queue
 import select
-import shlex
 import signal
 import socket
 import sys
@@ -21,12 +20,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
-from syncd.cli.daemon.ready_message import memex_command, print_connect_help, print_summary
+from index.errors import Conflict, MemexError, NotFound, Unavailable
+from syncd.cli.daemon.ready_message import print_connect_help, print_summary
 from syncd.cli.framework.commands import (
     STARTING_S,
     Command,
-    flags,
     load_settings,
     now,
     print_answer,
@@ -34,11 +32,10 @@ from syncd.cli.framework.commands import (
     set_flag,
 )
 from syncd.cli.framework.completion import workspaces
-from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
 from syncd.daemon.control_socket import DAEMON
 from syncd.daemon.service_watchdog import ServiceWatchdog, Supervisor
-from syncd.settings.settings import Settings, load
+from syncd.settings.settings import Settings
 from syncd.state import process_lock
 from syncd.telemetry import log
 
@@ -52,43 +49,21 @@ STOP_S = 45.0  # how long `memex stop` waits
 
 
 @click.command(cls=Command)
-@click.argument("folder", metavar="VAULT", required=False, type=click.Path(file_okay=False))
-@click.option("--git", is_flag=True, help="Put the folder under Git if it is not.")
-@click.option("--create", is_flag=True, help="Make the folder if it is missing.")
-def init(folder: str | None, git: bool, create: bool) -> None:
-    """Set up the folder VAULT for Memex: the inbox, a state folder, your key. No note is touched."""
-    from syncd.installation.vault_setup import ensure_settings_file, set_up_vault
-
-    set_flag("vault.path", folder)
-    if "vault.path" not in flags() and "MEMEX_VAULT" not in os.environ:
-        raise InvalidArgument("which folder? `memex init VAULT`")
-    named = flags().get("config") or os.environ.get("MEMEX_CONFIG")
-    if named and not Path(named).expanduser().exists():
-        without = {name: value for name, value in os.environ.items() if name != "MEMEX_CONFIG"}
-        chosen = load({name: value for name, value in flags().items() if name != "config"}, without)
-    else:
-        chosen = load_settings()
-    if create:
-        chosen.vault.path.mkdir(parents=True, exist_ok=True)
-    key_file = set_up_vault(chosen, now=now(), again=True)
-    if git:
-        put_under_git(chosen.vault.path)
-    file, usual = ensure_settings_file(chosen, named, os.environ)
-    made = {"vault": str(chosen.vault.path), "state": str(chosen.state), "config": str(file), "key_file": str(key_file)}
-    print_answer(made, lambda: _format_init(chosen, file, key_file, usual=usual and not named))
-
-
-@click.command(cls=Command)
 @click.option("--host", help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65_535), help="The port to listen on; 0 picks a free one.")
 @click.option(
     "--connect", is_flag=True, help="When ready, print how to connect, your key included, and one live search."
 )
-def serve(host: str | None, port: int | None, connect: bool) -> None:
+@click.option("--any-port", is_flag=True, help="Pick a free port if the usual one is taken and no setting names one.")
+def serve(host: str | None, port: int | None, connect: bool, any_port: bool) -> None:
     """Run the daemon: keep the index true to the vault, and let agents capture and search."""
     set_flag("server.host", host)
     set_flag("server.port", port)
     chosen = load_settings()
+    if any_port and "server.port" not in chosen.origins and not is_port_free(chosen.server.host, chosen.server.port):
+        set_flag("server.port", pick_free_port(chosen.server.host))
+        taken, chosen = chosen.server.port, load_settings()
+        print_message(f"memex: port {taken} is taken, so this daemon takes {chosen.server.port}")
     run(chosen, print_connect_help if connect else print_summary)
 
 
@@ -301,18 +276,6 @@ def _exit_at_once() -> None:
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     os._exit(0)
-
-
-def _format_init(chosen: Settings, file: Path, key_file: Path, *, usual: bool) -> str:
-    vault, how = chosen.vault.path, "" if usual else f" --config {shlex.quote(str(file))}"
-    print_message(f"memex: {vault} is set up; agents write to {vault / chosen.vault.inbox}, and see nothing else")
-    url = result_text.base_url(chosen.server.host, chosen.server.port)
-    lines = [f"vault     {vault}", f"state     {chosen.state}", f"settings  {file}", f"your key  {key_file}", ""]
-    lines += [
-        f"Start it:\n  memex serve{how}\n",
-        result_text.connect_instructions(url, key="", key_file=str(key_file), command=memex_command(chosen)),
-    ]
-    return "\n".join(lines)
 
 
 def put_under_git(vault: Path) -> None:

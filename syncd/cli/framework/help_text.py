@@ -110,6 +110,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     ),
     "init": (
         ("memex init ~/MyVault", "set a folder of notes up"),
+        ("memex init --yes ~/Empty", "one without a note yet, without a question"),
         ("memex init --create --git ~/NewVault", "make it, and put it under Git"),
     ),
     "job list": (("memex job list", "each job, how it last went and when it runs next"),),
@@ -222,7 +223,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     "serve": (
         ("memex serve", "until Ctrl-C"),
         ("memex serve --connect", "and print how to connect clients"),
-        ("memex serve --vault ~/Other --state ~/.local/state/memex/other --port 9000", "a second vault"),
+        ("memex serve --vault ~/Other --any-port", "a second vault, on another port if the first one has the usual"),
     ),
     "service install": (("memex service install --now", "start it now, and at every login"),),
     "service logs": (("memex service logs --follow", "as they come"),),
@@ -253,13 +254,21 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
             "memex undo --since 2h --key claude --dry-run",
             "what one agent wrote in two hours; without --dry-run, take it back",
         ),
-        ("memex undo 3f9c2b7e01d4a865", "take an undo back, by the id that it told"),
+        ("memex undo --yes 3f9c2b7e01d4a865", "take an undo back, by the id that it told, in a script"),
+    ),
+    "use": (
+        ("memex use work", "by the name that `memex vaults` shows"),
+        ("memex use ~/Documents/Work", "by its folder"),
     ),
     "updatenote": (
         ('memex updatenote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11 "The filter is due in June."', "another text"),
         ("memex updatenote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "in $EDITOR"),
         ("memex updatenote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11 - < note.md", "what a file holds"),
         ("memex updatenote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11 --tag home --tag filter", "other tags alone"),
+    ),
+    "vaults": (
+        ("memex vaults", "each with its daemon; a star at the one that is meant here"),
+        ("memex vaults --json", "for a script"),
     ),
     "workspace create": (("memex workspace create work", "a folder that nothing crosses"),),
     "workspace delete": (("memex workspace delete --yes work", "once it is empty"),),
@@ -307,7 +316,8 @@ ENVIRONMENT = (
     ("NO_COLOR", "no colours, also on a terminal"),
 )
 FILES = (
-    ("~/.config/memex/config.toml", "the settings"),
+    ("~/.config/memex/config.toml", "the settings; those of further vaults lie beside it"),
+    ("~/.config/memex/chosen-vault", "what `memex use` chose"),
     ("~/.local/state/memex/VAULT-*/", "the state: keys, ledger, index; the index may be deleted at any time"),
     ("VAULT/Captures/", "the inbox: what agents wrote"),
 )

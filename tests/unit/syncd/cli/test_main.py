@@ -45,7 +45,7 @@ def test_search_passes_its_filters_on(daemon):
 def test_init_names_a_settings_file_so_that_a_shell_takes_it_as_one_word(tmp_path, capfd):
     for name in ("first", "My V\u00e4lt"):
         (tmp_path / name).mkdir()
-        assert run_command(["init", str(tmp_path / name)]) == 0
+        assert run_command(["init", "--yes", str(tmp_path / name)]) == 0
     line = next(line for line in capfd.readouterr().out.splitlines() if "memex serve --config" in line)
     *_, option, file = shlex.split(line)
     assert option == "--config"
@@ -192,7 +192,7 @@ def test_every_command_that_takes_a_yes_refuses_without_one():
             yield from leaves(command, (*words, name)) if below else [(" ".join((*words, name)), command)]
 
     asking = {path for path, command in leaves(memex) if any("--yes" in param.opts for param in command.params)}
-    assert asking == {" ".join(line.split()[:-1]) for line in DESTROYING if "--" not in line} | {"key reset"}
+    assert asking == {" ".join(line.split()[:-1]) for line in DESTROYING if "--" not in line} | {"key reset", "init"}
 
 
 def test_workspaces_are_made_listed_and_deleted(daemon, capfd):

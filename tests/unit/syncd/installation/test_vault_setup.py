@@ -11,6 +11,7 @@ from index.errors import Conflict, NotFound
 from syncd.installation.vault_setup import (
     ensure_owner_key,
     ensure_settings_file,
+    has_notes,
     install_owner_key,
     reset_owner_key,
     set_up_vault,
@@ -234,3 +235,13 @@ def test_a_key_file_behind_a_link_is_left_as_it_is(tmp_path):
     ensure_owner_key(tmp_path, keys, now=NOW)
     assert moved.stat().st_mode & 0o777 == 0o640
     ledger.close()
+
+
+def test_a_large_folder_without_a_note_is_given_up_on(tmp_path, monkeypatch):
+    monkeypatch.setattr("syncd.installation.vault_setup.LOOKED_AT", 20)
+    for number in range(30):
+        (tmp_path / f"{number:02}").mkdir()
+        (tmp_path / f"{number:02}/x.bin").touch()
+    assert not has_notes(tmp_path)
+    (tmp_path / "A.md").touch()
+    assert has_notes(tmp_path)

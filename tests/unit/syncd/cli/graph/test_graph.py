@@ -209,7 +209,7 @@ def test_without_a_daemon_and_an_index_it_says_that_nodes_are_missing(tmp_path, 
     (tmp_path / "vault/Captures/default/Entities").mkdir(parents=True)
     (tmp_path / "vault/Captures/default/Entities/Ada.md").write_text("## Observations\n- one\n")
     monkeypatch.setenv("MEMEX_STATE", str(tmp_path / "state"))
-    assert run_command(["init", str(tmp_path / "vault")]) == 0
+    assert run_command(["init", "--yes", str(tmp_path / "vault")]) == 0
     capfd.readouterr()
     assert run_command(["node", "list"]) == 0
     assert "the notes have not been read yet, so nodes are missing: run `memex index`" in capfd.readouterr().err
