@@ -79,8 +79,8 @@ audit: dev
 
 run: setup
 	@if [ -n "$$VAULT" ]; then \
-		settings=$$($(PY) -m syncd.cli init "$$VAULT" --json | $(PY) -c 'import json, sys; print(json.load(sys.stdin)["config"])'); \
-		exec $(PY) -m syncd.cli serve --config "$$settings" --connect $(ARGS); \
+		$(PY) -m syncd.cli init "$$VAULT" > /dev/null; \
+		exec $(PY) -m syncd.cli serve --vault "$$VAULT" --connect --any-port $(ARGS); \
 	else \
 		exec $(PY) -m syncd.cli demo $(ARGS); \
 	fi

@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import json
 import logging
+import re
 import secrets
 import threading
 from collections.abc import Collection, Mapping, Sequence
@@ -21,6 +22,7 @@ from syncd.state.ledger import Ledger
 SCOPES: Final = ("read", "write", "admin")
 SURFACES: Final = ("mcp", "rest")
 PREFIX: Final = "mx"
+SECRET: Final = re.compile(rf"{PREFIX}_[0-9a-f]{{12}}_[0-9a-f]{{64}}", re.ASCII)
 LONGEST_NAME: Final = 64
 ENVIRONMENT: Final = {"mcp": "KB_MCP_API_KEY", "rest": "KB_API_KEY"}  # surface -> variable that holds a secret for it
 LEAST_SECRET: Final = 16  # characters of a secret that somebody chose: what can be guessed opens every workspace
@@ -101,12 +103,15 @@ class ApiKeys:
         scopes: Collection[str] = ("read", "write"),
         surfaces: Collection[str] = SURFACES,
         expires_at: int | None = None,
+        secret: str | None = None,
         now: int,
     ) -> tuple[ApiKey, str]:
-        """A new key and its secret, which is never shown again; Conflict when a live key has the name."""
+        """A new key and its secret, which is never shown again; Conflict when a live key has the name.
+
+        `secret`: one that `SECRET` matches, made before for a ledger that is gone."""
         _check_new_key(name, workspaces, expires_at, now)
         key = ApiKey(
-            id=secrets.token_hex(6),
+            id=secret.split("_")[1] if secret else secrets.token_hex(6),
             name=name,
             scopes=_check_known("scope", scopes, SCOPES),
             workspaces=None if workspaces is None else frozenset(workspaces),
@@ -114,7 +119,7 @@ class ApiKeys:
             created_at=now,
             expires_at=expires_at,
         )
-        secret = f"{PREFIX}_{key.id}_{secrets.token_hex(32)}"
+        secret = secret or f"{PREFIX}_{key.id}_{secrets.token_hex(32)}"
         with self._lock:
             self._load()
             if self._find_key(name) is not None:

@@ -88,7 +88,7 @@ def filled(memex: Memex) -> None:
         file = memex.vault / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    memex.run("init", "--git")
+    memex.run("init", "--yes", "--git")
     config = memex.home / ".config/memex/config.toml"
     config.write_text(config.read_text() + SETTINGS)
     memex.run("hook", "install")

@@ -43,6 +43,11 @@ def line(text: str, longest: int = SNIPPET) -> str:
     return flat if len(flat) <= longest else flat[: longest - 1].rstrip() + "…"
 
 
+def way_back(call: str) -> str:
+    """How a person takes back what a call did."""
+    return f"to take this back: memex undo {call}"
+
+
 def colorize(text: str, style: str, color: bool) -> str:
     """`text` in a style, if there is colour."""
     return f"{style}{text}{RESET}" if color and text else text
