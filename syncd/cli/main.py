@@ -175,7 +175,8 @@ def _report_bug(error: Exception, *, serving: bool) -> int:
     elif serving or os.environ.get("MEMEX_DEBUG"):
         traceback.print_exc()
     else:
-        click.echo(f"memex: INTERNAL: {type(error).__name__}: {error} (MEMEX_DEBUG=1 shows where)", err=True)
+        text = f"memex: INTERNAL: {type(error).__name__}: {error} (MEMEX_DEBUG=1 shows where)"
+        click.echo(result_text.sanitize(text).encode("utf-8", "backslashreplace"), err=True)
     return BUG
 
 

@@ -33,6 +33,7 @@ INBOX_ONLY: Final = (
     "suggested_tags",
     "suggested_links",
     "suggested_similar",
+    "hidden_text",
     "superseded_by",
     "collection",
     "version",

@@ -336,4 +336,4 @@ def _relation_fields(source: str, kind: str, target: str) -> dict[str, str]:
 
 def _confirm(question: str, *, yes: bool) -> None:
     if not yes and sys.stdin.isatty() and not wants_json():
-        click.confirm(question, abort=True, err=True)
+        click.confirm(result_text.sanitize(question), abort=True, err=True)
