@@ -189,7 +189,8 @@ def _report_bug(error: Exception, *, serving: bool) -> int:
     elif serving or os.environ.get("MEMEX_DEBUG"):
         traceback.print_exc()
     else:
-        _print_error(f"memex: INTERNAL: {type(error).__name__}: {error} (MEMEX_DEBUG=1 shows where)")
+        text = f"memex: INTERNAL: {type(error).__name__}: {error} (MEMEX_DEBUG=1 shows where)"
+        _print_error(result_text.sanitize(text))
     return BUG
 
 

@@ -16,6 +16,7 @@ from syncd.documents.file_types import MARKDOWN, SUFFIXES
 from syncd.notes.inline_syntax import find_wikilinks
 from syncd.notes.secret_patterns import redact
 from syncd.notes.timestamps import iso
+from syncd.vault.instruction_files import is_instruction_stem
 from syncd.vault.location import ENTITIES, FILES, INBOX, locate
 from syncd.vault.path_rules import file_name
 
@@ -84,6 +85,12 @@ def numbered_names(name: str, end: str) -> Iterator[str]:
     stem = name.removesuffix(end) if end else name
     for number in itertools.count(2):
         yield f"{stem} {number}{end}"
+
+
+def rename_instruction_file(name: str) -> str:
+    """`name`, with an ending, as it is; with a suffix if a coding agent might take the file for its instructions."""
+    stem, dot, end = name.rpartition(".")
+    return f"{file_name(stem)}{dot}{end}" if is_instruction_stem(stem) else name
 
 
 def note_folder(path: str, inbox: str = INBOX) -> str:

@@ -316,6 +316,14 @@ class AuditLog:
         wanted = (name and mask(name) for name in (id, path))
         return [self._entry(row) for row in self._ledger.query(asked, tuple(wanted))]
 
+    def ids_from_agents(self, ids: Collection[str], workspace: str) -> frozenset[str]:
+        """Which of these documents an agent has written to there, or may have: of pruned entries only the last is known."""
+        asked = (
+            f"SELECT DISTINCT id FROM audit WHERE id IN ({','.join('?' * len(ids))}) AND workspace = ?"  # noqa: S608 - question marks
+            " AND (kind = 'kept' OR (kind IN ('create', 'update') AND surface IN ('mcp', 'rest')))"
+        )
+        return frozenset(id for (id,) in self._ledger.query(asked, (*ids, workspace)))
+
     def ids_beginning(self, beginning: str) -> list[str]:
         """The ids of documents that begin so."""
         asked = "SELECT DISTINCT id FROM audit WHERE id >= ? AND id < ? ORDER BY id"

@@ -29,6 +29,7 @@ PERSONS = frozenset(
         "suggested_links",
         "suggested_similar",
         "superseded_by",
+        "hidden_text",
         "runnable_code",
     }
 )

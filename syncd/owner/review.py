@@ -10,6 +10,7 @@ from typing import Any
 
 from index.errors import InvalidArgument, MemexError, NotFound
 from index.model import Record
+from index.text.hidden_characters import find_hidden
 from index.text.runnable_code import find_runnable
 from syncd.documents.owner_marks import OwnerMarks
 from syncd.indexes import note_lookup
@@ -135,6 +136,7 @@ def _capture_fields(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) 
         "promote": marks.promote,
         "promote_to": marks.promote_to,
         "problem": marks.promote_problem,
+        "suspicious": list(find_hidden(text)),
         "runs": list(find_runnable(text)),
         **{name: values.get(name) for name in SUGGESTED},
     }

@@ -47,7 +47,7 @@ PURE = (
     "syncd/graph/similar_nodes.py", "syncd/history/digest_chain.py", "syncd/promotion/promoted_note.py",
     "syncd/review/archive_rules.py", "syncd/review/bases_table.py", "syncd/review/suggestions.py",
     "syncd/settings/cron_schedule.py", "syncd/sync/change_plan.py", "syncd/sync/debounce.py",
-    "syncd/uploads/upload_request.py", "syncd/vault/location.py", "syncd/vault/path_rules.py",
+    "syncd/uploads/upload_request.py", "syncd/vault/instruction_files.py", "syncd/vault/location.py", "syncd/vault/path_rules.py",
 )  # fmt: skip
 DEVICES = frozenset(
     [

@@ -13,6 +13,7 @@ import click
 from index.errors import InvalidArgument
 from syncd.cli.framework.commands import print_message
 from syncd.cli.framework.completion import workspaces
+from syncd.cli.terminal import result_text
 
 UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 WORKSPACE = click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
@@ -36,7 +37,7 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     require_terminal(question, yes=yes)
-    click.confirm(question, abort=True, err=True)
+    click.confirm(result_text.sanitize(question), abort=True, err=True)
 
 
 def require_terminal(question: str, *, yes: bool) -> None:

@@ -171,7 +171,12 @@ def has_color() -> bool:
 
 
 def print_text(text: str) -> None:
-    """One result on stdout, whatever the characters: a path that is not UTF-8 comes out as the bytes it has."""
+    """One result for people on stdout: no text of a note steers their terminal, or hides what it says there."""
+    print_data(result_text.sanitize_styled(text))
+
+
+def print_data(text: str) -> None:
+    """One result on stdout as it is, for programs: a path that is not UTF-8 comes out as the bytes it has."""
     try:
         data = text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -185,7 +190,7 @@ def print_answer(result: Any, text: Callable[[], str]) -> None:
         print_text(text())
         return
     shown = json.dumps(result, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
-    print_text(shown if shown.isascii() or is_utf8(shown) else json.dumps(result))
+    print_data(shown if shown.isascii() or is_utf8(shown) else json.dumps(result))
 
 
 def print_message(text: str) -> None:
@@ -196,7 +201,7 @@ def print_message(text: str) -> None:
         logger.info("%s", text.removeprefix("memex: "))
     else:
         with contextlib.suppress(OSError):
-            click.echo(text, err=True)
+            click.echo(result_text.sanitize_styled(text), err=True)
 
 
 def print_while_serving(text: str) -> None:

@@ -153,10 +153,14 @@ def folders(ctx: click.Context, _: click.Parameter, typed: str) -> list[Completi
 
 
 def nodes(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Names of nodes of the workspace that the line names; letter case does not count."""
+    """Names of nodes of the workspace that the line names, but none that hides characters; letter case does not count."""
     asked = {"typed": typed, "limit": NEWEST, "workspace": ctx.params.get("workspace")}
     rows = _ask_daemon(ctx, "node.names", asked) or []
-    return [CompletionItem(row["name"], help=result_text.line(row["entity_type"], 60)) for row in rows]
+    return [
+        CompletionItem(row["name"], help=result_text.line(row["entity_type"], 60))
+        for row in rows
+        if result_text.sanitize(row["name"]) == row["name"]  # a shell prints the name as it is
+    ]
 
 
 def perspectives(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:

@@ -42,7 +42,7 @@ def review(ctx: click.Context, workspace: str | None, limit: int, listed: bool) 
     time, d sets it aside (memex unarchive brings it back), q ends. Where there is no terminal, or with --list or --json,
     they are listed. What is suggested comes from your own notes, and no agent is told. With --json: {"total", "waiting":
     [{"id", "path", "workspace", "title", "summary", "tags", "source", "created_at", "promote", "promote_to", "problem",
-    "runs", "suggested_folder", "suggested_tags", "suggested_links", "suggested_similar"}]}."""
+    "suspicious", "runs", "suggested_folder", "suggested_tags", "suggested_links", "suggested_similar"}]}."""
     if ctx.invoked_subcommand is not None:
         return
     with open_session(current=True) as ask:
@@ -175,7 +175,8 @@ def table(listing: Mapping[str, Any], *, color: bool) -> str:
 def _mark_text(capture: Mapping[str, Any]) -> str:
     """What stands out about a capture, in a word or two."""
     mark = "problem" if capture["problem"] else "promote" if capture["promote"] else ""
-    return ", ".join(filter(None, [mark, "runs code" if capture.get("runs") else ""]))
+    marks = [mark, "hidden text" if capture.get("suspicious") else "", "runs code" if capture.get("runs") else ""]
+    return ", ".join(filter(None, marks))
 
 
 def _link_text(link: str) -> str:
@@ -186,7 +187,10 @@ def _link_text(link: str) -> str:
 def format_capture(capture: Mapping[str, Any], where: str) -> str:
     """A capture with what is suggested for it."""
     lines = [f"── {where}: {result_text.line(capture['title'], 100)}", f"   {result_text.line(capture['path'], 200)}"]
-    named = (("from", "source"), ("tags", "tags"), ("problem", "problem"), ("holds code that Obsidian may run", "runs"))
+    named = (
+        *(("from", "source"), ("tags", "tags"), ("problem", "problem")),
+        *(("hidden characters", "suspicious"), ("holds code that Obsidian may run", "runs")),
+    )
     for name, key in named:
         if capture.get(key):
             lines.append(f"   {name}: {result_text.line(_join_values(capture[key]), 200)}")

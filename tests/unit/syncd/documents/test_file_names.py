@@ -18,6 +18,7 @@ from syncd.documents.file_names import (
     note_folder,
     note_name,
     numbered_names,
+    rename_instruction_file,
     stored_name,
     why_not_imported,
 )
@@ -87,6 +88,9 @@ def test_the_names_to_choose_from_are_all_different_and_all_good(given_name, med
         ("long.md", MARKDOWN, "long.md.txt"),
         ("notes.markdown", MARKDOWN, "notes.markdown.txt"),
         ("CON.pdf", PDF, "CON note.pdf"),
+        ("opencode.json", "application/json", "opencode note.json"),
+        ("llms.txt", "text/plain", "llms note.txt"),
+        (".mcp.json", "application/json", "mcp.json"),
         ("a#b|c[d].pdf", PDF, "a b c d.pdf"),
         ("e\u0301t\u00e9.pdf", PDF, "\u00e9t\u00e9.pdf"),
         ("x" * 300 + ".pdf", PDF, "x" * 80 + ".pdf"),
@@ -96,6 +100,14 @@ def test_the_names_to_choose_from_are_all_different_and_all_good(given_name, med
 )  # fmt: skip
 def test_what_a_file_is_called(given_name, media_type, stored):
     assert stored_name(given_name, media_type, KNOWN) == stored
+
+
+@pytest.mark.parametrize(
+    ("name", "renamed"),
+    [("opencode.json", "opencode note.json"), ("CLAUDE.md", "CLAUDE note.md"), ("plan [1].pdf", "plan [1].pdf")],
+)
+def test_an_instruction_file_is_renamed_and_no_other(name, renamed):
+    assert rename_instruction_file(name) == renamed
 
 
 def test_a_secret_in_a_name_does_not_go_where_names_go():

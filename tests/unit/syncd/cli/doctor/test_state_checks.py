@@ -15,8 +15,8 @@ import pytest
 
 from syncd.cli.doctor import state_checks
 from syncd.cli.doctor.doctor import DoctorContext
-from syncd.settings.access import LimitsSettings
 from syncd.installation.vault_setup import reset_owner_key
+from syncd.settings.access import LimitsSettings
 from tests.support.clinic import only
 from tests.support.live_server import PLAIN, running
 

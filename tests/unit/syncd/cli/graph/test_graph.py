@@ -267,7 +267,7 @@ def test_text_of_a_note_can_t_steer_the_terminal(world, said):
     world.run()
     for words in (["node", "list"], ["node", "show", "Evil"], ["graph"], ["graph", "Evil"]):
         shown = said(*words)
-        assert "evil name" in shown
+        assert "\\u{202e}evil\\u{e0041} name" in shown
         assert not re.search("[\x1b\u202e\U000e0041]", shown)
 
 
