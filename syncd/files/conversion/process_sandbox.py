@@ -58,7 +58,7 @@ def isolate(parent: int) -> bool:
         return False
     libc = ctypes.CDLL(None)
     libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0)
-    alone = libc.unshare(_NEWUSER | _NEWNET | _NEWIPC) == 0  # refused where user namespaces are
+    alone: bool = libc.unshare(_NEWUSER | _NEWNET | _NEWIPC) == 0  # refused where user namespaces are
     header, data = ctypes.create_string_buffer(struct.pack("Ii", _CAPABILITIES, 0)), ctypes.create_string_buffer(24)
     libc.capset(header, data)
     libc.prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # last: a change of credentials forgets it
