@@ -75,7 +75,7 @@ def test_the_owners_key_is_reset_while_the_daemon_runs_and_while_it_does_not(tmp
     with running(tmp_path / "state") as rim:
         lost = rim.secrets["owner"]
         stream = listening(rim, lost)
-        done = memex(rim, "key", "reset", "--json")
+        done = memex(rim, "key", "reset", "--yes", "--json")
         assert done.returncode == 0, done.stderr
         file = Path(json.loads(done.stdout)["key_file"])
         assert stream.wait(30)
@@ -92,9 +92,12 @@ def test_the_owners_key_is_reset_while_the_daemon_runs_and_while_it_does_not(tmp
         told = memex(rim, "key", "history").stdout
         assert [word in told for word in ("created", "revoked", "reset", "rotated")] == [True] * 4
         assert "old secret until" in memex(rim, "key", "list").stdout
+        again = memex(rim, "key", "rotate", "owner", "--overlap", "0s")
+        assert "is no longer good" in again.stderr
+        assert [comes_in(rim, secret) for secret in (found, rotated, again.stdout.strip())] == [False, False, True]
     aside = rim.world.vault.with_name("aside")
     rim.world.vault.rename(aside)  # with the vault away, no daemon could start
-    done = memex(rim, "key", "reset")
+    done = memex(rim, "key", "reset", "--yes")
     assert done.returncode == 0, done.stderr
     assert str(file) in done.stdout
     ledger = Ledger.open(rim.world.state / LEDGER)
