@@ -103,7 +103,7 @@ def test_a_push_to_the_bare_remote_and_a_signed_webhook_are_pulled_at_once(tmp_p
         until(lambda: world.found("zqrungx", scope="vault", mode="text") == ["rung.md"])
         (shared.bare / "hooks/post-receive").unlink()
         shared.there("signed.md", "zqsignedx\n")
-        assert world.app.push_webhook.accept_delivery("delivery-1", now=1_000_000_000_000)
+        assert world.app.push_webhook.accept_delivery("delivery-1", b"{}", now=1_000_000_000_000)
         until(lambda: world.found("zqsignedx", scope="vault", mode="text") == ["signed.md"])
         assert world.app.health.degraded() == []
     world.close()

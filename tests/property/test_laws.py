@@ -264,7 +264,7 @@ def test_law_8_nothing_is_silent(world):
     defects = {one["path"]: one["defect"] for one in world.app.health.status(None)["defects"]}
     assert defects["Broken.md"].startswith("bad-frontmatter")
     assert "Pipe.md" in defects
-    assert world.app.health.status(())["defects"] == []
+    assert "defects" not in world.app.health.status(()), "without a key"
     world.app.opened.embedder.close()
     assert any("encoder" in sentence for sentence in world.app.health.status(())["degraded"])
     answer = world.app.agent_access.workspace("default").search(Query("anything"))

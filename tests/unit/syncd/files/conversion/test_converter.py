@@ -343,8 +343,7 @@ convert(Path({str(big)!r}), "application/pdf", Limits(), threading.Event())
     parent = subprocess.Popen([sys.executable, "-c", told], env=environ, stdout=subprocess.PIPE)
     try:
         assert parent.stdout.readline() == b"begun\n"
-        child = _until(lambda: psutil.Process(parent.pid).children())[0]
-        _until(lambda: _busy(child))
+        child = _until(lambda: next(filter(_busy, psutil.Process(parent.pid).children()), None))
     finally:
         parent.kill()
         parent.communicate()

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,10 @@ def attempt(folder: Path, mode: str, refused: str) -> dict[str, Any]:
         right = ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
         ordinary = ["setpriv", *right, f"--reuid={SOMEBODY}", f"--regid={SOMEBODY}", "--clear-groups"]
         os.chown(folder, SOMEBODY, SOMEBODY)
-        for above in (folder, *folder.parents[:3]):
-            if above != Path("/"):
-                above.chmod(above.stat().st_mode | 0o011)
+        for above in (folder, *folder.parents):
+            if above == Path(tempfile.gettempdir()):
+                break
+            above.chmod(above.stat().st_mode | 0o011)
     command = [*ordinary, sys.executable, "-P", "-m", "tests.support.sandbox_attempts", mode, str(folder), refused]
     environ = {
         "PYTHONPATH": str(ROOT),
