@@ -87,7 +87,7 @@ def open_parts(settings: Settings, stack: ExitStack, *, embedder: Embedder | Non
     keys = ApiKeys(ledger, static=environment_keys)
     stack.callback(keys.flush)
     embedder = stack.enter_context(closing(embedder or _start_embedder(settings)))
-    repo = Repository(settings.vault.path)
+    repo = stack.enter_context(closing(Repository(settings.vault.path)))
     perspectives = Perspectives(ledger)
     builds = stack.enter_context(
         closing(IndexBuilds(state / "index", embedder, _index_build_settings(settings, perspectives.of)))

@@ -2,7 +2,7 @@
 
 Laws, tested: the child has no terminal to ask at. `inherited_environment` passes on the variables that it names, and no
 others. At the time limit the child and every process it started end. Without a limit nothing ends the child, not even
-the death of this process. A process that the child leaves running cannot block the caller of `run`."""
+the death of this process. A process that the child leaves running cannot block the caller."""
 
 from __future__ import annotations
 
@@ -79,31 +79,6 @@ def run(
         stdout.seek(0)
         err.seek(0)
         return ProcessResult(code, stdout.read(), err.read().decode("utf-8", "replace"), late)
-
-
-def capture(
-    command: Sequence[str],
-    environ: Mapping[str, str],
-    *,
-    stdin: bytes = b"",
-    limit_s: float | None = None,
-    out: IO[bytes] | None = None,
-) -> ProcessResult:
-    """Run `command` with its output in memory, or in `out`: it needs no room on a disk, and waits for whoever has its output."""
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=out or subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environ,
-        start_new_session=True,
-    ) as process:
-        try:
-            stdout, err = process.communicate(stdin, timeout=limit_s)
-        except subprocess.TimeoutExpired:
-            _terminate(process)
-            return ProcessResult(process.wait() or 1, b"", f"no answer within {limit_s:g} s", late=True)
-    return ProcessResult(process.returncode, stdout or b"", err.decode("utf-8", "replace"))
 
 
 def _ends_in_time(process: subprocess.Popen[bytes], end: float, stop: threading.Event | None) -> bool:

@@ -3,23 +3,30 @@
 Law: every command, option and revision is a constant of our code, or hex and names that Git told; a path or a message
 reaches Git through standard input, never as an argument. Git and all that it starts get the variables that
 `inherited_environment` names and no others, so that no filter or helper reads a key, and a hook's GIT_DIR cannot lead
-to another repository. The module works without Git."""
+to another repository. The module works without Git, and imports GitPython only when there is a repository to ask."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
+import tempfile
+import threading
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from types import ModuleType
+from typing import IO, TYPE_CHECKING, Any
 
 from index.errors import Conflict, Unavailable
-from syncd.git.child_process import ProcessResult, capture, inherited_environment, run
+from syncd.git.child_process import ProcessResult, inherited_environment, run
 from syncd.git.repository_folder import file_fingerprint, find_common_folder, find_git_folder, head_fingerprint
 from syncd.git.repository_state import REWRITTEN, RepositoryState, advice, with_upstream_state
 from syncd.git.stale_locks import is_stale
+
+if TYPE_CHECKING:
+    from syncd.git.command import GitCommand, GitRepo
 
 _LOCKS = ("index.lock", "HEAD.lock")
 _MIDST: Mapping[str, str] = {  # what is there while an operation is not finished → the operation
@@ -74,6 +81,8 @@ class Repository:
 
     def __init__(self, vault: Path) -> None:
         self.vault = os.path.abspath(vault)  # noqa: PTH100 - Path.absolute() keeps ".."
+        self._repo: GitRepo | None = None
+        self._opening = threading.Lock()
         self._marks: tuple[object, GitPosition] = (None, GitPosition())  # what was looked at, and what it was
 
     # How it stands
@@ -105,9 +114,9 @@ class Repository:
             return RepositoryState("bare" if self._is_bare() else "no-repo")
         state = RepositoryState("ok", head=None, operation=self._find_operation(folder))
         result = self._ask("rev-parse", "--show-toplevel")
-        result = result if result.code else self._ask("ls-files", "--unmerged", "-z")
-        if result.code:
-            if "dubious ownership" in result.said:
+        result = result if result.status else self._ask("ls-files", "--unmerged", "-z")
+        if result.status:
+            if "dubious ownership" in result.err:
                 return replace(state, state="dubious")
             whole = all((find_common_folder(folder) / name).exists() for name in ("HEAD", "objects", "refs"))
             return replace(state, state="broken" if whole else "unmade")
@@ -196,11 +205,15 @@ class Repository:
     def query(self, command: str, *options: str, stdin: str = "") -> str | None:
         """What Git answers to a question, without the last line end; None when it can't."""
         result = self._ask(command, *options, stdin=stdin.encode("utf-8", "surrogateescape"))
-        return None if result.code else result.out.decode("utf-8", "surrogateescape").removesuffix("\n")
+        return None if result.status else result.out.decode("utf-8", "surrogateescape").removesuffix("\n")
 
     def run_in_session(self, *words: str, environ: Mapping[str, str] | None = None, **how: Any) -> ProcessResult:
         """Run Git with its output in files, with or without a time limit; `how` is of `child_process.run`."""
-        return self._start(run, words, environ, **how)
+        command = ["git", "-C", self.vault, *(part for option in _OPTIONS for part in ("-c", option)), *words]
+        try:
+            return run(command, inherited_environment(os.environ) | self._environ() | dict(environ or {}), **how)
+        except (FileNotFoundError, PermissionError) as error:
+            return ProcessResult(_NOT_FOUND, b"", str(error))
 
     def run(
         self,
@@ -213,23 +226,22 @@ class Repository:
         """Run a command that may change something, however long it takes: a write that is cut short leaves locks.
 
         What it writes goes to `out`, if there is one."""
-        result = self._start(capture, (command, *options), env, stdin=stdin, out=out)
-        return GitResult(result.code, result.out, result.said)
+        return self._execute(self._repo_command, command, *options, stdin=stdin, env=env, out=out)
 
     def read_blob(self, name: str) -> bytes | None:
         """What is in a file that Git holds under this name, in hex; None when it has none."""
         result = self._ask("cat-file", "blob", name)
-        return None if result.code else result.out
+        return None if result.status else result.out
 
     def hooks_folder(self) -> Path:
         """Where Git looks for hooks. Raises Conflict when there is no repository that Git can read."""
         # Not with our own options, which switch the person's hooks off.
         words = ("rev-parse", "--path-format=absolute", "--git-path", "hooks")
-        result = self._start(capture, words, options=(), limit_s=_PATIENCE_S)
-        if result.code:
+        result = self._execute(lambda: self._new_command(()), *words, limit_s=_PATIENCE_S)
+        if result.status:
             state = self.read_state()
             raise Conflict(
-                self.advice(state) or f"Git can't tell where hooks lie: {_error_text(result.said)}", state=state.state
+                self.advice(state) or f"Git can't tell where hooks lie: {_error_text(result.err)}", state=state.state
             )
         return Path(result.out.decode("utf-8", "surrogateescape").removesuffix("\n"))
 
@@ -253,7 +265,7 @@ class Repository:
         """Make the vault a work tree; nothing happens if it is one."""
         if self.local_state() != "no-repo":
             return
-        result = self.run("init", "--quiet")
+        result = self._execute(self._new_command, "init", "--quiet")
         if result.status:
             raise Unavailable(f"git init failed: {_error_text(result.err)}", retryable=False)
 
@@ -271,6 +283,12 @@ class Repository:
         self._run_checked("commit", *options, stdin=message.encode(), env=self.identity())
         return self.head()
 
+    def close(self) -> None:
+        """End the processes that GitPython keeps for questions."""
+        if self._repo is not None:
+            self._repo.close()
+            self._repo = None
+
     def _find_git_folder(self) -> Path | None:
         return find_git_folder(Path(self.vault))
 
@@ -283,25 +301,59 @@ class Repository:
             raise Unavailable(f"git could not commit: {_error_text(result.err)}", retryable=False)
         return result
 
-    def _ask(self, *words: str, stdin: bytes = b"") -> ProcessResult:
+    def _ask(self, command: str, *options: str, stdin: bytes = b"") -> GitResult:
         """The answer to a question, which changes nothing and so may be ended."""
-        return self._start(capture, words, stdin=stdin, limit_s=_PATIENCE_S)
+        return self._execute(self._repo_command, command, *options, stdin=stdin, limit_s=_PATIENCE_S)
 
-    def _start(
+    def _execute(
         self,
-        start: Callable[..., ProcessResult],
-        words: tuple[str, ...],
-        environ: Mapping[str, str] | None = None,
-        *,
-        options: tuple[str, ...] = _OPTIONS,
-        **how: Any,
-    ) -> ProcessResult:
-        """Every process of Git begins here. `-C`, as Git then looks nowhere else, whatever is in the path."""
-        command = ["git", "-C", self.vault, *(part for option in options for part in ("-c", option)), *words]
-        try:
-            return start(command, inherited_environment(os.environ) | self._environ() | dict(environ or {}), **how)
-        except (FileNotFoundError, PermissionError) as error:
-            return ProcessResult(_NOT_FOUND, b"", str(error))
+        open_command: Callable[[], GitCommand],
+        command: str,
+        *options: str,
+        stdin: bytes = b"",
+        limit_s: float | None = None,
+        env: Mapping[str, str] | None = None,
+        out: IO[bytes] | None = None,
+    ) -> GitResult:
+        """Run a command of Git through GitPython; `open_command` gives what it is called on."""
+        with ExitStack() as opened:
+            stdin_file = opened.enter_context(tempfile.TemporaryFile()) if stdin else None
+            if stdin_file is not None:
+                stdin_file.write(stdin)
+                stdin_file.seek(0)
+            try:
+                status, output, err = getattr(open_command(), command.replace("-", "_"))(
+                    *options,
+                    istream=stdin_file,
+                    env=dict(env or {}),
+                    output_stream=out,
+                    kill_after_timeout=limit_s,
+                    with_extended_output=True,
+                    with_exceptions=False,
+                    stdout_as_string=False,
+                    strip_newline_in_stdout=False,
+                )
+            except _import_commands().git.exc.GitError as failure:
+                return GitResult(_NOT_FOUND, b"", str(failure))
+        late = status and limit_s is not None and err.startswith("Timeout: ")  # and then the whole command
+        return GitResult(status, b"" if out else output, f"no answer within {limit_s:g} s" if late else err)
+
+    def _repo_command(self) -> GitCommand:
+        with self._opening:  # the pipe, the thread that follows Git and the owner's commands all ask
+            if self._repo is None:
+                repo = _import_commands().GitRepo(self.vault, search_parent_directories=False, expand_vars=False)
+                self._configure(repo.git)
+                self._repo = repo
+            return self._repo.git
+
+    def _new_command(self, options: tuple[str, ...] = _OPTIONS) -> GitCommand:
+        return self._configure(_import_commands().GitCommand(self.vault), options)
+
+    def _configure(self, command: GitCommand, options: tuple[str, ...] = _OPTIONS) -> GitCommand:
+        command.set_persistent_git_options(C=self.vault, c=list(options))  # -C: a "$" in the path stays what it is
+        command.update_environment(**dict.fromkeys(command.environment()))  # `Repo` takes GIT_DIR and others from ours
+        command.update_environment(**self._environ())
+        return command
 
     def _environ(self) -> dict[str, str]:
         return {
@@ -319,6 +371,14 @@ class Repository:
             roles = {"AUTHOR": author or "Memex", "COMMITTER": "Memex"}
         names = {f"GIT_{role}_NAME": name for role, name in roles.items()}
         return names | {f"GIT_{role}_EMAIL": "memex@localhost" for role in roles}
+
+
+def _import_commands() -> ModuleType:
+    """GitPython, imported on the first use: it takes a tenth of a second, and a vault need not have a history."""
+    os.environ["GIT_PYTHON_REFRESH"] = "quiet"  # Git may be missing
+    from syncd.git import command  # noqa: PLC0415 - see above
+
+    return command
 
 
 def _error_text(complaint: str) -> str:

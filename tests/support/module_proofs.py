@@ -198,6 +198,7 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     "tests/unit/syncd/files/test_uploaded_files.py": ("syncd/files/file_note_writer.py",),
     "tests/unit/syncd/git/test_repository.py": (
         "syncd/git/child_process.py",
+        "syncd/git/command.py",
         "syncd/git/head_moves.py",
         "syncd/git/repository_folder.py",
         "syncd/git/stale_locks.py",

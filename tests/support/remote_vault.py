@@ -41,6 +41,7 @@ class SyncedDevice:
         )
 
     def close(self):
+        self.repo.close()
         self.notes.close()
         self.audit.close()
         self.ledger.close()

@@ -283,11 +283,14 @@ def put_under_git(vault: Path) -> None:
     from syncd.git.repository import Repository
 
     repo = Repository(vault)
-    if repo.local_state() == "no-git":
-        raise Unavailable("git is not installed: install it, or leave --git out", retryable=False)
-    if repo.local_state() == "no-repo":
-        repo.init()
-        repo.commit_all("Begin")
+    try:
+        if repo.local_state() == "no-git":
+            raise Unavailable("git is not installed: install it, or leave --git out", retryable=False)
+        if repo.local_state() == "no-repo":
+            repo.init()
+            repo.commit_all("Begin")
+    finally:
+        repo.close()
 
 
 def is_port_free(host: str, port: int) -> bool:

@@ -150,8 +150,11 @@ def check_git(context: DoctorContext) -> Iterator[Finding]:
     from syncd.git.repository import Repository
 
     repo = Repository(context.vault)
-    standing = repo.read_state()
-    advice = repo.advice(standing)
+    try:
+        standing = repo.read_state()
+        advice = repo.advice(standing)
+    finally:
+        repo.close()
     facts = (context.daemon or {}).get("git")
     if amiss := facts.get("hooks_amiss") if isinstance(facts, dict) else None:
         says = f"hooks of Memex were changed or replaced: {', '.join(sorted(amiss))}; Git is followed all the same"

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import time
 
 import pytest
 
 from index.errors import Conflict, Unavailable
-from syncd.git import head_moves
-from syncd.git.child_process import capture, inherited_environment
+from syncd.git import head_moves, repository
 from syncd.git.repository import GitPosition, Repository
 from tests.support.git_states import diverge, run
+from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -27,7 +29,9 @@ def vault(tmp_path):
 
 @pytest.fixture
 def repo(vault):
-    return Repository(vault)
+    repo = Repository(vault)
+    yield repo
+    repo.close()
 
 
 @pytest.fixture
@@ -38,10 +42,14 @@ def history(vault):
     return vault
 
 
-def test_a_folder_without_a_history_has_no_head(repo):
+def test_a_folder_without_a_history_has_no_head_and_needs_no_gitpython(vault, repo):
     assert repo.local_state() == "no-repo"
     assert repo.head() is None
     assert repo.busy_reason() == ""
+    code = "import sys; from pathlib import Path; from syncd.git.repository import Repository; r = Repository(Path(sys.argv[1]))"
+    code += "; r.local_state(); r.head(); r.busy_reason(); sys.exit('git' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": "."}
+    assert subprocess.run([sys.executable, "-c", code, str(vault)], cwd=ROOT, env=environment, check=True)
 
 
 def test_a_vault_inside_another_work_tree_has_no_history_of_its_own(history):
@@ -104,6 +112,7 @@ def test_a_linked_work_tree_is_a_vault_too(history, tmp_path):
     run(tmp_path / "linked", "commit", "-qm", "two")
     assert repo.head() == run(tmp_path / "linked", "rev-parse", "HEAD") != first
     assert repo.local_state() == "ok"
+    repo.close()
 
 
 def test_a_conflicted_merge_is_named_and_refuses_a_commit(history, repo):
@@ -155,8 +164,49 @@ def test_a_hook_s_variables_lead_nowhere_else(history, repo, tmp_path, monkeypat
     run(other, "init", "-q")
     monkeypatch.setenv("GIT_DIR", str(other / ".git"))
     monkeypatch.setenv("GIT_WORK_TREE", str(other))
+    monkeypatch.setenv("GIT_COMMON_DIR", str(other / ".git"))
+    monkeypatch.setenv("GIT_OBJECT_DIRECTORY", str(other / ".git" / "objects"))
     assert repo.local_state() == "ok"
     assert repo.head() == run(history, "rev-parse", "HEAD")
+    (history / "m.md").write_text("two")
+    assert repo.commit_all("two") == run(history, "rev-parse", "HEAD")
+
+
+def test_a_variable_of_a_call_counts_where_our_environment_has_one_of_its_name(history, repo, monkeypatch):
+    names = ("GIT_INDEX_FILE", "GIT_TERMINAL_PROMPT")
+    for name in names:
+        monkeypatch.setenv(name, "ours")
+    run(history, "config", "alias.leak", "!env")
+    lines = repo.run("leak", env={"GIT_INDEX_FILE": "theirs"}).out.decode().splitlines()
+    assert [line for line in lines if line.startswith(names)] == ["GIT_INDEX_FILE=theirs", "GIT_TERMINAL_PROMPT=0"]
+
+
+def test_the_arguments_of_a_command_hold_no_value_of_a_variable(history, repo, tmp_path, monkeypatch):
+    env = tmp_path / "bin" / "env"
+    env.parent.mkdir()
+    env.write_text(f"""#!/bin/sh\nprintf '%s\\n' "$@" > '{tmp_path}/arguments'\nexec '{shutil.which("env")}' "$@"\n""")
+    env.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{env.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("KB_API_KEY", "unseen-value")
+    assert repo.query("rev-parse", "HEAD") == run(history, "rev-parse", "HEAD")
+    arguments = (tmp_path / "arguments").read_text()
+    assert "-u\nKB_API_KEY\n" in arguments
+    assert "unseen-value" not in arguments
+
+
+def test_a_git_that_is_gone_is_told(history, repo, tmp_path, monkeypatch):
+    assert repo.local_state() == "ok"
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "env").symlink_to(shutil.which("env"))
+    monkeypatch.setenv("PATH", str(folder))
+    assert (repo.local_state(), repo.query("rev-parse", "HEAD"), repo.head()) == ("no-git", None, None)
+    result = repo.run("status")
+    assert (result.status, result.out) == (127, b"")
+    assert "git" in result.err
+    assert "not found" in result.err
+    assert "env" not in result.err
+    assert repo.run_in_session("status").code == 127
 
 
 PRIVATE = (
@@ -219,24 +269,36 @@ def test_filters_helpers_and_the_hooks_of_a_remote_see_no_variable_of_ours(histo
         check_environment(text)
 
 
-def test_a_question_that_hangs_is_ended_with_all_that_it_started(tmp_path):
+def test_a_question_that_hangs_is_ended_with_all_that_it_started(history, repo, tmp_path, monkeypatch):
+    monkeypatch.setattr(repository, "_PATIENCE_S", 0.5)
+    monkeypatch.setenv("KB_API_KEY", "unseen-value")
+    run(history, "config", "alias.hang", f"!(while sleep 0.05; do echo >> '{tmp_path}/beats'; done) & wait")
     started = time.monotonic()
-    script = f"(while sleep 0.05; do echo >> '{tmp_path}/beats'; done) & wait"
-    result = capture(["sh", "-c", script], inherited_environment(os.environ), limit_s=0.5)
-    assert (result.late, result.code != 0) == (True, True)
+    result = repo._ask("hang")
+    assert (result.status != 0, result.err) == (True, "no answer within 0.5 s")
+    assert repo.query("hang") is None
     assert time.monotonic() - started < 10
     beats = (tmp_path / "beats").read_bytes()
     time.sleep(0.5)
     assert (tmp_path / "beats").read_bytes() == beats != b""
 
 
-def test_a_large_answer_and_a_large_question_do_not_wait_for_each_other(tmp_path):
-    text = b"x" * 3_000_000
-    assert capture(["cat"], inherited_environment(os.environ), stdin=text, limit_s=30).out == text
+def test_a_large_answer_and_a_large_question_do_not_wait_for_each_other(history, repo, tmp_path):
+    run(history, "config", "alias.echo", "!cat")
+    text = b"x" * 3_000_000 + b"\n"
+    assert repo.run("echo", stdin=text).out == text
+    assert repo.query("echo", stdin=text.decode()) == text.decode().removesuffix("\n")
     with (tmp_path / "out").open("w+b") as out:
-        assert capture(["cat"], inherited_environment(os.environ), stdin=text, limit_s=30, out=out).out == b""
+        assert repo.run("echo", stdin=text, out=out).out == b""
         out.seek(0)
         assert out.read() == text
+
+
+def test_a_program_that_git_starts_has_no_terminal_to_ask_at(history, repo):
+    run(history, "config", "alias.session", "!ps -o sid= -p $$")
+    sessions = {int(repo.query("session")), int(repo.run("session").out), int(repo.run_in_session("session").out)}
+    assert len(sessions) == 3
+    assert os.getsid(0) not in sessions
 
 
 def test_no_code_of_the_repository_runs(history, repo, tmp_path):

@@ -143,6 +143,7 @@ def every(tmp_path, monkeypatch, killed, call, numbers, *, edits=False):
             pass
         else:
             tree.whole()
+            tree.repo.close()
             return torn
         finally:
             monkeypatch.setattr(module, "finish_interrupted", real)
@@ -164,6 +165,7 @@ def every(tmp_path, monkeypatch, killed, call, numbers, *, edits=False):
                 assert {path: (tree.root / path).read_bytes() for path in edited} == edited
                 continue
         tree.whole(edited=edited)
+        tree.repo.close()
         shutil.rmtree(tree.root.parent)
     return torn
 
