@@ -1,19 +1,26 @@
-# make setup   the set-up alone: .venv/bin/memex          make run    the daemon on a copy of the demo vault
+# make setup   the daemon alone: .venv/bin/memex          make run    the daemon on a copy of the demo vault
 # make test    lint and the tests                         make run VAULT=~/MyVault    the daemon on that vault
 # make test-all  with the slow proofs                     make graph | faults | bench | clients | conformance | man | lint | golden | clean
+# make lock    the lock files anew                        make audit  licences, known vulnerabilities, lock files
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := test
-.PHONY: setup run test test-all graph faults bench clients conformance man lint format golden clean distclean
+.PHONY: setup dev run lock audit test test-all graph faults bench clients conformance man lint format golden clean distclean
 
-# Every path is relative, so a folder with blanks in its name works.
+# Every path is relative, so a folder with blanks in its name works. The daemon lives in .venv, the tests' tools in .venv-dev, which
+# looks into .venv for everything else.
 PY := .venv/bin/python
+DEV := .venv-dev/bin/python
+PIP := $(PY) -m pip --quiet --disable-pip-version-check
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo "$$python"; break; fi; done)
-# What the set-up was made from: other constraints, another folder or another machine make it anew.
-KEY := $(shell { cat constraints.txt pyproject.toml; pwd; uname -sm; } | { sha256sum 2>/dev/null || shasum -a 256; } | cut -c1-16)
-STAMP := .venv/.setup-$(KEY)
+# What a set-up was made from: another lock, another folder or another machine make it anew.
+key = $(shell { cat $(1) pyproject.toml; pwd; uname -sm; } | { sha256sum 2>/dev/null || shasum -a 256; } | cut -c1-16)
+STAMP := .venv/.setup-$(call key,requirements*.txt)
+DEV_STAMP := .venv-dev/.setup-$(call key,requirements*.txt tests/requirements.txt)
+# The lines of one library in a lock file: an old pip checks hashes only of a list that it installs whole.
+locked = sed -n '/^$(1)==/,/[^\]$$/p'
 WORKERS ?= 4
 ARGS ?=
 export VAULT
@@ -25,29 +32,67 @@ setup: $(STAMP)
 
 $(STAMP):
 	@if [ -z "$(PYTHON)" ]; then echo "Memex needs Python 3.11 or newer: make PYTHON=/path/to/python3" >&2; exit 1; fi
-	@echo "Setting up in .venv; the first time takes some minutes"
-	$(PYTHON) -m venv .venv
-	$(PY) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	$(PY) -m index.encoders.onnx_export
+	@echo "Setting up in .venv"
 	@rm -f .venv/.setup-*
+	@$(PYTHON) -m venv .venv
+	@{ $(call locked,pip) requirements.txt; $(call locked,setuptools) requirements.txt; } > .venv/installer.txt
+	@$(PIP) install --require-hashes --requirement .venv/installer.txt
+	@echo "  the libraries, each checked against its hash; the first time takes some minutes, most of them for torch"
+	@$(PIP) install --require-hashes --no-deps --requirement requirements-cpu.txt 2> /dev/null || \
+		echo "  (pip's configuration offers no torch without CUDA for requirements-cpu.txt; on Linux that means some gigabytes)"
+	@$(PY) -m tests.supply direct > .venv/direct.txt
+	@$(PIP) install --require-hashes --only-binary :all: --constraint requirements.txt --requirement .venv/direct.txt
+	@PYTHONWARNINGS=ignore $(PIP) install --no-deps --no-build-isolation --editable .
+	@others=$$($(PY) -m tests.supply others); if [ -n "$$others" ]; then \
+		echo "  removing what requirements.txt does not name:" $$others; $(PIP) uninstall --yes $$others; fi
+	@echo "  the search model"
+	@$(PY) -m index.encoders.onnx_export
 	@touch $@
+
+dev: $(DEV_STAMP)
+
+# The tools see the daemon's libraries and the project by a path file; the links let tests start the daemon's own command and model.
+$(DEV_STAMP): $(STAMP)
+	@echo "Setting up the tests' tools in .venv-dev"
+	@$(PY) -m venv --without-pip --clear .venv-dev
+	@packages=$$($(PY) -c 'import os, sys, sysconfig; print(os.path.relpath(sysconfig.get_path("purelib"), sys.prefix))'); \
+		printf '../../../../%s\n' ".venv/$$packages" "" > ".venv-dev/$$packages/daemon.pth"
+	@ln -s ../../.venv/bin/memex .venv-dev/bin/memex
+	@ln -sfn ../.venv/share .venv-dev/share
+	@$(PIP) --python $(DEV) install --require-hashes --only-binary :all: --constraint tests/requirements.txt --group dev
+	@touch $@
+
+# The versions stay as they are, unless ARGS="--upgrade" or ARGS="--upgrade-package NAME" says otherwise.
+COMPILE = build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header $(ARGS)
+lock:
+	@$(PYTHON) -m venv build/lock
+	@$(call locked,uv) tests/requirements.txt > build/lock/uv.txt
+	@build/lock/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes --requirement build/lock/uv.txt
+	$(COMPILE) --extra otel --group installer pyproject.toml --output-file requirements.txt
+	$(COMPILE) --group dev --group audit --group lock --constraint requirements.txt --output-file tests/requirements.txt
+	$(PYTHON) -m tests.supply lock
+
+# ADVISORIES=FILE: advisories in the OSV format, for what the package index has no word on.
+audit: dev
+	@$(PIP) --python $(DEV) install --require-hashes --only-binary :all: --constraint tests/requirements.txt --group audit
+	@$(DEV) -m tests.supply audit $(if $(ADVISORIES),"$(ADVISORIES)")
 
 run: setup
 	@if [ -n "$$VAULT" ]; then \
-		settings=$$($(PY) -m syncd.cli init "$$VAULT" --json | $(PY) -c 'import json, sys; print(json.load(sys.stdin)["config"])'); \
-		exec $(PY) -m syncd.cli serve --config "$$settings" --connect $(ARGS); \
+		$(PY) -m syncd.cli init "$$VAULT" > /dev/null; \
+		exec $(PY) -m syncd.cli serve --vault "$$VAULT" --connect --any-port $(ARGS); \
 	else \
 		exec $(PY) -m syncd.cli demo $(ARGS); \
 	fi
 
-lint: setup
-	$(PY) -m ruff format --check .
-	$(PY) -m ruff check .
-	$(PY) -m mypy
+lint: dev
+	$(DEV) -m ruff format --check .
+	$(DEV) -m ruff check .
+	$(DEV) -m mypy
 
-format: setup
-	$(PY) -m ruff check --fix --exit-zero .
-	$(PY) -m ruff format .
+format: dev
+	$(DEV) -m ruff check --fix --exit-zero .
+	$(DEV) -m ruff format .
 
 # Lint runs beside the tests and says what it found after them; a failure of either is one of the target.
 define beside_lint
@@ -64,30 +109,30 @@ endef
 # One file's tests stay in one process: they share what is slow to make. Many wait for a process or a clock, so more workers
 # than cores are busy. Properties are tried on a share of their examples, the same each time, so that a change is judged by
 # what it changes; test-all looks for new ones.
-PYTEST := $(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PYTEST := $(DEV) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # Each worker, and each command that a test starts, would compile all modules again.
 test test-all: export PYTHONDONTWRITEBYTECODE :=
 
-test: setup
+test: dev
 	$(call beside_lint,$(PYTEST) --hypothesis-profile=ci -m "not slow and not faults" $(ARGS))
 
-test-all: setup
+test-all: dev
 	$(call beside_lint,$(PYTEST) --hypothesis-profile=default $(ARGS))
 
 # An agent builds a graph of 200 entities from the demo vault, a person edits it, all agree; and what came of it.
-graph: setup
-	$(PY) -m pytest -q -s tests/integration/test_graph_scenario.py $(ARGS)
+graph: dev
+	$(DEV) -m pytest -q -s tests/integration/test_graph_scenario.py $(ARGS)
 
-faults: setup
-	$(PY) -m pytest -m faults $(ARGS)
+faults: dev
+	$(DEV) -m pytest -m faults $(ARGS)
 
-bench: setup
-	$(PY) -m tests.bench $(ARGS)
+bench: dev
+	$(DEV) -m tests.bench $(ARGS)
 
 # Public MCP clients of both protocol eras, on a running daemon, and Mermaid on what is drawn; needs npm, and brings its own Node.
-clients: setup npm
-	$(PY) -m pytest tests/contract/test_clients.py tests/unit/syncd/graph/test_diagrams.py tests/unit/syncd/consolidation/test_report_note.py $(ARGS)
+clients: dev npm
+	$(DEV) -m pytest tests/contract/test_clients.py tests/unit/syncd/graph/test_diagrams.py tests/unit/syncd/consolidation/test_report_note.py $(ARGS)
 
 # The manual page: man -l build/memex.1
 man: setup
@@ -95,21 +140,21 @@ man: setup
 	$(PY) -m syncd.cli.manual_page > build/memex.1
 
 # The public conformance suite of the protocol, both eras, on our own server; exits non-zero unless every scored scenario passes.
-conformance: setup npm
-	$(PY) -W ignore -m tests.conformance
+conformance: dev npm
+	$(DEV) -W ignore -m tests.conformance
 
 .PHONY: npm
 npm:
 	@if ! command -v npm >/dev/null; then echo "this needs npm (Node.js): https://nodejs.org" >&2; exit 1; fi
 	cd tests/clients && npm ci --no-audit --no-fund
 
-golden: setup
-	GOLDEN=write $(PY) -m pytest -q -k golden $(ARGS)
+golden: dev
+	GOLDEN=write $(DEV) -m pytest -q -k golden $(ARGS)
 	git diff --stat -- tests
 
 clean:
 	rm -rf build dist bench *.egg-info .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+	find . -name __pycache__ -not -path './.venv*' -prune -exec rm -rf {} +
 
 distclean: clean
-	rm -rf .venv tests/clients/node_modules
+	rm -rf .venv .venv-dev tests/clients/node_modules

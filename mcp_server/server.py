@@ -26,6 +26,7 @@ from starlette.types import Lifespan
 
 from index.errors import MemexError, Unavailable
 from mcp_server.guard.guard import Guard
+from mcp_server.guard.token_bucket import TokenBuckets
 from mcp_server.http.allowed_hosts import allowed_hosts, allowed_origins, bracket_ipv6
 from mcp_server.http.head_timeout import with_head_timeout
 from mcp_server.http.metrics_page import Metrics
@@ -74,7 +75,9 @@ def build_app(
     routes = [
         *_mcp_routes(servers, server_settings, security),
         *rest.rest_routes(runner, version=version),
-        git_webhook.make_route(agent_access.push_webhook, clock),
+        git_webhook.make_route(
+            agent_access.push_webhook, clock, TokenBuckets(settings.limits.rate, settings.limits.burst).take
+        ),
     ]
     guard: Guard = Guard(
         _make_application(routes, lambda _: _lifespan(agent_access, servers.values(), updates, guard)),

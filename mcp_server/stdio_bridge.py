@@ -9,6 +9,7 @@ import asyncio
 import base64
 import contextlib
 import json
+import logging
 import os
 import re
 import sys
@@ -20,6 +21,8 @@ from typing import Any, BinaryIO, Final
 import httpx2
 
 from index.errors import CODES, Unauthenticated, Unavailable
+
+log = logging.getLogger(__name__)
 
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
@@ -111,13 +114,18 @@ class _Bridge:
                 self._write_refusal(asked, refused.status, refused.body)
         except _BrokenAfterAnswer:
             pass
-        except Exception as error:  # noqa: BLE001 - the top of the loop: whatever happens, the client gets an answer
-            if asked is not None:
-                self._write_error(
-                    asked, SERVER_ERROR, _explain_failure(self._url, error), Unavailable.code, retryable=True
-                )
+        except httpx2.HTTPError as error:
+            self._write_failure(asked, error)
+        except Exception as error:  # the top of each message: whatever happens, the client gets an answer
+            log.exception("a message of the client could not be passed on to the daemon")
+            self._write_failure(asked, error)
         if message.get("method") == "notifications/initialized":
             self._start_listening()
+
+    def _write_failure(self, asked: Any, error: Exception) -> None:
+        """Answer the request `asked`, if it was one, that the daemon could not be asked."""
+        if asked is not None:
+            self._write_error(asked, SERVER_ERROR, _explain_failure(self._url, error), Unavailable.code, retryable=True)
 
     async def _post(self, message: Message, *, silent: bool = False) -> None:
         asked, hello = message.get("id") if "method" in message else None, message.get("method") == "initialize"

@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 import os
+import signal
 import socket
 import threading
 from collections.abc import Callable, Collection, Iterable
@@ -26,7 +27,7 @@ from syncd.daemon.control_socket import ControlServer
 from syncd.daemon.health import Health
 from syncd.daemon.metrics import collect_samples
 from syncd.daemon.open_parts import build_inbox, open_parts
-from syncd.daemon.service_watchdog import ServiceWatchdog, VitalSigns
+from syncd.daemon.service_watchdog import ServiceWatchdog, Supervisor, VitalSigns
 from syncd.daemon.vault_services import build_services
 from syncd.enrichment.backfill import Backfill
 from syncd.files.file_import import build_file_import, file_filter
@@ -69,7 +70,7 @@ class App:
         self._sole: socket.socket | None = None
         with ExitStack() as stack:
             parts = self.opened = open_parts(settings, stack, embedder=embedder)
-            inbox = build_inbox(self.opened, lambda: self.health.degraded(("captures",)))
+            inbox = build_inbox(self.opened, lambda workspace: self.health.degraded((workspace,)))
             self.head_follower = HeadFollower(
                 parts.repo,
                 settings.state,
@@ -92,7 +93,7 @@ class App:
                 self.agent_access,
                 self.services,
                 head_follower=self.head_follower,
-                dropped=self.file_import.dropped,
+                files=self.file_import,
                 backfill=self.backfill,
                 worker=self.worker,
                 jobs=lambda: self.jobs,
@@ -216,7 +217,8 @@ class App:
 
     def _start_parts(self, running: ExitStack) -> None:
         sync = self.opened.sync
-        control = ControlServer(self.settings.state, self.operations)
+        threading.Thread(target=self.file_import.sandbox.facts, name="sandbox-probe", daemon=True).start()
+        control = ControlServer(self.settings.state, self.operations | {"stop": _stop_this_process})
         control.start()
         running.callback(control.stop)
         # The watcher first: what changes while the first listing runs is then a hint, not a gap.
@@ -264,6 +266,13 @@ class App:
         if self._sole is not None:
             self._sole.close()
             self._sole = None
+
+
+def _stop_this_process(_: Any, __: Any) -> dict[str, Any]:
+    """End as by a signal from outside, so that a stop has one way; and say who runs this daemon."""
+    os.kill(os.getpid(), signal.SIGTERM)
+    supervisor = Supervisor.from_environment(os.environ, os.getpid())
+    return {"pid": os.getpid(), "service": supervisor is not None}
 
 
 def import_server_early() -> None:

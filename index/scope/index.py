@@ -345,6 +345,10 @@ class Index(Reader):
         """How many documents can be found by their words only."""
         return len(self._wordbound)
 
+    def words_only_paths(self) -> set[str]:
+        """The documents that can be found by their words only."""
+        return self._wordbound.copy()
+
     @property
     def is_complete(self) -> bool:
         """Whether all notes have been indexed once."""

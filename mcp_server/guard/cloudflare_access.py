@@ -138,29 +138,29 @@ async def _download(url: str) -> bytes:
 
 
 def _parse_signing_keys(body: bytes) -> dict[str, jwt.PyJWK]:
-    """The public keys that may sign assertions, by id. ValueError when there is none."""
+    """The public keys that may sign assertions, by id; entries of other kinds are skipped. ValueError when none is left."""
     try:
-        listed = json.loads(body)["keys"]
-        candidates = [
-            entry
-            for entry in listed[:JWKS_KEYS]
-            if isinstance(entry.get("kid"), str) and entry.get("kty") in ("RSA", "EC")
-        ]
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        entries = json.loads(body)["keys"][:JWKS_KEYS]
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise ValueError("the answer is no set of keys") from None
-    keys = {}
-    for entry in candidates:
-        try:
-            key = jwt.PyJWK(
-                {name: entry[name] for name in entry.keys() & {"kty", "kid", "alg", "n", "e", "crv", "x", "y"}}
-            )
-        except _BAD:
-            continue
-        if key.algorithm_name in ALGORITHMS and (entry["kty"] == "EC" or key.key.key_size >= RSA_BITS):
-            keys[entry["kid"]] = key
+    keys = {entry["kid"]: key for entry in entries if (key := _parse_signing_key(entry)) is not None}
     if not keys:
         raise ValueError("the answer has no key that signs assertions")
     return keys
+
+
+def _parse_signing_key(entry: Any) -> jwt.PyJWK | None:
+    """The key of one entry; None for whatever signs no assertion here."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("kid"), str) or entry.get("kty") not in ("RSA", "EC"):
+        return None
+    if entry.get("alg") not in (None, *ALGORITHMS):  # the library raises NotImplementedError for some it knows by name
+        return None
+    try:
+        key = jwt.PyJWK({name: entry[name] for name in entry.keys() & {"kty", "kid", "alg", "n", "e", "crv", "x", "y"}})
+    except _BAD:
+        return None
+    signs = key.algorithm_name in ALGORITHMS and (entry["kty"] == "EC" or key.key.key_size >= RSA_BITS)
+    return key if signs else None
 
 
 def _read_identity(claims: Mapping[str, Any]) -> str:

@@ -45,7 +45,13 @@ ONCE: Final = frozenset(
     | git_webhook.ONCE
 )
 HEAD_BYTES: Final = 16 * 1024  # uvicorn's own limit counts only what is still incomplete
+# Apart from the rates of calls: a monitor must not use up what the calls of its key need, nor the reverse.
+HEALTH_RATE, HEALTH_BURST = 20.0, 40  # requests of the health routes a second, and at once: of a key, or of an address
 WATCH_SECONDS: Final = 2.0
+KEY_ENDED: Final = (
+    "the key was revoked or has expired while the request was under way; a write may have been carried out"
+)
+STOPPING: Final = "the daemon is stopping; try again in a moment"
 UNREAD_SECONDS: Final = 5.0  # after which a caller may come back when nobody's key can be looked up
 
 
@@ -86,11 +92,11 @@ class Guard:
         self._keys = keys
         self._push_webhook = push_webhook
         self._settings = settings
-        self._bodies = bodies
-        self._access = access
+        self._bodies, self._access = bodies, access
         self._rates = TokenBuckets(limits.rate, limits.burst)
         self._overdrafts = TokenBuckets(limits.rate, limits.burst)
         self._failures = TokenBuckets(limits.failures / 60, limits.failures)
+        self._health_rates = TokenBuckets(limits.rate and HEALTH_RATE, HEALTH_BURST)
         self._hosts = frozenset(host.encode() for host in hosts)
         self._origins = frozenset(origin.encode() for origin in origins)
         self._methods = methods
@@ -106,6 +112,7 @@ class Guard:
         self._busy = asyncio.Event()
         self.on_hang_up: Callable[[], object] = lambda: None  # ends, in good order, what listens by POST
         self._under_way: dict[asyncio.Task[None], tuple[ApiKey, str]] = {}  # task -> key, method
+        self._hung_up: dict[asyncio.Task[None], Refusal] = {}  # those that the guard itself has ended, and why
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the request through, or refuse it."""
@@ -121,7 +128,9 @@ class Guard:
             await refuse(refusal, request.receive, send)
             return
         caller = None if request.key is None else _make_caller(request.key, request.headers, scope, request.late)
-        await self._forward(scope, request.receive, with_headers(send), caller)
+        if (refusal := await self._forward(scope, request.receive, with_headers(send), caller)) is not None:
+            scope["memex.refused"] = refusal.code
+            await refuse(refusal, request.receive, send)
 
     async def watch_keys(self) -> None:
         """End the streams of keys that were revoked or have expired; runs as long as the server does."""
@@ -134,14 +143,19 @@ class Guard:
             for task, (key, _) in list(self._under_way.items()):
                 with contextlib.suppress(Unavailable):  # the ledger can't be read, and has logged it: asked again soon
                     if not self._keys.is_live(key, now=now):
-                        task.cancel()
+                        self._hang_up(task, Refusal(401, Unauthenticated.code, KEY_ENDED))
 
     def close_streams(self) -> None:
         """End all open streams: a graceful stop waits for work, not for listeners."""
         self.on_hang_up()
         for task, (_, method) in list(self._under_way.items()):
             if method == "GET":
-                task.cancel()
+                self._hang_up(task, Refusal(503, Unavailable.code, STOPPING, UNREAD_SECONDS))
+
+    def _hang_up(self, task: asyncio.Task[None], refusal: Refusal) -> None:
+        """End a request: a stream ends here, and one that has no answer yet gets this one."""
+        self._hung_up.setdefault(task, refusal)
+        task.cancel()
 
     async def _first_refusal(self, request: _Request) -> Refusal | None:
         """What the first check says that lets the request go no further."""
@@ -161,7 +175,10 @@ class Guard:
         return refusal
 
     async def _check_rate(self, request: _Request) -> Refusal | None:
-        if request.key is None or request.scope["path"] in OPEN:
+        if request.scope["path"] in OPEN:
+            wait = self._take_health(request.key.id if request.key else _client_address(request.scope))
+            return _too_fast_refusal(wait) if wait else None
+        if request.key is None:
             return None
         request.late, refusal = self._limit_rate(request.key, request.scope)
         return refusal
@@ -185,10 +202,11 @@ class Guard:
             request.receive = received
         return None
 
-    async def _forward(self, scope: Scope, receive: Receive, send: Send, caller: Caller | None) -> None:
+    async def _forward(self, scope: Scope, receive: Receive, send: Send, caller: Caller | None) -> Refusal | None:
+        """Have the request answered; the refusal to answer it with when the guard ended it before that began."""
         if caller is None:
             await self._app(scope, receive, send)
-            return
+            return None
         key = caller.key
         scopes = sorted(key.scopes)
         # The SDK's own user object: sessions and request state are bound to it.
@@ -210,12 +228,18 @@ class Guard:
         try:
             await self._app(scope, receive, send_and_note_start)
         except asyncio.CancelledError:
-            if not started:
+            refusal = self._hung_up.get(task)
+            if not started and refusal is None:
                 raise
+            task.uncancel()
+            if not started:
+                return refusal
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             CALLER.reset(reset)
             del self._under_way[task]
+            self._hung_up.pop(task, None)
+        return None
 
     def _refuse_origin(self, scope: Scope, headers: dict[bytes, bytes]) -> Refusal | None:
         """Refuse what a browser was tricked into, before anything else is looked at."""
@@ -242,8 +266,10 @@ class Guard:
         if authorization is None and path in OPEN:
             return None, None
         if path == git_webhook.PATH:  # no key opens it: only a signature does
-            wait = self._rates.take(git_webhook.PATH, time.monotonic())
-            return None, _too_fast_refusal(wait) if wait else git_webhook.check_headers(self._push_webhook, headers)
+            refusal = git_webhook.check_headers(self._push_webhook, headers)
+            # The route limits the rest once it has looked at the signature: only then is it known whose rate it takes.
+            wait = 0.0 if refusal is None else self._rates.take(git_webhook.PATH, time.monotonic())
+            return None, _too_fast_refusal(wait) if wait else refusal
         if authorization is not None:
             kind, _, secret = authorization.decode("latin-1").partition(" ")
             key = self._keys.authenticate(secret.strip(), now=self._clock()) if kind.lower() == "bearer" else None
@@ -261,12 +287,18 @@ class Guard:
 
     def _refuse_unauthenticated(self, scope: Scope) -> Refusal:
         """What a request without a valid key is told. Only these are slowed: nobody can lock out a good key behind the same address."""
-        wait = 0.0 if scope["path"] in OPEN else self._failures.take(_client_address(scope), time.monotonic())
+        address = _client_address(scope)
+        is_open = scope["path"] in OPEN
+        wait = self._take_health(address) if is_open else self._failures.take(address, time.monotonic())
         if wait:
             message = "too many requests without a valid key; come back later, with one"
             return Refusal(429, ResourceExhausted.code, message, wait)
         message = "a valid key is needed: send `Authorization: Bearer <key>`; `memex key create` makes one"
         return Refusal(401, Unauthenticated.code, message)
+
+    def _take_health(self, name: str) -> float:
+        """Seconds until a key, or an address without one, may ask for the daemon's health again; 0.0 = now."""
+        return self._health_rates.take(name, time.monotonic())
 
     def _limit_rate(self, key: ApiKey, scope: Scope) -> tuple[float, Refusal | None]:
         """How many seconds too early the request comes, and whether it goes no further.

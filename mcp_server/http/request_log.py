@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from index.errors import MemexError, Unavailable
 from index.tracing import span
 from mcp_server.http.metrics_page import OTHER, Metrics
+from syncd.notes.secret_patterns import redact_values
 from syncd.telemetry.log import bind_fields
 
 if TYPE_CHECKING:
@@ -67,10 +68,10 @@ def request_id() -> str:
 
 
 def describe_error(error: MemexError) -> dict[str, Any]:
-    """The error as a caller is shown it; of what failed on our side, with the id under which the log tells more.
+    """The error as a caller is shown it, without secrets; of what failed on our side, with the id under which the log tells more.
 
     What the caller got wrong is told in the same words each time, so that nothing can be read from a difference."""
-    shown = error.as_dict()
+    shown = redact_values(error.as_dict())
     if isinstance(error, Unavailable) and (current_id := request_id()):
         shown["details"] = {**shown["details"], "request_id": current_id}
     return shown

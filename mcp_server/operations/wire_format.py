@@ -5,11 +5,11 @@ Law: what leaves carries a code, a sentence and no stack trace, host path or rej
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, computed_field
 from pydantic_core import PydanticSerializationError
 
 from index.errors import (
@@ -22,10 +22,12 @@ from index.errors import (
     Unauthenticated,
     Unavailable,
 )
+from index.text import hidden_characters, runnable_code
 from mcp_server.http.request_log import describe_error
+from syncd.notes import secret_patterns
 
 if TYPE_CHECKING:
-    from index.model import Record
+    from index.model import Defect, Record
     from syncd.workspaces.workspace import Workspace
 
 STATUS: Final[Mapping[str, int]] = {
@@ -67,11 +69,27 @@ class AnswerModel(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
+class NoteText(AnswerModel):
+    """What repeats text of notes; `suspicious` is about all of it, nested parts too."""
+
+    @computed_field(description="Kinds of hidden characters in this text")
+    def suspicious(self) -> list[str]:
+        """The kinds of characters in it that a reader does not see; a closed list (`hidden_characters.KINDS`)."""
+        kinds = {kind for text in _texts(self) for kind in hidden_characters.find_hidden(text)}
+        return [kind for kind in hidden_characters.KINDS if kind in kinds]
+
+
 class Replaceable(AnswerModel):
     """What a newer document may have replaced; said only where it has."""
 
     stale: bool = Field(False, description="true: a newer one replaces it", exclude_if=_is_empty)
     superseded_by: str | None = Field(None, description="The id of that one", exclude_if=_is_empty)
+
+
+def warnings_about(defects: Iterable[Defect]) -> list[str]:
+    """Which defects of a note its writer is told of, to pass on to a person."""
+    reported = (secret_patterns.DEFECT, hidden_characters.DEFECT, runnable_code.DEFECT)
+    return [str(defect) for defect in defects if defect.name in reported]
 
 
 def replacement_fields(workspace: Workspace, record: Record) -> dict[str, Any]:
@@ -150,7 +168,7 @@ def _compact_node(node: Any, definitions: Mapping[str, Any], *, output: bool, ex
         if key == "properties"
         else _compact_node(value, definitions, output=output, exact=exact)
         for key, value in node.items()
-        if key != "title"
+        if key not in ("title", "readOnly")
         and not (key == "default" and (value is None or output))
         and not (key == "pattern" and not exact)
     }
@@ -178,6 +196,19 @@ def _problem_text(error: Mapping[str, Any]) -> str:
     if known := PROBLEMS.get(error["type"]):
         return known.format(**error.get("ctx", {}))
     return str(error["msg"]).removeprefix("Value error, ")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in a value of an answer, names of fields aside."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, BaseModel):
+        yield from _texts(list(vars(value).values()))
+    elif isinstance(value, Mapping):
+        yield from _texts([*value.keys(), *value.values()])
+    elif isinstance(value, Sequence):
+        for part in value:
+            yield from _texts(part)
 
 
 def replace_surrogates(text: str) -> str:

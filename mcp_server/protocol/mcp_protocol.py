@@ -44,6 +44,7 @@ from mcp_server.protocol import prompts, resources
 from mcp_server.protocol.completion import complete
 from mcp_server.protocol.progress import report_progress
 from mcp_server.protocol.subscriptions import Updates
+from syncd.notes.secret_patterns import redact_values
 
 T = TypeVar("T")
 P = TypeVar("P", bound=BaseModel)
@@ -198,9 +199,8 @@ class VaultMCP(MCPServer[Any]):
 def protocol_error(error: MemexError, **data: Any) -> MCPError:
     """An expected failure where the protocol has no result for one. What is missing is a wrong parameter to it."""
     code = INVALID_PARAMS if error.code in (InvalidArgument.code, NotFound.code) else SERVER_ERROR
-    shown = json.loads(json.dumps(error.as_dict(), default=str))
-    del shown["message"]
-    return MCPError(code=code, message=error.message, data=shown | data)
+    shown = json.loads(json.dumps(redact_values(error.as_dict()), default=str))
+    return MCPError(code=code, message=shown.pop("message"), data=shown | data)
 
 
 def _translate_errors(

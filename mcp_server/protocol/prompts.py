@@ -17,6 +17,7 @@ from pydantic import Field, ValidationError, field_validator
 from index.errors import InvalidArgument, NotFound
 from index.model import COLLECTION_TAG, Record
 from index.query import make_query, tag_key, tag_keys
+from index.text.hidden_characters import escape_hidden
 from mcp_server.answers.text_budget import share_budget
 from mcp_server.operations.caller import Caller, resolve_workspace, with_workspace
 from mcp_server.operations.operation import NAMED, OperationRunner
@@ -33,7 +34,7 @@ PASSAGES: Final = 8  # that a recall begins with
 TIDIED: Final = 40  # notes that one consolidation looks at
 LOOKED_AT: Final = 400  # of the latest notes, for those with the tags asked for
 TAGS_SHOWN: Final = 60
-_LINE_ENDS: Final = re.compile("[\x7f-\x9f\u2028\u2029]")
+_LINE_ENDS: Final = re.compile("[\u2028\u2029]")
 # By which words a step names the tools of a family. Steps of `kb` stand in for those of `thoughts` where only it is listed.
 TOOLS: Final = {
     "kb": re.compile(r"\b(?:kb_search|kb_get|kb_addnote|kb_update_note)\b"),
@@ -290,6 +291,11 @@ def _fence_json(objects: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _json_line(entry: Mapping[str, Any]) -> str:
-    """`entry` in a line that stays one line, whatever takes it for text: other line ends than a line feed are escaped too."""
+    """`entry` in a line that stays one line, whatever takes it for text: other line ends and hidden characters are escaped."""
     text = json.dumps(entry, ensure_ascii=False, separators=(",", ":"))
-    return _LINE_ENDS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return _LINE_ENDS.sub(lambda match: _json_escape(match[0]), escape_hidden(text, _json_escape))
+
+
+def _json_escape(character: str) -> str:
+    units = character.encode("utf-16-be")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

@@ -14,6 +14,7 @@ from mcp.types import Annotations, Resource, ResourceTemplate
 
 from index.errors import NotFound, ResourceExhausted
 from index.model import Record
+from index.text.hidden_characters import find_hidden
 from mcp_server.operations.caller import Caller, resolve_workspace, visible_workspaces
 from mcp_server.operations.wire_format import replace_surrogates
 from syncd.notes.timestamps import iso
@@ -81,7 +82,8 @@ def read(agent_access: AgentAccess, caller: Caller, named: str) -> ReadResourceC
             f"the note is larger than the {LONGEST_TEXT:,} bytes that can be read as a resource; get_thought reads it whole",
             limit=LONGEST_TEXT,
         )
-    return ReadResourceContents(content=text, mime_type=MARKDOWN, meta={"dev.memex/id": record.id})
+    meta = {"dev.memex/id": record.id, "dev.memex/suspicious": list(find_hidden(text))}
+    return ReadResourceContents(content=text, mime_type=MARKDOWN, meta=meta)
 
 
 def list_recent(agent_access: AgentAccess, caller: Caller) -> list[Resource]:

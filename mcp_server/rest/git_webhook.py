@@ -1,10 +1,11 @@
 """Serve the Git webhook `POST /hooks/git`: a forge reports a push, signed with the shared secret.
 
 Law, tested: without a secret the route does not exist; without a signature the body is not even read; the content of
-the body is not used."""
+the body is not used. What is not signed, or has come before, takes nothing of the rate that a forge has."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -16,6 +17,7 @@ from starlette.routing import Route
 from index.errors import NotFound, Unauthenticated
 from mcp_server.http.body_limits import BodyLimit
 from mcp_server.http.refusals import Refusal
+from mcp_server.operations.caller import TOO_FAST, try_again_error
 from syncd.remote.push_webhook import PushWebhook
 
 PATH: Final = "/hooks/git"
@@ -43,24 +45,32 @@ def check_headers(push_webhook: PushWebhook, headers: Mapping[bytes, bytes]) -> 
     return None
 
 
-def make_route(push_webhook: PushWebhook, clock: Callable[[], int]) -> Route:
-    """The route."""
+def make_route(push_webhook: PushWebhook, clock: Callable[[], int], take: Callable[[str, float], float]) -> Route:
+    """The route; `take` takes one from a bucket at a time, and answers with the seconds until there is one."""
 
     async def receive_delivery(request: Request) -> Response:
         headers, body = request.headers, await request.body()
         signatures = [headers[name].encode("latin-1") for name in SIGNATURES if name in headers]
-        if not await anyio.to_thread.run_sync(push_webhook.is_signed, body, signatures):
+        signed = await anyio.to_thread.run_sync(push_webhook.is_signed, body, signatures)
+        fresh = signed and not await anyio.to_thread.run_sync(push_webhook.is_known, body)
+        if wait := take("fresh" if fresh else "others", time.monotonic()):
+            raise try_again_error(TOO_FAST, wait)
+        if not signed:
             raise Unauthenticated(UNSIGNED)
-        event = next((headers[name] for name in EVENTS if name in headers), "")
-        if event == "ping":
-            return JSONResponse({"status": "pong"})
-        if event != "push":
-            return JSONResponse({"status": "ignored"}, 202)
-        delivery = next((headers[name] for name in DELIVERIES if name in headers), "")
-        fresh = await anyio.to_thread.run_sync(lambda: push_webhook.accept_delivery(delivery, now=clock()))
-        return JSONResponse({"status": "looking"}, 202) if fresh else JSONResponse({"status": "known"})
+        return await anyio.to_thread.run_sync(lambda: _answer_delivery(push_webhook, headers, body, clock()))
 
     return Route(PATH, receive_delivery, methods=["POST"])
+
+
+def _answer_delivery(push_webhook: PushWebhook, headers: Mapping[str, str], body: bytes, now: int) -> Response:
+    """Act on a signed delivery. Its headers are not signed, so they say at most what need not be done."""
+    event = next((headers[name] for name in EVENTS if name in headers), "")
+    if event != "push":
+        push_webhook.remember(body, now=now)
+        return JSONResponse({"status": "pong"}) if event == "ping" else JSONResponse({"status": "ignored"}, 202)
+    delivery = next((headers[name] for name in DELIVERIES if name in headers), "")
+    fresh = push_webhook.accept_delivery(delivery, body, now=now)
+    return JSONResponse({"status": "looking"}, 202) if fresh else JSONResponse({"status": "known"})
 
 
 def describe_route() -> dict[str, object]:

@@ -178,7 +178,7 @@ def _describe_health_routes() -> dict[str, Any]:
     paths: dict[str, Any] = {}
     for path, what in (("/healthz", "Whether the daemon is well"), ("/readyz", "What is indexed and what is pending")):
         answer = {"description": what, "content": {"application/json": {"schema": {"type": "object"}}}}
-        refusals = _error_responses((400, 401, 405, 408, 413, 421, 431, 503))
+        refusals = _error_responses((400, 401, 405, 408, 413, 421, 429, 431, 503))
         paths[path] = {
             "get": {
                 "operationId": path[1:],

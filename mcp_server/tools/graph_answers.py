@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from pydantic import ConfigDict, Field
 
-from mcp_server.operations.wire_format import AnswerModel
+from mcp_server.operations.wire_format import AnswerModel, NoteText
+from syncd.history.write_lineage import Hand
 
 
 class CreatedNode(AnswerModel):
@@ -37,7 +38,7 @@ class KeptFact(AnswerModel):
     content: str
 
 
-class WholeNode(AnswerModel):
+class WholeNode(NoteText):
     """A node with all that it says."""
 
     name: str
@@ -68,7 +69,7 @@ class OpenedNodes(AnswerModel):
     not_found: list[str]
 
 
-class ChangedNode(AnswerModel):
+class ChangedNode(NoteText):
     """A node and when it changed."""
 
     name: str
@@ -128,7 +129,7 @@ class Additions(AnswerModel):
     results: list[AddedFacts]
 
 
-class ReplacedFact(AnswerModel):
+class ReplacedFact(NoteText):
     """A fact before and after."""
 
     entity_name: str
@@ -151,7 +152,7 @@ class Deletions(AnswerModel):
     results: list[DroppedFacts]
 
 
-class FoundFact(AnswerModel):
+class FoundFact(NoteText):
     """A fact that answers."""
 
     ordinal: int
@@ -198,7 +199,7 @@ class RelationList(AnswerModel):
     results: list[Relation]
 
 
-class Neighbor(AnswerModel):
+class Neighbor(NoteText):
     """A node of a neighbourhood."""
 
     name: str
@@ -254,7 +255,7 @@ class SimilarPairs(AnswerModel):
     results: list[SimilarPair]
 
 
-class FoundNode(AnswerModel):
+class FoundNode(NoteText):
     """A node that answers, by its best fact."""
 
     name: str
@@ -264,6 +265,7 @@ class FoundNode(AnswerModel):
     ordinal: int
     truncated: bool = Field(description="The observation is cut; open_nodes has it whole")
     matched_perspective: str | None
+    by: Hand
     score: float
 
 
@@ -275,7 +277,7 @@ class FoundNodes(AnswerModel):
     degraded: list[str] = Field(description="What kept the search from being complete; empty = nothing")
 
 
-class StaleSummary(AnswerModel):
+class StaleSummary(NoteText):
     """A node whose summary is behind its facts, or missing."""
 
     name: str
@@ -285,7 +287,7 @@ class StaleSummary(AnswerModel):
     draft_summary: str | None
 
 
-class RelationCandidate(AnswerModel):
+class RelationCandidate(NoteText):
     """Two nodes that may want a relation."""
 
     node_a: str

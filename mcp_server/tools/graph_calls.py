@@ -14,6 +14,7 @@ from mcp_server.answers.text_budget import share_budget
 from mcp_server.tools import graph_answers as answer
 from mcp_server.tools import graph_schema as shape
 from syncd.graph.node_request import NewNode
+from syncd.history.write_lineage import Hand
 from syncd.notes.timestamps import iso
 from syncd.settings.settings import Settings
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from syncd.workspaces.workspace import Workspace
 
 HIT: Final = 800  # bytes of JSON that one hit of a search takes at most: ten are 2,000 tokens
-KEYS: Final = 180  # of them for its keys and numbers
+KEYS: Final = 215  # of them for its keys and numbers
 
 
 def create_entities(workspace: Workspace, arguments: shape.CreateEntities, _: Settings) -> answer.CreatedNodes:
@@ -244,8 +245,10 @@ def search_nodes(workspace: Workspace, arguments: shape.SearchNodes, _: Settings
     nodes = workspace.nodes
     outcome = nodes.search(arguments.query, arguments.limit, arguments.mode)
     graph = nodes.graph
+    pairs = [(node, hit) for hit in outcome.hits if (node := graph.vertex_at(hit.path))]
+    hands = workspace.hands([node.id for node, _ in pairs])
     return answer.FoundNodes(
-        results=[_found_node(node, hit) for hit in outcome.hits if (node := graph.vertex_at(hit.path))],
+        results=[_found_node(node, hit, hands[node.id]) for node, hit in pairs],
         mode=outcome.mode,
         degraded=list(outcome.degraded),
     )
@@ -348,7 +351,7 @@ def _changed_nodes(nodes: Sequence[Vertex], limit: int) -> answer.ChangedNodes:
     )
 
 
-def _found_node(node: Vertex, hit: ObservationHit) -> answer.FoundNode:
+def _found_node(node: Vertex, hit: ObservationHit, by: Hand) -> answer.FoundNode:
     """A hit of about `HIT` bytes: the summary gets a quarter of them at most, the observation what is left."""
     summary = node.summary and _cut_to_bytes(node.summary, HIT // 4)
     taken = sum(_json_size(part) for part in (node.name, node.entity_type, summary or ""))
@@ -361,6 +364,7 @@ def _found_node(node: Vertex, hit: ObservationHit) -> answer.FoundNode:
         ordinal=hit.ordinal,
         truncated=len(text) < len(hit.content),
         matched_perspective=hit.perspective,
+        by=by,
         score=round(hit.score, 6),
     )
 

@@ -15,11 +15,11 @@ from mcp_server.answers.best_snippet import MARK, cut_snippet
 from mcp_server.answers.line_ranges import TextLines, find_section, list_headings, select_lines
 from mcp_server.answers.text_budget import estimate_tokens, share_budget
 from mcp_server.operations.caller import CALLER
-from mcp_server.operations.wire_format import replacement_fields
+from mcp_server.operations.wire_format import replacement_fields, warnings_about
 from mcp_server.tools import kb_schema as shape
 from syncd.documents.collection_membership import is_collection_tag
+from syncd.history.write_lineage import Hand
 from syncd.notes.markdown_outline import parse_outline
-from syncd.notes.secret_patterns import DEFECT
 from syncd.notes.timestamps import iso
 from syncd.settings.settings import Settings
 from syncd.uploads.upload_request import decode_chunk
@@ -54,7 +54,12 @@ def search(workspace: Workspace, arguments: shape.Search, settings: Settings) ->
         )
     )
     where = _existing_addresses(workspace, [hit.record for hit in answer.hits])
-    bare = [_passage_answer(workspace, hit, where[hit.record.id], "") for hit in answer.hits if hit.record.id in where]
+    hands = workspace.hands(list(where))
+    bare = [
+        _passage_answer(workspace, hit, where[hit.record.id], hands[hit.record.id])
+        for hit in answer.hits
+        if hit.record.id in where
+    ]
     texts = [hit.chunk for hit in answer.hits if hit.record.id in where]
     spare = HIT * len(bare) - sum(estimate_tokens(passage.model_dump_json()) for passage in bare)
     costs = [estimate_tokens(json.dumps(text, ensure_ascii=False)) for text in texts]
@@ -257,7 +262,8 @@ def _caller_key_id() -> str:
     return CALLER.get().key.id
 
 
-def _passage_answer(workspace: Workspace, hit: Hit, path: str, text: str) -> shape.Passage:
+def _passage_answer(workspace: Workspace, hit: Hit, path: str, by: Hand) -> shape.Passage:
+    """A hit, as yet without its snippet."""
     record = hit.record
     return shape.Passage(
         **_document_fields(workspace, record, path)
@@ -265,7 +271,8 @@ def _passage_answer(workspace: Workspace, hit: Hit, path: str, text: str) -> sha
         chunk_id=f"{record.id}#{hit.ord}",
         heading=_cut_name(hit.heading),
         score=round(hit.score, 4),
-        snippet=text,
+        by=by,
+        snippet="",
     )
 
 
@@ -288,7 +295,7 @@ def _changed_document(workspace: Workspace, record: Record, *, changed: bool) ->
         **_document_fields(workspace, record, workspace.addresses([record]).get(record.id, "")),
         changed=changed,
         version=record.version,
-        warnings=[str(defect) for defect in record.defects if defect.name == DEFECT],
+        warnings=warnings_about(record.defects),
     )
 
 

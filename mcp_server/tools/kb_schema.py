@@ -9,8 +9,9 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from index.model import Mode
-from mcp_server.operations.wire_format import AnswerModel, Replaceable, RequestModel
+from mcp_server.operations.wire_format import AnswerModel, NoteText, Replaceable, RequestModel
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _parse_json_text, _refuse_boolean
+from syncd.history.write_lineage import Hand
 
 LONGEST_PART: Final = 50_000  # tokens of a document in one answer
 PART: Final = 2_000
@@ -180,7 +181,7 @@ class Document(Replaceable):
     updated_at: str | None
 
 
-class Passage(Replaceable):
+class Passage(Replaceable, NoteText):
     """A document that answers, by its best passage."""
 
     chunk_id: str
@@ -194,6 +195,7 @@ class Passage(Replaceable):
     score: float
     created_at: str
     updated_at: str | None
+    by: Hand
     snippet: str
 
 
@@ -244,7 +246,7 @@ class Heading(AnswerModel):
     heading: str
 
 
-class WholeDocument(Document):
+class WholeDocument(Document, NoteText):
     """A document with its text, or a part of it."""
 
     namespace: str

@@ -8,8 +8,9 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue
 
-from mcp_server.operations.wire_format import AnswerModel, Replaceable, RequestModel
+from mcp_server.operations.wire_format import AnswerModel, NoteText, Replaceable, RequestModel
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _check_metadata_size, _parse_json_text, _refuse_boolean
+from syncd.history.write_lineage import Hand
 from syncd.memos.memo_graph import DEEPEST, LISTED, WALKED, Way
 from syncd.memos.memos import MOST, Metric
 
@@ -136,11 +137,12 @@ class SavedMemo(Memo):
     warnings: list[str]
 
 
-class FoundMemo(Memo):
+class FoundMemo(Memo, NoteText):
     """A memo that was found, with its text."""
 
     content: str
     content_truncated: bool
+    by: Hand
     score: float | None
 
 
@@ -192,7 +194,7 @@ class Edge(Relation):
     loop: bool = Field(description="Its far end is on that path before")
 
 
-class RelationList(AnswerModel):
+class RelationList(NoteText):
     """Relations, and the memos that they join."""
 
     edges: list[Relation]
@@ -200,7 +202,7 @@ class RelationList(AnswerModel):
     truncated: bool
 
 
-class RelationGraph(AnswerModel):
+class RelationGraph(NoteText):
     """The relations around a memo, and the memos that were reached."""
 
     edges: list[Edge]

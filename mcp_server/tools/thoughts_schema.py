@@ -10,8 +10,8 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from pydantic import BeforeValidator, Field, JsonValue, field_validator
 
 from index.model import Mode
-from mcp_server.operations.wire_format import AnswerModel, Replaceable, RequestModel
-from syncd.history.write_lineage import By
+from mcp_server.operations.wire_format import AnswerModel, NoteText, Replaceable, RequestModel
+from syncd.history.write_lineage import By, Hand
 
 LONGEST_QUERY: Final = 2_000
 LONGEST_METADATA: Final = 32 * 1024  # of JSON; frontmatter is read up to 64 KiB
@@ -135,13 +135,14 @@ class Thought(Replaceable):
     updated_at: int | None
 
 
-class FoundThought(Thought):
+class FoundThought(Thought, NoteText):
     """A document that answers a query, by its best passage."""
 
     document_id: str
     chunk_content: str
     document_content: str
     document_truncated: bool
+    by: Hand = Field(description="key: an agent wrote it, or a part of it; hand: only people did")
     score: float
     heading: str
 
@@ -170,7 +171,7 @@ class Wrote(AnswerModel):
     at: int | None
 
 
-class WholeThought(Thought):
+class WholeThought(Thought, NoteText):
     """A note with its text and its chunks."""
 
     id: str
@@ -182,7 +183,7 @@ class WholeThought(Thought):
     updated_by: Wrote | None
 
 
-class RecentThought(Thought):
+class RecentThought(Thought, NoteText):
     """A note in a list."""
 
     id: str

@@ -17,11 +17,12 @@ from index.names import stem
 from index.scope.index import Index
 from index.scope.prepared_document import PreparedDocument
 from syncd.captures.writer import UNWRITTEN, hide_file_name, hold_commits
-from syncd.documents.owner_marks import MarkedByOwner
+from syncd.documents.owner_marks import EDITED, MarkedByOwner
 from syncd.documents.parser import parse
 from syncd.history.audit_log import take_back
 from syncd.history.change_journal import sha256
 from syncd.notes.front_matter import decode, encode
+from syncd.sync.hand_edits import visible_digest
 from syncd.vault.vault import FileDigest, FolderBlocked, Vault
 
 if TYPE_CHECKING:
@@ -130,12 +131,16 @@ def write_batch(
 ) -> T:
     """Do what `decide` decides, and return what it answers. It is asked again when a file has changed meanwhile.
 
-    All is cut and embedded before anything is written. Raises Conflict when the files don't come to rest."""
+    All is cut and embedded before anything is written. Raises Conflict when the files don't come to rest, and when a
+    person has just edited a note that is to go."""
     for _ in range(TRIES):
         index = inbox.captures.index
         changes, answer = decide(index)
         if not changes:
             return answer
+        for change in changes:
+            if isinstance(change, DeletedFile):
+                _refuse_unread_removal(inbox, index, change)
         documents = [
             inbox.parse_note(change.raw, change.path, mtime_ms=UNDATED)
             for change in changes
@@ -155,6 +160,22 @@ def write_batch(
                 continue
             return answer
     raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
+
+
+def _refuse_unread_removal(inbox: Inbox, index: Index, change: DeletedFile) -> None:
+    """Refuse to delete what no agent can have read. All that the file holds goes, so all of it is compared with the index.
+
+    What Memex itself has just written into the note is no edit, unless an edit came with it."""
+    record = index.record_at(change.path)
+    if record is None:
+        return
+    document = inbox.parse_note(change.before, change.path, mtime_ms=record.created_at)
+    known = document.digest == record.digest
+    if not known and visible_digest(document) == visible_digest(record):
+        last = inbox.audit.last_entry(change.path)
+        known = last is not None and last.after == document.digest
+    if not known or inbox.edited(document):
+        raise Conflict(EDITED, retryable=True, title=record.title)
 
 
 class _MeanwhileChanged(Exception):

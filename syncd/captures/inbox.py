@@ -16,6 +16,7 @@ from syncd.enrichment.enricher import Enricher
 from syncd.history.audit_log import AuditLog
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.jobs.queue import Queue
+from syncd.notes.secret_patterns import refuse_secret
 from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.location import namespace_path
 from syncd.vault.vault import Vault
@@ -31,7 +32,7 @@ class Inbox:
     folder: str  # its path in the vault
     taken: Callable[[str], bool]  # whether a folded base name is in use anywhere in the vault
     now: Callable[[], int]  # epoch milliseconds
-    degraded: Callable[[], list[str]]  # what does not work as it should just now, in sentences
+    degraded: Callable[[str], list[str]]  # what does not work as it should just now, as a workspace may know it
     enricher: Enricher
     queue: Queue
     edited: Callable[[Document], bool]  # whether somebody has edited this note by hand and it does not say so yet
@@ -48,6 +49,7 @@ class Inbox:
         """The path of a namespace's folder, or of one `inside` it; it need not be there.
 
         Raises InvalidArgument where it can't be one, in words that agents may read: they tell no path."""
+        refuse_secret("namespace", namespace)
         folder = "/".join(filter(None, (self.folder, workspace, namespace_path(namespace), inside)))
         shown = f"{inside} in the namespace {namespace!r}" if inside else f"the namespace {namespace!r}"
         try:

@@ -4,6 +4,7 @@ Law, tested: starting a command imports nothing heavy, so that an answer from th
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -19,6 +20,7 @@ from index.errors import InvalidArgument, MemexError, PermissionDenied, Unavaila
 from syncd.cli.daemon import (
     audit,
     backup,
+    demo,
     doctor,
     git,
     jobs,
@@ -26,9 +28,10 @@ from syncd.cli.daemon import (
     serve,
     service,
     status,
+    vaults,
 )
 from syncd.cli.framework import completion
-from syncd.cli.framework.commands import Group
+from syncd.cli.framework.commands import Group, flush_output
 from syncd.cli.graph import graph, memory_json, nodes, perspectives
 from syncd.cli.notes import consolidation, enrichment, files, history, notes, promotion, review
 from syncd.cli.terminal import result_text
@@ -78,7 +81,17 @@ def memex() -> None:
 
 
 for command in (
-    *(serve.init, serve.serve, serve.demo, notes.index, notes.search, notes.capture),
+    *(
+        vaults.init,
+        vaults.vaults,
+        vaults.use,
+        serve.serve,
+        serve.stop,
+        demo.demo,
+        notes.index,
+        notes.search,
+        notes.capture,
+    ),
     *(
         notes.get,
         notes.recent,
@@ -109,7 +122,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run `memex` and exit with its code."""
     os.environ.update(SILENT)
     words = list(sys.argv[1:] if arguments is None else arguments)
-    sys.exit(run_command(words))
+    code = run_command(words)
+    flush_output()  # else the interpreter would, and complain where nobody reads
+    sys.exit(code)
 
 
 def run_command(words: Sequence[str]) -> int:
@@ -119,14 +134,13 @@ def run_command(words: Sequence[str]) -> int:
         done = memex.main(args=list(words), prog_name="memex", standalone_mode=False)
         sys.stdout.flush()
     except (click.Abort, KeyboardInterrupt):
-        click.echo("", err=True)
+        _print_error("")
         return INTERRUPTED
     except SystemExit:
         if "_MEMEX_COMPLETE" in os.environ:  # the shell asked for words, and has them
             raise
         return PIPE_CLOSED  # click's way to end when nobody reads what it prints
     except BrokenPipeError:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - so that the flush at exit has nothing to complain of
         return PIPE_CLOSED
     except Exception as error:  # noqa: BLE001 - the top of the program: a person gets a sentence, and the trace on request
         return _report_error(error, serving=serving, as_json="--json" in words)
@@ -138,14 +152,14 @@ def _report_error(error: Exception, *, serving: bool, as_json: bool) -> int:
     if failure is None:
         return _report_bug(error, serving=serving)
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        click.echo(error.format_message(), err=True)
+        _print_error(error.format_message())
     else:
         text = f"memex: {failure.code}: {result_text.sanitize(failure.message)}"
         shown = json.dumps({"error": failure.as_dict()}, default=str) if as_json else text
         if log.is_structured():
             logging.getLogger("memex").error("%s", failure.message, extra={"fields": {"code": failure.code}})
         else:
-            click.echo(shown.encode("utf-8", "backslashreplace"), err=True)
+            _print_error(shown)
     if not serving:
         return EXIT[failure.code]
     if isinstance(error, click.ClickException):
@@ -175,8 +189,15 @@ def _report_bug(error: Exception, *, serving: bool) -> int:
     elif serving or os.environ.get("MEMEX_DEBUG"):
         traceback.print_exc()
     else:
-        click.echo(f"memex: INTERNAL: {type(error).__name__}: {error} (MEMEX_DEBUG=1 shows where)", err=True)
+        text = f"memex: INTERNAL: {type(error).__name__}: {error} (MEMEX_DEBUG=1 shows where)"
+        _print_error(result_text.sanitize(text))
     return BUG
+
+
+def _print_error(text: str) -> None:
+    """One line on stderr; where nobody can read it, the exit code has to say it."""
+    with contextlib.suppress(OSError):
+        click.echo(text.encode("utf-8", "backslashreplace"), err=True)
 
 
 class _Program(ModuleType):

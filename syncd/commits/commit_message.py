@@ -10,6 +10,8 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
+from syncd.notes.secret_patterns import redact
+
 SUBJECT: Final = 72  # characters
 LINE: Final = 200
 MOST: Final = 100  # lines, and trailers of one name
@@ -35,7 +37,8 @@ def format_message(subject: str, lines: Iterable[str] = (), trailers: Iterable[t
 
 
 def clean_line(text: str, most: int) -> str:
-    """`text` in one line, without what a terminal would obey, cut to `most` characters."""
+    """`text` in one line, without secrets and what a terminal would obey, cut to `most` characters."""
+    text = redact(text)  # before it is cut: half a secret is not known for one
     shown = "".join(" " if char.isspace() else char for char in text if char.isspace() or not _is_harmful(char))
     line = _BLANKS.sub(" ", shown).strip()
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"

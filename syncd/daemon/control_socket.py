@@ -1,17 +1,21 @@
-"""Serve the owner's operations over the control socket in the state folder, which only the owner can open.
+"""Serve the owner's operations over the control socket in the state folder, to who can read the token beside it.
 
-The protocol is JSON lines. A request `{"op", "args"}` is answered by `{"taken": true}` at once, any number of
-`{"progress": {…}}`, and one `{"result": …}` or `{"error": {…}}`. File permission is the credential; no agent's key
-opens this socket.
+A client begins with a line that holds the token, which the daemon draws at each start and writes into a file of mode 0600.
+A sandboxed process of the same user may reach the socket; it can't read that file. After it the protocol is JSON lines: a
+request `{"op", "args"}` is answered by `{"taken": true}` at once, any number of `{"progress": {…}}`, and one
+`{"result": …}` or `{"error": {…}}`. No agent's key opens this socket.
 
-Law, tested: a client that hangs, floods or vanishes delays no other client."""
+Laws, tested: a client that hangs, floods or vanishes delays no other client. Nothing of a client without the token is
+parsed."""
 
 from __future__ import annotations
 
 import contextlib
+import hmac
 import json
 import logging
 import os
+import secrets
 import selectors
 import socket
 import struct
@@ -23,14 +27,17 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from index.errors import InvalidArgument, MemexError, ResourceExhausted, Unavailable, from_dict
+from index.errors import InvalidArgument, MemexError, PermissionDenied, ResourceExhausted, Unavailable, from_dict
+from syncd.notes.secret_patterns import redact_values
 
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
 Operation: TypeAlias = Callable[[dict[str, Any], Progress], Any]
 
 DAEMON = "daemon.json"  # {"url", "pid", "epoch"} of the daemon that runs
 NAME = "control.sock"
+TOKEN = "control.token"  # noqa: S105 - a file: its text shows that a client may read the state folder
 LONGEST = 100  # bytes of an address that every platform takes (108 on Linux, 104 on macOS, the final NUL included)
+OPENING = 256  # bytes of a client's first line, the token
 REQUEST = 64 * 1024 * 1024  # a note of 5 MB, every byte of it escaped, and room
 CLIENTS = 64
 READ_S = 10.0  # a whole request must arrive in it
@@ -70,7 +77,8 @@ class ControlServer:
     """Answers the owner's commands, each client on a thread of its own."""
 
     def __init__(self, state: Path, operations: Mapping[str, Operation]) -> None:
-        self._path = state / NAME
+        self._path, self._token_file = state / NAME, state / TOKEN
+        self._token = secrets.token_hex(32).encode()
         self._operations = operations
         self._listener: socket.socket | None = None
         self._wake = socket.socketpair()
@@ -86,6 +94,7 @@ class ControlServer:
         fresh.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
+            _write_token(self._token_file, self._token)  # first: who reaches the socket finds its token
             with short_address(fresh) as where:
                 listener.bind(where)
             fresh.chmod(0o600)  # before it listens, so nobody came in earlier
@@ -106,6 +115,7 @@ class ControlServer:
         self._wake[1].close()  # what _accept waits on becomes readable
         if self._listener is not None:
             self._path.unlink(missing_ok=True)
+            self._token_file.unlink(missing_ok=True)
         until = time.monotonic() + grace
         with self._changed:
             for thread, client in self._clients.items():
@@ -157,17 +167,7 @@ class ControlServer:
         try:
             with client:
                 if is_own_user(client):
-                    reader = _Lines(client)
-                    while not self._stopping.is_set() and (line := reader.read_line(READ_S)) is not None:
-                        with self._changed:
-                            self._busy.add(me)
-                        self._answer_request(client, line)
-                        with self._changed:
-                            self._busy.discard(me)
-                            self._changed.notify_all()
-        except ResourceExhausted as error:
-            with contextlib.suppress(OSError):
-                _send(client, {"error": error.as_dict()})
+                    self._serve_requests(client)
         except OSError:
             pass  # it hung up, or was too slow
         finally:
@@ -175,6 +175,28 @@ class ControlServer:
                 self._busy.discard(me)
                 self._clients.pop(me, None)
                 self._changed.notify_all()
+
+    def _serve_requests(self, client: socket.socket) -> None:
+        """Answer a client that shows the token, until it leaves; tell another one why it is refused."""
+        me, reader = threading.current_thread(), _Lines(client)
+        try:
+            self._check_token(reader.read_line(READ_S, most=OPENING))
+            while not self._stopping.is_set() and (line := reader.read_line(READ_S)) is not None:
+                with self._changed:
+                    self._busy.add(me)
+                self._answer_request(client, line)
+                with self._changed:
+                    self._busy.discard(me)
+                    self._changed.notify_all()
+        except (ResourceExhausted, PermissionDenied) as error:
+            _send(client, {"error": error.as_dict()})
+
+    def _check_token(self, line: bytes | None) -> None:
+        if line is None or not hmac.compare_digest(line, self._token):
+            raise PermissionDenied(
+                f"the daemon takes a command only with the token of its start, in {self._token_file}; "
+                "if you restarted it just now, or it is of another version than this command, try again or restart it"
+            )
 
     def _answer_request(self, client: socket.socket, line: bytes) -> None:
         client.settimeout(SEND_S)
@@ -193,7 +215,7 @@ class ControlServer:
             _send(client, {"taken": True})
             answer = {"result": operation(arguments, send_progress)}
         except MemexError as error:
-            answer = {"error": error.as_dict()}
+            answer = {"error": redact_values(error.as_dict())}
         except OSError as error:
             log.exception("an owner's command failed")
             answer = {"error": Unavailable(f"{error.strerror or error}").as_dict()}
@@ -233,13 +255,34 @@ def call(
             raise NoDaemon(f"no daemon runs for {state}: start it with `memex serve`") from None
         if not is_own_user(client):
             raise NoDaemon(f"the socket in {state} belongs to another user")
+        token = _read_token(state)
         try:
-            _send(client, {"op": operation, "args": dict(arguments)})
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused; the answer says why
+                client.sendall(token + b"\n" + _encode({"op": operation, "args": dict(arguments)}))
             return _read_outcome(_Lines(client), on_progress, timeout)
         except TimeoutError:
             raise DaemonSilent("the daemon does not answer; `memex status` may tell why, or restart it") from None
         except OSError:
             raise Unavailable("the daemon hung up: it was stopped, or it crashed; its log says more") from None
+
+
+def _write_token(path: Path, token: bytes) -> None:
+    """Write the token into a new file that only this user can read; it need not outlive a crash."""
+    path.unlink(missing_ok=True)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(file, token)
+    finally:
+        os.close(file)
+
+
+def _read_token(state: Path) -> bytes:
+    try:
+        return (state / TOKEN).read_bytes()
+    except FileNotFoundError:
+        raise Unavailable(f"{state / TOKEN} is missing: the daemon is of an older version; restart it") from None
+    except OSError as error:
+        raise PermissionDenied(f"the token {state / TOKEN} can't be read: {error.strerror}") from None
 
 
 def _read_outcome(reader: _Lines, on_progress: Progress | None, timeout: float | None) -> Any:
@@ -271,14 +314,14 @@ class _Lines:
         self._peer = peer
         self._rest = bytearray()
 
-    def read_line(self, seconds: float | None) -> bytes | None:
+    def read_line(self, seconds: float | None, *, most: int | None = None) -> bytes | None:
         """The next line; None at the end. Raises TimeoutError, or ResourceExhausted for a line that has no end."""
         until = None if seconds is None else time.monotonic() + seconds
-        searched = 0
+        searched, most = 0, REQUEST if most is None else most
         while (end := self._rest.find(b"\n", searched)) < 0:
             searched = len(self._rest)
-            if searched > REQUEST:
-                raise ResourceExhausted(f"larger than {REQUEST} bytes")
+            if searched > most:
+                raise ResourceExhausted(f"larger than {most} bytes")
             left = None if until is None else until - time.monotonic()
             if left is not None and left <= 0:
                 raise TimeoutError
@@ -293,7 +336,11 @@ class _Lines:
 
 
 def _send(peer: socket.socket, message: dict[str, Any]) -> None:
-    peer.sendall(json.dumps(message, default=str).encode() + b"\n")
+    peer.sendall(_encode(message))
+
+
+def _encode(message: dict[str, Any]) -> bytes:
+    return json.dumps(message, default=str).encode() + b"\n"
 
 
 def _hang_up(peer: socket.socket) -> None:

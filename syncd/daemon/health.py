@@ -6,23 +6,24 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, Final, TypeAlias
 
 from index.errors import Conflict, MemexError, Unavailable
-from index.model import Document, Record, Scope
+from index.model import Document, Record
 from syncd.daemon.note_warnings import SimilarNames, graph_totals, name_warnings
 from syncd.daemon.open_parts import OpenParts
 from syncd.daemon.vault_services import VaultServices
 from syncd.documents.parser import parse
 from syncd.enrichment.backfill import Backfill
+from syncd.files.conversion.sandbox_report import SandboxReport
+from syncd.files.file_import import FileImport
 from syncd.files.inbox_file_scanner import MISSING, InboxFileScanner
 from syncd.git import hooks
 from syncd.git.head_follower import HeadFollower
 from syncd.indexes.coverage import compute_coverage
-from syncd.indexes.index_builds import SCOPES
 from syncd.jobs.scheduler import Scheduler
 from syncd.jobs.worker import Worker
 from syncd.notes.secret_patterns import list_flagged, redact
@@ -53,7 +54,7 @@ class Health:
         services: VaultServices,
         *,
         head_follower: HeadFollower,
-        dropped: InboxFileScanner,
+        files: FileImport,
         backfill: Backfill,
         worker: Worker,
         jobs: Callable[[], Scheduler],
@@ -64,18 +65,16 @@ class Health:
         self._inbox = opened.settings.vault.inbox
         self._agent_access, self._worker = agent_access, worker
         self._hearing, self._alone = hearing, alone
-        self._pending, self._defects = PendingNotes(opened), NoteDefects(opened, dropped)
+        self._pending, self._defects = PendingNotes(opened), NoteDefects(opened, files.dropped)
         self._background: Facts = (
             ("watch", lambda: asdict(hearing() or WatcherState("off"))),
             ("jobs", lambda: jobs().facts()),
             ("queue", worker.facts),
         )
-        self._facts = self._list_facts(opened, services, backfill, dropped)
-        self._degraded = self._list_sentences(opened, services, head_follower, jobs)
+        self._facts = self._list_facts(opened, services, backfill, files)
+        self._degraded = self._list_sentences(opened, services, head_follower, jobs, files.sandbox)
 
-    def _list_facts(
-        self, opened: OpenParts, services: VaultServices, backfill: Backfill, dropped: InboxFileScanner
-    ) -> Facts:
+    def _list_facts(self, opened: OpenParts, services: VaultServices, backfill: Backfill, files: FileImport) -> Facts:
         """What the owner may want to know, in the order in which status states it."""
         captures, reranker = opened.captures, opened.reranker
         return (
@@ -87,7 +86,8 @@ class Health:
             ("git", lambda: _git_facts(opened, services)),
             ("enrichment", backfill.facts),
             *self._background,
-            ("files", dropped.facts),
+            ("files", files.dropped.facts),
+            ("sandbox", files.sandbox.facts),
             ("review", services.review.summary),
             ("consolidation", services.consolidation_facts),
             ("promotion", services.promotion_facts),
@@ -104,7 +104,12 @@ class Health:
         )
 
     def _list_sentences(
-        self, opened: OpenParts, services: VaultServices, head_follower: HeadFollower, jobs: Callable[[], Scheduler]
+        self,
+        opened: OpenParts,
+        services: VaultServices,
+        head_follower: HeadFollower,
+        jobs: Callable[[], Scheduler],
+        sandbox: SandboxReport,
     ) -> tuple[Sentences, ...]:
         """What may not work besides the index, in the order in which it is stated."""
         reranker, push_webhook = opened.reranker, self._agent_access.push_webhook
@@ -115,23 +120,40 @@ class Health:
             lambda: [head_follower.unwell, push_webhook.problem, opened.ledger.problem, opened.audit.problem],
             lambda: _exchange_sentences(head_follower.unwell, services),
             self._queue_sentences,
+            lambda: [sandbox.degraded],
             lambda: opened.sync.problems,
             lambda: jobs().troubles(),
         )
 
     def status(self, workspaces: Collection[str] | None) -> dict[str, Any]:
-        """The state in numbers: of the whole vault for the owner (None); else of captures, with these workspaces' defects."""
-        scopes: tuple[Scope, ...] = SCOPES if workspaces is None else ("captures",)
+        """The state in numbers: of the whole vault for the owner (None), else of the captures of these workspaces.
+
+        Without any workspace there are no numbers: who asks often would learn when somebody else writes."""
+        ready = self._sync.ready.is_set() or (self._hearing() is None and self._builds.is_complete)
+        degraded = self.degraded(workspaces)
+        if workspaces is not None and not workspaces:
+            return {"ready": ready, "degraded": degraded}
+        defects = [{"path": path, "defect": defect} for path, defect in self._defects.find(workspaces)]
+        if workspaces is None:
+            return {
+                "ready": ready,
+                "pending": len(self._sync.pending_paths),
+                "generation": self._builds.generation,
+                **self._builds.facts(),
+                "defects": defects,
+                "degraded": degraded,
+            }
         return {
-            "ready": self._sync.ready.is_set() or (self._hearing() is None and self._builds.is_complete),
-            # Not all for others: who asks often would learn when a person writes.
-            "pending": len(self._sync.pending_paths if workspaces is None else self._pending.visible_to_agents()),
-            # Not for others: it also grows with what is written for the owner alone.
-            **({"generation": self._builds.generation} if workspaces is None else {}),
-            **self._builds.facts(scopes),
-            "defects": [{"path": path, "defect": defect} for path, defect in self._defects.find(workspaces)],
-            "degraded": self.degraded(scopes),
+            "ready": ready,
+            "pending": len(self._pending.visible_to_agents(workspaces)),
+            "captures": self._count_captures(workspaces),
+            "defects": defects,
+            "degraded": degraded,
         }
+
+    def _count_captures(self, workspaces: Collection[str]) -> dict[str, int]:
+        rows = [row for name in workspaces for row in self._builds.scopes["captures"].index.tally(name)]
+        return {"documents": sum(row[2] for row in rows), "chunks": sum(row[3] for row in rows)}
 
     def facts(self) -> dict[str, Any]:
         """What else the owner may want to know: where things are."""
@@ -149,9 +171,12 @@ class Health:
         """How the watcher and the jobs do: what of the facts costs nothing to ask, every few seconds if need be."""
         return {name: state() for name, state in self._background}
 
-    def degraded(self, scopes: Iterable[Scope] = SCOPES) -> list[str]:
-        """What does not work as it should just now, in sentences; notes are counted in these scopes only."""
-        of_index = self._builds.degraded(scopes)
+    def degraded(self, workspaces: Collection[str] | None = None) -> list[str]:
+        """What does not work as it should just now, in sentences; notes are counted in these workspaces only (None: everywhere)."""
+        if workspaces is None:
+            of_index = self._builds.degraded()
+        else:
+            of_index = self._builds.degraded(("captures",), [f"{self._inbox}/{name}" for name in workspaces])
         return of_index + [sentence for sentences in self._degraded for sentence in sentences() if sentence]
 
     def activity(self) -> str:
@@ -191,11 +216,12 @@ class PendingNotes:
         self._sync, self._vault, self._captures = opened.sync, opened.vault, opened.captures
         self._inbox, self._collections = opened.settings.vault.inbox, opened.settings.kb.all_collections
 
-    def visible_to_agents(self) -> set[str]:
-        """The paths of those captures; of very many each counts."""
+    def visible_to_agents(self, workspaces: Collection[str]) -> set[str]:
+        """The paths of those captures of these workspaces; of very many each counts."""
         # The inbox is looked for first, as the whole vault may wait.
         inbox_paths = (path for path in self._sync.pending_paths if path.startswith(f"{self._inbox}/"))
-        waiting = {path for path in inbox_paths if locate(path, self._inbox).scope == "captures"}
+        places = ((path, locate(path, self._inbox)) for path in inbox_paths)
+        waiting = {path for path, place in places if place.scope == "captures" and place.workspace in workspaces}
         return {path for path in waiting if self._is_visible(path)} if len(waiting) <= COMPARED else waiting
 
     def _is_visible(self, path: str) -> bool:

@@ -33,7 +33,7 @@ from syncd.sync.hand_edits import HandEdits
 from syncd.sync.pipeline import Sync
 from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.vault import Vault
-from syncd.workspaces.api_keys import ApiKeys
+from syncd.workspaces.api_keys import ApiKeys, read_environment_keys
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +75,7 @@ class OpenParts:
 def open_parts(settings: Settings, stack: ExitStack, *, embedder: Embedder | None = None) -> OpenParts:
     """Open everything, alone: Conflict while another process has the vault open. `stack` closes it again."""
     state, since = settings.state, _now()
+    environment_keys = read_environment_keys(os.environ)
     claim(state, settings.vault.path)
     lock = ProcessLock.acquire(state)
     stack.callback(lock.release)
@@ -83,10 +84,10 @@ def open_parts(settings: Settings, stack: ExitStack, *, embedder: Embedder | Non
     overwritten = OverwrittenBytes(state, days=settings.git.past_days, most=settings.git.past_mb << 20)
     vault = stack.enter_context(closing(_open_vault(settings, audit, overwritten)))
     vault.remove_leftovers()
-    keys = ApiKeys(ledger, static=_environment_keys())
+    keys = ApiKeys(ledger, static=environment_keys)
     stack.callback(keys.flush)
     embedder = stack.enter_context(closing(embedder or _start_embedder(settings)))
-    repo = stack.enter_context(closing(Repository(settings.vault.path)))
+    repo = Repository(settings.vault.path)
     perspectives = Perspectives(ledger)
     builds = stack.enter_context(
         closing(IndexBuilds(state / "index", embedder, _index_build_settings(settings, perspectives.of)))
@@ -106,8 +107,8 @@ def open_parts(settings: Settings, stack: ExitStack, *, embedder: Embedder | Non
     )  # fmt: skip
 
 
-def build_inbox(opened: OpenParts, degraded: Callable[[], list[str]]) -> Inbox:
-    """The inbox as the workspaces of agents reach it. `degraded` says what does not work as it should just now."""
+def build_inbox(opened: OpenParts, degraded: Callable[[str], list[str]]) -> Inbox:
+    """The inbox as the workspaces of agents reach it. `degraded` says what does not work just now, as a workspace may know it."""
     settings = opened.settings
     return Inbox(
         vault=opened.vault,
@@ -203,9 +204,3 @@ def _build_reranker(settings: Settings, stack: ExitStack) -> Reranker | None:
     reranker = Reranker(search.reranker, search.rerank_pool, search.rerank_s, threads=settings.embed_section.threads)
     stack.callback(reranker.close)
     return reranker
-
-
-def _environment_keys() -> dict[str, str]:
-    """Keys that the environment gives, by surface."""
-    named = {"mcp": os.environ.get("KB_MCP_API_KEY"), "rest": os.environ.get("KB_API_KEY")}
-    return {surface: secret for surface, secret in named.items() if secret}

@@ -9,7 +9,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from index.errors import InvalidArgument, ResourceExhausted
-from syncd.notes.front_matter import OWNED, FrontmatterError, comparable_key, compose, read_properties, split
+from syncd.notes.front_matter import (
+    OWNED,
+    FrontmatterError,
+    comparable_key,
+    compose,
+    is_publishing,
+    read_properties,
+    split,
+)
 from syncd.notes.tag_names import tag_of
 from syncd.notes.timestamps import iso
 from syncd.vault.path_rules import file_name
@@ -74,6 +82,11 @@ def split_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], str | N
         if comparable_key(key) in OWNED:
             raise InvalidArgument(
                 f"metadata key {key!r} belongs to Memex and can't be set; choose another name", key=key
+            )
+        if is_publishing(key):
+            raise InvalidArgument(
+                f"metadata key {key!r} can't be set: what is published is the owner's to decide; choose another name",
+                key=key,
             )
     return rest, title, tuple(dict.fromkeys(tag_of(tag) for tag in tags or () if tag_of(tag)))
 

@@ -16,6 +16,7 @@ from syncd.documents.file_types import MARKDOWN, SUFFIXES
 from syncd.notes.inline_syntax import find_wikilinks
 from syncd.notes.secret_patterns import redact
 from syncd.notes.timestamps import iso
+from syncd.vault.instruction_files import is_instruction_stem
 from syncd.vault.location import ENTITIES, FILES, INBOX, locate
 from syncd.vault.path_rules import file_name
 
@@ -72,7 +73,7 @@ def note_name(raw_name: str) -> str:
 
 def _safe_name(name: str, unfit: str) -> str:
     """A base name that everything can hold, without a secret, what sync programs add, and what is `unfit` at its end."""
-    stem = redact(file_name(name))  # names of files go where a note's text does not
+    stem = redact(file_name(redact(name)))  # names of files go where a note's text does not, and have no ":" and "/"
     while stem != (plain := CONFLICT_COPY.sub("", re.sub(unfit, "", file_name(stem)))):
         stem = plain
     return stem
@@ -84,6 +85,12 @@ def numbered_names(name: str, end: str) -> Iterator[str]:
     stem = name.removesuffix(end) if end else name
     for number in itertools.count(2):
         yield f"{stem} {number}{end}"
+
+
+def rename_instruction_file(name: str) -> str:
+    """`name`, with an ending, as it is; with a suffix if a coding agent might take the file for its instructions."""
+    stem, dot, end = name.rpartition(".")
+    return f"{file_name(stem)}{dot}{end}" if is_instruction_stem(stem) else name
 
 
 def note_folder(path: str, inbox: str = INBOX) -> str:
@@ -125,7 +132,7 @@ def why_not_imported(path: str, size: int, *, known: Collection[str], most: int,
 
 def node_name(name: str) -> str:
     """The base name that the file of a node would have, if it is free: no secret, and nothing that means more at its end."""
-    stem = redact(file_name(name))
+    stem = redact(file_name(redact(name)))
     while stem != (plain := CONFLICT_COPY.sub("", _ENDING.sub("", file_name(stem)))):
         stem = plain
     return stem or NAMELESS

@@ -18,6 +18,7 @@ from syncd.notes.front_matter import (
     decode,
     edit,
     encode,
+    is_publishing,
     read_properties,
     readable_properties,
     replace_body,
@@ -86,7 +87,7 @@ def clean_text(text: str) -> str:
 def split_uploaded_note(text: str) -> tuple[dict[str, Any], str | None, tuple[str, ...], str]:
     """An uploaded note: the properties that it may bring along, its title, its tags, and its body.
 
-    Properties that Memex owns, or writes of files, are left out; those that can't be read stay text."""
+    Properties that Memex owns, or writes of files, or that say what is published, are left out; those that can't be read stay text."""
     front, body = split(text)
     try:
         values = read_properties(front)
@@ -98,7 +99,7 @@ def split_uploaded_note(text: str) -> tuple[dict[str, Any], str | None, tuple[st
     rest = {
         key: value
         for key, value in values.items()
-        if comparable_key(key) not in OWNED and comparable_key(key) not in ABOUT
+        if comparable_key(key) not in OWNED and comparable_key(key) not in ABOUT and not is_publishing(key)
     }
     return rest, title if isinstance(title, str) else None, tuple(tag for tag in listed if isinstance(tag, str)), body
 

@@ -5,7 +5,6 @@ that looks like it; where a key stands twice, or the properties cannot be read, 
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -26,7 +25,7 @@ from syncd.notes.property_reader import (
 EDITED: Final = "a person has just edited the note; read it again in a moment"
 _NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})  # what a key says that is there, and left open
 # Without one of these words in it a front matter says nothing of all this, and need not be read.
-_WORDS: Final = ("promote", "review", "expires", "suggested_", "superseded_by")
+_WORDS: Final = ("promote", "review", "expires", "suggested_", "superseded_by", "hidden_text", "runnable_code")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,5 +159,5 @@ def _is_full(text: str | None) -> bool:
 
 def _owner_keys_of(text: str | None) -> dict[str, list[Any]]:
     front = split(text or "")[0]
-    lower = fold(unicodedata.normalize("NFKC", front))
+    lower = comparable_key(front)
     return read_owner_keys(front) if any(word in lower for word in _WORDS) or "\\" in front else {}

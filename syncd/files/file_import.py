@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from syncd.documents.file_names import why_not_imported
 from syncd.documents.file_types import KNOWN
 from syncd.files.conversion.converter import Limits, convert, media_type_of
+from syncd.files.conversion.sandbox_report import SandboxReport
 from syncd.files.file_note_writer import Converter, FileOrder
 from syncd.files.imported_files import ImportedFiles
 from syncd.files.inbox_file_scanner import InboxFileScanner
@@ -33,10 +34,11 @@ OWNER: Final = ""  # in place of a key
 
 @dataclass(frozen=True, slots=True)
 class FileImport:
-    """The handler of the queue's jobs of kind `file`, and who queues those of the inbox."""
+    """The handler of the queue's jobs of kind `file`, who queues those of the inbox, and how readers are confined."""
 
     handler: Handler
     dropped: InboxFileScanner
+    sandbox: SandboxReport
 
 
 def file_filter(settings: Settings) -> Wanted:
@@ -69,7 +71,7 @@ def build_file_import(inbox: Inbox, sync: Sync, queue: Queue, handled: ImportedF
         lies = job.key == OWNER and work.staged is None and "path" in job.given
         return inplace.import_file(order) if lies else files.import_file(order)
 
-    return FileImport(handle, scanner)
+    return FileImport(handle, scanner, SandboxReport(required=settings.kb.confined == "required"))
 
 
 def _calm_check(sync: Sync) -> Callable[[], bool]:
@@ -78,4 +80,11 @@ def _calm_check(sync: Sync) -> Callable[[], bool]:
 
 
 def _conversion_limits(kb: KbSettings) -> Limits:
-    return Limits(kb.convert_s, kb.convert_mb << 20, kb.pages, kb.inflated_mb << 20, kb.text_kb * 1000)
+    return Limits(
+        kb.convert_s,
+        kb.convert_mb << 20,
+        kb.pages,
+        kb.inflated_mb << 20,
+        kb.text_kb * 1000,
+        unconfined=kb.confined == "preferred",
+    )

@@ -6,24 +6,24 @@ person put there is theirs."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from index.errors import Conflict, NotFound
+from index.errors import NotFound
 from index.model import Record
-from syncd.captures.writer import hide_file_name, hold_commits, undo_on_failure
+from index.scope.index import Index
+from syncd.captures.batch_writer import Change, DeletedStoredFile, NoteDrafts, write_batch
+from syncd.captures.writer import hide_file_name
 from syncd.documents.file_note import digest_of
 from syncd.files.inbox_file_scanner import SOURCE
-from syncd.vault.vault import FileDigest
+from syncd.notes.front_matter import encode
 
 if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
 
 
-def find_stored_file(inbox: Inbox, note: str, raw: bytes) -> tuple[str, FileDigest] | None:
-    """The file that goes with the note of these bytes, as it is now; None when there is none to go with it.
+def stored_file_removals(inbox: Inbox, note: str, raw: bytes) -> list[DeletedStoredFile]:
+    """The file that goes with the note of these bytes, as it is now; nothing when there is none to go with it.
 
     Raises Unavailable when that can't be told just now."""
     document = inbox.parse_note(raw, note, mtime_ms=0)
@@ -33,41 +33,26 @@ def find_stored_file(inbox: Inbox, note: str, raw: bytes) -> tuple[str, FileDige
         or document.source == SOURCE
         or {record.path for record in inbox.captures.index.records_of_file(path)} - {note}
     ):
-        return None
+        return []
     try:
         with hide_file_name(path):
             if inbox.vault.stat(path) is None:  # gone, or no file
-                return None
+                return []
             file_digest = inbox.vault.digest_file(path)
     except NotFound:
-        return None
-    return (path, file_digest) if file_digest.digest == digest_of(raw) else None
+        return []
+    return [DeletedStoredFile(path, file_digest)] if file_digest.digest == digest_of(raw) else []
 
 
 def delete_document(inbox: Inbox, find: Callable[[], Record]) -> Record:
-    """Delete the document that `find` finds, which is no node, and with it the file that it was stored for; its last row."""
-    before = find()
-    with hide_file_name(before.path):
-        raw, _ = inbox.vault.read(before.path)
-    stored = find_stored_file(inbox, before.path, raw)  # read before everybody waits
-    with hold_commits(inbox.captures) as index:
-        record = find()
-        if record.path != before.path:
-            raise Conflict("the document was moved just now; try again", retryable=True)
-        with removing_file(inbox, stored):
-            with hide_file_name(record.path):
-                inbox.vault.remove(record.path, digest=hashlib.sha256(raw).hexdigest())
-            with undo_on_failure(lambda: inbox.vault.create(record.path, raw, again=True)):
-                index.commit([], [record.path])
-        return record
+    """Delete the document that `find` finds, which is no node, and with it the file that it was stored for; its last row.
 
+    Raises Conflict when a person has just edited it."""
 
-@contextmanager
-def removing_file(inbox: Inbox, stored: tuple[str, FileDigest] | None) -> Iterator[None]:
-    """Have the file gone, if there is one; it is back when the block fails."""
-    if stored is None:
-        yield
-        return
-    path, file_digest = stored
-    with hide_file_name(path), inbox.vault.removing(path, file_digest):
-        yield
+    def decide(_: Index) -> tuple[list[Change], Record]:
+        record, drafts = find(), NoteDrafts(inbox.vault)
+        text = drafts.text(record.path)
+        drafts.delete(record.path)
+        return [*stored_file_removals(inbox, record.path, encode(text)), *drafts.changes()], record
+
+    return write_batch(inbox, decide)

@@ -1,8 +1,8 @@
 """Run a program as a child process in its own session, with or without a time limit.
 
-Law, tested: the child has no terminal to ask at, and a process that it leaves running cannot block the caller. At
-the time limit the child and every process it started end. Without a limit nothing ends the child, not even the death
-of this process."""
+Laws, tested: the child has no terminal to ask at. `inherited_environment` passes on the variables that it names, and no
+others. At the time limit the child and every process it started end. Without a limit nothing ends the child, not even
+the death of this process. A process that the child leaves running cannot block the caller of `run`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,16 @@ from typing import IO, Final
 GRACE_S: Final = 2.0  # from the request to end until the end: time to take locks away
 _LOOK_S: Final = 0.1
 
+# What Git, ssh and credential helpers need to find their files, their agents and the way out. No name of these is one
+# under which a secret is kept for the daemon, and a variable that nobody here has heard of may well be one.
+_INHERITED: Final = frozenset(
+    {"PATH", "HOME", "USER", "LOGNAME", "EMAIL", "SHELL", "TMPDIR", "LANG", "TZ"}
+    | {"SSH_AUTH_SOCK", "SSH_AGENT_PID", "GNUPGHOME", "GPG_TTY", "KRB5CCNAME", "DBUS_SESSION_BUS_ADDRESS"}
+    | {"SSL_CERT_FILE", "SSL_CERT_DIR", "NIX_SSL_CERT_FILE"}
+    | {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"}
+)
+_FAMILIES: Final = ("LC_", "XDG_")
+
 
 @dataclass(frozen=True, slots=True)
 class ProcessResult:
@@ -29,6 +39,11 @@ class ProcessResult:
     out: bytes
     said: str  # on stderr
     late: bool = False  # it was ended, as its time was over or nobody waits for it any more
+
+
+def inherited_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The part of our own environment that a program of somebody else gets."""
+    return {name: value for name, value in environ.items() if name in _INHERITED or name.startswith(_FAMILIES)}
 
 
 def run(
@@ -64,6 +79,31 @@ def run(
         stdout.seek(0)
         err.seek(0)
         return ProcessResult(code, stdout.read(), err.read().decode("utf-8", "replace"), late)
+
+
+def capture(
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    stdin: bytes = b"",
+    limit_s: float | None = None,
+    out: IO[bytes] | None = None,
+) -> ProcessResult:
+    """Run `command` with its output in memory, or in `out`: it needs no room on a disk, and waits for whoever has its output."""
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=out or subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environ,
+        start_new_session=True,
+    ) as process:
+        try:
+            stdout, err = process.communicate(stdin, timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            _terminate(process)
+            return ProcessResult(process.wait() or 1, b"", f"no answer within {limit_s:g} s", late=True)
+    return ProcessResult(process.returncode, stdout or b"", err.decode("utf-8", "replace"))
 
 
 def _ends_in_time(process: subprocess.Popen[bytes], end: float, stop: threading.Event | None) -> bool:

@@ -1,31 +1,25 @@
 """Ask Git about the vault's repository: its state, its HEAD, and operations under way; and run Git commands in it.
 
-Law: every command, option and revision is a constant of this file; a path or a message reaches Git through standard
-input, never as an argument. Git's variables of the caller are dropped, so that a hook's GIT_DIR cannot lead to
-another repository. The module works without Git, and imports GitPython only when there is a repository to ask."""
+Law: every command, option and revision is a constant of our code, or hex and names that Git told; a path or a message
+reaches Git through standard input, never as an argument. Git and all that it starts get the variables that
+`inherited_environment` names and no others, so that no filter or helper reads a key, and a hook's GIT_DIR cannot lead
+to another repository. The module works without Git."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
-import tempfile
-import threading
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from types import ModuleType
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from index.errors import Conflict, Unavailable
-from syncd.git.child_process import ProcessResult, run
+from syncd.git.child_process import ProcessResult, capture, inherited_environment, run
 from syncd.git.repository_folder import file_fingerprint, find_common_folder, find_git_folder, head_fingerprint
 from syncd.git.repository_state import REWRITTEN, RepositoryState, advice, with_upstream_state
 from syncd.git.stale_locks import is_stale
-
-if TYPE_CHECKING:
-    import git
 
 _LOCKS = ("index.lock", "HEAD.lock")
 _MIDST: Mapping[str, str] = {  # what is there while an operation is not finished → the operation
@@ -48,6 +42,7 @@ _OPTIONS = (
     "submodule.recurse=false",
 )
 _PATIENCE_S = 30
+_NOT_FOUND = 127  # the status by which a shell says that there is no such program
 _LOG = "logs/HEAD"
 
 
@@ -79,8 +74,6 @@ class Repository:
 
     def __init__(self, vault: Path) -> None:
         self.vault = os.path.abspath(vault)  # noqa: PTH100 - Path.absolute() keeps ".."
-        self._repo: git.Repo | None = None
-        self._opening = threading.Lock()
         self._marks: tuple[object, GitPosition] = (None, GitPosition())  # what was looked at, and what it was
 
     # How it stands
@@ -110,19 +103,16 @@ class Repository:
         folder = self._find_git_folder()
         if folder is None:
             return RepositoryState("bare" if self._is_bare() else "no-repo")
-        error = _import_git().exc.GitError
         state = RepositoryState("ok", head=None, operation=self._find_operation(folder))
-        try:
-            ask = self._open_repo().git
-            ask.rev_parse("--show-toplevel", kill_after_timeout=_PATIENCE_S)
-            unmerged = ask.ls_files("--unmerged", "-z", kill_after_timeout=_PATIENCE_S)
-        except error as failure:
-            if "dubious ownership" in str(failure):
+        result = self._ask("rev-parse", "--show-toplevel")
+        result = result if result.code else self._ask("ls-files", "--unmerged", "-z")
+        if result.code:
+            if "dubious ownership" in result.said:
                 return replace(state, state="dubious")
             whole = all((find_common_folder(folder) / name).exists() for name in ("HEAD", "objects", "refs"))
             return replace(state, state="broken" if whole else "unmade")
         state = replace(state, head=self.head(), branch=self.query("symbolic-ref", "--short", "--quiet", "HEAD"))
-        return self._read_work_tree_state(state, folder, unmerged=bool(unmerged))
+        return self._read_work_tree_state(state, folder, unmerged=bool(result.out))
 
     def _read_work_tree_state(self, state: RepositoryState, folder: Path, *, unmerged: bool) -> RepositoryState:
         """The state of a work tree that Git can read."""
@@ -204,23 +194,13 @@ class Repository:
             return None
 
     def query(self, command: str, *options: str, stdin: str = "") -> str | None:
-        """What Git answers to a question; None when it can't. Command and options are constants of our code or hex of Git's."""
-        with ExitStack() as opened:
-            stdin_file = opened.enter_context(tempfile.TemporaryFile()) if stdin else None
-            if stdin_file is not None:
-                stdin_file.write(stdin.encode("utf-8", "surrogateescape"))
-                stdin_file.seek(0)
-            try:
-                ask = getattr(self._open_repo().git, command.replace("-", "_"))
-                return str(ask(*options, istream=stdin_file, kill_after_timeout=_PATIENCE_S))
-            except _import_git().exc.GitError:
-                return None
+        """What Git answers to a question, without the last line end; None when it can't."""
+        result = self._ask(command, *options, stdin=stdin.encode("utf-8", "surrogateescape"))
+        return None if result.code else result.out.decode("utf-8", "surrogateescape").removesuffix("\n")
 
     def run_in_session(self, *words: str, environ: Mapping[str, str] | None = None, **how: Any) -> ProcessResult:
-        """Run Git in a session of its own; `how` is of `child_process.run`. Words are constants of our code, or hex and names that Git told."""
-        command = ["git", "-C", self.vault, *(part for option in _OPTIONS for part in ("-c", option)), *words]
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        return run(command, kept | self._environ() | dict(environ or {}), **how)
+        """Run Git with its output in files, with or without a time limit; `how` is of `child_process.run`."""
+        return self._start(run, words, environ, **how)
 
     def run(
         self,
@@ -232,49 +212,26 @@ class Repository:
     ) -> GitResult:
         """Run a command that may change something, however long it takes: a write that is cut short leaves locks.
 
-        Command and options are constants of our code or hex of Git's. What it writes goes to `out`, if there is one."""
-        with tempfile.TemporaryFile() as stdin_file:
-            stdin_file.write(stdin)
-            stdin_file.seek(0)
-            try:
-                status, output, err = getattr(self._open_repo().git, command.replace("-", "_"))(
-                    *options,
-                    istream=stdin_file,
-                    env=dict(env or {}),
-                    output_stream=out,
-                    with_extended_output=True,
-                    with_exceptions=False,
-                    stdout_as_string=False,
-                    strip_newline_in_stdout=False,
-                )
-            except _import_git().exc.GitError as failure:
-                return GitResult(127, b"", _error_text(failure))
-        return GitResult(int(status), b"" if out else output, str(err))
+        What it writes goes to `out`, if there is one."""
+        result = self._start(capture, (command, *options), env, stdin=stdin, out=out)
+        return GitResult(result.code, result.out, result.said)
 
     def read_blob(self, name: str) -> bytes | None:
         """What is in a file that Git holds under this name, in hex; None when it has none."""
-        try:
-            content = self._open_repo().git.cat_file(
-                "blob", name, stdout_as_string=False, strip_newline_in_stdout=False, kill_after_timeout=_PATIENCE_S
-            )
-        except _import_git().exc.GitError:
-            return None
-        return bytes(content)
+        result = self._ask("cat-file", "blob", name)
+        return None if result.code else result.out
 
     def hooks_folder(self) -> Path:
         """Where Git looks for hooks. Raises Conflict when there is no repository that Git can read."""
         # Not with our own options, which switch the person's hooks off.
-        try:
-            ask = _import_git().Git(self.vault)
-            ask.set_persistent_git_options(C=self.vault)
-            ask.update_environment(GIT_CEILING_DIRECTORIES=str(Path(self.vault).parent), LC_ALL="C.UTF-8")
-            output = ask.rev_parse("--path-format=absolute", "--git-path", "hooks", kill_after_timeout=_PATIENCE_S)
-        except _import_git().exc.GitError as failure:
+        words = ("rev-parse", "--path-format=absolute", "--git-path", "hooks")
+        result = self._start(capture, words, options=(), limit_s=_PATIENCE_S)
+        if result.code:
             state = self.read_state()
             raise Conflict(
-                self.advice(state) or f"Git can't tell where hooks lie: {_error_text(failure)}", state=state.state
-            ) from failure
-        return Path(str(output))
+                self.advice(state) or f"Git can't tell where hooks lie: {_error_text(result.said)}", state=state.state
+            )
+        return Path(result.out.decode("utf-8", "surrogateescape").removesuffix("\n"))
 
     def common_folder(self) -> Path:
         """The folder of Git's own files that all work trees of the repository share."""
@@ -296,10 +253,9 @@ class Repository:
         """Make the vault a work tree; nothing happens if it is one."""
         if self.local_state() != "no-repo":
             return
-        try:
-            self._configure(_import_git().Git(self.vault)).init("--quiet")
-        except _import_git().exc.GitError as failure:
-            raise Unavailable(f"git init failed: {_error_text(failure)}", retryable=False) from failure
+        result = self.run("init", "--quiet")
+        if result.status:
+            raise Unavailable(f"git init failed: {_error_text(result.err)}", retryable=False)
 
     def commit_all(self, message: str) -> str | None:
         """Commit every file of the vault, for a vault that was just made; returns the commit, None if nothing changed.
@@ -308,25 +264,12 @@ class Repository:
         state = self._read_local_state()
         if state.state not in ("ok", "unborn"):
             raise Conflict(f"can't commit in {self.vault}: {self.advice(state)}", state=state.state)
-        ask = self._open_repo().git
-        try:
-            ask.add("--all")
-            if not ask.status("--porcelain", kill_after_timeout=_PATIENCE_S):
-                return None
-            with tempfile.TemporaryFile() as text:
-                text.write(message.encode())
-                text.seek(0)
-                with ask.custom_environment(**self.identity()):
-                    ask.commit("--quiet", "--no-gpg-sign", "--cleanup=verbatim", "--file=-", istream=text)
-        except _import_git().exc.GitError as failure:
-            raise Unavailable(f"git could not commit: {_error_text(failure)}", retryable=False) from failure
+        self._run_checked("add", "--all")
+        if not self._run_checked("status", "--porcelain").out:
+            return None
+        options = ("--quiet", "--no-gpg-sign", "--cleanup=verbatim", "--file=-")
+        self._run_checked("commit", *options, stdin=message.encode(), env=self.identity())
         return self.head()
-
-    def close(self) -> None:
-        """End the processes that were kept for questions."""
-        if self._repo is not None:
-            self._repo.close()
-            self._repo = None
 
     def _find_git_folder(self) -> Path | None:
         return find_git_folder(Path(self.vault))
@@ -334,18 +277,31 @@ class Repository:
     def _is_bare(self) -> bool:
         return all(Path(self.vault, name).exists() for name in ("HEAD", "objects", "refs"))
 
-    def _open_repo(self) -> git.Repo:
-        with self._opening:  # the pipe, the thread that follows Git and the owner's commands all ask
-            if self._repo is None:
-                opened = _import_git().Repo(self.vault, search_parent_directories=False, expand_vars=False)
-                self._configure(opened.git)
-                self._repo = opened
-            return self._repo
+    def _run_checked(self, command: str, *options: str, **how: Any) -> GitResult:
+        result = self.run(command, *options, **how)
+        if result.status:
+            raise Unavailable(f"git could not commit: {_error_text(result.err)}", retryable=False)
+        return result
 
-    def _configure(self, ask: git.Git) -> git.Git:
-        ask.set_persistent_git_options(C=self.vault, c=list(_OPTIONS))  # -C: a "$" in the path stays what it is
-        ask.update_environment(**self._environ())
-        return ask
+    def _ask(self, *words: str, stdin: bytes = b"") -> ProcessResult:
+        """The answer to a question, which changes nothing and so may be ended."""
+        return self._start(capture, words, stdin=stdin, limit_s=_PATIENCE_S)
+
+    def _start(
+        self,
+        start: Callable[..., ProcessResult],
+        words: tuple[str, ...],
+        environ: Mapping[str, str] | None = None,
+        *,
+        options: tuple[str, ...] = _OPTIONS,
+        **how: Any,
+    ) -> ProcessResult:
+        """Every process of Git begins here. `-C`, as Git then looks nowhere else, whatever is in the path."""
+        command = ["git", "-C", self.vault, *(part for option in options for part in ("-c", option)), *words]
+        try:
+            return start(command, inherited_environment(os.environ) | self._environ() | dict(environ or {}), **how)
+        except (FileNotFoundError, PermissionError) as error:
+            return ProcessResult(_NOT_FOUND, b"", str(error))
 
     def _environ(self) -> dict[str, str]:
         return {
@@ -365,17 +321,6 @@ class Repository:
         return names | {f"GIT_{role}_EMAIL": "memex@localhost" for role in roles}
 
 
-def _import_git() -> ModuleType:
-    """GitPython, imported on the first use: it takes a tenth of a second, and a vault need not have a history."""
-    for name in [name for name in os.environ if name.startswith("GIT_") and name != "GIT_PYTHON_REFRESH"]:
-        del os.environ[name]
-    os.environ["GIT_PYTHON_REFRESH"] = "quiet"
-    import git  # noqa: PLC0415 - see above
-
-    return git
-
-
-def _error_text(failure: Exception) -> str:
-    """What Git itself said."""
-    message = getattr(failure, "stderr", "") or str(failure)
-    return " ".join(str(message).replace("stderr:", "").split()).strip("' ")
+def _error_text(complaint: str) -> str:
+    """What Git itself complained of, on one line."""
+    return " ".join(complaint.split())

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.observations.perspectives import DEFAULTS, MOST, Perspective, validate
+from syncd.notes.secret_patterns import refuse_secret
 from syncd.state.ledger import Ledger
 
 Table: TypeAlias = tuple[Perspective, ...]
@@ -38,6 +39,7 @@ class Perspectives:
 
     def add(self, workspace: str, name: str, prompt: str) -> Table:
         """Append a perspective. Conflict when there is one of that name."""
+        refuse_secret("the perspective's name", name)
         new = validate(name, prompt)
 
         def append(table: Table) -> Table:

@@ -1,7 +1,8 @@
 """Keep the audit log in the ledger: one entry for each write of a note, chained by digests, on disk before the write.
 
 Law, tested: a write whose entry cannot be saved does not happen, and no read waits for an entry. An entry holds
-names that Memex chose, ids, paths, sizes and digests; no text of a note, no metadata, no secret."""
+names that Memex chose, ids, paths, sizes and digests; no text of a note, no metadata, no secret: a name that holds
+one is masked before it is sealed."""
 
 from __future__ import annotations
 
@@ -18,6 +19,8 @@ from typing import Any, Final
 
 from index.errors import Conflict, NotFound, Unavailable
 from syncd.history.digest_chain import COLUMNS, Entry, Head, compute_seal
+from syncd.history.masked_names import FIELDS, MaskedNames
+from syncd.notes.secret_patterns import mask
 from syncd.state import named_values
 from syncd.state.ledger import Ledger
 
@@ -117,6 +120,7 @@ class AuditLog:
         self.problem = ""  # why the last entry could not be written, in a sentence
         self.look: Callable[[], object] = lambda: None  # before events are counted: notice what was changed by hand
         self._ledger = ledger
+        self._names = MaskedNames(ledger)
         self._lock = threading.RLock()
         self._denials: dict[str, tuple[float, float, int]] = {}  # key → entries left, when that was, and left out since
         last = ledger.query("SELECT seq, seal FROM audit ORDER BY seq DESC LIMIT 1")
@@ -214,12 +218,12 @@ class AuditLog:
         """Append entries in one commit, which also removes those up to `gone`; the number of the last."""
         with self._lock:
             head, entries = self.head, []
-            for draft in drafts:
-                entry = replace(draft, seq=head.seq + 1)
-                entry = replace(entry, seal=compute_seal(entry, head.seal))
-                head = Head(entry.seq, entry.seal)
-                entries.append(entry)
             try:
+                for draft in self._names.mask_entries(drafts):
+                    entry = replace(draft, seq=head.seq + 1)
+                    entry = replace(entry, seal=compute_seal(entry, head.seal))
+                    head = Head(entry.seq, entry.seal)
+                    entries.append(entry)
                 with self._ledger.transaction():
                     for entry in entries:
                         self._ledger.execute(_INSERT, [getattr(entry, name) for name in COLUMNS])
@@ -265,7 +269,7 @@ class AuditLog:
 
     def has_created(self, id: str) -> bool:
         """Whether a document of this id was made, whatever has become of it since."""
-        rows = self._ledger.query("SELECT seq, kind, undoes FROM audit WHERE id = ?", (id,))
+        rows = self._ledger.query("SELECT seq, kind, undoes FROM audit WHERE id = ?", (mask(id),))
         undone = {undoes for _, kind, undoes in rows if kind == "undone"}
         return any(kind in ("create", "kept") and seq not in undone for seq, kind, _ in rows)
 
@@ -295,21 +299,30 @@ class AuditLog:
 
     def last_entry(self, path: str) -> Entry | None:
         """The newest entry that says what the file at `path` is."""
-        rows = self._ledger.query("SELECT * FROM audit WHERE path = ? ORDER BY seq DESC LIMIT 1", (path,))
-        return Entry(*rows[0]) if rows else None
+        rows = self._ledger.query("SELECT * FROM audit WHERE path = ? ORDER BY seq DESC LIMIT 1", (mask(path),))
+        return self._entry(rows[0]) if rows else None
 
     def entries_backwards(self, path: str) -> Iterator[Entry]:
         """All entries about the file at `path`, the newest first, read a page at a time."""
-        last = self.head.seq + 1
+        last, path = self.head.seq + 1, mask(path)
         asked = "SELECT * FROM audit WHERE path = ? AND seq < ? ORDER BY seq DESC LIMIT 20"
         while rows := self._ledger.query(asked, (path, last)):
-            yield from (Entry(*row) for row in rows)
+            yield from map(self._entry, rows)
             last = rows[-1][0]
 
     def entries_about(self, *, id: str | None = None, path: str | None = None) -> list[Entry]:
         """All entries of a document, wherever it lay, and of the file at `path`, whatever it was; in order."""
         asked = "SELECT * FROM audit WHERE id = ? UNION SELECT * FROM audit WHERE path = ? ORDER BY seq"
-        return [Entry(*row) for row in self._ledger.query(asked, (id, path))]
+        wanted = (name and mask(name) for name in (id, path))
+        return [self._entry(row) for row in self._ledger.query(asked, tuple(wanted))]
+
+    def ids_from_agents(self, ids: Collection[str], workspace: str) -> frozenset[str]:
+        """Which of these documents an agent has written to there, or may have: of pruned entries only the last is known."""
+        asked = (
+            f"SELECT DISTINCT id FROM audit WHERE id IN ({','.join('?' * len(ids))}) AND workspace = ?"  # noqa: S608 - question marks
+            " AND (kind = 'kept' OR (kind IN ('create', 'update') AND surface IN ('mcp', 'rest')))"
+        )
+        return frozenset(id for (id,) in self._ledger.query(asked, (*ids, workspace)))
 
     def ids_beginning(self, beginning: str) -> list[str]:
         """The ids of documents that begin so."""
@@ -319,33 +332,35 @@ class AuditLog:
     def last_digests(self) -> dict[str, str]:
         """What the log last says of every file: the digest of its bytes, "" = that it is gone."""
         rows = self._ledger.query("SELECT path, after, max(seq) FROM audit WHERE path != '' GROUP BY path")
-        return {path: after for path, after, _ in rows}
+        return {self._names.reveal(path): after for path, after, _ in rows}
 
     def changed_paths(self, after: int, until: int) -> set[str]:
         """The files that the entries after one number, up to another, are about."""
         asked = "SELECT DISTINCT path FROM audit WHERE seq > ? AND seq <= ? AND path != ''"
-        return {path for (path,) in self._ledger.query(asked, (after, until))}
+        return {self._names.reveal(path) for (path,) in self._ledger.query(asked, (after, until))}
 
     def latest_notes(self) -> list[tuple[str, str, str, str]]:
         """What the log last says of each note of a workspace: its id, path, digest ("" = it is gone) and the surface."""
         rows = self._ledger.query(
             "SELECT id, path, after, surface, max(seq) FROM audit WHERE workspace != '' AND type != 'file' GROUP BY id"
         )
-        return [(id, path, after, surface) for id, path, after, surface, _ in rows]
+        reveal = self._names.reveal
+        return [(reveal(id), reveal(path), after, surface) for id, path, after, surface, _ in rows]
 
     def entries(self, first: int = 0) -> Iterator[Entry]:
-        """All entries from the number `first` on, in order, read a page at a time."""
+        """All entries from the number `first` on, in order and as they are sealed, read a page at a time."""
         while rows := self._ledger.query("SELECT * FROM audit WHERE seq >= ? ORDER BY seq LIMIT ?", (first, PAGE)):
             yield from (Entry(*row) for row in rows)
             first = rows[-1][0] + 1
 
-    def find(self, limit: int, *, after: int | None = None, **wanted: Any) -> list[Entry]:
+    def find(self, limit: int, *, after: int | None = None, masked: bool = False, **wanted: Any) -> list[Entry]:
         """The newest `limit` entries that have what is `wanted`, by the names of WANTED, oldest first.
 
-        With `after`, the first ones behind that entry instead."""
+        With `after`, the first ones behind that entry instead; `masked` as they are sealed."""
         order = " ORDER BY seq DESC LIMIT :limit" if after is None else " ORDER BY seq LIMIT :limit"
-        asked = dict.fromkeys(WANTED) | wanted | {"after": after, "limit": limit}
-        entries = [Entry(*row) for row in self._ledger.query(_FOUND + order, asked)]
+        values = {name: mask(value) if isinstance(value, str) else value for name, value in wanted.items()}
+        rows = self._ledger.query(_FOUND + order, dict.fromkeys(WANTED) | values | {"after": after, "limit": limit})
+        entries = [Entry(*row) if masked else self._entry(row) for row in rows]
         return entries[::-1] if after is None else entries
 
     def count_events(self, workspace: str, since: int, alive: Collection[str]) -> Events:
@@ -356,12 +371,13 @@ class AuditLog:
         rows = self._ledger.query(
             "SELECT seq, kind, surface, tool, id, path, undoes FROM audit"
             " WHERE type = 'entity' AND workspace = ? AND at >= ? ORDER BY seq",
-            (workspace, since),
+            (mask(workspace), since),
         )
         undone = {undoes for _, kind, *_, undoes in rows if kind == "undone"}
         counts = {"create": 0, "update": 0, "delete": 0}
         owner: dict[str, str] = {}  # path → the id that the note there has in the end, read backwards
-        for seq, kind, surface, tool, node_id, path, _ in reversed(rows):
+        for seq, kind, surface, tool, shown_id, path, _ in reversed(rows):
+            node_id = self._names.reveal(shown_id)
             if seq in undone or kind == "undone":
                 continue
             if kind in ("delete", "moved"):
@@ -378,9 +394,13 @@ class AuditLog:
         rows = self._ledger.query(
             "SELECT id, max(at) FROM audit WHERE type = 'entity' AND workspace = ? AND at >= ? AND surface = 'file'"
             " AND kind = 'update' GROUP BY id",
-            (workspace, since),
+            (mask(workspace), since),
         )
-        return dict(rows)
+        return {self._names.reveal(id): at for id, at in rows}
+
+    def _entry(self, row: Sequence[Any]) -> Entry:
+        """The entry of a row, with the names that were given."""
+        return self._names.reveal_entry(Entry(*row))
 
     # Pruning
 
@@ -403,6 +423,8 @@ class AuditLog:
             kept = (replace(Entry(*row), at=now.at, kind="kept", outcome="done", undoes=0) for row in states)
             before = self.base().seq
             self._append([now, *(entry for entry in kept if entry.after)], gone)
+            named = " UNION ".join(f"SELECT {field} FROM audit" for field in FIELDS)  # noqa: S608 - names of columns
+            self._names.forget(name for (name,) in self._ledger.query(named))
             return gone - before
 
 

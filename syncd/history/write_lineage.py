@@ -20,6 +20,7 @@ OWNERS: Final = frozenset(
     {"promote", "unpromote", "review.dismiss", "unarchive", "archive", "drag"}
 )  # decisions of theirs
 By: TypeAlias = Literal["agent", "owner", "memex", "hand"]
+Hand: TypeAlias = Literal["hand", "key"]  # whether only people wrote a note, or an agent's key did too
 _BY: Final[Mapping[str, By]] = {"mcp": "agent", "rest": "agent", "cli": "owner", "daemon": "memex", "file": "hand"}
 EDITED: Final = "it was changed by hand since"
 GONE: Final = "it was removed by hand since"

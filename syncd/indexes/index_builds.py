@@ -222,8 +222,10 @@ class IndexBuilds:
         """The path of every note that is not whole, or not indexed, and what is wrong with it."""
         return [defect for index in self.indexes.values() for defect in index.defects()]
 
-    def degraded(self, scopes: Iterable[Scope] = SCOPES) -> list[str]:
-        """What keeps searches from finding notes, in sentences; notes are counted in these scopes only."""
+    def degraded(self, scopes: Iterable[Scope] = SCOPES, under: Collection[str] | None = None) -> list[str]:
+        """What keeps searches from finding notes, in sentences; notes are counted in these scopes only.
+
+        `under`: count only what lies in these folders; with none of them, notes are not counted."""
         sentences = [because] if (because := self.rebuilt_because) else []
         if not sentences and not self.is_complete:
             sentences.append("index: the vault is being read for the first time; until then searches miss notes")
@@ -233,8 +235,12 @@ class IndexBuilds:
             sentences.append(f"encoder: {encoder['problem'] or 'still loading'}; {meanwhile}")
         elif self.is_outdated():
             sentences.append(f"index: made with another encoder; {meanwhile} until it is built anew")
-        if words_only := sum(self.indexes[scope].words_only_count for scope in scopes):
-            sentences.append(f"index: {words_only} notes can be found by their words only")
+        paths = {path for scope in scopes for path in self.indexes[scope].words_only_paths()}
+        if under:
+            paths = {path for path in paths if path.startswith(tuple(f"{folder}/" for folder in under))}
+        if paths:
+            many = "some" if under is not None and not under else len(paths)
+            sentences.append(f"index: {many} notes can be found by their words only")
         return sentences
 
     def mark_filled(self) -> None:

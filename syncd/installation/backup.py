@@ -51,6 +51,7 @@ DERIVED = frozenset(
         "deep_check.json",
         "daemon.json",
         "control.sock",
+        "control.token",
         HEAD,
         CAME,
         "commit",  # one that was under way

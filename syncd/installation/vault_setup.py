@@ -4,19 +4,24 @@ Law, tested: the setup creates only its own folders and files, touches no note, 
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from index.errors import Conflict, NotFound
-from syncd.settings.settings import Settings, config_file, load
+from index.errors import Conflict, InvalidArgument, NotFound
+from syncd.settings.known_vaults import default_settings_file, find_vault, known_vaults
+from syncd.settings.settings import Settings, load
 from syncd.state.folder import KEY_FILE, LEDGER, claim, default_state_folder, path_digest, write_private
 from syncd.state.ledger import Ledger
+from syncd.vault.path_rules import is_note
 from syncd.vault.vault import Vault
 from syncd.workspaces.api_keys import ApiKeys
 
 OWNER = "owner"
+LOOKED_AT = 50_000  # entries of a folder in which a note is looked for
 HEAD = "# Memex reads this file; `memex config` lists every setting, its value and what it means.\n"
 
 
@@ -25,6 +30,7 @@ def set_up_vault(settings: Settings, *, now: int, again: bool = False) -> Path:
 
     `again`: a person asks for it, so a workspace and a key that they removed before are made anew."""
     path = settings.vault.path
+    refuse_home(path)
     if not path.is_dir():
         raise NotFound(f"there is no folder {path}: check the path, or make it with `memex init --create`")
     claim(settings.state, path)
@@ -41,6 +47,37 @@ def set_up_vault(settings: Settings, *, now: int, again: bool = False) -> Path:
         ledger.close()
 
 
+def refuse_home(folder: Path) -> None:
+    """Raise InvalidArgument for the root of the file system, a home folder, and whatever holds one, under any name of it."""
+    real, home = Path(os.path.realpath(folder)), None
+    with contextlib.suppress(RuntimeError):  # a user without a home
+        home = Path(os.path.realpath(Path.home()))
+    if real == Path("/") or (home and home.is_relative_to(real)):
+        what = (
+            "the root of the file system"
+            if real == Path("/")
+            else "your home folder"
+            if real == home
+            else "above your home folder"
+        )
+        raise InvalidArgument(f"{folder} is {what}, and a vault is indexed whole: name the folder that has your notes")
+
+
+def has_notes(folder: Path) -> bool:
+    """Whether a folder looks like a vault: it has a note, or Obsidian has opened it. At most LOOKED_AT entries are seen."""
+    if (folder / ".obsidian").is_dir():
+        return True
+    seen = 0
+    for _, folders, files in os.walk(folder):
+        if any(is_note(name) for name in files):
+            return True
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        seen += len(files) + len(folders)
+        if seen > LOOKED_AT:
+            return False
+    return False
+
+
 def ensure_owner_key(state: Path, keys: ApiKeys, *, now: int, again: bool = False) -> Path:
     """The file with a key for everything; made, with its key, when there is none.
 
@@ -49,13 +86,27 @@ def ensure_owner_key(state: Path, keys: ApiKeys, *, now: int, again: bool = Fals
     secret = path.read_text().strip() if path.is_file() else ""
     held = next((key for key in keys.list() if secret.startswith(f"mx_{key.id}_")), None)
     if held is not None and (held.is_live(now) or not again):
-        path.chmod(0o600)
+        if not path.is_symlink():  # a file elsewhere is left as it is, and the doctor names the link
+            path.chmod(0o600)
         return path
     taken = {key.name for key in keys.list() if key.revoked_at is None}
     name = next(name for n in range(1, 10_000) if (name := OWNER if n == 1 else f"{OWNER}-{n}") not in taken)
     _, secret = keys.create(name, workspaces=None, scopes=("read", "write", "admin"), now=now)
     write_private(path, secret + "\n")
     return path
+
+
+def install_owner_key(state: Path, vault: Path, secret: str, *, now: int) -> None:
+    """Let a state folder that is new have `secret`, of an earlier one, for its owner's key; one with keys keeps them."""
+    claim(state, vault)
+    ledger = Ledger.open(state / LEDGER)
+    try:
+        keys = ApiKeys(ledger)
+        if not keys.list():
+            keys.create(OWNER, workspaces=None, scopes=("read", "write", "admin"), secret=secret, now=now)
+            write_private(state / KEY_FILE, secret + "\n")
+    finally:
+        ledger.close()
 
 
 def reset_owner_key(state: Path, *, now: int) -> Path:
@@ -66,7 +117,9 @@ def reset_owner_key(state: Path, *, now: int) -> Path:
     ledger = Ledger.open(state / LEDGER)
     try:
         keys = ApiKeys(ledger)
-        secret = path.read_text().strip() if path.is_file() else ""
+        secret = ""
+        with contextlib.suppress(OSError, UnicodeDecodeError):  # whatever is there is replaced
+            secret = path.read_text().strip()
         held = [key.id for key in keys.list() if secret.startswith(f"mx_{key.id}_")]
         _, secret = keys.reset(OWNER, instead_of=held, now=now)
         write_private(path, secret + "\n")
@@ -79,10 +132,12 @@ def ensure_settings_file(settings: Settings, named: str | None, environ: Mapping
     """The settings file for this vault, written if there is none; and whether it is the one that Memex reads unasked.
 
     When the usual place holds another vault's, this vault gets a file of its own beside it."""
-    usual = config_file(named, environ, Path.cwd())
+    usual = Path.cwd() / Path(named).expanduser() if named else default_settings_file(environ)
+    if not named and (known := find_vault(known_vaults(environ), settings.vault.path)):
+        return known, known == usual
     if _claim_settings_file(usual, settings, environ):
         return usual, True
-    if named or environ.get("MEMEX_CONFIG"):
+    if named:
         raise Conflict(
             f"the settings file {usual} is for another vault: pass another --config for {settings.vault.path}"
         )

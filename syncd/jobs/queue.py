@@ -20,6 +20,7 @@ from index.errors import Conflict, MemexError, NotFound, ResourceExhausted, Unav
 from syncd.history.audit_log import AUTHOR
 from syncd.jobs.queued_job import STATUSES, Job, Kind, Status, job_of_row
 from syncd.jobs.staged_files import StagedFiles
+from syncd.notes.secret_patterns import redact, redact_values
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
 
@@ -92,7 +93,7 @@ class Queue:
         """Put in a row: id, id of the document, kind, key, workspace, size."""
         self._check_share(row[3])
         now = self._now()
-        request = {"author": asdict(AUTHOR.get()), "title": title[:200], "given": dict(arguments)}
+        request = {"author": asdict(AUTHOR.get()), "title": redact(title)[:200], "given": dict(arguments)}
         with self._ledger.transaction():
             self._ledger.execute(
                 "INSERT INTO queue (id, document_id, kind, key, workspace, size, given, status, stage, error, tries,"
@@ -377,4 +378,4 @@ def backoff(tries: int) -> float:
 
 
 def _error_json(error: MemexError) -> str:
-    return json.dumps(error.as_dict(), default=str)
+    return json.dumps(redact_values(error.as_dict()), default=str)

@@ -26,6 +26,7 @@ from syncd.jobs.queued_job import STATUSES, Job, Kind
 LOOK_S: Final = 5.0  # between two looks at whether anything can be done again
 STREAK: Final = 3  # tries in a row that failed for no fault of their own: then it is told
 LATE_MS: Final = 15 * 60_000  # a job that waits or runs for longer is told of
+LATE: Final = f"more than {LATE_MS // 60_000} minutes"
 
 log = logging.getLogger(__name__)
 
@@ -119,17 +120,17 @@ class Worker:
         return {"jobs": jobs, "tries": dict(self.tries), "due_since": waiting, "hindrance": self.hindrance}
 
     def troubles(self, now: int) -> list[str]:
-        """What is not as it should be, in sentences that say nothing of notes or files."""
+        """What is not as it should be, in sentences that say nothing of notes or files.
+
+        No number is in them that moves with each job: an agent would learn when another workspace has one."""
         sentences = []
         if self._streak >= STREAK:
-            sentences.append(f"queue: the last {self._streak} tries failed; memex job queue says why")
+            sentences.append("queue: job after job fails; memex job queue says why")
         waiting, running = self._queue.due_since(), min([*self._under_way.values()], default=None)
         if waiting is not None and now - waiting > LATE_MS:
-            sentences.append(
-                f"queue: a job has been waiting for {(now - waiting) // 60_000} minutes; memex job queue lists it"
-            )
+            sentences.append(f"queue: a job has been waiting for {LATE}; memex job queue lists it")
         if running is not None and now - running > LATE_MS:
-            sentences.append(f"queue: a job has been running for {(now - running) // 60_000} minutes; it may hang")
+            sentences.append(f"queue: a job has been running for {LATE}; it may hang")
         return sentences
 
     def _work(self, kind: Kind) -> None:

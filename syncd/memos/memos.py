@@ -20,13 +20,14 @@ from index.names import fold, stem
 from index.scope.index import Index
 from index.tracing import span
 from syncd.captures import note_update
-from syncd.captures.batch_writer import Change, DeletedStoredFile, NoteDrafts, write_batch
+from syncd.captures.batch_writer import Change, NoteDrafts, write_batch
 from syncd.captures.writer import check_workspace_indexed, create_note, lock_workspace, require_row
 from syncd.documents.capture_note import check_content, properties_of, split_metadata
 from syncd.documents.collection_membership import choose_collection, tag_changes
 from syncd.documents.memo_relations import drop_relations
-from syncd.files.file_removal import find_stored_file
-from syncd.notes.front_matter import FrontmatterError, PropertyValue, encode
+from syncd.files.file_removal import stored_file_removals
+from syncd.notes.front_matter import FrontmatterError, PropertyValue, encode, is_publishing
+from syncd.notes.secret_patterns import refuse_secret
 from syncd.vault.location import namespace_path
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ class Memos:
         records = rows.records([key for key, _ in scored])
         items = tuple(FoundMemo(records[key], score) for key, score in scored if key in records)
         degraded = [f"{unseen} of the memos have no vector yet, and were not compared"] if unseen else []
-        return FoundMemos(items, tuple(dict.fromkeys((*degraded, *self._inbox.degraded()))))
+        return FoundMemos(items, tuple(dict.fromkeys((*degraded, *self._inbox.degraded(self.workspace)))))
 
     def delete(self, memo_id: str, *, namespace: str = "default", version: int | None = None) -> tuple[Record, int]:
         """Remove a memo with its relations, from whichever end; how many these were is told too.
@@ -191,6 +192,7 @@ class Memos:
         return self._create(wish)
 
     def _create(self, wish: _Wish) -> SaveOutcome | None:
+        refuse_secret("memo_id", wish.memo_id or "")  # here: a memo that has such an id can still be changed
         now = self._inbox.now()
         record = create_note(
             self._inbox,
@@ -255,7 +257,6 @@ class Memos:
             raise NotFound(f"no memo {memo_id!r}: its file was removed a moment ago") from error
         document = note_update.parse_note(self._inbox, text, record)
         note_update.check_version(document, version)
-        note_update.refuse_unread_edit(self._inbox, document, record, whole=version is not None)
         drafts.delete(record.path)
         ties = index.memos.ties
         into = ties.incoming([end_of(record)])
@@ -267,8 +268,8 @@ class Memos:
                     drafts.set_text(path, drop_relations(drafts.text(path), partial(leads_to, record)))
                 except FrontmatterError:
                     continue  # its owner is in the middle of editing it; the entry leads nowhere now
-        stored = find_stored_file(self._inbox, record.path, encode(text))
-        return [*([DeletedStoredFile(*stored)] if stored else []), *drafts.changes()], (record, count)
+        stored = stored_file_removals(self._inbox, record.path, encode(text))
+        return [*stored, *drafts.changes()], (record, count)
 
 
 def _check_search(query: str | None, pivot: str | None, k: int, minimum: float | None, metric: Metric) -> None:
@@ -349,4 +350,5 @@ def _metadata_changes(old: Mapping[str, Any], fields: Mapping[str, Any], *, repl
     spelt = {fold(key): key for key in old}
     named = {key if key in old else spelt.get(fold(key), key): value for key, value in fields.items()}
     merged = merge_patch({} if replace else old, named)
-    return {key: merged.get(key) for key in ({**old, **named} if replace else named)}
+    kept = {key for key in old if is_publishing(key)}  # an agent can neither set them nor take them away
+    return {key: merged.get(key) for key in ({**old, **named} if replace else named) if key not in kept}

@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 from index.names import fold
 from syncd.notes.property_reader import (
     OWNED,
+    PUBLISHING,
+    PUBLISHING_PREFIX,
     FrontmatterError,
     Properties,
     PropertyKey,
@@ -34,6 +36,7 @@ __all__ = [
     "encode",
     "format_list_item",
     "has_merge_conflict",
+    "is_publishing",
     "is_reserved",
     "is_unclosed",
     "read",
@@ -56,6 +59,11 @@ _MISREAD = re.compile(
     re.IGNORECASE,
 )
 _INDICATORS = frozenset("[]{},&*!|>'\"%@`-?:#=<")
+# Unicode's Default_Ignorable_Code_Point: what programs may leave out where they show or compare texts.
+_NO_WIDTH = re.compile(
+    "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
+    "\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 _UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
@@ -113,8 +121,14 @@ def readable_properties(text: str) -> dict[str, Any]:
 
 
 def comparable_key(key: str) -> str:
-    """A property's name as Obsidian compares it."""
-    return fold(unicodedata.normalize("NFKC", key)).strip()
+    """A property's name as Obsidian compares it, and as a person reads it: without the characters that have no width."""
+    return fold(_NO_WIDTH.sub("", unicodedata.normalize("NFKC", key))).strip()
+
+
+def is_publishing(key: str) -> bool:
+    """Whether `key`, in whatever spelling, decides what of the vault is published: its owner's business alone."""
+    name = comparable_key(key)
+    return name in PUBLISHING or name.startswith(PUBLISHING_PREFIX)
 
 
 def compose(properties: Mapping[str, PropertyValue], body: str) -> str:

@@ -29,8 +29,13 @@ PERSONS = frozenset(
         "suggested_links",
         "suggested_similar",
         "superseded_by",
+        "hidden_text",
+        "runnable_code",
     }
 )
+# The keys by which Obsidian Publish and Digital Garden (all that begin so) decide what goes on the web, and where.
+PUBLISHING = frozenset({"publish", "permalink"})
+PUBLISHING_PREFIX = "dg-"
 OWNED = PERSONS | frozenset(
     {
         "id",

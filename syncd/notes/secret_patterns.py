@@ -1,58 +1,133 @@
-"""Find secrets in a text by patterns, name their kinds, and redact them.
+"""Find secrets in a text by patterns, name their kinds, and redact or mask them.
 
-Law, tested: any 100 KB of text take less than a tenth of a second, and no result holds a character of a secret."""
+Only stretches around long words are looked at, as every secret is one: prose costs almost nothing. Law, tested: any
+100 KB of text take less than a tenth of a second, and no result holds a character of a secret."""
 
 from __future__ import annotations
 
-import math
+import hashlib
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from index.errors import InvalidArgument
 from index.model import Defect
+from syncd.notes.secret_rules.credential_formats import ASSIGNMENTS, FORMATS, CredentialFormat
+from syncd.notes.secret_rules.value_randomness import is_placeholder, is_sequence, looks_random
 
 DEFECT: Final = "secret"
-SHORTEST: Final = 16  # characters of a value that an assignment may betray
-BITS: Final = 3.0  # per character, of what dice made: words and repeated letters have less
+ASSIGNED: Final = "assigned-secret"
+_SHORTEST: Final = 12  # characters of the words around which secrets are looked for
+_BEFORE: Final = 64  # characters before such a word that may say what it is
+_JUDGED: Final = 256  # characters of a value, which tell of all of it
+_WORD: Final = b"a" * _SHORTEST
+# What a long word consists of: letters, digits, and what joins them in addresses, names and base64.
+_IN_WORDS: Final = (
+    bytes(97 if chr(code).isalnum() or chr(code) in "+/=_-.:~%$@!&#^*" else 32 for code in range(128)) + b" " * 128
+)
+_KEY_HEAD: Final = "PRIVATE KEY"
 _KEY_END: Final = "-----END"
 _KEY_LENGTH: Final = 32 * 1024  # characters between the two lines of a private key, at most
-_NAMES: Final = (
-    *("secret", "token", "password", "passwd", "apikey", "api_key", "api-key", "access_key", "access-key"),
-    *("private_key", "auth_key", "credential"),
+_BOUNDARY: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))\Z"  # a line break in JSON ends in a letter
+_STOPS: Final = ".:!?*_~"  # at the end of a value they belong to the sentence
+_PASSWORD_WORDS: Final = frozenset(["password", "passwd", "pass", "pwd", "secret", "token"])
+
+
+class Secret(NamedTuple):
+    """One secret of a text: where it begins and ends, and its kind."""
+
+    start: int
+    end: int
+    kind: str
+
+
+class _Rule(NamedTuple):
+    format: CredentialFormat
+    head: re.Pattern[str]
+    body: re.Pattern[str]
+
+
+_RULES: Final = tuple(
+    _Rule(row, re.compile(row.head or _BOUNDARY), re.compile(row.body, re.IGNORECASE if row.folds else 0))
+    for row in FORMATS
 )
-_SHOWN: Final = re.compile(
-    r"example|sample|dummy|changeme|placeholder|redacted|your|insert|replace|xxxx|\*\*\*|\.\.\.|<|\{\{|\$\{"
-)
-_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_WORDS: Final = re.compile(r"[A-Za-z]{4,}")
+KINDS: Final = tuple(dict.fromkeys([row.kind for row in FORMATS] + [ASSIGNED]))
 
 
-class SecretRule(NamedTuple):
-    """One kind of secret. The group `value`, or else all that `pattern` matches, is the secret if it `holds`."""
+# Hints that many addresses have, and those that may have capitals; all others are found in one search.
+_OTHER_HINTS: Final = ("://", "accountkey", "sharedaccesskey")
 
-    name: str
-    hints: tuple[str, ...]  # one of these stands in every text that the pattern matches: found without the pattern
-    pattern: re.Pattern[str]
-    holds: Callable[[str], bool] = bool
+
+def _compile_hints(hints: Iterable[str]) -> re.Pattern[str]:
+    """A pattern of all hints, by their first characters: several times as fast as the plain alternatives."""
+    by_first: dict[str, list[str]] = {}
+    for hint in hints:
+        by_first.setdefault(hint[0], []).append(re.escape(hint[1:]))
+    return re.compile("|".join(f"{re.escape(first)}(?:{'|'.join(rest)})" for first, rest in by_first.items()))
+
+
+_HINTS: Final = _compile_hints(hint for row in FORMATS for hint in row.hints if hint not in (*_OTHER_HINTS, _KEY_HEAD))
 
 
 def find_secrets(text: str) -> tuple[str, ...]:
-    """The names of the rules that find a secret in `text`."""
-    lower = text.lower()
-    return tuple(rule.name for rule in RULES if next(_find_matches(rule, text, lower), None) is not None)
+    """The kinds of the secrets in `text`."""
+    kinds = {secret.kind for secret in locate_secrets(text)}
+    return tuple(kind for kind in KINDS if kind in kinds)
 
 
 def redact(text: str) -> str:
-    """`text` with the name of its rule in place of each secret."""
-    for rule in RULES:
-        at, kept = 0, []
-        for start, end in _find_matches(rule, text, text.lower()):
-            kept += [text[at:start], f"[{rule.name}]"]
-            at = end
-        if kept:
-            text = "".join([*kept, text[at:]])
-    return text
+    """`text` with the name of its kind in place of each secret."""
+    return _replace(text, lambda secret, _: f"[{secret.kind}]")
+
+
+def redact_values(values: dict[str, Any]) -> dict[str, Any]:
+    """`values` of JSON with each of their texts redacted: an error, as callers are shown it and jobs keep it."""
+
+    def redact_value(value: Any) -> Any:
+        if isinstance(value, str):
+            return redact(value)
+        if isinstance(value, dict):
+            return {name: redact_value(inner) for name, inner in value.items()}
+        return [redact_value(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+    return {name: redact_value(value) for name, value in values.items()}
+
+
+def mask(text: str) -> str:
+    """`text` as `redact` has it, with eight digits of each secret's digest, so that two names stay two.
+
+    The digest has no key: what it tells of a value that dice made helps nobody to guess the rest."""
+
+    def label(secret: Secret, value: str) -> str:
+        digest = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
+        return f"[{secret.kind} {digest[:8]}]"
+
+    return _replace(text, label)
+
+
+def refuse_secret(field: str, name: str) -> None:
+    """Raises InvalidArgument for a name that holds a secret: names go into files, Git and logs, where texts do not."""
+    if kinds := find_secrets(name):
+        raise InvalidArgument(
+            f"{field} seems to hold a secret ({kinds[0]}), and names are kept in files, Git and logs; choose another",
+            field=field,
+        )
+
+
+def locate_secrets(text: str) -> list[Secret]:
+    """Where the secrets of a text are, in order, none in another; of two that overlap, the kind that the table has first."""
+    windows = list(_find_windows(text))
+    if not windows and _KEY_HEAD not in text:
+        return []
+    near = "\n".join(text[start:end] for start, end in windows)
+    low = near.lower()
+    hints = {*_HINTS.findall(near), *(hint for hint in _OTHER_HINTS if hint in low), _KEY_HEAD}
+    rules = [rule for rule in _RULES if not hints.isdisjoint(rule.format.hints) and rule.format.needs in text]
+    secrets = [secret for rule in rules for secret in _find_format(rule, text, windows)]
+    assignments = [(word, pattern) for word, pattern in ASSIGNMENTS if word in low]
+    if assignments:
+        secrets += [secret for window in windows for secret in _find_assigned(text, window, assignments)]
+    return _join_overlaps(secrets)
 
 
 def secret_defects(text: str) -> tuple[Defect, ...]:
@@ -71,87 +146,110 @@ def list_flagged(pairs: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
     ]
 
 
-def _looks_random(value: str) -> bool:
-    """Whether a value looks like dice made it, and not a person."""
-    low = value.lower()
-    if _SHOWN.search(low) or _UUID.fullmatch(low):
-        return False
-    letters, digits = sum(map(str.isalpha, value)), sum(map(str.isdigit, value))
-    if digits < 2 or letters < 2 or sum(map(len, _WORDS.findall(value))) * 2 > len(value):
-        return False
-    return _entropy(value) >= BITS
+def _replace(text: str, label: Callable[[Secret, str], str]) -> str:
+    parts, at = [], 0
+    for secret in locate_secrets(text):
+        parts += [text[at : secret.start], label(secret, text[secret.start : secret.end])]
+        at = secret.end
+    return "".join([*parts, text[at:]]) if parts else text
 
 
-def _entropy(value: str) -> float:
-    return -sum(n / len(value) * math.log2(n / len(value)) for n in Counter(value).values())
-
-
-def _is_unlikely_word(value: str) -> bool:
-    """Whether something with a known beginning goes on like a key and not like a slug: `sk-learn-in-ten-minutes`."""
-    return any(map(str.isdigit, value)) and not _SHOWN.search(value.lower()) and _entropy(value) >= BITS
-
-
-def _is_real_password(value: str) -> bool:
-    """Whether a password in an address is one, and not the word for it."""
-    low = value.lower()
-    return (
-        low not in ("password", "passwd", "pass", "pwd", "secret", "token")
-        and not _SHOWN.search(low)
-        and low[0] not in "$["
-    )
-
-
-def _find_matches(rule: SecretRule, text: str, lower: str) -> Iterator[tuple[int, int]]:
-    """Where the secrets of a rule begin and end."""
-    if not any(hint in lower for hint in rule.hints):
-        return
-    at, close = 0, 0
-    while match := rule.pattern.search(text, at):
-        group = "value" if "value" in rule.pattern.groupindex else 0
-        start, end = match.span(group)
-        at = max(end, match.end())
-        if not rule.holds(match[group]):
-            continue
-        if rule.name == "private-key" and close >= 0:
-            close = close if close >= end else text.find(_KEY_END, end)
-            if 0 <= close <= end + _KEY_LENGTH:
-                line = text.find("\n", close)
-                at = end = len(text) if line < 0 else line
+def _find_windows(text: str) -> Iterator[tuple[int, int]]:
+    """Where the long words of a text are, each with what stands before it; those that touch are one."""
+    shape = text.encode("ascii", "replace").translate(_IN_WORDS)
+    start, end = -1, -1
+    at = shape.find(_WORD)
+    while at >= 0:
+        after = shape.find(b" ", at + _SHORTEST)
+        after = len(shape) if after < 0 else after
+        if end < 0 or at - _BEFORE > end:
+            if end >= 0:
+                yield start, end
+            start = max(0, at - _BEFORE)
+        end = after
+        at = shape.find(_WORD, after)
+    if end >= 0:
         yield start, end
 
 
-RULES: Final = (
-    SecretRule(
-        "private-key",
-        ("private key",),
-        re.compile(r"-----BEGIN [A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----[A-Za-z0-9+/=\s\\]{0,8192}+"),
-    ),
-    SecretRule("memex-key", ("mx_",), re.compile(r"(?<![A-Za-z0-9])mx_[0-9a-f]{12}_[0-9a-f]{16,64}+")),
-    SecretRule("openai-key", ("sk-",), re.compile(r"(?<![A-Za-z0-9_-])sk-[A-Za-z0-9_-]{20,256}+"), _is_unlikely_word),
-    SecretRule("github-token", ("gh", "github_pat_"), re.compile(r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{36,255}+|github_pat_[A-Za-z0-9_]{22,255}+)"), _is_unlikely_word),
-    SecretRule("gitlab-token", ("glpat-",), re.compile(r"(?<![A-Za-z0-9])glpat-[A-Za-z0-9_.-]{20,255}+"), _is_unlikely_word),
-    SecretRule("aws-key", ("akia", "asia"), re.compile(r"(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])"), _is_unlikely_word),
-    SecretRule("slack-token", ("xox",), re.compile(r"(?<![A-Za-z0-9])xox[abeoprs]-[A-Za-z0-9-]{10,255}+"), _is_unlikely_word),
-    SecretRule("google-key", ("aiza",), re.compile(r"(?<![A-Za-z0-9])AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"), _is_unlikely_word),
-    SecretRule(
-        "jwt",
-        ("eyj",),
-        re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,4096}+\.eyJ[A-Za-z0-9_-]{8,8192}+\.[A-Za-z0-9_-]{16,2048}+"),
-    ),
-    SecretRule(
-        "url-password",
-        ("://",),
-        re.compile(r"(?<=://)[^\s/:@\"'<>]{0,64}+:(?P<value>[^\s/@\"'<>]{3,256}+)(?=@)"),
-        _is_real_password,
-    ),
-    SecretRule(
-        "assigned-secret",
-        (*_NAMES, "bearer"),
-        re.compile(
-            r"(?:(?:" + "|".join(re.escape(name) for name in _NAMES) + r")[A-Za-z0-9_-]{0,24}+[\"'`]?\s{0,3}+(?:=>|:=|[=:])\s{0,3}+|bearer\s{1,3}+)"
-            r"[\"'`]?(?P<value>[A-Za-z0-9+/_.~!@$%^*-]{" + str(SHORTEST) + r",256}+={0,2}+)",
-            re.IGNORECASE,
-        ),
-        _looks_random,
-    ),
-)  # fmt: skip
+def _find_format(rule: _Rule, text: str, windows: Iterable[tuple[int, int]]) -> Iterator[Secret]:
+    """The secrets of one row of the table, wherever one of its hints is."""
+    if rule.format.kind == "private-key":
+        yield from _find_private_keys(rule, text)
+        return
+    for start, end in windows:
+        near = _lower(text[start:end]) if rule.format.folds else text[start:end]
+        for hint in rule.format.hints:
+            at = near.find(hint)
+            while at >= 0:
+                match = _match_at(rule, text, start + at, len(hint))
+                if match is not None and _is_secret(rule.format, match[0]):
+                    yield Secret(match[1], match[2], rule.format.kind)
+                at = near.find(hint, max(at + 1, match[3] - start if match else 0))
+
+
+def _match_at(rule: _Rule, text: str, at: int, length: int) -> tuple[str, int, int, int] | None:
+    """The value that decides, start and end of the secret, and the end of all, where a hint begins at `at`."""
+    head = rule.head.search(text, max(0, at - rule.format.before), at)
+    body = rule.body.match(text, at + length) if head else None
+    if head is None or body is None:
+        return None
+    if "value" in rule.body.groupindex:
+        return body["value"][:_JUDGED], *body.span("value"), body.end()
+    return body[0][:_JUDGED], head.start(), body.end(), body.end()
+
+
+def _is_secret(row: CredentialFormat, value: str) -> bool:
+    if row.kind == "url-password":
+        return value.lower() not in _PASSWORD_WORDS and value[0] not in "$[" and not is_placeholder(value)
+    return not row.random or looks_random(value)
+
+
+def _find_private_keys(rule: _Rule, text: str) -> Iterator[Secret]:
+    """Private keys with all that stands between their two lines."""
+    at, close = text.find(_KEY_HEAD), 0
+    while at >= 0:
+        match = _match_at(rule, text, at, len(_KEY_HEAD))
+        end = at + 1
+        if match:
+            _, start, end, _ = match
+            if close >= 0:
+                close = close if close >= end else text.find(_KEY_END, end)
+                if 0 <= close <= end + _KEY_LENGTH:
+                    line = text.find("\n", close)
+                    end = len(text) if line < 0 else line
+            yield Secret(start, end, rule.format.kind)
+        at = text.find(_KEY_HEAD, end)
+
+
+def _find_assigned(
+    text: str, window: tuple[int, int], assignments: Iterable[tuple[str, re.Pattern[str]]]
+) -> Iterator[Secret]:
+    """Random values that a name or a header calls secret."""
+    start, low = window[0], _lower(text[slice(*window)])
+    for word, pattern in assignments:
+        at = low.find(word)
+        while at >= 0:
+            match = pattern.match(text, start + at)
+            if match:
+                value = match["value"].rstrip(_STOPS)
+                if len(value) >= _SHORTEST and looks_random(value[:_JUDGED]) and not is_sequence(value[:_JUDGED]):
+                    yield Secret(match.start("value"), match.start("value") + len(value), ASSIGNED)
+            at = low.find(word, max(at + 1, match.end() - start if match else 0))
+
+
+def _lower(text: str) -> str:
+    """`text` in small letters, each where it was: one sign alone becomes two."""
+    return text.replace("\u0130", "i").lower()
+
+
+def _join_overlaps(secrets: Iterable[Secret]) -> list[Secret]:
+    joined: list[Secret] = []
+    for secret in sorted(secrets):
+        last = joined[-1] if joined else None
+        if last is None or secret.start >= last.end:
+            joined.append(secret)
+        else:
+            kind = min(last.kind, secret.kind, key=KINDS.index)
+            joined[-1] = Secret(last.start, max(last.end, secret.end), kind)
+    return joined

@@ -31,7 +31,7 @@ def operations(audit: AuditLog, vault: Vault, *, inbox: str) -> dict[str, Operat
         if not 1 <= limit <= MOST:
             raise InvalidArgument(f"limit must be between 1 and {MOST:,}")
         wanted = {name: arguments.get(name) for name in WANTED}
-        return [asdict(entry) for entry in audit.find(limit, after=arguments.get("after"), **wanted)]
+        return [asdict(entry) for entry in audit.find(limit, after=arguments.get("after"), masked=True, **wanted)]
 
     def verify(arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         head = _parse_head(arguments.get("head"))

@@ -11,6 +11,7 @@ from index.model import Answer, Filter, Hit, Query, Record, Scope
 from index.query import make_query
 from index.search.reranker import search_reranked
 from syncd.daemon.open_parts import OpenParts
+from syncd.history.audit_log import AUTHOR
 from syncd.indexes import note_lookup
 from syncd.indexes.index_builds import SCOPES
 from syncd.notes.front_matter import decode, split
@@ -85,7 +86,8 @@ def write_operations(opened: OpenParts, agent_access: AgentAccess) -> dict[str, 
 
     def delete(arguments: Arguments, _: Any) -> dict[str, Any]:
         record = _find_capture(opened, arguments)
-        return _record_fields(agent_access.workspace(record.workspace).delete(record.id)) | {"deleted": True}
+        deleted = agent_access.workspace(record.workspace).delete(record.id)
+        return _record_fields(deleted) | {"deleted": True, "undo": AUTHOR.get().request}
 
     return {"capture": capture, "updatenote": update, "delete": delete}
 

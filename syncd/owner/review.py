@@ -10,6 +10,8 @@ from typing import Any
 
 from index.errors import InvalidArgument, MemexError, NotFound
 from index.model import Record
+from index.text.hidden_characters import find_hidden
+from index.text.runnable_code import find_runnable
 from syncd.documents.owner_marks import OwnerMarks
 from syncd.indexes import note_lookup
 from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
@@ -115,8 +117,10 @@ def _run_each(
 def _capture_fields(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) -> dict[str, Any]:
     """A capture that waits, with the suggestions that stand in it."""
     values: dict[str, Any] = {}
+    text = ""
     try:
-        front = split(decode(snapshot.vault.read(record.path)[0]))[0]
+        text = decode(snapshot.vault.read(record.path)[0])
+        front = split(text)[0]
         values = {key.casefold(): value for key, value in read_properties(front).items()}
     except (MemexError, FrontmatterError):
         pass  # it went a moment ago, or is being edited
@@ -132,6 +136,8 @@ def _capture_fields(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) 
         "promote": marks.promote,
         "promote_to": marks.promote_to,
         "problem": marks.promote_problem,
+        "suspicious": list(find_hidden(text)),
+        "runs": list(find_runnable(text)),
         **{name: values.get(name) for name in SUGGESTED},
     }
 

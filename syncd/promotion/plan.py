@@ -13,7 +13,7 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Document, Record, Stat
 from index.names import fold
-from syncd.documents.file_names import known_ending, numbered_names
+from syncd.documents.file_names import known_ending, numbered_names, rename_instruction_file
 from syncd.documents.file_types import KNOWN
 from syncd.documents.owner_marks import read_marks
 from syncd.git.repository import Repository
@@ -128,7 +128,7 @@ def make_plan(
     `spoken` for is what `reserve_paths` has noted. Raises Problem, TakenDestination, or Conflict when it has just changed."""
     document, raw = read_promotable(snapshot, record)
     owner_marks, spoken = read_marks(decode(raw)), spoken or {}
-    settings, name = snapshot.settings.promote, record.path.rpartition("/")[2][:-3]
+    settings, name = snapshot.settings.promote, rename_instruction_file(record.path.rpartition("/")[2])[:-3]
     where = choose_destination(
         document, owner_marks, settings.rules, folder=settings.folder, name=settings.name, inbox=snapshot.inbox, to=to
     )
@@ -246,13 +246,14 @@ def find_stored_file(
         digest = snapshot.vault.digest_file(old).digest
     except NotFound:
         return None
-    current = old.rpartition("/")[2]
+    own_name = old.rpartition("/")[2]
+    current = rename_instruction_file(own_name)
     there = {fold(name) for name in snapshot.vault.list_names(folder)}
     for name in numbered_names(current, known_ending(current, KNOWN)):
         new = join(folder, name)
         if fold(name) in there or fold(new) in spoken:
             continue
-        if name == current or not snapshot.sync.is_name_taken(fold(name)):
+        if name == own_name or not snapshot.sync.is_name_taken(fold(name)):
             return StoredFile(old, new, digest)
     raise AssertionError
 

@@ -20,6 +20,7 @@ from index.names import fold
 from syncd.documents.owner_marks import OwnerMarks
 from syncd.notes.front_matter import PropertyValue, edit, read_properties, split
 from syncd.notes.timestamps import iso
+from syncd.vault.instruction_files import is_instruction_stem
 from syncd.vault.path_rules import HOLE, file_name, objection, template_objection
 
 # What a note of the vault proper no longer says: marks, suggestions, and what only the inbox counts.
@@ -32,6 +33,8 @@ INBOX_ONLY: Final = (
     "suggested_tags",
     "suggested_links",
     "suggested_similar",
+    "hidden_text",
+    "runnable_code",
     "superseded_by",
     "collection",
     "version",
@@ -176,11 +179,8 @@ def stem(document: Document, template: str) -> str:
         "id": document.claimed_id or "",
     }
     name = HOLE.sub(lambda hole: values.get(hole[1], ""), template)
-    return (
-        current
-        if name == current and not objection(f"{current}.md", new=True)
-        else file_name(name) or file_name(current) or "Note"
-    )
+    kept = name == current and not objection(f"{current}.md", new=True) and not is_instruction_stem(current)
+    return current if kept else file_name(name) or file_name(current) or "Note"
 
 
 def name_of_capture(document: Document) -> str:

@@ -1,7 +1,7 @@
 """Check the webhook that a forge sends after a push: its secret, its signature, and whether the delivery is known.
 
 Law, tested: nothing that a delivery says is used; a delivery that is signed and new makes the daemon look at the
-remote, and that is all."""
+remote, and that is all. Only the body is signed, so a body counts once, whatever its headers say."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from syncd.state.folder import write_private
 from syncd.state.ledger import Ledger
 
 SECRET = "hook-secret"  # noqa: S105 - the name of the file that holds it
-KEPT_MS = 24 * 3600 * 1000  # for so long a delivery is remembered
+KEPT = 20_000  # ids and bodies of the latest deliveries that are remembered
+_BODY = "body/"  # before the digest of a body; no id has a slash
 _ID = re.compile(r"[0-9A-Za-z_.:-]{1,100}\Z")
 _HEX = re.compile(rb"(?:sha256=)?([0-9a-fA-F]{64})\Z")
 
@@ -45,8 +46,8 @@ def drop_secret(state: Path) -> None:
 class PushWebhook:
     """The webhooks of one daemon. The secret is read when asked for, so that a new one is in force at once."""
 
-    def __init__(self, ledger: Ledger, state: Path, on_push: Callable[[], None]) -> None:
-        self._ledger, self._file, self._on_push = ledger, state / SECRET, on_push
+    def __init__(self, ledger: Ledger, state: Path, on_push: Callable[[], None], *, kept: int = KEPT) -> None:
+        self._ledger, self._file, self._on_push, self._kept = ledger, state / SECRET, on_push, kept
 
     @property
     def is_on(self) -> bool:
@@ -71,17 +72,33 @@ class PushWebhook:
             match is not None and hmac.compare_digest(bytes.fromhex(match[1].decode()), digest) for match in matches
         )
 
-    def accept_delivery(self, delivery: str, *, now: int) -> bool:
-        """Make the daemon look, unless this delivery is known; False for a known one."""
+    def accept_delivery(self, delivery: str, body: bytes, *, now: int) -> bool:
+        """Make the daemon look, unless this delivery or its body is known; False for a known one."""
         if not _ID.match(delivery):
             raise InvalidArgument(
                 "the delivery has no id; forges send it as X-GitHub-Delivery, X-Gitea-Delivery or the like"
             )
         with self._ledger.transaction():
-            self._ledger.execute("DELETE FROM deliveries WHERE at < ?", (now - KEPT_MS,))
-            fresh = self._ledger.execute("INSERT OR IGNORE INTO deliveries (id, at) VALUES (?, ?)", (delivery, now)) > 0
+            fresh = all([self._insert(delivery, now), self._insert(_body_name(body), now)])
         if fresh:
             self._on_push()
+        return fresh
+
+    def remember(self, body: bytes, *, now: int) -> None:
+        """Keep a signed body that asks for nothing, so that it can't come again as one that does."""
+        with self._ledger.transaction():
+            self._insert(_body_name(body), now)
+
+    def is_known(self, body: bytes) -> bool:
+        """Whether this body has come before."""
+        return bool(self._ledger.query("SELECT 1 FROM deliveries WHERE id = ?", (_body_name(body),)))
+
+    def _insert(self, name: str, now: int) -> bool:
+        """Remember a name in place of the oldest (inside a `transaction`); whether it is new."""
+        fresh = self._ledger.execute("INSERT OR IGNORE INTO deliveries (id, at) VALUES (?, ?)", (name, now)) > 0
+        self._ledger.execute(
+            "DELETE FROM deliveries WHERE rowid <= (SELECT max(rowid) FROM deliveries) - ?", (self._kept,)
+        )
         return fresh
 
     def _read_secret(self) -> bytes | None:
@@ -96,3 +113,7 @@ class PushWebhook:
             return (os.read(file, 4096).strip() or None) if alone else None
         finally:
             os.close(file)
+
+
+def _body_name(body: bytes) -> str:
+    return _BODY + hashlib.sha256(body).hexdigest()

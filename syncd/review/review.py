@@ -20,6 +20,8 @@ from index.encoders.word_frequency import word_ranks
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Document, Record, Stat
 from index.names import fold, stem
+from index.text.hidden_characters import find_hidden
+from index.text.runnable_code import find_runnable
 from syncd.captures.writer import hold_commits
 from syncd.documents.owner_marks import OwnerMarks
 from syncd.git.repository import Repository
@@ -207,6 +209,8 @@ class Review:
         changes: dict[str, PropertyValue] = suggestion_properties(
             suggestions, values, self._link_targets(suggestions, record)
         )
+        changes["hidden_text"] = list(find_hidden(text)) or None
+        changes["runnable_code"] = list(find_runnable(text)) or None
         if "promote" not in values:
             changes = {"promote": False} | changes
         after = self._edit_note(text, changes, before, stat)

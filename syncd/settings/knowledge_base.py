@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from index.errors import InvalidArgument
 from index.model import COLLECTIONS
@@ -30,6 +30,10 @@ class KbSettings:
     free: int = setting(536_870_912, "Bytes of disk that uploads leave free.", least=0)
     convert_s: float = setting(120.0, "Seconds that reading one file may take.", least=1)
     convert_mb: int = setting(1_024, "Memory that reading one file may take, in MiB.", least=128)
+    confined: Literal["required", "preferred"] = setting(
+        "required",
+        "Where a layer of the converter's sandbox is missing (Landlock, seccomp; macOS has neither): refuse PDF and Office files, or read them with less.",
+    )
     pages: int = setting(2_000, "Pages, slides or sheets of one file that are read.", least=1)
     inflated_mb: int = setting(1_024, "What a compressed file may unpack to, in MiB.", least=1)
     text_kb: int = setting(

@@ -8,7 +8,7 @@ import functools
 import os
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +16,7 @@ from index.errors import InvalidArgument
 from syncd.settings.access import AccessSettings, LimitsSettings
 from syncd.settings.automation import ConsolidateSettings, GitSettings, PromoteSettings, ReviewSettings
 from syncd.settings.knowledge_base import KbSettings
+from syncd.settings.known_vaults import choose_settings_file, is_same_folder
 from syncd.settings.logs_and_traces import LogSettings, TelemetrySettings
 from syncd.settings.values import Setting, Variants, convert, did_you_mean, setting, settings_of
 from syncd.state.folder import default_state_folder, read_vault_path
@@ -247,7 +248,7 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, cwd: Path | No
     Raises one InvalidArgument that lists every mistake."""
     cwd = cwd or Path.cwd()
     mistakes: list[str] = []
-    file = config_file(flags.get("config"), environ, cwd)
+    file = choose_settings_file(flags, environ, cwd).file
     written = _read_file(file, mistakes, must=bool(flags.get("config") or environ.get("MEMEX_CONFIG")))
     sources = [written, _read_environment(environ, written, cwd, mistakes), _read_flags(flags, cwd)]  # a later one wins
     typed_sources = [_convert_source(source, mistakes) for source in sources]
@@ -262,7 +263,10 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, cwd: Path | No
         else None
         for name in ("state", "vault.path")
     )
-    state, vault = resolve_state_and_vault(state, vault, typed_sources[0].get("vault.path"), read_vault_path)
+    in_file = typed_sources[0].get("vault.path")
+    if vault and in_file and is_same_folder(vault.path, in_file):
+        vault = replace(vault, path=in_file)  # by another name; the state folder goes by the name in the file
+    state, vault = resolve_state_and_vault(state, vault, in_file, read_vault_path)
     if vault is None:
         raise InvalidArgument(NO_VAULT)
     values |= {"vault.path": vault.path, "state": state.path if state else default_state_folder(vault.path, environ)}
@@ -291,15 +295,6 @@ def resolve_state_and_vault(
     if state and (vault is None or (vault.in_file and not state.in_file)) and (own_vault := remembered(state.path)):
         vault = NamedFolder(own_vault, str(state.path), in_file=False)
     return state, vault
-
-
-def config_file(flag: str | None, environ: Mapping[str, str], cwd: Path) -> Path:
-    """The settings file: --config, else MEMEX_CONFIG, else its usual place."""
-    named = flag or environ.get("MEMEX_CONFIG")
-    if named:
-        return cwd / Path(named).expanduser()
-    home = environ.get("XDG_CONFIG_HOME") or "~/.config"
-    return Path(home).expanduser() / "memex" / "config.toml"
 
 
 def _read_file(file: Path, mistakes: list[str], *, must: bool) -> dict[str, GivenValue]:

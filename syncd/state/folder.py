@@ -26,10 +26,14 @@ def path_digest(vault: Path) -> str:
     return hashlib.sha256(os.fsencode(vault)).hexdigest()[:8]
 
 
+def state_home(environ: Mapping[str, str]) -> Path:
+    """The folder of the state folders, for which none is named."""
+    return Path(environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "memex"
+
+
 def default_state_folder(vault: Path, environ: Mapping[str, str]) -> Path:
     """The state folder of a vault for which none is named."""
-    home = Path(environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser()
-    return home / "memex" / f"{vault.name}-{path_digest(vault)}"
+    return state_home(environ) / f"{vault.name}-{path_digest(vault)}"
 
 
 def read_vault_path(state: Path) -> Path | None:

@@ -5,11 +5,13 @@ removed. The epoch grows with each holder; a process that still works under an o
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
 import socket
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -103,9 +105,27 @@ def holder_pid(state: Path) -> int | None:
         os.close(fd)
 
 
+def holds_lock(pid: int, state: Path) -> bool:
+    """Whether the process `pid`, as this system numbers it, has the lock of `state` open; True where that can't be asked."""
+    if sys.platform != "linux":
+        return True
+    try:
+        lock = (state / "lock").stat()
+        descriptors = [(status.st_dev, status.st_ino) for status in _open_files(pid)]
+    except OSError:
+        return False
+    return (lock.st_dev, lock.st_ino) in descriptors
+
+
+def _open_files(pid: int) -> Iterator[os.stat_result]:
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            yield link.stat()
+
+
 def _held_error(state: Path, pid: int) -> Conflict:
     who = f"the process {pid}" if pid else "another process"
-    return Conflict(f"{who} works with {state}; stop it first, or choose another state folder", pid=pid)
+    return Conflict(f"{who} works with {state}; stop it first (`memex stop`), or choose another state folder", pid=pid)
 
 
 def _open_lock(path: Path) -> int:

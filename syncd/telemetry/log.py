@@ -89,7 +89,7 @@ class LogFormatter(logging.Formatter):
         """The record as one line; a record that can't be formatted says so, and no more."""
         try:
             message = record.getMessage()
-        except Exception as error:  # noqa: BLE001 - anything can be wrong with the arguments, and a log must not fail
+        except (TypeError, ValueError, LookupError, AttributeError, RuntimeError) as error:  # it must not be lost
             message = f"a record of {record.filename}:{record.lineno} can't be formatted ({type(error).__name__})"
         fields = {**(_bound.get() or {}), **getattr(record, "fields", {})}
         context = {name: fields[name] for name in FIELDS if fields.get(name) is not None}
@@ -107,7 +107,7 @@ class LogFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": clean(message),
-            **{name: _escape_controls(value) if isinstance(value, str) else value for name, value in context.items()},
+            **{name: clean(value) if isinstance(value, str) else value for name, value in context.items()},
         }
         return json.dumps(shown | ({"error": error} if error else {}), ensure_ascii=True, default=str)
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from index.errors import InvalidArgument, ResourceExhausted
 from syncd.documents.collection_membership import choose_collection
+from syncd.notes.secret_patterns import refuse_secret
 from syncd.notes.tag_names import tag_of
 from syncd.vault.location import namespace_path
 from syncd.vault.path_rules import is_utf8
@@ -39,6 +40,7 @@ def check_filename(raw_name: str) -> str:
         raise _invalid_field("filename", "has a control character or one that reorders text in it")
     if (size := len(name.encode())) > NAME_BYTES:
         raise _invalid_field("filename", f"has {size:,} bytes; a name may have {NAME_BYTES}")
+    refuse_secret("filename", name)
     return name
 
 
@@ -56,6 +58,7 @@ def check_description(
         if text and (len(text) > longest or _HOSTILE.search(text) or not is_utf8(text)):
             raise _invalid_field(field, f"must be one line of at most {longest} characters")
     namespace_path(namespace or "default")
+    refuse_secret("namespace", namespace or "")
     if len(tags) > TAGS or not all(is_utf8(tag) for tag in tags):
         raise _invalid_field("tags", f"must be at most {TAGS} tags of Unicode text")
     named, plain_tags = choose_collection(collection, tags, known)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from index.errors import InvalidArgument
 from index.model import Scope
 from index.names import fold
-from syncd.vault.path_rules import file_name
+from syncd.vault.path_rules import folder_name
 
 INBOX = "Captures"
 ENTITIES, FILES = "Entities", "Files"
@@ -52,7 +52,7 @@ def locate(path: str, inbox: str = INBOX) -> NoteLocation:
 
 def check_workspace_name(name: str) -> str:
     """`name` if it can be a folder of the inbox or of a workspace. Raises InvalidArgument."""
-    if not name or name != file_name(name) or fold(name) in RESERVED or name.startswith("."):
+    if not name or name != folder_name(name) or fold(name) in RESERVED or name.startswith("."):
         raise InvalidArgument(
             f"{name!r} can't be a workspace or namespace: use letters, digits, blanks, - and _ (not Reports, Archive, Entities, Files)",
             name=name[:100],

@@ -8,6 +8,8 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Sequence
 
+from syncd.vault.instruction_files import is_instruction_stem
+
 # Folders of other programs, and the note that obsidian-git puts in the root while a merge is in conflict.
 _FOREIGN = frozenset({"node_modules", "conflict-files-obsidian-git.md"})
 # What editors and sync programs leave beside a note while they save it.
@@ -25,8 +27,10 @@ HOLE = re.compile(r"\{([^{}]*)\}")
 HOLES = ("title", "date", "source", "id")  # of a capture: what a template for the name of its note may hold
 TITLE_BYTES = 200  # of 255: room for a suffix and ".md"
 TITLE_LENGTH = 80
+SUFFIX = " note"  # makes a harmless name of one that a system or a program takes for something of its own
 _UNSAFE = re.compile(
-    r'[\\/:*?"<>|#^\[\]%\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufffe\uffff]|[\ud800-\udfff]'
+    r'[\\/:*?"<>|#^\[\]%\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufffe\uffff'
+    "\U000e0000-\U000e007f]|[\ud800-\udfff]"
 )
 _BLANK = re.compile(r"\s+")
 
@@ -227,10 +231,23 @@ def is_below(path: str, folders: Collection[str]) -> bool:
     return False
 
 
-def file_name(title: str) -> str:
-    """`title` as a base name without ".md" that every file system and every kind of link can hold; may be empty."""
+def folder_name(title: str) -> str:
+    """`title` as the name of a folder that every file system and every kind of link can hold; may be empty."""
     name = _UNSAFE.sub(" ", unicodedata.normalize("NFC", title)).replace("\u00a0", " ").replace("\u202f", " ")
-    name = _BLANK.sub(" ", name).strip(" .-~")[:TITLE_LENGTH]
-    name = name.encode()[:TITLE_BYTES].decode(errors="ignore").strip(" .-~")
+    name = _cut_name(_BLANK.sub(" ", name).strip(" .-~"))
     head, dot, ending = name.partition(".")
-    return f"{head} note{dot}{ending}" if DEVICE.match(name) else name
+    return f"{head}{SUFFIX}{dot}{ending}" if DEVICE.match(name) else name
+
+
+def file_name(title: str) -> str:
+    """`title` as the base name of a note, without ".md"; may be empty.
+
+    Every file system and every kind of link can hold it, and no coding agent takes the file for its instructions."""
+    name = folder_name(title)
+    return f"{_cut_name(name, len(SUFFIX))}{SUFFIX}" if is_instruction_stem(name) else name
+
+
+def _cut_name(name: str, room: int = 0) -> str:
+    """The beginning of `name` that fits into a name, with `room` for as many ASCII characters after it."""
+    cut = name[: TITLE_LENGTH - room].encode()[: TITLE_BYTES - room]
+    return cut.decode(errors="ignore").strip(" .-~")

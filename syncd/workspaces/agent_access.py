@@ -15,6 +15,7 @@ from index.model import Record
 from index.names import fold
 from syncd.captures.inbox import Inbox
 from syncd.history.audit_log import Author
+from syncd.notes.secret_patterns import refuse_secret
 from syncd.remote.push_webhook import PushWebhook
 from syncd.telemetry.metric_samples import Sample
 from syncd.uploads.upload_sessions import Uploads
@@ -85,6 +86,7 @@ class AgentAccess:
         """Make a workspace; one that exists is returned as it is.
 
         Raises Conflict for the twin of one: where letter case does not count, both would be one folder."""
+        refuse_secret("the workspace's name", name)
         known = self.workspaces()
         twin = next((other for other in known if fold(other) == fold(name)), None)
         if twin and name not in known:

@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import json
 import logging
+import re
 import secrets
 import threading
 from collections.abc import Collection, Mapping, Sequence
@@ -15,12 +16,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
+from syncd.notes.secret_patterns import refuse_secret
 from syncd.state.ledger import Ledger
 
 SCOPES: Final = ("read", "write", "admin")
 SURFACES: Final = ("mcp", "rest")
 PREFIX: Final = "mx"
+SECRET: Final = re.compile(rf"{PREFIX}_[0-9a-f]{{12}}_[0-9a-f]{{64}}", re.ASCII)
 LONGEST_NAME: Final = 64
+ENVIRONMENT: Final = {"mcp": "KB_MCP_API_KEY", "rest": "KB_API_KEY"}  # surface -> variable that holds a secret for it
+LEAST_SECRET: Final = 16  # characters of a secret that somebody chose: what can be guessed opens every workspace
 EXPIRING_MS: Final = 14 * 24 * 3600 * 1000  # how long before its end a key is listed
 
 log = logging.getLogger(__name__)
@@ -61,6 +66,18 @@ class ApiKey:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
+def read_environment_keys(environ: Mapping[str, str]) -> dict[str, str]:
+    """The secrets that the environment gives, by surface. Raises InvalidArgument for one that could be guessed."""
+    secrets_given = {surface: environ[name].strip() for surface, name in ENVIRONMENT.items() if environ.get(name)}
+    for surface, secret in secrets_given.items():
+        if len(secret) < LEAST_SECRET:
+            raise InvalidArgument(
+                f"{ENVIRONMENT[surface]} has {len(secret)} characters, and a key needs {LEAST_SECRET} or more: set a longer one "
+                "(`openssl rand -hex 32` makes one), or unset it and make a key with `memex key create`"
+            )
+    return secrets_given
+
+
 class ApiKeys:
     """The keys of one ledger, read once and kept in memory; `static` secrets live only as long as the process.
 
@@ -86,12 +103,15 @@ class ApiKeys:
         scopes: Collection[str] = ("read", "write"),
         surfaces: Collection[str] = SURFACES,
         expires_at: int | None = None,
+        secret: str | None = None,
         now: int,
     ) -> tuple[ApiKey, str]:
-        """A new key and its secret, which is never shown again; Conflict when a live key has the name."""
+        """A new key and its secret, which is never shown again; Conflict when a live key has the name.
+
+        `secret`: one that `SECRET` matches, made before for a ledger that is gone."""
         _check_new_key(name, workspaces, expires_at, now)
         key = ApiKey(
-            id=secrets.token_hex(6),
+            id=secret.split("_")[1] if secret else secrets.token_hex(6),
             name=name,
             scopes=_check_known("scope", scopes, SCOPES),
             workspaces=None if workspaces is None else frozenset(workspaces),
@@ -99,7 +119,7 @@ class ApiKeys:
             created_at=now,
             expires_at=expires_at,
         )
-        secret = f"{PREFIX}_{key.id}_{secrets.token_hex(32)}"
+        secret = secret or f"{PREFIX}_{key.id}_{secrets.token_hex(32)}"
         with self._lock:
             self._load()
             if self._find_key(name) is not None:
@@ -283,6 +303,7 @@ def _check_new_key(name: str, workspaces: Collection[str] | None, expires_at: in
     """Raises InvalidArgument for a new key that nobody could name, use anywhere, or use any more."""
     if not name or len(name) > LONGEST_NAME or not name.isprintable() or name != name.strip():
         raise InvalidArgument(f"a key's name has 1 to {LONGEST_NAME} printable characters and no blank at its ends")
+    refuse_secret("the key's name", name)
     if workspaces is not None and not workspaces:
         raise InvalidArgument("a key needs a workspace; name one, or give it all of them")
     if expires_at is not None and expires_at <= now:

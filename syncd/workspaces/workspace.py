@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -37,7 +37,7 @@ from syncd.documents.capture_note import check_content, check_source, properties
 from syncd.documents.collection_membership import choose_collection
 from syncd.files.file_removal import delete_document
 from syncd.graph.nodes import Nodes
-from syncd.history.write_lineage import Writer, find_creator, find_last_editor
+from syncd.history.write_lineage import Hand, Writer, find_creator, find_last_editor
 from syncd.jobs.queued_job import Job, Status
 from syncd.memos.memo_graph import MemoGraph
 from syncd.memos.memos import Memos
@@ -198,7 +198,7 @@ class Workspace:
         """Find documents of this workspace; the answer says what kept it from being complete."""
         narrowed = replace(query, filter=replace(query.filter, workspace=self.name))
         answer = search_reranked(self._inbox.reranker, narrowed, self._index.search)
-        return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *self._inbox.degraded()))))
+        return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *self._inbox.degraded(self.name)))))
 
     def get(self, id: str) -> StoredDocument:
         """The document that answers to `id`."""
@@ -229,6 +229,11 @@ class Workspace:
         made = find_creator(entries, record.created_at, whole=whole)
         return made, find_last_editor(entries, record.digest, record.updated_at)
 
+    def hands(self, ids: Collection[str]) -> dict[str, Hand]:
+        """Whether only people wrote each of these documents, or an agent's key did too; what the log has forgotten counts as a key's."""
+        from_keys = self._inbox.audit.ids_from_agents(ids, self.name)
+        return {id: "key" if id in from_keys else "hand" for id in ids}
+
     def file_exists(self, record: Record) -> bool:
         """Whether a document's file is there now, as far as anybody knows; the index believes an absence a little later."""
         try:
@@ -238,7 +243,7 @@ class Workspace:
 
     def totals(self) -> WorkspaceTotals:
         """How much there is here."""
-        return _count_totals(self._index, self.name, self._inbox.degraded())
+        return _count_totals(self._index, self.name, self._inbox.degraded(self.name))
 
     def read_content(self, record: Record) -> str:
         """The body of a document, byte for byte, as its file holds it now; a node's as `agent_paths.strip_link_numbers` has it."""

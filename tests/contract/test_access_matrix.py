@@ -1,4 +1,4 @@
-"""The doors over real sockets: the whole matrix of keys, rates, Access, streams that end, and errors that tell nothing."""
+"""The doors over real sockets: keys that end, rates, Access, and errors that tell nothing."""
 
 from __future__ import annotations
 
@@ -20,72 +20,22 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from starlette.routing import BaseRoute, Route
 
-from mcp_server.guard.guard import OPEN
 from mcp_server.operations.operation import READERS
-from mcp_server.rest import git_webhook
-from mcp_server.rest import routes as rest
-from mcp_server.server import build_app, now_ms
+from mcp_server.server import now_ms
 from mcp_server.tools.families import FAMILIES
 from syncd.settings.access import AccessSettings, LimitsSettings
 from syncd.state.folder import LEDGER
 from syncd.state.ledger import Ledger
 from syncd.workspaces.api_keys import ApiKeys
 from tests.support.identity_provider import AUDIENCE, Team
-from tests.support.live_server import CRASH, PLAIN, SLOW, STATIC_MCP, STATIC_REST, client, run, running
+from tests.support.live_server import CRASH, PLAIN, SLOW, client, run, running
 from tests.support.paths import ROOT
+from tests.support.tool_arguments import ARGUMENTS
 from tests.support.world import until
 
 MODES = ("legacy", "2026-07-28")
 OPERATIONS = [operation for family in FAMILIES.values() for operation in family]
-PAIR = {"from_entity": "x", "to_entity": "y"}
-ENDS = {"sourceMemoId": "x", "targetMemoId": "y", "tag": "z"}
-ARGUMENTS = {
-    "capture_thought": {"content": "x"},
-    "semantic_search": {"query": "x"},
-    "list_recent": {},
-    "memory.save": {"content": "x"},
-    "memory.search": {"query": "x"},
-    "memory.delete": {"memo_id": "x"},
-    "memory.relation.save": ENDS,
-    "memory.relation.delete": ENDS,
-    "memory.relation.list": {},
-    "memory.relation.graph": {"startMemoId": "x"},
-    "create_entities": {"entities": [{"name": "x", "entity_type": "y"}]},
-    "delete_entities": {"entity_names": ["x"]},
-    "open_nodes": {"names": ["x"]},
-    "get_nodes_by_type": {"entity_type": "x"},
-    "set_summary": {"name": "x", "summary": "y"},
-    "set_tags": {"name": "x", "tags": ["y"]},
-    "add_observations": {"observations": [{"entity_name": "x", "contents": ["y"]}]},
-    "replace_observation": {"entity_name": "x", "ordinal": 1, "new_content": "y"},
-    "delete_observations": {"deletions": [{"entity_name": "x", "ordinals": [1]}]},
-    "query_observations": {"entity_name": "x", "query": "y"},
-    "create_relations": {"relations": [PAIR | {"relation_type": "z"}]},
-    "delete_relations": {"relations": [PAIR | {"relation_type": "z"}]},
-    "update_relation_type": PAIR | {"old_type": "a", "new_type": "b"},
-    "get_relations_between": {"entity_a": "x", "entity_b": "y"},
-    "get_neighborhood": {"name": "x"},
-    "get_path": PAIR,
-    "search_nodes": {"query": "x"},
-    "get_recently_modified": {},
-    "get_orphans": {},
-    "get_relation_gaps": {},
-    "find_similar_nodes": {},
-    "get_consolidation_report": {},
-    "get_pending_consolidation": {},
-    "get_stats": {},
-    "kb_search": {"query": "x"},
-    "kb_addnote": {"text": "x"},
-    "kb_upload_start": {"filename": "x.md", "total_size": 1},
-    "kb_upload_chunk": {"upload_id": "x", "data": "eA==", "chunk_index": 0},
-    "kb_upload_finish": {"upload_id": "x"},
-    "kb_update_note": {"id": "x", "text": "y"},
-    "kb_status": {},
-    "kb_jobs": {},
-}
-WITH_BODY = {"POST", "PUT", "PATCH"}
 BAD = ("bad", "nonsense", "expired", "revoked")
 
 
@@ -95,98 +45,13 @@ def rim(tmp_path_factory):
         yield served
 
 
-def served(rim) -> list[tuple[str, str]]:
-    """Every route that there is, by method."""
-    found: list[BaseRoute] = build_app(rim.agent_access, rim.world.app.settings)._app.app.routes
-    routes = []
-    for one in found:
-        methods = one.methods if isinstance(one, Route) and one.methods else {"GET", "POST", "DELETE"}
-        path = re.sub(r"\{[^}]*\}", "x", one.path)
-        routes += [(method, path) for method in sorted(methods & {"GET", "HEAD", *WITH_BODY, "DELETE"})]
-    return routes
-
-
 def failed(result):
     assert result.is_error
     assert result.structured_content is None
     return json.loads(result.content[0].text)["error"]
 
 
-# Keys: every route and tool
-
-
-def test_no_route_at_all_answers_without_a_good_key(rim):
-    routes = served(rim)
-    assert {"/capture", "/search", "/thought/x", "/mcp", "/mcp/thoughts", "/mcp/kb", "/sse", "/healthz"} <= {
-        p for _, p in routes
-    }
-    assert {("PATCH", "/api/v1/notes/x"), ("PUT", "/api/v1/documents/x/tags"), ("POST", "/api/v1/jobs")} <= set(routes)
-    before = rim.files()
-    for method, path in routes:
-        if path == git_webhook.PATH:
-            continue  # no key opens it: it has a signature of its own
-        sent = {"json": {"content": "x", "query": "x", "text": "x"}} if method in WITH_BODY else {}
-        bodies = {rim.rest(method, path, key=key, **sent).content for key in BAD}
-        answers = [rim.rest(method, path, key=key, **sent).status_code for key in BAD]
-        if path not in OPEN:
-            nothing = rim.rest(method, path, key=None, params={"token": rim.secrets["full"]}, **sent)
-            answers.append(nothing.status_code)
-            bodies.add(nothing.content)
-        assert set(answers) == {401}, (method, path)
-        assert len(bodies) == 1, (method, path)
-    assert rim.files() == before
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_a_tool_asks_for_its_scope_and_tells_no_workspace_from_one_that_is_hidden(rim, mode):
-    rim.agent_access.workspace("secret").capture(f"a thing of {mode}")
-    before = rim.files()
-
-    async def asked(key, **headers):
-        async with client(rim, key=key, mode=mode, **headers) as mcp:
-            answers = {}
-            for operation in OPERATIONS:
-                given = ARGUMENTS.get(operation.name, {"id": "0" * 8})
-                answers[operation.name] = failed(await mcp.call_tool(operation.name, given))
-            return answers
-
-    for key, scope in (("reader", "write"), ("writer", "read")):
-
-        async def lacking(key=key, scope=scope):
-            async with client(rim, key=key, mode=mode) as mcp:
-                for operation in OPERATIONS:
-                    if operation.scope == scope:
-                        for given in ({}, ARGUMENTS.get(operation.name, {"id": "x"}), {"nonsense": 1}):
-                            error = failed(await mcp.call_tool(operation.name, given))
-                            assert error["code"] == "PERMISSION_DENIED", operation.name
-
-        run(lacking())
-    hidden = run(asked("work", X_Memory_Workspace="secret"))
-    missing = run(asked("work", X_Memory_Workspace="nowhere"))
-    assert hidden == missing
-    assert {error["code"] for error in hidden.values()} == {"NOT_FOUND"}
-    assert rim.files() == before
-
-
-BODY = {"GET": {}, "POST": {"json": {}}, "PUT": {"json": {}}, "PATCH": {"json": {}}}
-API = [(method, path) for method, path, *_ in rest.ROUTES if path.startswith("/api/v1")]
-
-
-@pytest.mark.parametrize(
-    ("secret", "mcp", "rest"), [(STATIC_MCP, 200, 403), (STATIC_REST, 403, 200), ("kb-mcp-secre", 401, 401)]
-)
-def test_the_keys_of_the_environment_open_their_own_surface(rim, secret, mcp, rest):
-    headers = {"authorization": f"Bearer {secret}", "accept": "application/json, text/event-stream"}
-    hello = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-    assert httpx2.get(rim.url + "/thoughts", headers=headers, verify=PLAIN).status_code == rest
-    for method, path in API:
-        url = rim.url + path.replace("{id}", "x")
-        code = httpx2.request(method, url, headers=headers, verify=PLAIN, **BODY[method]).status_code
-        assert (code in (200, 400, 404)) == (rest == 200), path  # it came as far as its arguments
-        assert rest in (200, code), path
-    answer = httpx2.post(rim.url + "/mcp", headers=headers, json=hello).status_code
-    assert (answer in (200, 400)) == (mcp == 200)
-    assert mcp in (200, answer)
+# The owner's key
 
 
 def memex(rim, *words):
@@ -328,6 +193,32 @@ def test_a_key_that_asks_too_fast_is_told_when_to_come_back_and_others_are_serve
         for key in (fast, None):
             assert [paced.rest("GET", path, key=key).status_code for _ in range(20)] == [200] * 20
     until(lambda: paced.rest("GET", "/thoughts", key=fast).status_code == 200)
+
+
+def flooded(rim, path, key):
+    """The first answer that says too many, and the codes of those before it; on one connection, so that they come fast."""
+    before = set()
+    with httpx2.Client(verify=PLAIN, headers=rim.headers(key) if key else {}) as http:
+        for _ in range(3_000):
+            answer = http.get(rim.url + path)
+            if answer.status_code == 429:
+                return answer, before
+            before.add(answer.status_code)
+    pytest.fail("nobody was told that it was too much")
+
+
+def test_who_asks_for_health_without_end_is_slowed_and_nobody_else_is(paced):
+    patient = own_key(paced, "patient")
+    for key in (None, "bad", own_key(paced, "restless")):
+        for path in ("/readyz", "/healthz"):
+            late, before = flooded(paced, path, key)
+            assert before <= {401 if key == "bad" else 200}, key
+            error = late.json()["error"]
+            assert (error["code"], error["retryable"]) == ("RESOURCE_EXHAUSTED", True)
+            assert late.headers["retry-after"] == "1"
+    assert paced.rest("GET", "/readyz", key=patient).status_code == 200
+    assert [paced.rest("GET", "/thoughts", key=patient).status_code for _ in range(3)] == [200] * 3
+    until(lambda: paced.rest("GET", "/healthz", key=None).status_code == 200)
 
 
 def test_a_tool_called_too_fast_answers_so_that_a_model_reads_it(paced):

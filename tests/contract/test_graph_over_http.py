@@ -117,6 +117,7 @@ def test_every_tool_answers_in_the_shape_that_was_agreed(rim, mode):
         "ordinal": 3,
         "old_content": "Died in 1852",
         "new_content": "Died on 27 November 1852",
+        "suspicious": [],
     }
     dropped = agent("delete_observations", deletions=[{"entity_name": "Ada Lovelace", "ordinals": [2, 9]}])
     assert dropped["results"] == [{"entity_name": "Ada Lovelace", "deleted_ordinals": [2], "not_found_ordinals": [9]}]
@@ -137,6 +138,7 @@ def test_every_tool_answers_in_the_shape_that_was_agreed(rim, mode):
         "created_at",
         "updated_at",
         "version",
+        "suspicious",
     }
     assert (ada["summary"], ada["tags"]) == ("A mathematician", ["math", "history"])
     assert ada["observations"] == [
@@ -148,10 +150,10 @@ def test_every_tool_answers_in_the_shape_that_was_agreed(rim, mode):
 
     typed = agent("get_nodes_by_type", entity_type="thing", limit=2)
     assert [one["name"] for one in typed["results"]] == ["Ada Lovelace", "Charles Babbage"]
-    assert typed["results"][0].keys() == {"name", "entity_type", "summary", "tags", "updated_at"}
+    assert typed["results"][0].keys() == {"name", "entity_type", "summary", "tags", "updated_at", "suspicious"}
     assert typed["truncated"] is True
     recent = agent("get_recently_modified", limit=1)
-    assert recent["results"] == [{"name": "Ada Lovelace", "entity_type": "thing", "summary": "A mathematician", "updated_at": agent("open_nodes", names=["Ada Lovelace"])["entities"][0]["updated_at"]}]  # fmt: skip
+    assert recent["results"] == [{"name": "Ada Lovelace", "entity_type": "thing", "summary": "A mathematician", "updated_at": agent("open_nodes", names=["Ada Lovelace"])["entities"][0]["updated_at"], "suspicious": []}]  # fmt: skip
 
     renamed = agent(
         "update_relation_type",
@@ -169,7 +171,7 @@ def test_every_tool_answers_in_the_shape_that_was_agreed(rim, mode):
     wrote = edge("Ada Lovelace", "wrote to", "Charles Babbage")
     assert agent("get_relations_between", entity_a="Charles Babbage", entity_b="Ada Lovelace")["results"] == [wrote]
     near = agent("get_neighborhood", name="Charles Babbage")
-    assert [one.keys() for one in near["nodes"]] == [{"name", "entity_type", "summary", "tags"}] * 2
+    assert [one.keys() for one in near["nodes"]] == [{"name", "entity_type", "summary", "tags", "suspicious"}] * 2
     assert (near["relations"], near["truncated"]) == ([wrote], False)
     assert agent("get_path", from_entity="charles babbage", to_entity="Ada Lovelace") == {
         "found": True, "path": ["Charles Babbage", "Ada Lovelace"], "relations": [wrote],
@@ -183,14 +185,14 @@ def test_every_tool_answers_in_the_shape_that_was_agreed(rim, mode):
 
     found = agent("search_nodes", query="an algorithm written by Ada", limit=2)
     assert found["results"][0].keys() == {
-        "name", "entity_type", "summary", "matched_observation", "ordinal", "truncated", "matched_perspective", "score",
+        "name", "entity_type", "summary", "matched_observation", "ordinal", "truncated", "matched_perspective", "score", "by", "suspicious",
     }  # fmt: skip
     assert (found["results"][0]["name"], found["results"][0]["ordinal"]) == ("Ada Lovelace", 1)
     assert found["results"][0]["matched_perspective"]
     worded = agent("search_nodes", query="difference engine", mode="text")
     assert [(one["name"], one["matched_perspective"]) for one in worded["results"]] == [("Charles Babbage", None)]
     asked = agent("query_observations", entity_name="Ada Lovelace", query="when did she die in November")
-    assert asked["results"][0].keys() == {"ordinal", "content", "truncated", "score"}
+    assert asked["results"][0].keys() == {"ordinal", "content", "truncated", "score", "suspicious"}
     assert asked["results"][0]["ordinal"] == 3
     assert agent("query_observations", entity_name="X", query="x")["code"] == "NOT_FOUND"
 
@@ -220,6 +222,7 @@ def test_every_tool_answers_in_the_shape_that_was_agreed(rim, mode):
         "last_modified",
         "observation_count",
         "draft_summary",
+        "suspicious",
     }
     assert report["orphaned_nodes"][0].keys() == {"name", "entity_type", "updated_at"}
     assert report["event_summary"]["creates"] == 3

@@ -109,7 +109,7 @@ def test_every_tool_answers_as_the_seed_has_it(rim):
     found = good(space, "memory.search", namespace="team", query="keel", k=1)
     assert set(found) == {"items", "degraded"}
     (item,) = found["items"]
-    assert set(item) == MEMO | {"content", "content_truncated", "score"}
+    assert set(item) == MEMO | {"content", "content_truncated", "by", "score", "suspicious"}
     assert (item["memo_id"], item["content"], item["content_truncated"]) == (one["memo_id"], "The keel is iron.", False)
     assert 0 < item["score"] <= 1
     ends = {"sourceMemoId": one["memo_id"], "targetMemoId": two["memo_id"]}

@@ -64,6 +64,17 @@ def good(*asked, **given):
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
+def test_who_captures_code_that_obsidian_may_run_is_told_and_the_bytes_stay(rim, dialect):
+    text = "# Tides\n\n```dataviewjs\ndv.list()\n```\n"
+    space = rim.space()
+    made = good(space, dialect, "capture_thought", content=text)
+    assert made["warnings"] == [
+        "runnable-code: Dataview: the note holds code that Obsidian may run: read it before you open the note there"
+    ]
+    assert good(space, dialect, "get_thought", id=made["id"])["content"] == text
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
 def test_every_tool_answers_with_the_fields_of_its_contract(rim, dialect):
     space = rim.space()
     text = "# Sailing\n\nThe keel is lead."
@@ -78,13 +89,17 @@ def test_every_tool_answers_with_the_fields_of_its_contract(rim, dialect):
     assert set(found) == {"results", "mode", "degraded"}
     (hit,) = found["results"]
     assert set(hit) == THOUGHT | {
-        *("document_id", "chunk_content", "document_content", "document_truncated", "score", "heading")
+        *("document_id", "chunk_content", "document_content", "document_truncated", "score", "heading"),
+        *("by", "suspicious"),
     }
     assert (hit["document_id"], hit["document_content"], hit["document_truncated"]) == (made["id"], text, False)
     assert hit["chunk_content"] in text
     assert 0 < hit["score"] <= 1
     whole = good(space, dialect, "get_thought", id=made["id"])
-    assert set(whole) == THOUGHT | {"id", "content", "content_hash", "version", "chunks", "created_by", "updated_by"}
+    assert set(whole) == THOUGHT | {
+        *("id", "content", "content_hash", "version", "chunks", "created_by", "updated_by", "suspicious")
+    }
+    assert whole["suspicious"] == hit["suspicious"] == []
     surface = {"by": "agent", "key": space.name, "tool": "capture_thought", "at": whole["created_by"]["at"]}
     assert (whole["created_by"], whole["updated_by"]) == (surface, None)
     assert whole["content"] == text
@@ -93,7 +108,7 @@ def test_every_tool_answers_with_the_fields_of_its_contract(rim, dialect):
     assert whole["source"] == "voice"
     recent = good(space, dialect, "list_recent", limit=5)
     assert set(recent) == {"results", "next_before"}
-    assert set(recent["results"][0]) == THOUGHT | {"id", "content", "content_truncated", "content_hash"}
+    assert set(recent["results"][0]) == THOUGHT | {"id", "content", "content_truncated", "content_hash", "suspicious"}
     gone = good(space, dialect, "delete_thought", id=made["id"])
     assert gone == {"id": made["id"], "deleted": True, "title": "Sailing"}
     assert list(space.folder.iterdir()) == []

@@ -35,7 +35,7 @@ PERSON = {"NAME": "Ada", "EMAIL": "ada@example.org"}
 QUEUED = "The lighthouse lens was cleaned on the third of June.\n"
 SETTINGS = "\n[server]\nport = 0\n\n[limits]\nrate = 0\n\n[kb]\ncollections = ['recipes']\n"
 TEXTS = ("state/vault", "state/key", "agent.key", "home/", "vault/.git/hooks/", "vault/.git/config")
-LEFT_OUT = ("state/lock", "state/control.sock", "state/models", "serve.log", "report.txt")
+LEFT_OUT = ("state/lock", "state/control.sock", "state/control.token", "state/models", "serve.log", "report.txt")
 
 
 class Memex:
@@ -88,7 +88,7 @@ def filled(memex: Memex) -> None:
         file = memex.vault / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    memex.run("init", "--git")
+    memex.run("init", "--yes", "--git")
     config = memex.home / ".config/memex/config.toml"
     config.write_text(config.read_text() + SETTINGS)
     memex.run("hook", "install")

@@ -79,6 +79,17 @@ def words_only(world):
     yield answers(world)
 
 
+def test_notes_without_vectors_are_counted_only_for_who_may_see_them(world):
+    with words_only(world):
+        health = world.app.health
+        counted = [
+            [text for text in health.degraded(of) if "by their words only" in text]
+            for of in (None, ("default",), ("other", "default"), ("other",), ())
+        ]
+    sentence = "index: {} notes can be found by their words only"
+    assert counted == [[sentence.format(1)]] * 3 + [[], [sentence.format("some")]]
+
+
 @contextmanager
 def no_watcher(world):
     with world.serving():

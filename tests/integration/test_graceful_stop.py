@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from syncd.daemon.control_socket import NAME
+from syncd.daemon.control_socket import NAME, TOKEN
 from tests.support.daemon_process import Memex
 from tests.support.notify_socket import Ear
 from tests.support.topic_notes import notes
@@ -144,7 +144,7 @@ def test_a_stop_drains_whatever_is_under_way(memex):
         owner = open_.enter_context(socket.socket(socket.AF_UNIX))
         with contextlib.chdir(memex.state):  # the way to its socket may be longer than an address can be
             owner.connect(NAME)
-        owner.sendall(b'{"op": "sta')
+        owner.sendall((memex.state / TOKEN).read_bytes() + b'\n{"op": "sta')
         asking = memex.start("job", "run", "hanging", "--wait", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         indexing = memex.start("index", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         memex.until(lambda: len(acknowledged) >= 6 and hanging(), 60)

@@ -61,7 +61,7 @@ def test_a_real_vault_is_indexed_searched_and_left_as_it_is(tmp_path, bundled, m
         sys.stdout.write(f"{name}: {count} notes, {state['vault']['chunks']} chunks, ready in {seconds:.1f} s" + "\n")
         for query, path in searches.items():
             assert path in memex.found(query)[:5], query
-        assert memex.git("status", "--porcelain") == ""
+        assert memex.git(*THEIRS) == ""
 
         memex.run("capture", "京都の宿は駅から歩いて五分、朝食つき。", "--source", "cli")
         id = memex.capture("次の会議で予算の承認を得る。\n\n- 資料を準備する\n", source="claude")

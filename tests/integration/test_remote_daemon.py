@@ -175,7 +175,7 @@ def test_what_hinders_a_sync_is_told_and_steers_no_terminal(tmp_path, capsys):
     with answering(world):
         assert run_command(["sync", "--vault", str(world.vault), "--state", str(world.state)]) == 5
     told = capsys.readouterr().err
-    assert "have both changed evil [2Jdm.md" in told
+    assert "have both changed evil \\u{1b}[2J\\u{9b}\\u{202e}dm.md" in told
     assert not set(told) & {"\x1b", "\x9b", "\u202e"}
 
 

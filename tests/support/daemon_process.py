@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ import httpx2
 
 from index.encoders import onnx_export
 from tests.support import daemon_logs
-from tests.support.paths import ROOT
+from tests.support.paths import DAEMON_PYTHON, ROOT
 from tests.support.until import PATIENCE, until
 
 FAST = {"MEMEX_LIMITS__RATE": "0"}
@@ -59,7 +58,7 @@ class Memex:
 
     def start(self, *words: str, **options: Any) -> subprocess.Popen[bytes]:
         """`memex WORDS`, begun."""
-        command = [sys.executable, "-m", "syncd.cli", *words, "--vault", str(self.vault), "--state", str(self.state)]
+        command = [DAEMON_PYTHON, "-m", "syncd.cli", *words, "--vault", self.vault, "--state", self.state]
         return subprocess.Popen(command, env=self.environ, cwd=self.home, **options)
 
     def run(self, *words: str, stdin: bytes = b"") -> str:

@@ -4,6 +4,7 @@ Prints how many ended how, and the slowest, as JSON. One process loads the libra
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import os
@@ -23,8 +24,15 @@ from syncd.documents.file_types import media_type_of
 from syncd.files.conversion.converter import HEAD
 from syncd.files.conversion.converter_child import READERS, _load_reader, convert_file
 from syncd.files.conversion.process_sandbox import set_limits
+from syncd.files.conversion.syscall_filter import compile_filter
 
-ASKED = {"pages": 2_000, "inflated": 64 << 20, "text": 1_000_000}
+ASKED = {
+    "pages": 2_000,
+    "inflated": 64 << 20,
+    "text": 1_000_000,
+    "calls": base64.b64encode(compile_filter() or b"").decode(),
+    "unconfined": True,
+}
 SECONDS = 30
 _STREAM = re.compile(rb"(?<=stream\n).*?(?=\n?endstream)", re.DOTALL)
 _WORDS = (

@@ -27,15 +27,15 @@ from syncd.settings.access import AccessSettings, LimitsSettings
 from syncd.settings.automation import ReviewSettings
 from syncd.settings.knowledge_base import KbSettings
 from syncd.settings.logs_and_traces import TelemetrySettings
-from syncd.settings.settings import McpSettings, ServerSettings
+from syncd.settings.settings import McpSettings, ServerSettings, SyncSettings
 from syncd.workspaces.agent_access import AgentAccess
 from syncd.workspaces.api_keys import ApiKeys
 from syncd.workspaces.workspace import Workspace
 from tests.support.fakes import FakeEncoder, fake_embedder
-from tests.support.world import World
+from tests.support.world import PROMPT, World
 
 T = TypeVar("T")
-STATIC_MCP, STATIC_REST = "kb-mcp-secret", "kb-rest-secret"
+STATIC_MCP, STATIC_REST = "kb-mcp-secret-01", "kb-rest-secret-01"
 UNLIMITED = LimitsSettings(rate=0, failures=0)  # a test asks faster than any agent
 PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # nothing here is encrypted, and the default takes 25 ms to make
 UNSUGGESTED = ReviewSettings(suggest=False, table=False)  # files change when a test changes them, not when a job is due
@@ -156,6 +156,7 @@ def running(
     access: AccessSettings | None = None,
     kb: KbSettings | None = None,
     review: ReviewSettings = UNSUGGESTED,
+    sync: SyncSettings = PROMPT,
     encoder: Encoder | None = None,
     fill: Callable[[World], object] | None = None,
     **server: Any,
@@ -173,6 +174,7 @@ def running(
             access=access or AccessSettings(),
             kb=kb or KbSettings(),
             review=review,
+            sync=sync,
             telemetry=telemetry or TelemetrySettings(),
             embedder=encoder and fake_embedder(encoder),
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Final
 
 MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
-    "tests/contract/test_access_matrix.py": ("mcp_server/operations/caller.py",),
+    "tests/contract/test_authorisation.py": ("mcp_server/operations/caller.py",),
     "tests/contract/test_agent_boundary.py": ("syncd/workspaces/agent_access.py",),
     "tests/contract/test_graph_contract.py": (
         "mcp_server/tools/graph.py",

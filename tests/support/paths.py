@@ -11,4 +11,5 @@ TESTS: Final = ROOT / "tests"
 FILES: Final = TESTS / "files"
 GOLDEN: Final = TESTS / "golden"
 CLIENTS: Final = TESTS / "clients"
+DAEMON_PYTHON: Final = ROOT / ".venv/bin/python"  # without the tests' tools, as a user has it
 DATA: Final = Path(os.environ.get("MEMEX_DATA", ROOT.parent / "shared" / "data"))

@@ -12,7 +12,17 @@ from typing import Any
 import click
 
 from syncd.cli.framework.arguments import parse_time
-from syncd.cli.framework.commands import Group, ask, has_color, load_settings, now, print_answer, print_text, wants_json
+from syncd.cli.framework.commands import (
+    Group,
+    ask,
+    has_color,
+    load_settings,
+    now,
+    print_answer,
+    print_data,
+    print_text,
+    wants_json,
+)
 from syncd.cli.framework.completion import keys, workspaces
 from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
@@ -106,7 +116,7 @@ def audit_export() -> None:
     after = 0
     while entries := ask("audit.list", {"after": after, "limit": PAGE}):
         for entry in entries:
-            print_text(json.dumps(entry, ensure_ascii=False))
+            print_data(json.dumps(entry, ensure_ascii=False))
         after = entries[-1]["seq"]
 
 

@@ -13,7 +13,8 @@ import click
 from index.errors import Conflict, InvalidArgument
 from syncd.cli.framework.commands import Command, flags, load_settings, now, print_answer, set_flag
 from syncd.cli.terminal import result_text
-from syncd.settings.settings import NO_VAULT, Settings, config_file
+from syncd.settings.known_vaults import choose_settings_file
+from syncd.settings.settings import NO_VAULT, Settings
 from syncd.state.folder import claim, default_state_folder
 from syncd.version import installed
 
@@ -110,7 +111,7 @@ def _write_settings(text: str | None) -> Path | None:
     """The settings file that was written; None where there is one, or the backup has none that fits."""
     from syncd.state.folder import write_private
 
-    file = config_file(flags().get("config"), os.environ, Path.cwd())
+    file = choose_settings_file(flags(), os.environ, Path.cwd()).file
     if text is None or file.exists():
         return None
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

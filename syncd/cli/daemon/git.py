@@ -103,7 +103,6 @@ def _run_on_hooks(remote: Path | None, work: Callable[[Path, Sequence[str], Path
     repo = _open_repository(remote)
     folder = repo.hooks_folder()
     hooks = work(folder, HOOKS if remote is None else REMOTE_HOOKS, state)
-    repo.close()
     return {"folder": str(folder), "hooks": [asdict(hook) for hook in hooks]}
 
 

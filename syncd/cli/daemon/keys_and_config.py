@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument
-from syncd.cli.framework.arguments import parse_time
+from syncd.cli.framework.arguments import UNITS, YES, confirm, parse_time
 from syncd.cli.framework.commands import Command, Group, ask, has_color, load_settings, now, print_answer, print_message
 from syncd.cli.framework.completion import keys, workspaces
 from syncd.cli.terminal import result_text
@@ -39,10 +39,12 @@ def workspace_list() -> None:
 
 @workspace.command("delete")
 @click.argument("name", shell_complete=workspaces)
-def workspace_delete(name: str) -> None:
+@YES
+def workspace_delete(name: str, yes: bool) -> None:
     """Remove the workspace NAME, which must be empty."""
+    confirm(f"Delete the workspace {result_text.line(name)}, with its perspectives?", yes=yes)
     gone = ask("workspace.delete", {"name": name})
-    print_answer(gone, lambda: f"deleted {name}")
+    print_answer(gone, lambda: f"deleted {name}; `memex workspace create` makes it again, empty")
 
 
 @click.group(cls=Group)
@@ -93,16 +95,24 @@ def key_list() -> None:
 
 @key.command("revoke")
 @click.argument("name", shell_complete=keys)
-def key_revoke(name: str) -> None:
-    """End the key NAME (or its id), at once."""
+@YES
+def key_revoke(name: str, yes: bool) -> None:
+    """End the key NAME (or its id), at once and for good."""
+    confirm(f"End the key {result_text.line(name)} for good?", yes=yes)
     gone = ask("key.revoke", {"name": name})
-    print_answer(gone, lambda: f"revoked {name}")
+    print_answer(
+        gone, lambda: f"revoked {result_text.line(gone['name'])} ({gone['id']}); `memex key create` makes another"
+    )
 
 
 @key.command("rotate")
 @click.argument("name")
 @click.option(
-    "--overlap", default="24h", show_default=True, metavar="TIME", help="How long the old secret stays good; 0 = ends."
+    "--overlap",
+    default="24h",
+    show_default=True,
+    metavar="TIME",
+    help="How long the old secret stays good; 0s ends it at once.",
 )
 @click.option("--expires", metavar="TIME", help="When the key ends: 2027-01-31, or 30d from now; else as before.")
 def key_rotate(name: str, overlap: str, expires: str | None) -> None:
@@ -119,11 +129,14 @@ def key_rotate(name: str, overlap: str, expires: str | None) -> None:
 
 
 @key.command("reset")
-def key_reset() -> None:
+@YES
+def key_reset(yes: bool) -> None:
     """Make a new owner's key and end the old one, also when no daemon runs or the vault is away."""
     from syncd.installation.vault_setup import reset_owner_key  # noqa: PLC0415 - it brings the vault's parts, which no other command here needs
 
-    file = reset_owner_key(load_settings().state, now=now())
+    chosen = load_settings()
+    confirm(f"End the owner's key of {result_text.line(str(chosen.vault.path), 300)}, and make another?", yes=yes)
+    file = reset_owner_key(chosen.state, now=now())
     print_answer({"key_file": str(file)}, lambda: f"your new key is in {file}")
 
 
@@ -148,7 +161,7 @@ def config() -> None:
 def parse_expiry(text: str | None, now_ms: int) -> int | None:
     """Epoch milliseconds of a date, or of `30d` from now."""
     then = parse_time(text, now_ms)
-    return 2 * now_ms - then if then is not None and text and text.strip()[-1:] in "mhdw" else then
+    return 2 * now_ms - then if then is not None and text and text.strip()[-1:] in UNITS else then
 
 
 def effective_settings(chosen: Settings) -> list[dict[str, Any]]:

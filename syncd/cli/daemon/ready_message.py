@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from index.errors import MemexError
-from syncd.cli.framework.commands import print_message, print_text
+from syncd.cli.framework.commands import print_message, print_while_serving
 from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
 from syncd.settings.settings import Settings
@@ -46,23 +46,22 @@ def print_connect_help(chosen: Settings, ready: Ready, query: str = "") -> None:
     key = ready.key_file.read_text().strip()
     query = query or newest_note_name(chosen.vault.path) or ANY
     try:
-        print_text(f"\nMemex serves {chosen.vault.path}\nat {ready.url}   (state: {ready.state})\n")
+        print_while_serving(f"\nMemex serves {chosen.vault.path}\nat {ready.url}   (state: {ready.state})\n")
         lines = {"key": key, "key_file": str(ready.key_file), "workspace": WORKSPACE, "query": query}
-        print_text(result_text.connect_instructions(ready.url, command=memex_command(chosen), **lines))
+        print_while_serving(result_text.connect_instructions(ready.url, command=memex_command(chosen), **lines))
         if not ready.first_listing(PATIENCE_S):
             print_message("memex: still indexing; the search below sees what is done so far")
-        print_text(f"\nA live search, as curl would make it: {query!r}\n")
+        print_while_serving(f"\nA live search, as curl would make it: {query!r}\n")
         hits = search_captures(ready.url, key, query)
         if not hits:
-            print_text("  nothing in the captures yet, so the same in your own notes:\n")
+            print_while_serving("  nothing in the captures yet, so the same in your own notes:\n")
             asked = {"query": query, "scope": "vault", "limit": 3}
             hits = control_socket.call(chosen.state, "search", asked, timeout=60)["hits"]
-        print_text(result_text.format_hits(hits))
-        print_text(graph_commands(chosen) + "\nCtrl-C stops.")
-        sys.stdout.flush()
+        print_while_serving(result_text.format_hits(hits))
+        print_while_serving(graph_commands(chosen) + f"\nCtrl-C stops it, and so does: {memex_command(chosen)} stop")
     except MemexError as error:
         print_message(f"memex: {error.message}")
-    except OSError as error:  # nobody reads this any more; the daemon goes on
+    except OSError as error:  # of the search
         print_message(f"memex: {error}")
 
 

@@ -1,34 +1,30 @@
-"""Define the commands that set up a vault or serve it: `init`, `serve`, `demo` and `mcp`."""
+"""Define the commands that serve a vault and stop its daemon: `serve`, `stop` and `mcp`."""
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import json
 import os
 import queue
-import shlex
-import shutil
+import select
 import signal
 import socket
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
-from importlib.resources import as_file, files
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
 
-from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
-from syncd.cli.daemon.ready_message import memex_command, print_connect_help, print_summary
+from index.errors import Conflict, MemexError, NotFound, Unavailable
+from syncd.cli.daemon.ready_message import print_connect_help, print_summary
 from syncd.cli.framework.commands import (
     STARTING_S,
     Command,
-    flags,
     load_settings,
     now,
     print_answer,
@@ -36,11 +32,11 @@ from syncd.cli.framework.commands import (
     set_flag,
 )
 from syncd.cli.framework.completion import workspaces
-from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
 from syncd.daemon.control_socket import DAEMON
 from syncd.daemon.service_watchdog import ServiceWatchdog, Supervisor
-from syncd.settings.settings import Settings, load
+from syncd.settings.settings import Settings
+from syncd.state import process_lock
 from syncd.telemetry import log
 
 if TYPE_CHECKING:
@@ -49,34 +45,7 @@ if TYPE_CHECKING:
 # ruff: noqa: PLC0415 - the stores, the server and Git take longer to import than the daemon to answer
 DRAIN_S = 35.0  # the unit gives a stop 45 s
 ONE_STOP_S = 0.5  # timeout(1) and supervisors signal the process and its group: one wish, told twice
-DEMO = "how do we keep the battery boxes cool in summer"
-
-
-@click.command(cls=Command)
-@click.argument("folder", metavar="VAULT", required=False, type=click.Path(file_okay=False))
-@click.option("--git", is_flag=True, help="Put the folder under Git if it is not.")
-@click.option("--create", is_flag=True, help="Make the folder if it is missing.")
-def init(folder: str | None, git: bool, create: bool) -> None:
-    """Set up the folder VAULT for Memex: the inbox, a state folder, your key. No note is touched."""
-    from syncd.installation.vault_setup import ensure_settings_file, set_up_vault
-
-    set_flag("vault.path", folder)
-    if "vault.path" not in flags() and "MEMEX_VAULT" not in os.environ:
-        raise InvalidArgument("which folder? `memex init VAULT`")
-    named = flags().get("config") or os.environ.get("MEMEX_CONFIG")
-    if named and not Path(named).expanduser().exists():
-        without = {name: value for name, value in os.environ.items() if name != "MEMEX_CONFIG"}
-        chosen = load({name: value for name, value in flags().items() if name != "config"}, without)
-    else:
-        chosen = load_settings()
-    if create:
-        chosen.vault.path.mkdir(parents=True, exist_ok=True)
-    key_file = set_up_vault(chosen, now=now(), again=True)
-    if git:
-        _put_under_git(chosen.vault.path)
-    file, usual = ensure_settings_file(chosen, named, os.environ)
-    made = {"vault": str(chosen.vault.path), "state": str(chosen.state), "config": str(file), "key_file": str(key_file)}
-    print_answer(made, lambda: _format_init(chosen, file, key_file, usual=usual and not named))
+STOP_S = 45.0  # how long `memex stop` waits
 
 
 @click.command(cls=Command)
@@ -85,43 +54,17 @@ def init(folder: str | None, git: bool, create: bool) -> None:
 @click.option(
     "--connect", is_flag=True, help="When ready, print how to connect, your key included, and one live search."
 )
-def serve(host: str | None, port: int | None, connect: bool) -> None:
+@click.option("--any-port", is_flag=True, help="Pick a free port if the usual one is taken and no setting names one.")
+def serve(host: str | None, port: int | None, connect: bool, any_port: bool) -> None:
     """Run the daemon: keep the index true to the vault, and let agents capture and search."""
     set_flag("server.host", host)
     set_flag("server.port", port)
     chosen = load_settings()
+    if any_port and "server.port" not in chosen.origins and not is_port_free(chosen.server.host, chosen.server.port):
+        set_flag("server.port", pick_free_port(chosen.server.host))
+        taken, chosen = chosen.server.port, load_settings()
+        print_message(f"memex: port {taken} is taken, so this daemon takes {chosen.server.port}")
     run(chosen, print_connect_help if connect else print_summary)
-
-
-@click.command(cls=Command)
-@click.option(
-    "--dir",
-    "folder",
-    type=click.Path(file_okay=False),
-    help="Where to keep it; else a folder that is removed at the end.",
-)
-@click.option("--port", type=click.IntRange(0, 65_535), help="The port to listen on; else a free one if 8765 is taken.")
-def demo(folder: str | None, port: int | None) -> None:
-    """Serve a copy of the demo vault, and show how to connect and search."""
-    root = Path(folder).absolute() if folder else Path(tempfile.mkdtemp(prefix="memex-demo-"))
-    try:
-        vault = root / "Demo vault"
-        set_flag("vault.path", str(vault))
-        set_flag("state", flags().get("state") or str(root / "state"))
-        set_flag("server.port", port)
-        if not vault.exists():
-            with as_file(files("vault_fixtures") / "demo") as source:
-                shutil.copytree(source, vault)
-            if shutil.which("git"):
-                _put_under_git(vault)
-        chosen = load_settings()
-        if port is None and not _is_port_free(chosen.server.host, chosen.server.port):
-            set_flag("server.port", _pick_free_port(chosen.server.host))
-            chosen = load_settings()
-        run(chosen, partial(print_connect_help, query=DEMO))
-    finally:
-        if not folder:
-            shutil.rmtree(root, ignore_errors=True)
 
 
 @click.command(cls=Command)
@@ -147,6 +90,73 @@ def mcp(workspace: str | None, key_file: str | None) -> None:
     from syncd.stdio import bridge
 
     bridge(at, key, workspace or os.environ.get("MEMEX_WORKSPACE") or None)
+
+
+@click.command(cls=Command)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0),
+    default=STOP_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for its end.",
+)
+def stop(timeout: float) -> None:
+    """Stop the daemon of the vault, and come back when it has ended.
+
+    The daemon finishes what is under way. A daemon that does not answer gets SIGTERM. Where none runs there is nothing to
+    do, and the exit code is 0, as of `systemctl stop`; it is 7 when the daemon has not ended in time. One that systemd or
+    launchd runs starts again at the next login. With --json: {"stopped", "pid", "by"}, where "by" is request or signal."""
+    chosen = load_settings()
+    state, vault, end = chosen.state, chosen.vault.path, time.monotonic() + timeout
+    while (pid := process_lock.holder_pid(state)) == 0 and time.monotonic() < end:
+        time.sleep(0.1)  # it has not said yet which process it is
+    if pid is None:
+        print_answer({"stopped": False, "pid": None, "by": None}, lambda: f"no daemon runs for {vault}")
+        return
+    process = _open_process(pid, state)
+    by = _ask_to_stop(state, pid)
+    while process_lock.holder_pid(state) == pid or not _is_over(process):
+        if time.monotonic() > end:
+            raise Unavailable(
+                f"process {pid} has not ended within {timeout:g} s: wait with `memex stop --timeout 120`, or end it at once "
+                f"with `kill -9 {pid}`, which loses nothing that was acknowledged"
+            )
+        time.sleep(0.1)
+    how = "as it was asked to" if by == "request" else "by SIGTERM, as it did not answer"
+    print_answer({"stopped": True, "pid": pid, "by": by}, lambda: f"process {pid} has ended {how}; it served {vault}")
+
+
+def _ask_to_stop(state: Path, pid: int) -> str:
+    """Let the process that holds the state folder stop: by its control socket, else by a signal to that very process."""
+    try:
+        answer = control_socket.call(state, "stop", {}, timeout=10)
+    except MemexError:  # it starts, hangs, or is of a version that does not know this
+        if not process_lock.holds_lock(pid, state):
+            if process_lock.holder_pid(state) != pid:
+                return "signal"  # it ended meanwhile
+            raise Unavailable(
+                f"process {pid or '?'} works with {state}, does not answer and can't be seen from here: stop it where it runs"
+            ) from None
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+        return "signal"
+    if answer["service"]:
+        print_message("memex: a service manager runs this daemon, and starts it again at the next login")
+        print_message("memex: `memex service uninstall` ends that; notes, index and keys stay")
+    return "request"
+
+
+def _open_process(pid: int, state: Path) -> int | None:
+    """A descriptor that shows the end of the process that holds the state folder, where the system has such."""
+    if pid and hasattr(os, "pidfd_open") and process_lock.holds_lock(pid, state):
+        with contextlib.suppress(OSError):  # it is gone
+            return os.pidfd_open(pid)
+    return None
+
+
+def _is_over(process: int | None) -> bool:
+    return process is None or bool(select.select([process], [], [], 0)[0])
 
 
 def running_daemon_url(state: Path) -> str:
@@ -215,9 +225,9 @@ class SignalStop:
         """Wait for the wish and pass it on, then wait for the end of the stop, and give up on one that takes too long."""
         if not (number := self._wishes.get()):
             return
-        print_message(f"memex: {signal.Signals(number).name}, stopping")
-        self.wished.set()
+        self.wished.set()  # first of all: what is said below goes to a terminal that may be closed
         self._begun()
+        print_message(f"memex: {signal.Signals(number).name}, stopping")
         if not self._over.wait(self._drain_s):
             self._give_up()
 
@@ -263,38 +273,25 @@ def _exit_at_once() -> None:
     print_message(
         f"memex: the stop took {DRAIN_S:g} s, so this is left behind and made up at the next start: {', '.join(at_work)}"
     )
-    sys.stdout.flush()
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
     os._exit(0)
 
 
-def _format_init(chosen: Settings, file: Path, key_file: Path, *, usual: bool) -> str:
-    vault, how = chosen.vault.path, "" if usual else f" --config {shlex.quote(str(file))}"
-    print_message(f"memex: {vault} is set up; agents write to {vault / chosen.vault.inbox}, and see nothing else")
-    url = result_text.base_url(chosen.server.host, chosen.server.port)
-    lines = [f"vault     {vault}", f"state     {chosen.state}", f"settings  {file}", f"your key  {key_file}", ""]
-    lines += [
-        f"Start it:\n  memex serve{how}\n",
-        result_text.connect_instructions(url, key="", key_file=str(key_file), command=memex_command(chosen)),
-    ]
-    return "\n".join(lines)
-
-
-def _put_under_git(vault: Path) -> None:
+def put_under_git(vault: Path) -> None:
     """Put a folder that is not under Git under it, with all that is in it."""
     from syncd.git.repository import Repository
 
     repo = Repository(vault)
-    try:
-        if repo.local_state() == "no-git":
-            raise Unavailable("git is not installed: install it, or leave --git out", retryable=False)
-        if repo.local_state() == "no-repo":
-            repo.init()
-            repo.commit_all("Begin")
-    finally:
-        repo.close()
+    if repo.local_state() == "no-git":
+        raise Unavailable("git is not installed: install it, or leave --git out", retryable=False)
+    if repo.local_state() == "no-repo":
+        repo.init()
+        repo.commit_all("Begin")
 
 
-def _is_port_free(host: str, port: int) -> bool:
+def is_port_free(host: str, port: int) -> bool:
+    """Whether nobody listens on this port."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -304,7 +301,8 @@ def _is_port_free(host: str, port: int) -> bool:
     return True
 
 
-def _pick_free_port(host: str) -> int:
+def pick_free_port(host: str) -> int:
+    """A port on which nobody listens."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.bind((host, 0))
         return int(probe.getsockname()[1])

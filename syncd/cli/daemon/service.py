@@ -12,7 +12,8 @@ import click
 
 from index.errors import NotFound, Unavailable
 from syncd.cli.framework.commands import Group, load_settings, print_answer, print_message, set_flag
-from syncd.settings.settings import Settings, config_file
+from syncd.settings.known_vaults import default_settings_file
+from syncd.settings.settings import Settings
 from syncd.state.folder import read_vault_path
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def service_logs(name: str, lines: int, follow: bool) -> int:
 
 
 def _settings_file(chosen: Settings) -> Path:
-    return chosen.file or config_file(None, os.environ, Path.cwd())
+    return chosen.file or default_settings_file(os.environ)
 
 
 def _installed_manager(name: str) -> Systemd | Launchd:

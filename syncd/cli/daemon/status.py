@@ -138,7 +138,8 @@ def _watch(every: float, everything: bool, *, counted: bool) -> None:
             shown = _render_page(facts, everything)
         if screen:
             rows = os.get_terminal_size(sys.stdout.fileno()).lines
-            print_text(HOME + "\n".join(shown.splitlines()[: rows - 1]))
+            click.echo(HOME, nl=False)
+            print_text("\n".join(shown.splitlines()[: rows - 1]))
         elif not wants_json():
             print_text(shown + "\n")
         elif facts:

@@ -13,13 +13,14 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from index.errors import MemexError
+from index.errors import InvalidArgument, MemexError
 from syncd.cli.doctor.doctor import DoctorContext, Finding, Rank, lstat_or_none, quote_path
 from syncd.git.repository_state import UNWELL
 from syncd.state.ledger import SQLITE_HERE
 from syncd.vault.vault import Vault
 from syncd.version import installed
 from syncd.watch.network_mounts import remote_kind
+from syncd.workspaces.api_keys import read_environment_keys
 
 # ruff: noqa: PLC0415 - Git takes longer to import than most checks to run
 SQLITE = (3, 37)  # STRICT tables
@@ -149,11 +150,8 @@ def check_git(context: DoctorContext) -> Iterator[Finding]:
     from syncd.git.repository import Repository
 
     repo = Repository(context.vault)
-    try:
-        standing = repo.read_state()
-        advice = repo.advice(standing)
-    finally:
-        repo.close()
+    standing = repo.read_state()
+    advice = repo.advice(standing)
     facts = (context.daemon or {}).get("git")
     if amiss := facts.get("hooks_amiss") if isinstance(facts, dict) else None:
         says = f"hooks of Memex were changed or replaced: {', '.join(sorted(amiss))}; Git is followed all the same"
@@ -264,11 +262,41 @@ def check_files(context: DoctorContext) -> Iterator[Finding]:
         yield Finding("files", "ok", f"{facts['known']:,} have a note, {facts['waiting']:,} wait to be read")
 
 
+def check_environment(context: DoctorContext) -> Iterator[Finding]:
+    """The keys that the environment gives: a daemon that is started with a short one refuses to serve."""
+    try:
+        read_environment_keys(context.environ)
+    except InvalidArgument as error:
+        says, _, mend = error.message.partition(": ")
+        yield Finding("environment", "wrong", says, mend)
+
+
+def check_sandbox(context: DoctorContext) -> Iterator[Finding]:
+    """Which layers confine the readers of files: of the daemon, which its unit restricts further, or else of this command."""
+    facts = (context.daemon or {}).get("sandbox")
+    if facts is None:
+        from syncd.files.conversion.sandbox_report import SandboxReport
+
+        facts = SandboxReport(required=context.settings.kb.confined == "required").facts()
+    if facts["problem"]:
+        yield Finding(
+            "sandbox", "wrong", facts["problem"], "memex config, section kb; on Linux libseccomp.so.2 is needed"
+        )
+    elif facts["missing"]:
+        says = f"{' and '.join(facts['missing'])} is not in force, and kb.confined is preferred: PDF and Office files are read"
+        yield Finding("sandbox", "advice", says, "nothing need be done where no stranger's files come in")
+    else:
+        network = ", in a network namespace of their own" if facts["network_namespace"] else ""
+        yield Finding("sandbox", "ok", f"files are read under Landlock {facts['landlock']} and seccomp{network}")
+
+
 HOST_CHECKS = (
+    check_environment,
     check_versions,
     check_vault,
     check_inbox,
     check_files,
+    check_sandbox,
     check_port,
     check_watches,
     check_git,

@@ -13,13 +13,14 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from index.errors import MemexError, Unavailable
 from syncd.cli.doctor.doctor import DoctorContext, Finding, Rank, lstat_or_none, quote_path, remove_files, restrict_mode
 from syncd.daemon import control_socket
-from syncd.state.folder import read_vault_path
+from syncd.state.folder import KEY_FILE, read_vault_path
 from syncd.version import installed
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 # ruff: noqa: PLC0415 - stores and encoders take longer to import than most checks to run
 SECRETS = (
-    "key",
+    KEY_FILE,
     "audit.head",
     "audit.done",
     "ledger.db",
@@ -35,8 +36,10 @@ SECRETS = (
     "ledger.db-shm",
     control_socket.DAEMON,
     control_socket.NAME,
+    control_socket.TOKEN,
     "lock",
 )
+OF_A_DAEMON = (control_socket.DAEMON, control_socket.NAME, control_socket.TOKEN)  # while one runs
 ANSWER_S = 10.0
 STRAY_S = 3600.0  # a staged file that is older, and of no job, is about to become none
 PROBE = "A note about nothing."
@@ -100,17 +103,37 @@ def _is_readable_by_others(path: Path) -> bool:
     return info is not None and not stat.S_ISLNK(info.st_mode) and bool(info.st_mode & 0o077)
 
 
+def check_key_file(context: DoctorContext) -> Iterator[Finding]:
+    """The file with the owner's key; who else may read it is found with the state folder."""
+    path = context.state / KEY_FILE
+    info = lstat_or_none(path)
+    if info is None:
+        return
+    mend = "memex key reset --yes"  # it puts a new file in the place of whatever is there
+    if stat.S_ISLNK(info.st_mode):
+        yield Finding("key", "wrong", f"{path} is a link, so the key lies where others may read or change it", mend)
+    elif not stat.S_ISREG(info.st_mode):
+        away = f"mv {quote_path(path)} {quote_path(path)}.away; {mend}"
+        yield Finding("key", "wrong", f"{path} is no regular file", away)
+    elif info.st_uid != os.geteuid():
+        yield Finding("key", "wrong", f"{path} belongs to another user", mend)
+    elif os.access(path, os.R_OK) and not path.read_bytes().strip():
+        yield Finding("key", "wrong", f"{path} is empty, so commands and clients that use it are refused", mend)
+    else:
+        yield Finding("key", "ok", f"{path} holds a key")
+
+
 def check_daemon(context: DoctorContext) -> Iterator[Finding]:
     """Who holds the state folder, whether it answers, and what a dead one left."""
     folder, pid = context.state, context.pid
     if context.silent:
-        mend = f"kill {pid}; memex serve" if pid else "memex serve"
+        mend = "memex stop; memex serve" if pid else "memex serve"
         yield Finding("daemon", "wrong", f"process {pid or '?'} runs and does not answer: {context.silent}", mend)
     elif context.daemon is None and pid is not None:
         says = f"process {pid or '?'} holds {folder / 'lock'} and does not listen: it starts, or another command is at work"
-        yield Finding("daemon", "wrong", says, f"memex status; if it stays so: kill {pid}")
+        yield Finding("daemon", "wrong", says, "memex status; if it stays so: memex stop")
     elif context.daemon is None:
-        left = [path for name in (control_socket.DAEMON, control_socket.NAME) if lstat_or_none(path := folder / name)]
+        left = [path for name in OF_A_DAEMON if lstat_or_none(path := folder / name)]
         if left:
             names = " and ".join(path.name for path in left)
             yield Finding(
@@ -127,11 +150,13 @@ def _check_running_daemon(context: DoctorContext) -> Iterator[Finding]:
     theirs = context.daemon.get("version")
     if theirs and theirs != installed():
         says = f"process {context.pid} is version {theirs}, and this command {installed()}"
-        yield Finding("daemon", "wrong", says, f"kill {context.pid}; memex serve")
+        yield Finding("daemon", "wrong", says, "memex stop; memex serve")
     settling = not context.daemon["ready"] or context.daemon.get("encoder", {}).get("state") == "loading"
     for sentence in context.daemon["degraded"]:
         part, _, rest = str(sentence).partition(": ")
-        if part == "git" or (part == "inbox" and not (context.vault / context.settings.vault.inbox).is_dir()):
+        if part in ("git", "sandbox") or (
+            part == "inbox" and not (context.vault / context.settings.vault.inbox).is_dir()
+        ):
             continue  # the check of that says it, with the way out
         way = re.search("`(memex [^`]+)`", rest)
         passes = settling or rest.startswith("still loading")
@@ -148,10 +173,15 @@ def _check_running_daemon(context: DoctorContext) -> Iterator[Finding]:
         with direct.open(f"{url}/healthz", timeout=ANSWER_S) as answer:
             yield Finding("daemon", "ok", f"process {context.pid} answers at {url} ({answer.status})")
     except urllib.error.HTTPError as error:
-        yield Finding("daemon", "wrong", f"{url}/healthz answers {error.code}", f"kill {context.pid}; memex serve")
+        if error.code == HTTPStatus.TOO_MANY_REQUESTS:  # somebody else asks all the while; it is well all the same
+            yield Finding(
+                "daemon", "ok", f"process {context.pid} answers at {url}; others ask it too often ({error.code})"
+            )
+            return
+        yield Finding("daemon", "wrong", f"{url}/healthz answers {error.code}", "memex stop; memex serve")
     except OSError as error:
         says = f"process {context.pid} answers commands, but not at {url}: {error}"
-        yield Finding("daemon", "wrong", says, f"kill {context.pid}; memex serve")
+        yield Finding("daemon", "wrong", says, "memex stop; memex serve")
 
 
 def check_ledger(context: DoctorContext) -> Iterator[Finding]:
@@ -374,6 +404,7 @@ def check_reranker(context: DoctorContext) -> Iterator[Finding]:
 STATE_CHECKS = (
     check_settings,
     check_state,
+    check_key_file,
     check_daemon,
     check_ledger,
     check_audit,

@@ -1,4 +1,4 @@
-"""Parse arguments that several commands take: a moment in time, text from stdin, a workspace, jobs to wait for."""
+"""Parse arguments that several commands take: a moment in time, text from stdin, a workspace, a yes, jobs to wait for."""
 
 from __future__ import annotations
 
@@ -13,21 +13,37 @@ import click
 from index.errors import InvalidArgument
 from syncd.cli.framework.commands import print_message
 from syncd.cli.framework.completion import workspaces
+from syncd.cli.terminal import result_text
 
-UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 WORKSPACE = click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
+YES = click.option("--yes", "-y", is_flag=True, help="Don't ask.")
 
 
 def parse_time(text: str | None, now_ms: int) -> int | None:
-    """Epoch milliseconds of `2026-11-20`, `2026-11-20T14:32`, or `7d` ago (m, h, d, w); local time unless it says."""
+    """Epoch milliseconds of `2026-11-20`, `2026-11-20T14:32`, or `7d` ago (s, m, h, d, w); local time unless it says."""
     if text is None:
         return None
-    if ago := re.fullmatch(r"(\d{1,6})([mhdw])", text.strip()):
+    if ago := re.fullmatch(r"(\d{1,6})([smhdw])", text.strip()):
         return now_ms - int(ago[1]) * UNITS[ago[2]] * 1000
     try:
         return int(datetime.fromisoformat(text.strip()).astimezone().timestamp() * 1000)
     except (ValueError, OverflowError, OSError):
         raise InvalidArgument(f"{text!r} is no time: use 2026-11-20, 2026-11-20T14:32 or 7d") from None
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask before something is removed. Where nobody can be asked, only --yes lets it happen."""
+    if yes:
+        return
+    require_terminal(question, yes=yes)
+    click.confirm(result_text.sanitize(question), abort=True, err=True)
+
+
+def require_terminal(question: str, *, yes: bool) -> None:
+    """Raise InvalidArgument where nobody can be asked and --yes does not answer."""
+    if not yes and (sys.stdin is None or not sys.stdin.isatty()):
+        raise InvalidArgument(f"{question} Nobody can be asked without a terminal: add --yes; nothing was changed")
 
 
 def read_stdin() -> str:

@@ -11,6 +11,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +20,7 @@ from index.errors import Conflict, NotFound
 from syncd.cli.framework import help_text
 from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
+from syncd.settings.known_vaults import choose_settings_file, known_vaults
 from syncd.settings.settings import Settings, load
 from syncd.state.folder import read_vault_path
 from syncd.telemetry import log
@@ -49,7 +51,7 @@ EMBEDDING = (
     "undo",
 )  # what waits for the encoder, where no daemon has it loaded
 GRAPH = ("node.", "relation.", "graph.")  # operations on nodes
-FLAGS, JSON = "memex.flags", "memex.json"
+FLAGS, JSON, VAULT_SAID = "memex.flags", "memex.json", "memex.vault"
 Event = Mapping[str, Any]
 
 logger = logging.getLogger("memex")
@@ -145,8 +147,17 @@ def flags() -> dict[str, Any]:
 
 
 def load_settings() -> Settings:
-    """The settings in force for this command."""
-    return load(flags(), os.environ)
+    """The settings in force for this command. At a terminal, a vault that nobody named among several is named."""
+    chosen = load(flags(), os.environ)
+    shared = click.get_current_context().find_root().meta
+    if VAULT_SAID not in shared and sys.stderr.isatty():
+        shared[VAULT_SAID] = True
+        reason = choose_settings_file(flags(), os.environ, Path.cwd()).reason
+        if reason == "default" and len(known_vaults(os.environ)) > 1:
+            print_message(
+                f"memex: this is about {chosen.vault.path}; `memex vaults` lists the others, `memex use` chooses"
+            )
+    return chosen
 
 
 def wants_json() -> bool:
@@ -160,7 +171,12 @@ def has_color() -> bool:
 
 
 def print_text(text: str) -> None:
-    """One result on stdout, whatever the characters: a path that is not UTF-8 comes out as the bytes it has."""
+    """One result for people on stdout: no text of a note steers their terminal, or hides what it says there."""
+    print_data(result_text.sanitize_styled(text))
+
+
+def print_data(text: str) -> None:
+    """One result on stdout as it is, for programs: a path that is not UTF-8 comes out as the bytes it has."""
     try:
         data = text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -174,15 +190,38 @@ def print_answer(result: Any, text: Callable[[], str]) -> None:
         print_text(text())
         return
     shown = json.dumps(result, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
-    print_text(shown if shown.isascii() or is_utf8(shown) else json.dumps(result))
+    print_data(shown if shown.isascii() or is_utf8(shown) else json.dumps(result))
 
 
 def print_message(text: str) -> None:
-    """Something said on the way, on stderr; where nobody sits at a terminal, a record of the log."""
+    """Something said on the way, on stderr; where nobody sits at a terminal, a record of the log.
+
+    A terminal that was closed, or a pipe that nobody reads, ends nothing."""
     if log.is_structured():
         logger.info("%s", text.removeprefix("memex: "))
     else:
-        click.echo(text, err=True)
+        with contextlib.suppress(OSError):
+            click.echo(result_text.sanitize_styled(text), err=True)
+
+
+def print_while_serving(text: str) -> None:
+    """A text on stdout of a daemon, which works on whether or not anybody still reads that."""
+    with contextlib.suppress(OSError):
+        print_text(text)
+    flush_output()
+
+
+def flush_output() -> None:
+    """Write what waits for stdout and stderr. Where nobody can read that any more, it is dropped, with all that follows."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            with contextlib.suppress(OSError, ValueError):  # a stream in memory has no number
+                null = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(null, stream.fileno())
+                os.close(null)
 
 
 @contextlib.contextmanager

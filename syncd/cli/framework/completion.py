@@ -25,6 +25,7 @@ from index.model import COLLECTIONS
 from syncd.cli.framework.commands import FLAGS, Command
 from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
+from syncd.settings.known_vaults import known_vaults, vault_name
 from syncd.settings.settings import Settings, load
 
 PATIENCE_S = 1.0
@@ -68,6 +69,12 @@ def workspaces(ctx: click.Context, _: click.Parameter, typed: str) -> list[Compl
     rows = _ask_daemon(ctx, "workspace.list", {})
     names = _workspace_folders(_load_settings(ctx)) if rows is None else (row["name"] for row in rows)
     return _matching_items(((name, "") for name in names), typed)
+
+
+def vaults(_: click.Context, __: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Names of the vaults that are known, with their folders."""
+    known = known_vaults(os.environ)
+    return _matching_items(((vault_name(vault, known), str(vault.path)) for vault in known), typed)
 
 
 def keys(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
@@ -146,10 +153,14 @@ def folders(ctx: click.Context, _: click.Parameter, typed: str) -> list[Completi
 
 
 def nodes(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Names of nodes of the workspace that the line names; letter case does not count."""
+    """Names of nodes of the workspace that the line names, but none that hides characters; letter case does not count."""
     asked = {"typed": typed, "limit": NEWEST, "workspace": ctx.params.get("workspace")}
     rows = _ask_daemon(ctx, "node.names", asked) or []
-    return [CompletionItem(row["name"], help=result_text.line(row["entity_type"], 60)) for row in rows]
+    return [
+        CompletionItem(row["name"], help=result_text.line(row["entity_type"], 60))
+        for row in rows
+        if result_text.sanitize(row["name"]) == row["name"]  # a shell prints the name as it is
+    ]
 
 
 def perspectives(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:

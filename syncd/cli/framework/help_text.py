@@ -110,6 +110,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     ),
     "init": (
         ("memex init ~/MyVault", "set a folder of notes up"),
+        ("memex init --yes ~/Empty", "one without a note yet, without a question"),
         ("memex init --create --git ~/NewVault", "make it, and put it under Git"),
     ),
     "job list": (("memex job list", "each job, how it last went and when it runs next"),),
@@ -132,8 +133,11 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     "key history": (("memex key history", "what became of keys"),),
     "key list": (("memex key list", "names, rights and ends; never a secret"),),
     "key reset": (("memex key reset", "a new owner's key, also while nothing runs"),),
-    "key revoke": (("memex key revoke claude", "from this moment on"),),
-    "key rotate": (("memex key rotate claude --overlap 1h", "a new secret; the old one is good for an hour more"),),
+    "key revoke": (("memex key revoke --yes claude", "from this moment on"),),
+    "key rotate": (
+        ("memex key rotate claude --overlap 1h", "a new secret; the old one is good for an hour more"),
+        ("memex key rotate claude --overlap 0s", "the old one is no longer good"),
+    ),
     "log": (
         ("memex log 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "who wrote it and when, and its commits"),
         ('memex log -p "Captures/default/Battery boxes.md"', "with the lines that each changed"),
@@ -158,7 +162,10 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ('memex node observe Heron "Passed the salt test"', "one fact more"),
         ("memex node observe Heron < minutes.txt", "one of several lines"),
     ),
-    "node remove": (("memex node remove Heron", "after a question"),),
+    "node remove": (
+        ("memex node remove Heron", "after a question"),
+        ("memex node remove --yes Heron", "without one, as in a script"),
+    ),
     "node rename": (('memex node rename Ada "Ada Lovelace"', "links to it stay as they are"),),
     "node replace": (('memex node replace Heron 3 "Reports every five minutes"', "it keeps its number"),),
     "node search": (
@@ -216,7 +223,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     "serve": (
         ("memex serve", "until Ctrl-C"),
         ("memex serve --connect", "and print how to connect clients"),
-        ("memex serve --vault ~/Other --state ~/.local/state/memex/other --port 9000", "a second vault"),
+        ("memex serve --vault ~/Other --any-port", "a second vault, on another port if the first one has the usual"),
     ),
     "service install": (("memex service install --now", "start it now, and at every login"),),
     "service logs": (("memex service logs --follow", "as they come"),),
@@ -232,6 +239,10 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex unarchive --list", "what was set aside"),
         ("memex unarchive 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "back into the inbox"),
     ),
+    "stop": (
+        ("memex stop", "the daemon of this vault"),
+        ("memex stop --state /tmp/memex-demo-k3x/state --timeout 10", "a demo; give up after ten seconds"),
+    ),
     "sync": (
         ("memex sync", "take what the remote has, and send what it has not"),
         ("memex sync --pull", "only take"),
@@ -243,7 +254,11 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
             "memex undo --since 2h --key claude --dry-run",
             "what one agent wrote in two hours; without --dry-run, take it back",
         ),
-        ("memex undo 3f9c2b7e01d4a865", "take an undo back, by the id that it told"),
+        ("memex undo --yes 3f9c2b7e01d4a865", "take an undo back, by the id that it told, in a script"),
+    ),
+    "use": (
+        ("memex use work", "by the name that `memex vaults` shows"),
+        ("memex use ~/Documents/Work", "by its folder"),
     ),
     "updatenote": (
         ('memex updatenote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11 "The filter is due in June."', "another text"),
@@ -251,8 +266,12 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex updatenote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11 - < note.md", "what a file holds"),
         ("memex updatenote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11 --tag home --tag filter", "other tags alone"),
     ),
+    "vaults": (
+        ("memex vaults", "each with its daemon; a star at the one that is meant here"),
+        ("memex vaults --json", "for a script"),
+    ),
     "workspace create": (("memex workspace create work", "a folder that nothing crosses"),),
-    "workspace delete": (("memex workspace delete work", "once it is empty"),),
+    "workspace delete": (("memex workspace delete --yes work", "once it is empty"),),
     "workspace list": (("memex workspace list", "their names"),),
 }
 
@@ -292,12 +311,13 @@ ENVIRONMENT = (
     ("MEMEX_CONFIG", "the settings file, as --config"),
     ("MEMEX_SECTION__KEY", "any setting, such as MEMEX_SERVER__PORT; memex config lists them"),
     ("MEMEX_KEY", "the key that memex mcp uses"),
-    ("KB_MCP_API_KEY, KB_API_KEY", "secrets that are accepted for MCP and for REST"),
+    ("KB_MCP_API_KEY, KB_API_KEY", "keys that are accepted for MCP and for REST, each of 16 characters or more"),
     ("MEMEX_DEBUG", "1 shows where a defect of Memex showed"),
     ("NO_COLOR", "no colours, also on a terminal"),
 )
 FILES = (
-    ("~/.config/memex/config.toml", "the settings"),
+    ("~/.config/memex/config.toml", "the settings; those of further vaults lie beside it"),
+    ("~/.config/memex/chosen-vault", "what `memex use` chose"),
     ("~/.local/state/memex/VAULT-*/", "the state: keys, ledger, index; the index may be deleted at any time"),
     ("VAULT/Captures/", "the inbox: what agents wrote"),
 )

@@ -11,7 +11,16 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument
-from syncd.cli.framework.commands import Command, ask, has_color, print_answer, print_message, print_text, wants_json
+from syncd.cli.framework.commands import (
+    Command,
+    ask,
+    has_color,
+    print_answer,
+    print_data,
+    print_message,
+    print_text,
+    wants_json,
+)
 from syncd.cli.framework.completion import nodes
 from syncd.cli.graph.memory_json import write_file
 from syncd.cli.graph.nodes import WORKSPACE, format_relation, format_time, format_type, relations_table, table
@@ -74,6 +83,8 @@ def graph(name: str | None, depth: int, form: str | None, output: str | None, fo
         print_answer({"file": str(file)}, lambda: str(file))
     elif wants_json() and form is None:
         print_answer(view.result, str)
+    elif drawn == "json":
+        print_data(text)
     else:
         print_text(text.rstrip("\n"))
 

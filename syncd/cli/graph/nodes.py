@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument, NotFound
-from syncd.cli.framework.arguments import read_stdin
-from syncd.cli.framework.commands import Group, ask, has_color, print_answer, print_message, wants_json
+from syncd.cli.framework.arguments import YES, confirm, read_stdin
+from syncd.cli.framework.commands import Group, ask, has_color, print_answer, print_message
 from syncd.cli.framework.completion import nodes, workspaces
 from syncd.cli.terminal import result_text
 
@@ -23,7 +22,6 @@ WORKSPACE = click.option(
     shell_complete=workspaces,
     help="The workspace whose graph it is.",
 )
-YES = click.option("--yes", "-y", is_flag=True, help="Don't ask.")
 
 
 @click.group(cls=Group)
@@ -117,10 +115,10 @@ def node_rename(name: str, new_name: str, workspace: str) -> None:
 @YES
 @WORKSPACE
 def node_remove(names: tuple[str, ...], yes: bool, workspace: str) -> None:
-    """Delete nodes: their notes, and the relations to them in other notes."""
-    _confirm(f"Delete {', '.join(result_text.line(name) for name in names)}, and all relations to it?", yes=yes)
+    """Delete nodes: their notes, and the relations to them in other notes. `memex undo` takes that back."""
+    confirm(f"Delete {', '.join(result_text.line(name) for name in names)}, and all relations to it?", yes=yes)
     gone = ask("node.delete", {"workspace": workspace, "names": list(names)})
-    print_answer(gone, lambda: "\n".join(f"deleted {result_text.line(name)}" for name in gone["deleted"]))
+    print_answer(gone, lambda: format_deleted(gone))
 
 
 @node.command("summary")
@@ -268,6 +266,15 @@ def format_relation(edge: Mapping[str, Any]) -> str:
     )
 
 
+def format_deleted(gone: Mapping[str, Any]) -> str:
+    """The notes that were deleted, and how they come back."""
+    lines = [
+        f"deleted {result_text.line(note['name'])}  {result_text.line(note['path'], 300)}  {note['id']}"
+        for note in gone["notes"]
+    ]
+    return "\n".join([*lines, result_text.way_back(gone["undo"])])
+
+
 def format_nodes(result: Mapping[str, Any], *, color: bool = False) -> str:
     """Nodes whole, one after the other, then the relations at their ends."""
     blocks = []
@@ -332,8 +339,3 @@ def _join_numbers(ordinals: Sequence[int]) -> str:
 
 def _relation_fields(source: str, kind: str, target: str) -> dict[str, str]:
     return {"from_entity": source, "to_entity": target, "relation_type": kind}
-
-
-def _confirm(question: str, *, yes: bool) -> None:
-    if not yes and sys.stdin.isatty() and not wants_json():
-        click.confirm(question, abort=True, err=True)

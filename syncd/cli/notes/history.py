@@ -1,10 +1,9 @@
 """Define the commands `log` and `undo`: show the history of a note, and undo what agents wrote.
 
-Law: an undo is shown first; it must be confirmed where a person sits at a terminal and it covers more than one note."""
+Law: at a terminal an undo of more than one note is shown first and must be confirmed; elsewhere every undo wants --yes."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime, tzinfo
 from typing import Any
@@ -12,8 +11,8 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument
-from syncd.cli.framework.arguments import parse_time
-from syncd.cli.framework.commands import Command, has_color, now, open_session, print_answer, print_message, wants_json
+from syncd.cli.framework.arguments import YES, confirm, parse_time, require_terminal
+from syncd.cli.framework.commands import Command, has_color, now, open_session, print_answer, print_message
 from syncd.cli.framework.commands import ask as asked
 from syncd.cli.framework.completion import captures, keys, workspaces
 from syncd.cli.terminal import result_text
@@ -57,7 +56,7 @@ def history(id: str, patch: bool, limit: int) -> None:
 @click.option("--key", shell_complete=keys, help="Only what this key wrote: its name or id.")
 @click.option("--workspace", "-w", shell_complete=workspaces, help="Only in this workspace.")
 @click.option("--dry-run", is_flag=True, help="Say what would be taken back, and change nothing.")
-@click.option("--yes", "-y", is_flag=True, help="Don't ask.")
+@YES
 def undo(*, id: str | None, since: str | None, key: str | None, workspace: str | None, dry_run: bool, yes: bool) -> int:
     """Take back the last call of an agent or a command on a note, or all that agents wrote since a time.
 
@@ -70,24 +69,26 @@ def undo(*, id: str | None, since: str | None, key: str | None, workspace: str |
     if id is not None and (key or workspace):
         raise InvalidArgument("--key and --workspace go with --since")
     wanted = {"id": id, "since": parse_time(since, now()), "key": key, "workspace": workspace}
+    if not dry_run:
+        require_terminal("Take this back?", yes=yes)
     with open_session() as ask:
         if dry_run:
             result = ask("undo", {**wanted, "dry_run": True})
         else:
-            if not yes and sys.stdin.isatty() and not wants_json():
-                _confirm(ask("undo", {**wanted, "dry_run": True}))
+            if not yes:
+                _confirm_many(ask("undo", {**wanted, "dry_run": True}))
             result = ask("undo", wanted)
     print_answer(result, lambda: format_undo(result, dry_run=dry_run))
     return ALL_SKIPPED if result["skipped"] and not result["done"] else 0
 
 
-def _confirm(plan: Mapping[str, Any]) -> None:
+def _confirm_many(plan: Mapping[str, Any]) -> None:
     """Ask about what is more than one note."""
     if len(plan["done"]) > 1:
         print_message("\n".join(_format_notes(plan["done"][:SHOWN])))
         rest = len(plan["done"]) - SHOWN
         print_message(f"… and {rest:,} more") if rest > 0 else None
-        click.confirm(f"Take this back, in {len(plan['done']):,} files?", abort=True, err=True)
+        confirm(f"Take this back, in {len(plan['done']):,} files?", yes=False)
 
 
 def format_undo(result: Mapping[str, Any], *, dry_run: bool = False) -> str:
@@ -104,13 +105,13 @@ def format_undo(result: Mapping[str, Any], *, dry_run: bool = False) -> str:
     if dry_run:
         lines.append("nothing was changed (--dry-run)")
     elif result["undo"]:
-        lines.append(f"to take this back: memex undo {result['undo']}")
+        lines.append(result_text.way_back(result["undo"]))
     return "\n".join(lines)
 
 
 def _format_notes(done: Sequence[Mapping[str, Any]]) -> list[str]:
     return [
-        f"{note['did']}  {result_text.line(note['path'], 200)}  ({result_text.line(', '.join(note['by']), 60)})"
+        f"{note['did']}  {result_text.line(note['path'], 200)}  {note['id']}  ({result_text.line(', '.join(note['by']), 60)})"
         for note in done
     ]
 

@@ -14,7 +14,9 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument, MemexError
-from syncd.cli.framework.arguments import WORKSPACE, parse_time, read_stdin
+from index.text.hidden_characters import DEFECT as HIDDEN
+from index.text.runnable_code import DEFECT as RUNNABLE
+from syncd.cli.framework.arguments import WORKSPACE, YES, confirm, parse_time, read_stdin
 from syncd.cli.framework.commands import (
     Command,
     ask,
@@ -27,6 +29,7 @@ from syncd.cli.framework.commands import (
 )
 from syncd.cli.framework.completion import captures, collections, workspaces
 from syncd.cli.terminal import result_text
+from syncd.cli.terminal.result_text import way_back
 from syncd.notes.secret_patterns import DEFECT as SECRET
 
 HIT = ("id", "path", "title", "heading", "chunk", "score", "scope", "workspace")  # what scripts may rely on
@@ -113,7 +116,7 @@ def capture(content: str | None, title: str | None, tags: tuple[str, ...], metad
         {**rest, "content": read_stdin() if content in (None, "-") else content, "metadata": properties or None},
     )
     for defect in made.get("defects", ()):
-        if defect.startswith(f"{SECRET}: "):
+        if defect.startswith((f"{SECRET}: ", f"{HIDDEN}: ", f"{RUNNABLE}: ")):
             print_message(f"memex: {defect}")
     print_answer(
         made,
@@ -150,13 +153,12 @@ def recent(workspace: str | None, limit: int) -> None:
 @click.command(cls=Command)
 @click.argument("id", metavar="ID|PATH", shell_complete=captures)
 @click.option("--workspace", "-w", shell_complete=workspaces, help="Only if it lies there.")
-@click.option("--yes", "-y", is_flag=True, help="Don't ask.")
+@YES
 def delete(id: str, workspace: str | None, yes: bool) -> None:
-    """Delete a capture: its file and everything the index knows of it."""
-    if not yes and sys.stdin.isatty() and not wants_json():
-        click.confirm(f"Delete {result_text.sanitize(id)}?", abort=True, err=True)
+    """Delete a capture: its file and everything the index knows of it. `memex undo` takes that back."""
+    confirm(f"Delete {result_text.line(id, 200)}?", yes=yes)
     gone = ask("delete", {"id": id, "workspace": workspace})
-    print_answer(gone, lambda: f"deleted {id}")
+    print_answer(gone, lambda: f"deleted {result_text.line(gone['path'], 300)}  {gone['id']}\n{way_back(gone['undo'])}")
 
 
 def _parse_object(text: str | None) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def review(ctx: click.Context, workspace: str | None, limit: int, listed: bool) 
     time, d sets it aside (memex unarchive brings it back), q ends. Where there is no terminal, or with --list or --json,
     they are listed. What is suggested comes from your own notes, and no agent is told. With --json: {"total", "waiting":
     [{"id", "path", "workspace", "title", "summary", "tags", "source", "created_at", "promote", "promote_to", "problem",
-    "suggested_folder", "suggested_tags", "suggested_links", "suggested_similar"}]}."""
+    "suspicious", "runs", "suggested_folder", "suggested_tags", "suggested_links", "suggested_similar"}]}."""
     if ctx.invoked_subcommand is not None:
         return
     with open_session(current=True) as ask:
@@ -157,7 +157,7 @@ def table(listing: Mapping[str, Any], *, color: bool) -> str:
             result_text.line(capture["id"], 36),
             capture["workspace"],
             result_text.line(capture["title"], 50),
-            "problem" if capture["problem"] else "promote" if capture["promote"] else "",
+            _mark_text(capture),
             result_text.line(str(capture["promote_to"] or capture["suggested_folder"] or ""), 40),
             result_text.line(", ".join(_link_text(str(note)) for note in capture["suggested_similar"] or ()), 60),
         )
@@ -172,6 +172,13 @@ def table(listing: Mapping[str, Any], *, color: bool) -> str:
     )
 
 
+def _mark_text(capture: Mapping[str, Any]) -> str:
+    """What stands out about a capture, in a word or two."""
+    mark = "problem" if capture["problem"] else "promote" if capture["promote"] else ""
+    marks = [mark, "hidden text" if capture.get("suspicious") else "", "runs code" if capture.get("runs") else ""]
+    return ", ".join(filter(None, marks))
+
+
 def _link_text(link: str) -> str:
     """What a wikilink shows."""
     return link.removeprefix("[[").removesuffix("]]").rpartition("|")[2]
@@ -180,8 +187,12 @@ def _link_text(link: str) -> str:
 def format_capture(capture: Mapping[str, Any], where: str) -> str:
     """A capture with what is suggested for it."""
     lines = [f"── {where}: {result_text.line(capture['title'], 100)}", f"   {result_text.line(capture['path'], 200)}"]
-    for name, key in (("from", "source"), ("tags", "tags"), ("problem", "problem")):
-        if capture[key]:
+    named = (
+        *(("from", "source"), ("tags", "tags"), ("problem", "problem")),
+        *(("hidden characters", "suspicious"), ("holds code that Obsidian may run", "runs")),
+    )
+    for name, key in named:
+        if capture.get(key):
             lines.append(f"   {name}: {result_text.line(_join_values(capture[key]), 200)}")
     content = capture["content"].strip("\n").split("\n")
     lines += ["", *(f"  {result_text.line(line, 400)}" for line in content[:LINES])]

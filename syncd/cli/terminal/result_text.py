@@ -5,42 +5,43 @@ Law, tested: text of a note cannot control the terminal that shows it."""
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
+from index.text.hidden_characters import escape_hidden, format_escape
 from syncd.cli.terminal.text_width import pad, width
 
 BOLD, DIM, CYAN, RESET = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
 GREEN, YELLOW, RED = "\x1b[32m", "\x1b[33m", "\x1b[31m"
 HEALTH = ("ready", "pending", "generation", "captures", "vault", "defects", "degraded")  # what scripts may rely on
 SNIPPET = 280  # characters of a passage, about three lines
-# Controls but line feed and tab, the marks that reorder text, and the invisible tag characters.
-_UNSAFE = {
-    code: None
-    for low, high in (
-        (0, 8),
-        (11, 31),
-        (127, 159),
-        (0x200E, 0x200F),
-        (0x202A, 0x202E),
-        (0x2066, 0x2069),
-        (0xE0000, 0xE007F),
-    )
-    for code in range(low, high + 1)
-}
+_PAGE_OR_LINE_START = re.compile("[\f\r]")
+_STYLE = re.compile("(\x1b\\[[0-9]{1,2}m)")
+_OUR_STYLES = frozenset({BOLD, DIM, CYAN, RESET, GREEN, YELLOW, RED})
 
 
 def sanitize(text: str) -> str:
-    """`text` without the characters that steer a terminal or hide what it says."""
-    return text.translate(_UNSAFE)
+    """`text` with each character that steers a terminal, or hides what the text says, as an escape."""
+    return _PAGE_OR_LINE_START.sub(lambda match: format_escape(match[0]), escape_hidden(text.replace("\r\n", "\n")))
+
+
+def sanitize_styled(text: str) -> str:
+    """The same, of a text whose styles stay: those that `colorize` gives."""
+    return "".join(part if part in _OUR_STYLES else sanitize(part) for part in _STYLE.split(text))
 
 
 def line(text: str, longest: int = SNIPPET) -> str:
     """`text` on one line, cut at `longest`."""
     flat = " ".join(sanitize(text).split())
     return flat if len(flat) <= longest else flat[: longest - 1].rstrip() + "…"
+
+
+def way_back(call: str) -> str:
+    """How a person takes back what a call did."""
+    return f"to take this back: memex undo {call}"
 
 
 def colorize(text: str, style: str, color: bool) -> str:

@@ -205,6 +205,7 @@ def _part_rows(now: Mapping[str, Any]) -> Iterator[Row]:
         "enrichment",
         "queue",
         "files",
+        "sandbox",
         "graph",
         "names",
         "deep_check",
@@ -274,6 +275,21 @@ def _file_words(facts: Mapping[str, Any]) -> list[str]:
     counts = {key: facts[key] if isinstance(facts[key], int) else len(facts[key]) for key in kinds if facts.get(key)}
     shown = [f"{count:,} {kinds[key]}" for key, count in counts.items()]
     return [_pluralize(facts.get("known", 0), "file"), *shown] if shown or facts.get("known") else []
+
+
+def _sandbox_words(facts: Mapping[str, Any]) -> list[str]:
+    """The layers that confine the readers of files, or which of them are missing."""
+    if facts.get("problem") or "landlock" not in facts:
+        return [str(facts.get("problem") or "")]
+    if facts.get("missing"):
+        if facts.get("system") == "darwin":
+            return [
+                "macOS has neither Landlock nor seccomp: PDF and Office files are read under limits of time and size alone"
+            ]
+        lacking = " and ".join(str(layer) for layer in facts["missing"])
+        return [f"without {lacking}: PDF and Office files are read all the same, as kb.confined is preferred"]
+    network = "a network namespace of its own" if facts.get("network_namespace") else ""
+    return [f"Landlock {facts['landlock']}", "seccomp", network]
 
 
 def _name_words(facts: Mapping[str, Any]) -> list[str]:
@@ -354,6 +370,7 @@ _WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "enrichment": _enrichment_words,
     "queue": _queue_words,
     "files": _file_words,
+    "sandbox": _sandbox_words,
     "graph": _graph_words,
     "names": _name_words,
     "deep_check": _deep_check_words,

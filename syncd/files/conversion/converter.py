@@ -1,10 +1,14 @@
-"""The converter reads a file as Markdown in a child process with limits on time, memory and file access.
+"""The converter reads a file as Markdown in a child process with limits on time, memory, files and system calls.
 
 Law, tested: whatever the file does to the child, the converter returns its text or raises the reason, and leaves no
-process and no file behind. The child sees neither the environment, the open files nor the folders of the daemon."""
+process and no file behind. The child gets a copy of the file without a name; it sees neither the environment nor the open
+files of the daemon, and can open none of its folders."""
 
 from __future__ import annotations
 
+import base64
+import fcntl
+import functools
 import json
 import logging
 import math
@@ -24,6 +28,8 @@ from typing import Any, Final
 
 from index.errors import InvalidArgument, MemexError, ResourceExhausted, Unavailable
 from syncd.documents.file_types import HEAD, KNOWN, NAMED, media_type_of
+from syncd.files.conversion.sandbox_layers import SandboxLayers, refusal
+from syncd.files.conversion.syscall_filter import compile_filter
 
 __all__ = ["HEAD", "KNOWN", "ConversionResult", "Limits", "Unreadable", "convert", "media_type_of"]
 
@@ -33,6 +39,11 @@ _ANSWER: Final = 1 << 20  # bytes of an answer beside its text
 _SAID: Final = 65_536  # bytes of its complaints that are looked at
 _NO_MEMORY: Final = (b"MemoryError", b"memory allocation of", b"Cannot allocate memory", b"bad_alloc")
 _CODE: Final = str(Path(__file__).parents[3])
+_CHILD: Final = ("-P", "-m", "syncd.files.conversion.converter_child")
+_IN_MEMORY: Final = (
+    64 << 20
+)  # bytes of a file whose copy is kept in memory; a larger one would push the daemon to its limit
+_BLOCK: Final = 1 << 20
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +61,7 @@ class Limits:
     pages: int = 2_000  # pages, slides or sheets
     inflated: int = 1 << 30  # bytes that a compressed file may unpack to
     text: int = 4_000_000  # bytes of text that are kept, as UTF-8
+    unconfined: bool = False  # PDF and Office files are read even where a layer of the sandbox is missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +92,8 @@ def convert(path: Path, media_type: str, limits: Limits, stopping: threading.Eve
     finally:
         os.close(file)
     match answer:
+        case {"error": "unconfined", "layers": layers}:
+            raise Unavailable(refusal(SandboxLayers(**layers), sys.platform), retryable=False)
         case {"error": "unreadable", "message": str(reason)}:
             raise Unreadable(reason)
         case {"error": "exhausted", "message": str(reason)}:
@@ -91,8 +105,19 @@ def convert(path: Path, media_type: str, limits: Limits, stopping: threading.Eve
     raise AssertionError
 
 
+@functools.cache
+def probe_layers() -> SandboxLayers:
+    """The layers of the sandbox that are in force here, as a child finds them that reads nothing. Raises MemexError if none starts."""
+    empty = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        answer = _run_child(empty, "", Limits(seconds=20), threading.Event())
+    finally:
+        os.close(empty)
+    return SandboxLayers(**answer["layers"])
+
+
 def _run_child(file: int, media_type: str, limits: Limits, stopping: threading.Event) -> Any:
-    """What the child answers about the open file."""
+    """What the child answers about the open file; without a type, about its sandbox."""
     asked = {
         "media_type": media_type,
         "parent": os.getpid(),
@@ -101,18 +126,24 @@ def _run_child(file: int, media_type: str, limits: Limits, stopping: threading.E
         "pages": limits.pages,
         "inflated": limits.inflated,
         "text": limits.text,
+        "calls": base64.b64encode(compile_filter() or b"").decode(),
+        "unconfined": limits.unconfined,
     }
     try:
         with tempfile.TemporaryDirectory(prefix="memex-", ignore_cleanup_errors=True) as folder:
-            child = subprocess.Popen(
-                [sys.executable, "-P", "-m", "syncd.files.conversion.converter_child", json.dumps(asked)],
-                stdin=file,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                cwd=folder,
-                env=_child_environment(),
-                start_new_session=True,
-            )
+            copy = _copy_nameless(file, folder, stopping)
+            try:
+                child = subprocess.Popen(
+                    [sys.executable, *_CHILD, json.dumps(asked)],
+                    stdin=copy,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    cwd=folder,
+                    env=_child_environment(),
+                    start_new_session=True,
+                )
+            finally:
+                os.close(copy)
             try:
                 output, errors = _read_output(child, limits, stopping)
             finally:
@@ -121,7 +152,50 @@ def _run_child(file: int, media_type: str, limits: Limits, stopping: threading.E
         raise Unavailable("the reader of files could not be started") from error
     if child.returncode == 0 and (answer := _parse_answer(output)) is not None:
         return answer
-    raise _explain_failure(child.returncode, errors, NAMED[media_type], limits)
+    raise _explain_failure(child.returncode, errors, NAMED.get(media_type, ""), limits)
+
+
+def _copy_nameless(file: int, folder: str, stopping: threading.Event) -> int:
+    """A descriptor of a copy of the file that can't be written and whose name tells nobody where the file lies."""
+    size = os.fstat(file).st_size
+    if size <= _IN_MEMORY and hasattr(os, "memfd_create"):
+        with suppress(OSError):  # memory files may be forbidden
+            return _copy_sealed(file, size, stopping)
+    place = Path(folder, "copy")
+    try:
+        with place.open("xb") as copy:
+            _copy_blocks(file, copy.fileno(), size, stopping)
+        return os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+    finally:
+        place.unlink(missing_ok=True)
+
+
+def _copy_sealed(file: int, size: int, stopping: threading.Event) -> int:
+    copy = os.memfd_create("memex-file", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        _copy_blocks(file, copy, size, stopping)
+        seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(copy, fcntl.F_ADD_SEALS, seals)
+        os.lseek(copy, 0, os.SEEK_SET)
+    except BaseException:
+        os.close(copy)
+        raise
+    return copy
+
+
+def _copy_blocks(source: int, target: int, size: int, stopping: threading.Event) -> None:
+    """Copy the first `size` bytes, or fewer if the file ends before."""
+    done = 0
+    while done < size and (block := os.pread(source, min(_BLOCK, size - done), done)):
+        if stopping.is_set():
+            raise _stopping()
+        done += len(block)
+        while block:
+            block = block[os.write(target, block) :]
+
+
+def _stopping() -> Unavailable:
+    return Unavailable("the daemon is stopping; the file is read again after its next start")
 
 
 def _child_environment() -> dict[str, str]:
@@ -157,7 +231,7 @@ def _read_output(child: subprocess.Popen[bytes], limits: Limits, stopping: threa
                 else:
                     errors += block[: _SAID - len(errors)]
             if stopping.is_set():
-                raise Unavailable("the daemon is stopping; the file is read again after its next start")
+                raise _stopping()
             if len(output) > most:
                 raise ResourceExhausted("reading the file gives more text than is taken", limit="text")
             if time.monotonic() > end:

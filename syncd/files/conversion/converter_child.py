@@ -1,10 +1,13 @@
 """The converter's child process reads one file from standard input and prints it as Markdown in JSON.
 
-Law, tested: for any file the child prints one answer or none; it writes no file, and prints no text of the host.
-`converter.py` starts and ends it."""
+Laws, tested: for any file the child prints one answer or none; it writes no file, and prints no text of the host. No
+link of what it prints leads elsewhere than to the web, to mail or to a note, and no plugin of Obsidian runs code of it;
+Markdown that becomes a note as it is, is the exception. Where a layer of the sandbox is missing, it parses no PDF or
+Office file unless it is told to. `converter.py` starts and ends it."""
 
 from __future__ import annotations
 
+import base64
 import gc
 import importlib
 import io
@@ -15,10 +18,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from index.text.runnable_code import make_plain
 from syncd.documents.file_types import CSV, DOCX, HTML, JSON, MARKDOWN, PDF, PPTX, TEXT, XLSX
-from syncd.files.conversion.process_sandbox import isolate, restrict_files, set_limits
+from syncd.files.conversion.process_sandbox import isolate, restrict_calls, restrict_files, set_limits
 from syncd.files.conversion.readers.clean_text import remove_invisible, tidy, truncate
+from syncd.files.conversion.readers.link_targets import drop_targets
 from syncd.files.conversion.readers.reader_result import MarkdownReading, Reader, ReaderLimits, TooLarge, UnreadableFile
+from syncd.files.conversion.sandbox_layers import NEED_SANDBOX, SandboxLayers
 
 READERS: Final = {
     MARKDOWN: ("plain_text", "read_markdown"), TEXT: ("plain_text", "read_text"), JSON: ("plain_text", "read_json"),
@@ -41,19 +47,25 @@ def main() -> None:
     with suppress(OSError):
         Path.cwd().rmdir()  # no relative path leads anywhere then, and nothing is left over
     set_limits(seconds=asked["seconds"], memory=asked["address"])
-    isolate(asked["parent"])
+    alone = isolate(asked["parent"])
     os.nice(10)
     with _NamelessInput(io.FileIO(0)) as file:
-        output = json.dumps(convert_file(file, asked)).encode()
+        output = json.dumps(convert_file(file, asked, network_namespace=alone)).encode()
     sys.stdout.buffer.write(output)
     sys.stdout.buffer.flush()
 
 
-def convert_file(file: BinaryIO, asked: dict[str, Any]) -> dict[str, Any]:
-    """The text of the file, or what is wrong with it. The process can open no other file afterwards."""
+def convert_file(file: BinaryIO, asked: dict[str, Any], *, network_namespace: bool = False) -> dict[str, Any]:
+    """The text of the file, or what is wrong with it; without a type, only the layers of the sandbox.
+
+    Afterwards the process can open no other file, and makes no system call that reading one doesn't need."""
+    media_type = asked["media_type"]
     try:
-        read = _load_reader(asked["media_type"])
-        restrict_files({sys.prefix, sys.base_prefix, *filter(None, sys.path)})
+        read = _load_reader(media_type) if media_type else None
+        layers = _enter_sandbox(asked["calls"], network_namespace=network_namespace)
+        unconfined = layers.missing and media_type in NEED_SANDBOX and not asked["unconfined"]
+        if read is None or unconfined:
+            return {"error": "unconfined", "layers": layers.as_dict()}
         gc.disable()  # a document is read once and then the process ends
         return _read_file(read, file, asked)
     except TooLarge as error:
@@ -64,6 +76,12 @@ def convert_file(file: BinaryIO, asked: dict[str, Any]) -> dict[str, Any]:
         return {"error": "memory"}
     except RecursionError:
         return {"error": "exhausted", "message": "the file is nested too deeply"}
+
+
+def _enter_sandbox(calls: str, *, network_namespace: bool) -> SandboxLayers:
+    """Open no other file from now on, and make only the system calls of this filter, which came as base64."""
+    landlock = restrict_files({sys.prefix, sys.base_prefix, *filter(None, sys.path)})
+    return SandboxLayers(landlock, restrict_calls(base64.b64decode(calls) or None), network_namespace)
 
 
 def _load_reader(media_type: str) -> Reader:
@@ -77,12 +95,17 @@ def _read_file(read: Reader, file: BinaryIO, asked: dict[str, Any]) -> dict[str,
     reading: MarkdownReading = read(file, ReaderLimits(asked["pages"], asked["inflated"], asked["text"]))
     whole = remove_invisible(reading.text) if asked["media_type"] in AS_GIVEN else tidy(reading.text)
     text, shortened = truncate(whole, asked["text"])
-    title = " ".join(remove_invisible(reading.title or "").split())[:TITLE]
+    cut = reading.cut or shortened
+    if (
+        asked["media_type"] != MARKDOWN or cut
+    ):  # last of all: what takes characters away may make a scheme of what was none
+        text = drop_targets(make_plain(text))
+    title = make_plain(" ".join(remove_invisible(reading.title or "").split())[:TITLE])
     return {
         "text": text,
         "title": title or None,
         "pages": reading.pages,
-        "cut": reading.cut or shortened,
+        "cut": cut,
         "warnings": list(reading.warnings),
     }
 

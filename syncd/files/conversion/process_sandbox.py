@@ -1,7 +1,8 @@
-"""Put this process into a sandbox before it reads a file: limit its time, memory, file access and network access.
+"""Put this process into a sandbox before it reads a file: limit its time, memory, file access and system calls.
 
-The process also ends when its parent dies. A restriction that the system lacks is skipped: the POSIX limits apply
-everywhere, the others on Linux. Call these functions in a process with one thread."""
+The process also ends when its parent dies. The POSIX limits apply everywhere, the others on Linux; each function returns
+whether the system enforces its restriction. Call these functions in a process with one thread, in the order in which
+they stand."""
 
 from __future__ import annotations
 
@@ -13,15 +14,26 @@ import signal
 import struct
 import sys
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 FILES: Final = 64  # open at once
 _NEWUSER, _NEWNET, _NEWIPC = 0x10000000, 0x40000000, 0x08000000  # linux/sched.h
-_PDEATHSIG, _NO_NEW_PRIVS = 1, 38  # linux/prctl.h
+_PDEATHSIG, _SECCOMP, _NO_NEW_PRIVS = 1, 22, 38  # linux/prctl.h
+_MODE_FILTER: Final = 2  # linux/seccomp.h
+_INSTRUCTION: Final = 8  # bytes; linux/filter.h, struct sock_filter
 _CAPABILITIES: Final = 0x20080522  # linux/capability.h, _LINUX_CAPABILITY_VERSION_3
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # landlock; the same numbers on every architecture
-_ALL_OF_FILES: Final = (1 << 13) - 1  # linux/landlock.h: every right of the first version
+_VERSION: Final = 1  # the flag that asks for the version of Landlock's interface
 _READ_FILE, _READ_FOLDER = 1 << 2, 1 << 3
+# linux/landlock.h: the version from which the kernel knows rights, and their bits. It refuses those that it doesn't know.
+_OF_FILES: Final = (
+    (1, (1 << 13) - 1),
+    (2, 1 << 13),
+    (3, 1 << 14),
+    (5, 1 << 15),
+)  # the first 13; REFER, TRUNCATE, IOCTL_DEV
+_OF_NETWORK: Final = ((4, 0b11),)  # TCP: bind and connect
+_SCOPES: Final = ((6, 0b11),)  # abstract sockets of others, and signals to them
 
 
 def set_limits(*, seconds: int, memory: int) -> None:
@@ -40,33 +52,44 @@ def set_limits(*, seconds: int, memory: int) -> None:
             resource.setrlimit(what, (limits[0], limits[1]))
 
 
-def isolate(parent: int) -> None:
-    """Leave the network and the host's other processes' messages, give up all privileges, and die with `parent`."""
+def isolate(parent: int) -> bool:
+    """Give up all privileges, and die with `parent`; whether the network and messages between processes are left, too."""
     if sys.platform != "linux":
-        return
+        return False
     libc = ctypes.CDLL(None)
     libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0)
-    libc.unshare(_NEWUSER | _NEWNET | _NEWIPC)  # refused where user namespaces are: then the network stays
+    alone: bool = libc.unshare(_NEWUSER | _NEWNET | _NEWIPC) == 0  # refused where user namespaces are
     header, data = ctypes.create_string_buffer(struct.pack("Ii", _CAPABILITIES, 0)), ctypes.create_string_buffer(24)
     libc.capset(header, data)
     libc.prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # last: a change of credentials forgets it
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
+    return alone
 
 
-def restrict_files(readable: Iterable[str]) -> bool:
-    """Open no file any more but to read what lies below `readable`; whether the kernel sees to it (Landlock)."""
+def restrict_files(readable: Iterable[str]) -> int:
+    """Open no file any more but to read what lies below `readable`: the version of Landlock that enforces it, or 0.
+
+    With version 3 no file outside can be emptied either, with 4 no TCP connection made, with 6 no process outside be
+    sent a signal."""
     if sys.platform != "linux":
-        return False
+        return 0
     libc = ctypes.CDLL(None)
-    rules = ctypes.create_string_buffer(struct.pack("Q", _ALL_OF_FILES), 8)
-    held = libc.syscall(ctypes.c_long(_CREATE_RULESET), rules, ctypes.c_size_t(8), ctypes.c_uint(0))
+    create = ctypes.c_long(_CREATE_RULESET)
+    version = int(libc.syscall(create, None, ctypes.c_size_t(0), ctypes.c_uint(_VERSION)))
+    if version < 1:
+        return 0
+    rights = [sum(bits for since, bits in kind if since <= version) for kind in (_OF_FILES, _OF_NETWORK, _SCOPES)]
+    rights = rights[: 1 + (version >= 4) + (version >= 6)]  # the structure grew with the versions
+    rules, size = ctypes.create_string_buffer(struct.pack(f"{len(rights)}Q", *rights)), 8 * len(rights)
+    held = libc.syscall(create, rules, ctypes.c_size_t(size), ctypes.c_uint(0))
     if held < 0:
-        return False
+        return 0
     try:
         for path in readable:
             _allow_reading(libc, held, path)
-        return bool(libc.syscall(ctypes.c_long(_RESTRICT_SELF), ctypes.c_int(held), ctypes.c_uint(0)) == 0)
+        enforced = libc.syscall(ctypes.c_long(_RESTRICT_SELF), ctypes.c_int(held), ctypes.c_uint(0)) == 0
+        return version if enforced else 0
     finally:
         os.close(held)
 
@@ -82,3 +105,17 @@ def _allow_reading(libc: Any, held: int, path: str) -> None:
         libc.syscall(ctypes.c_long(_ADD_RULE), ctypes.c_int(held), ctypes.c_int(1), rule, ctypes.c_uint(0))
     finally:
         os.close(folder)
+
+
+class _Program(ctypes.Structure):
+    """linux/filter.h, struct sock_fprog."""
+
+    _fields_: ClassVar = [("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p)]
+
+
+def restrict_calls(program: bytes | None) -> bool:
+    """Make no system call any more but those that `program` allows (see `syscall_filter`); whether the kernel enforces it."""
+    if sys.platform != "linux" or program is None:
+        return False
+    filter_ = _Program(len(program) // _INSTRUCTION, program)
+    return bool(ctypes.CDLL(None).prctl(_SECCOMP, ctypes.c_ulong(_MODE_FILTER), ctypes.byref(filter_), 0, 0) == 0)

@@ -12,6 +12,7 @@ from index.errors import InvalidArgument, NotFound
 from index.graph.vertex import Edge, Vertex, edge_order, name_key
 from index.model import Observation, ObservationMode
 from syncd.graph.node_request import NewNode
+from syncd.history.audit_log import AUTHOR
 from syncd.notes.timestamps import iso
 
 if TYPE_CHECKING:
@@ -75,8 +76,15 @@ class _NodeOperations:
     def delete(self, arguments: Arguments, _: Any) -> dict[str, Any]:
         nodes = self._nodes(arguments)
         self._require_nodes(nodes, *arguments["names"])
+        vertices = [vertex for name in arguments["names"] if (vertex := nodes.graph.get(name))]
+        notes = {vertex.id: {"name": vertex.name, "id": vertex.id, "path": vertex.path} for vertex in vertices}
         deleted, missing = nodes.delete(arguments["names"])
-        return {"deleted": list(deleted), "not_found": list(missing)}
+        return {
+            "deleted": list(deleted),
+            "not_found": list(missing),
+            "notes": list(notes.values()),
+            "undo": AUTHOR.get().request,
+        }
 
     def open(self, arguments: Arguments, _: Any) -> dict[str, Any]:
         nodes = self._nodes(arguments)

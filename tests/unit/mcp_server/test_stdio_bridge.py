@@ -184,7 +184,7 @@ def test_a_json_rpc_error_is_passed_on():
 def test_an_older_client_goes_on_after_the_daemon_was_restarted(tmp_path):
     with running(tmp_path / "one") as first:
         port = int(first.url.rpartition(":")[2])
-        with bridge(first.url, "kb-mcp-secret", toolset="thoughts") as host:
+        with bridge(first.url, "kb-mcp-secret-01", toolset="thoughts") as host:
             assert host.ask(HELLO)["result"]["protocolVersion"] == "2025-06-18"
             host.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
             assert host.call(1, "list_recent", {}, modern=False)["result"]["isError"] is False

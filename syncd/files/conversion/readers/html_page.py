@@ -7,6 +7,7 @@ from typing import BinaryIO, Final
 
 import html_to_markdown
 
+from syncd.files.conversion.readers.link_targets import is_allowed
 from syncd.files.conversion.readers.plain_text import decode
 from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, TooLarge, UnreadableFile
 
@@ -26,9 +27,8 @@ _LEAD: Final = re.compile(r"[\s>]*(?:(?:[-*+]|\d{1,9}[.)])\s+)*(?:\\[-+=~#]|\d{1
 _NEEDLESS: Final = re.compile(r"\\(?:(\\)|([-.=+&~(){}!]))")
 _HASH: Final = re.compile(r"(?<=[\w/&])\\#|\\#(?=[\d\s]|$)")
 _IMAGE: Final = re.compile(r"!\[([^\[\]\n]{0,1000})\]\(([^()\s]{0,2000})(?:\s+\"[^\"\n]{0,1000}\")?\)")
-_ACTS: Final = re.compile(
-    r"\[([^\[\]\n]{0,1000})\]\(<?\s*(?:javascript|vbscript|data|file|obsidian)\s*:[^()\n]{0,4000}(?:\([^()\n]{0,2000}\)[^()\n]{0,2000})*\)",
-    re.IGNORECASE,
+_LINK: Final = re.compile(
+    r"\[([^\[\]\n]{0,1000})\]\(<?\s*([^()\s][^()\n]{0,4000}(?:\([^()\n]{0,2000}\)[^()\n]{0,2000})*)\)"
 )
 
 
@@ -67,7 +67,7 @@ def _decode(raw: bytes) -> tuple[str, tuple[str, ...]]:
 
 
 def _simplify(text: str) -> str:
-    """Markdown without needless escapes, images as links to them, links that would act as their text."""
+    """Markdown without needless escapes, images as links to them, links that lead where none may as their text."""
     lines, fence = [], ""
     for line in text.split("\n"):
         match = _FENCE.match(line)
@@ -94,4 +94,4 @@ def _simplify_prose(text: str) -> str:
     text = _NEEDLESS.sub(lambda match: "\\\\" if match[1] else match[2], text)
     text = _HASH.sub("#", text)
     text = _IMAGE.sub(lambda match: f"[{match[1]}]({match[2]})" if match[1].strip() and match[2] else match[1], text)
-    return _ACTS.sub(r"\1", text)
+    return _LINK.sub(lambda match: match[0] if is_allowed(match[2]) else match[1], text)

@@ -1,7 +1,7 @@
 """Check the ZIP archive of an Office file before any library opens it.
 
-Law, tested: an accepted archive unpacks to at most the allowed size, is whole, declares no XML entity, and is of the
-type that it is taken for."""
+Law, tested: an accepted archive unpacks to at most the allowed size, is whole, declares no XML entity in any part, whatever
+the part is called, and is of the type that it is taken for."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ PACKED: Final = 200
 PART: Final = 256 << 20  # bytes of one part of XML: its tree takes many times that
 BLOCK: Final = 1 << 20
 
-_DECLARES: Final = tuple(
-    word.encode(encoding) for word in ("<!DOCTYPE", "<!ENTITY") for encoding in ("ascii", "utf-16-le", "utf-16-be")
-)
+_ENCODINGS: Final = ("ascii", "utf-16-le", "utf-16-be")
+_ENTITY: Final = tuple("<!ENTITY".encode(encoding) for encoding in _ENCODINGS)
+_DECLARES: Final = (*_ENTITY, *("<!DOCTYPE".encode(encoding) for encoding in _ENCODINGS))
+_BEFORE_MARKUP: Final = b" \t\r\n\0\xef\xbb\xbf\xfe\xff"  # white space, byte order marks, half of a character in UTF-16
 _DAMAGE: Final = (
     zipfile.BadZipFile,
     zlib.error,
@@ -64,14 +65,19 @@ def _test_part(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
     """Unpack a part once, without keeping it: reading stops at the size that it states, and its checksum is compared."""
     if not _NAMES.fullmatch(entry.filename):
         raise UnreadableFile("the file is damaged: a part of it has no proper name")
-    markup = entry.filename.lower().endswith((".xml", ".rels", ".vml"))
-    if markup and entry.file_size > PART:
-        raise TooLarge(f"a part of the file has more than {PART >> 20} MiB of XML")
+    named = entry.filename.lower().endswith((".xml", ".rels", ".vml"))
+    # A part of another name may be read as well, as the package says. An image in SVG has a document type without harm.
+    forbidden = _DECLARES if named else _ENTITY
+    markup: bool | None = named or None  # None: only what may stand before markup was read yet
     tail = b""
     try:
         with archive.open(entry) as part:
             while block := part.read(BLOCK):
-                if markup and any(word in tail + block for word in _DECLARES):
+                if markup is None and (begun := block.lstrip(_BEFORE_MARKUP)):
+                    markup = begun.startswith(b"<")
+                if markup and entry.file_size > PART:
+                    raise TooLarge(f"a part of the file has more than {PART >> 20} MiB of XML")
+                if markup and any(word in tail + block for word in forbidden):
                     raise UnreadableFile("the file declares entities, which no Office file does")
                 tail = block[-32:]
     except _DAMAGE as error:

@@ -183,6 +183,30 @@ def test_no_other_assertion_lets_anybody_in(team, keys, kind):
     assert let_in(access, BAD[kind](team), team.assertion("first")) == [None, "ann"]
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"alg": "none"},
+        {"alg": "ML-DSA-65"},
+        {"alg": ["RS256"]},
+        {"alg": {}},
+        {"alg": "HS256"},
+        {"kty": "AKP", "alg": "ML-DSA-65"},
+        {"kty": "OKP", "crv": "X448"},
+        {"kty": "oct", "k": "c2VjcmV0", "alg": "HS256"},
+        {"kty": ["RSA"]},
+        {"n": None},
+        {"n": 5},
+        {"kid": None},
+    ],
+    ids=str,
+)
+def test_an_entry_that_is_not_known_is_skipped_alone(team, keys, changed):
+    team.published["keys"].insert(0, {**team.published["keys"][0], "kid": "strange", **changed})
+    team.published["keys"][1:1] = [None, 5, "first", ["kid"], {}]
+    assert let_in(door(team, keys), team.assertion("first"), team.assertion("curve", alg="ES256")) == ["ann", "ann"]
+
+
 def test_a_new_signing_key_is_fetched_when_it_is_first_named_and_an_old_one_goes(team, keys):
     timer = Timer()
     access = door(team, keys, timer)

@@ -13,7 +13,8 @@ import pytest
 
 from index.errors import InvalidArgument
 from mcp_server.rest.git_webhook import LARGEST
-from syncd.remote.push_webhook import KEPT_MS, PushWebhook, drop_secret, make_secret
+from syncd.remote.push_webhook import PushWebhook, drop_secret, make_secret
+from syncd.settings.access import LimitsSettings
 from syncd.state.ledger import Ledger
 from tests.support.live_server import PLAIN, running
 
@@ -68,13 +69,44 @@ def secret(rim):
 
 @pytest.mark.parametrize("forge", FORGES)
 def test_a_signed_push_of_each_forge_makes_the_daemon_look_once(rim, secret, told, forge):
-    sent = headers(secret, forge=forge, delivery=f"{forge}-1")
-    first = post(rim, sent)
+    body = json.dumps({"before": forge}).encode()
+    sent = headers(secret, body, forge=forge, delivery=f"{forge}-1")
+    first = post(rim, sent, body)
     assert (first.status_code, first.json(), told.times) == (202, {"status": "looking"}, 1)
-    again = post(rim, sent)
+    again = post(rim, sent, body)
     assert (again.status_code, again.json(), told.times) == (200, {"status": "known"}, 1)
-    assert post(rim, sent | {FORGES[forge][3]: f"{forge}-2"}).status_code == 202
+    other = json.dumps({"after": forge}).encode()
+    assert post(rim, headers(secret, other, forge=forge, delivery=f"{forge}-2"), other).status_code == 202
     assert told.times == 2
+
+
+@pytest.mark.parametrize("first", ["push", "ping", "issues"])
+def test_a_signed_body_is_acted_on_once_whatever_its_headers_say(rim, secret, told, first):
+    body = json.dumps({"hook_id": first}).encode()
+    assert post(rim, headers(secret, body, event=first, delivery=f"{first}-1"), body).status_code in (200, 202)
+    before = told.times
+    assert before == (first == "push")
+    for number, forge in enumerate(FORGES):
+        sent = headers(secret, body, forge=forge, delivery=f"{first}-{number}-again")
+        again = post(rim, sent, body)
+        assert (again.status_code, again.json()) == (200, {"status": "known"})
+    assert told.times == before
+
+
+def test_unsigned_badly_signed_and_repeated_deliveries_take_nothing_of_a_forge_s_rate(tmp_path, monkeypatch):
+    with running(tmp_path, limits=LimitsSettings(rate=0.01, burst=2)) as rim:
+        secret, told = make_secret(rim.world.state, rotate=True), Told()
+        monkeypatch.setattr(rim.agent_access.push_webhook, "_on_push", told)
+        assert post(rim, headers(secret)).status_code == 202
+        floods = [{"content-type": "application/json"}, headers("guess"), headers(secret, delivery="again")]
+        codes = [[post(rim, sent).status_code for _ in range(3)] for sent in floods]
+        assert codes == [[401, 401, 429], [401, 401, 429], [429, 429, 429]]
+        late = post(rim, headers("guess"))
+        assert (late.json()["error"]["code"], late.headers["retry-after"]) == ("RESOURCE_EXHAUSTED", "100")
+        bodies = [b"{}", b"[]"]
+        fresh = [post(rim, headers(secret, body, delivery=f"f-{len(body)}{body[0]}"), body) for body in bodies]
+        assert [answer.status_code for answer in fresh] == [202, 429]  # the forge's own rate
+        assert told.times == 2
 
 
 def test_a_ping_is_answered_and_other_events_are_let_be(rim, secret, told):
@@ -132,7 +164,7 @@ def test_a_signature_that_stands_twice_is_refused(rim, secret, told):
 def test_a_new_secret_is_in_force_at_once_and_the_old_one_ends(rim, secret, told):
     other = make_secret(rim.world.state, rotate=True)
     assert post(rim, headers(secret, delivery="r-1")).status_code == 401
-    assert post(rim, headers(other, delivery="r-1")).status_code == 202
+    assert post(rim, headers(other, b"[1]", delivery="r-1"), b"[1]").status_code == 202
     drop_secret(rim.world.state)
     assert post(rim, headers(other, delivery="r-2")).status_code == 404
     assert told.times == 1
@@ -176,28 +208,38 @@ def test_the_body_of_an_unsigned_delivery_is_not_waited_for(rim, secret):
 
 
 @contextmanager
-def pushes(folder, told):
+def pushes(folder, told, **options):
     folder.chmod(0o700)
     ledger = Ledger.open(folder / "ledger.db")
     try:
-        yield PushWebhook(ledger, folder, told), ledger
+        yield PushWebhook(ledger, folder, told, **options), ledger
     finally:
         ledger.close()
 
 
-def test_a_delivery_is_remembered_for_a_day_and_then_forgotten(tmp_path):
+def test_deliveries_are_remembered_over_restarts_and_the_latest_alone(tmp_path):
     told = Told()
     with pushes(tmp_path, told) as (hook, ledger):
-        assert hook.accept_delivery("a", now=0)
-        assert not hook.accept_delivery("a", now=KEPT_MS)
-        assert hook.accept_delivery("b", now=KEPT_MS)
-        assert hook.accept_delivery("a", now=KEPT_MS + 1)
-        assert told.times == 3
-        assert len(ledger.query("SELECT id FROM deliveries")) == 2
+        assert hook.accept_delivery("a", b"1", now=0)
+        assert not hook.accept_delivery("a", b"2", now=1)
+        assert not hook.accept_delivery("b", b"1", now=2)
+        assert not hook.accept_delivery("c", b"2", now=3)  # it came with the id of another one
+        assert hook.accept_delivery("d", b"3", now=4)
+        assert told.times == 2
         with pytest.raises(InvalidArgument):
-            hook.accept_delivery("", now=0)
+            hook.accept_delivery("", b"4", now=5)
+        with pytest.raises(InvalidArgument):
+            hook.accept_delivery("body/" + "0" * 64, b"4", now=5)
     with pushes(tmp_path, told) as (hook, _):
-        assert not hook.accept_delivery("b", now=KEPT_MS + 2)
+        assert hook.is_known(b"1")
+        assert not hook.is_known(b"4")
+        assert not hook.accept_delivery("d", b"4", now=6)
+    with pushes(tmp_path, told, kept=4) as (hook, ledger):
+        for number in range(10):
+            assert hook.accept_delivery(f"n{number}", b"n%d" % number, now=7)
+        assert len(ledger.query("SELECT id FROM deliveries")) == 4
+        assert not hook.accept_delivery("n8", b"n8", now=8)
+        assert hook.accept_delivery("n1", b"n1", now=8)
 
 
 def test_a_signature_is_the_one_that_github_documents(tmp_path):

@@ -45,7 +45,7 @@ def test_search_passes_its_filters_on(daemon):
 def test_init_names_a_settings_file_so_that_a_shell_takes_it_as_one_word(tmp_path, capfd):
     for name in ("first", "My V\u00e4lt"):
         (tmp_path / name).mkdir()
-        assert run_command(["init", str(tmp_path / name)]) == 0
+        assert run_command(["init", "--yes", str(tmp_path / name)]) == 0
     line = next(line for line in capfd.readouterr().out.splitlines() if "memex serve --config" in line)
     *_, option, file = shlex.split(line)
     assert option == "--config"
@@ -151,14 +151,55 @@ def test_recent_and_delete(daemon, capfd):
     assert run_command(["recent", "-w", "work"]) == 0
     assert "Captures/default/A.md" in capfd.readouterr().out
     assert run_command(["delete", "i1", "--yes"]) == 0
-    assert capfd.readouterr().out == "deleted i1\n"
+    assert (
+        capfd.readouterr().out == "deleted Captures/default/A.md  i1\nto take this back: memex undo 0123456789abcdef\n"
+    )
+
+
+DESTROYING = ["delete i1", "node remove Heron", "undo i1", "undo --since 1h", "workspace delete work", "key revoke bot"]
+
+
+@pytest.mark.parametrize("line", [*DESTROYING, "key reset"])
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_what_destroys_is_refused_where_nobody_can_be_asked(daemon, monkeypatch, capfd, line, more):
+    before = sorted(daemon.state.iterdir())
+    for stdin in (io.StringIO("y\n"), None):  # a pipe that says yes is nobody either
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert run_command([*line.split(), *more]) == 2
+        assert "--yes" in capfd.readouterr().err
+    assert daemon.asked == []
+    assert sorted(daemon.state.iterdir()) == before
+
+
+@pytest.mark.parametrize("line", ["delete i1", "workspace delete work", "key revoke bot"])
+def test_what_destroys_asks_at_a_terminal(daemon, monkeypatch, capfd, line):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    assert run_command(line.split()) == 130
+    assert daemon.asked == []
+    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+    assert run_command(line.split()) == 0
+    assert len(daemon.asked) == 1
+
+
+def test_every_command_that_takes_a_yes_refuses_without_one():
+    def leaves(group, words=()):
+        for name, command in group.commands.items():
+            below = getattr(command, "commands", None)
+            yield from leaves(command, (*words, name)) if below else [(" ".join((*words, name)), command)]
+
+    asking = {path for path, command in leaves(memex) if any("--yes" in param.opts for param in command.params)}
+    assert asking == {" ".join(line.split()[:-1]) for line in DESTROYING if "--" not in line} | {"key reset", "init"}
 
 
 def test_workspaces_are_made_listed_and_deleted(daemon, capfd):
     assert run_command(["workspace", "create", "work"]) == 0
     assert run_command(["workspace", "list"]) == 0
     assert capfd.readouterr().out == "created work\ndefault\nwork\n"
-    assert run_command(["workspace", "delete", "work"]) == 0
+    assert run_command(["workspace", "delete", "--yes", "work"]) == 0
 
 
 def test_a_key_in_json_is_its_name_and_secret(daemon, capfd):
@@ -171,7 +212,7 @@ def test_a_key_in_json_is_its_name_and_secret(daemon, capfd):
     assert "workspaces" not in daemon.asked[1][1]
     assert run_command(["key", "list"]) == 0
     assert "all" in capfd.readouterr().out
-    assert run_command(["key", "revoke", "bot"]) == 0
+    assert run_command(["key", "revoke", "--yes", "bot"]) == 0
 
 
 @pytest.mark.parametrize("line", ["key create --name bot", "key create --name bot -w a --all-workspaces"])
@@ -210,6 +251,8 @@ def test_workspaces_are_completed_from_the_running_daemon(daemon):
 
 def test_moments_are_dates_or_spans():
     assert parse_time("7d", 10**12) == 10**12 - 7 * 86_400_000
+    assert parse_time("0s", 10**12) == parse_expiry("0s", 10**12) == 10**12
+    assert parse_expiry("90s", 10**12) == 10**12 + 90_000
     assert parse_time("1970-01-01T00:00:01+00:00", 0) == 1000
     assert parse_time(None, 5) is None
     assert parse_expiry("30d", 10**12) == 10**12 + 30 * 86_400_000

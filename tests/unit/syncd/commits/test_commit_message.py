@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncd.commits.commit_message import LINE, MOST, SUBJECT, clean_line, format_message
+from tests.support.sample_secrets import SECRETS
 
 HARM = "\x1b[31m\u202e\u200b\ue000\ud800\0\r\n\u2028\U000e0041"
 
@@ -52,3 +53,12 @@ def test_git_finds_the_trailers_that_were_given_and_no_others():
         ["git", "interpret-trailers", "--parse"], input=told.encode(), capture_output=True, check=True
     ).stdout.decode()
     assert found.splitlines() == ["Memex-Key: claude", "Memex-Tool: a: b"]
+
+
+def test_no_message_holds_a_secret():
+    token = SECRETS["github-token"]
+    text = format_message(
+        f"Promote {token}", [f"capture Captures/default/{'x' * 190} {token}.md"], [("Capture-Id", token)]
+    )
+    assert token[:12] not in text
+    assert text.endswith("\n\nCapture-Id: [github-token]\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -10,9 +11,9 @@ import time
 
 import pytest
 
-from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted, Unavailable
+from index.errors import Conflict, InvalidArgument, NotFound, PermissionDenied, ResourceExhausted, Unavailable
 from syncd.daemon import control_socket
-from syncd.daemon.control_socket import NAME, ControlServer, NoDaemon, call, short_address
+from syncd.daemon.control_socket import NAME, TOKEN, ControlServer, NoDaemon, call, short_address
 
 
 def echo(arguments, progress):
@@ -53,12 +54,25 @@ def state(tmp_path, waits):
     server.stop()
 
 
-def raw(state):
+def raw(state, opening=None):
+    """A client that has shown the token, or has sent `opening` instead."""
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     client.settimeout(5)
     with short_address(state / NAME) as where:
         client.connect(where)
+    client.sendall((state / TOKEN).read_bytes() + b"\n" if opening is None else opening)
     return client
+
+
+def answer_of(client):
+    """All that the daemon says until it hangs up."""
+    answer = b""
+    try:
+        while block := client.recv(10_000):
+            answer += block
+    except ConnectionResetError:
+        pass
+    return answer
 
 
 def test_an_answer_is_the_json_value_that_the_operation_gave(state):
@@ -110,8 +124,70 @@ def test_a_broken_request_is_an_error_and_the_next_is_answered(state, line):
     assert json.loads(answer.splitlines()[1]) == {"result": {"a": 1}}
 
 
+REQUEST = b'{"op": "count"}\n'
+
+
+@pytest.mark.parametrize(
+    "opening",
+    [
+        pytest.param(REQUEST, id="none"),
+        pytest.param(b"\n" + REQUEST, id="an empty one"),
+        pytest.param(b"0" * 64 + b"\n" + REQUEST, id="a wrong one"),
+        pytest.param("é".encode() * 32 + b"\n" + REQUEST, id="one that is no token"),
+        pytest.param(b"0" * 1_000_000, id="one without an end"),
+    ],
+)
+def test_without_the_token_nothing_is_done(tmp_path, opening):
+    done = []
+    server = ControlServer(tmp_path, {"count": lambda arguments, _: done.append(arguments)})
+    server.start()
+    try:
+        with raw(tmp_path, b"") as client:
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                client.sendall(opening)
+            answer = answer_of(client)
+    finally:
+        server.stop()
+    assert b"PERMISSION_DENIED" in answer or b"RESOURCE_EXHAUSTED" in answer
+    assert not done
+    assert answer.count(b"\n") == 1
+
+
+def test_a_part_of_the_token_is_not_the_token(state):
+    token = (state / TOKEN).read_bytes()
+    for opening in (token[:-1], token + b"0", token.upper() + b" "):
+        with raw(state, opening + b"\n" + b'{"op": "echo"}\n') as client:
+            assert b"PERMISSION_DENIED" in answer_of(client)
+
+
+def test_a_command_with_the_token_of_another_start_is_told_what_to_do(state):
+    (state / TOKEN).write_text("0" * 64)
+    with pytest.raises(PermissionDenied, match="restart it"):
+        call(state, "echo", {"text": "x" * 3_000_000})
+
+
+def test_each_start_draws_a_token_that_only_the_owner_can_read(tmp_path):
+    tokens = set()
+    for _ in range(3):
+        server = ControlServer(tmp_path, {"echo": echo})
+        (tmp_path / TOKEN).write_text("left by a daemon that died")
+        (tmp_path / TOKEN).chmod(0o644)
+        server.start()
+        assert (tmp_path / TOKEN).stat().st_mode & 0o777 == 0o600
+        tokens.add((tmp_path / TOKEN).read_bytes())
+        server.stop()
+    assert len(tokens) == 3
+    assert all(len(token) == 64 for token in tokens)
+
+
+def test_a_daemon_of_an_older_version_is_told_as_such(state):
+    (state / TOKEN).unlink()
+    with pytest.raises(Unavailable, match="older version; restart it"):
+        call(state, "echo", {})
+
+
 def test_clients_that_hang_delay_nobody(state):
-    silent = [raw(state) for _ in range(20)]
+    silent = [raw(state, b"") for _ in range(20)]
     half = raw(state)
     half.sendall(b'{"op": "echo"')
     began = time.monotonic()

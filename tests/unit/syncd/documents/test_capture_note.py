@@ -84,6 +84,28 @@ def test_a_key_that_memex_owns_is_refused_in_any_spelling(key):
         split_metadata({key: "x"})
 
 
+@pytest.mark.parametrize(
+    "key", ["pro\u200bmote", "id\ufe0f", "\U000e0070review", "re\u00adview", "sugges\u2060ted_tags"]
+)
+def test_a_key_that_only_looks_like_one_that_memex_owns_is_refused(key):
+    with pytest.raises(InvalidArgument, match="belongs to Memex"):
+        split_metadata({key: "x"})
+
+
+@pytest.mark.parametrize(
+    "key", ["publish", "Publish", "pub\u200blish", "ｐｕｂｌｉｓｈ", "permalink", "dg-publish", "DG-Home", " dg-path "]
+)
+def test_a_key_that_says_what_is_published_is_refused_by_its_name(key):
+    with pytest.raises(InvalidArgument, match="what is published") as refused:
+        split_metadata({"project": "x", key: True})
+    assert refused.value.details["key"] == key
+
+
+def test_keys_that_publish_nothing_are_taken():
+    given_ = {"published": "2026-01-01", "publisher": "x", "cssclasses": ["wide"], "dgram": 1}
+    assert split_metadata(given_)[0] == given_
+
+
 def test_title_and_tags_may_come_in_metadata():
     rest, title, tags = split_metadata({"title": "T", "tags": ["#a b", "c", "c", ""], "project": "alpha"})
     assert (rest, title, tags) == ({"project": "alpha"}, "T", ("a-b", "c"))

@@ -14,9 +14,11 @@ from syncd.documents.file_names import (
     known_ending,
     last_name,
     link_to,
+    node_name,
     note_folder,
     note_name,
     numbered_names,
+    rename_instruction_file,
     stored_name,
     why_not_imported,
 )
@@ -86,6 +88,9 @@ def test_the_names_to_choose_from_are_all_different_and_all_good(given_name, med
         ("long.md", MARKDOWN, "long.md.txt"),
         ("notes.markdown", MARKDOWN, "notes.markdown.txt"),
         ("CON.pdf", PDF, "CON note.pdf"),
+        ("opencode.json", "application/json", "opencode note.json"),
+        ("llms.txt", "text/plain", "llms note.txt"),
+        (".mcp.json", "application/json", "mcp.json"),
         ("a#b|c[d].pdf", PDF, "a b c d.pdf"),
         ("e\u0301t\u00e9.pdf", PDF, "\u00e9t\u00e9.pdf"),
         ("x" * 300 + ".pdf", PDF, "x" * 80 + ".pdf"),
@@ -97,10 +102,29 @@ def test_what_a_file_is_called(given_name, media_type, stored):
     assert stored_name(given_name, media_type, KNOWN) == stored
 
 
+@pytest.mark.parametrize(
+    ("name", "renamed"),
+    [("opencode.json", "opencode note.json"), ("CLAUDE.md", "CLAUDE note.md"), ("plan [1].pdf", "plan [1].pdf")],
+)
+def test_an_instruction_file_is_renamed_and_no_other(name, renamed):
+    assert rename_instruction_file(name) == renamed
+
+
 def test_a_secret_in_a_name_does_not_go_where_names_go():
     secret = next(iter(SECRETS.values())) if isinstance(SECRETS, dict) else SECRETS[0][1]
     assert secret not in stored_name(f"key {secret}.pdf", PDF, KNOWN)
     assert secret not in note_name(f"key {secret}.md")
+
+
+@pytest.mark.parametrize("name", ["password: {}", "AWS_SECRET_ACCESS_KEY={}", 'api_key="{}"'])
+def test_a_name_is_judged_with_the_signs_that_no_file_name_has(name):
+    value = "ymwgnKR5BLmFg8Qys+FbuN3z5sbkm2uZKYivBnrR"
+    for stored in (
+        stored_name(name.format(value), PDF, KNOWN),
+        note_name(name.format(value)),
+        node_name(name.format(value)),
+    ):
+        assert value[:12] not in stored
 
 
 @pytest.mark.parametrize(

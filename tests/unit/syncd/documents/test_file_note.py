@@ -104,7 +104,7 @@ def test_nothing_in_an_uploaded_note_sets_what_memex_owns(front, body):
 
 
 def test_an_uploaded_note_keeps_its_own_properties_its_title_and_its_tags():
-    text = "---\ntitle: Mine\ntags: [a, b]\nproject: alpha\nid: stolen\npromote: true\nfile: '[[x.pdf]]'\n---\nBody\n"
+    text = "---\ntitle: Mine\ntags: [a, b]\nproject: alpha\nid: stolen\npromote: true\npublish: true\nDg-Publish: true\nfile: '[[x.pdf]]'\n---\nBody\n"
     assert split_uploaded_note(text) == ({"project": "alpha"}, "Mine", ("a", "b"), "Body\n")
 
 

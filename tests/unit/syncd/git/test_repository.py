@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
+import time
 
 import pytest
 
 from index.errors import Conflict, Unavailable
 from syncd.git import head_moves
+from syncd.git.child_process import capture, inherited_environment
 from syncd.git.repository import GitPosition, Repository
 from tests.support.git_states import diverge, run
-from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -28,9 +27,7 @@ def vault(tmp_path):
 
 @pytest.fixture
 def repo(vault):
-    repo = Repository(vault)
-    yield repo
-    repo.close()
+    return Repository(vault)
 
 
 @pytest.fixture
@@ -41,15 +38,10 @@ def history(vault):
     return vault
 
 
-def test_a_folder_without_a_history_has_no_head_and_needs_no_gitpython(vault, repo):
+def test_a_folder_without_a_history_has_no_head(repo):
     assert repo.local_state() == "no-repo"
     assert repo.head() is None
     assert repo.busy_reason() == ""
-    code = "import sys; from pathlib import Path; from syncd.git.repository import Repository; r = Repository(Path(sys.argv[1]))"
-    code += "; r.local_state(); r.head(); r.busy_reason(); sys.exit('git' in sys.modules)"
-    root = ROOT
-    environment = {**os.environ, "PYTHONPATH": "."}
-    assert subprocess.run([sys.executable, "-c", code, str(vault)], cwd=root, env=environment, check=True)
 
 
 def test_a_vault_inside_another_work_tree_has_no_history_of_its_own(history):
@@ -112,7 +104,6 @@ def test_a_linked_work_tree_is_a_vault_too(history, tmp_path):
     run(tmp_path / "linked", "commit", "-qm", "two")
     assert repo.head() == run(tmp_path / "linked", "rev-parse", "HEAD") != first
     assert repo.local_state() == "ok"
-    repo.close()
 
 
 def test_a_conflicted_merge_is_named_and_refuses_a_commit(history, repo):
@@ -166,6 +157,86 @@ def test_a_hook_s_variables_lead_nowhere_else(history, repo, tmp_path, monkeypat
     monkeypatch.setenv("GIT_WORK_TREE", str(other))
     assert repo.local_state() == "ok"
     assert repo.head() == run(history, "rev-parse", "HEAD")
+
+
+PRIVATE = (
+    "KB_API_KEY",
+    "KB_MCP_API_KEY",
+    "MEMEX_KEY",
+    "MEMEX_INDEX__STORAGE_OPTIONS",
+    "MY_MODEL_KEY",
+    "AWS_SECRET_ACCESS_KEY",
+)
+PRIVATE += ("GIT_DIR", "GIT_CONFIG_PARAMETERS", "BASH_ENV", "LD_PRELOAD_OF_NOBODY", "LANGUAGE")
+KEPT = {"LC_TIME": "C", "XDG_RUNTIME_DIR": "/run/me", "SSH_AUTH_SOCK": "/run/agent", "https_proxy": "http://proxy:3128"}
+
+
+@pytest.fixture
+def leaks(history, tmp_path, monkeypatch):
+    """What each program that Git starts for us printed of its environment, by its name."""
+    for name in PRIVATE:
+        monkeypatch.setenv(name, "unseen-value")
+    for name, value in KEPT.items():
+        monkeypatch.setenv(name, value)
+    folder = tmp_path / "printed"
+    folder.mkdir()
+    run(history, "config", "alias.leak", f"!env > '{folder}/alias'; env")
+    run(history, "config", "filter.leak.clean", f"env > '{folder}/filter'; cat")
+    run(history, "config", "credential.helper", f"!f() {{ env > '{folder}/helper'; }}; f")
+    run(history, "clone", "-q", "--bare", ".", str(tmp_path / "remote.git"))
+    hook = tmp_path / "remote.git" / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\nenv > '{folder}/hook'\n")
+    hook.chmod(0o755)
+    (history / ".gitattributes").write_text("*.md filter=leak\n")
+    return lambda: {file.name: file.read_text() for file in folder.iterdir()}
+
+
+def check_environment(printed):
+    assert "unseen-value" not in printed
+    assert all(f"{name}={value}\n" in printed for name, value in KEPT.items())
+    assert "GIT_TERMINAL_PROMPT=0\n" in printed
+    assert "PATH=" in printed
+    assert "HOME=" in printed
+
+
+def test_an_alias_sees_no_variable_of_ours_whichever_way_it_is_run(history, repo, leaks):
+    outputs = (repo.query("leak"), repo.run("leak").out.decode(), repo.run_in_session("leak").out.decode())
+    for output in (*outputs, leaks()["alias"]):
+        check_environment(f"{output}\n")
+
+
+def test_filters_helpers_and_the_hooks_of_a_remote_see_no_variable_of_ours(history, repo, leaks, tmp_path):
+    (history / "m.md").write_text("two\n")
+    commit = repo.commit_all("two")
+    asked = b"protocol=https\nhost=forge.example\n\n"
+    repo.run_in_session("-c", "credential.interactive=false", "credential", "fill", stdin=asked, limit_s=10)
+    pushed = repo.run_in_session("push", str(tmp_path / "remote.git"), f"{commit}:refs/heads/main", limit_s=10)
+    assert pushed.code == 0, pushed.said
+    printed = leaks()
+    assert printed.keys() == {"filter", "helper", "hook"}
+    for text in printed.values():
+        check_environment(text)
+
+
+def test_a_question_that_hangs_is_ended_with_all_that_it_started(tmp_path):
+    started = time.monotonic()
+    script = f"(while sleep 0.05; do echo >> '{tmp_path}/beats'; done) & wait"
+    result = capture(["sh", "-c", script], inherited_environment(os.environ), limit_s=0.5)
+    assert (result.late, result.code != 0) == (True, True)
+    assert time.monotonic() - started < 10
+    beats = (tmp_path / "beats").read_bytes()
+    time.sleep(0.5)
+    assert (tmp_path / "beats").read_bytes() == beats != b""
+
+
+def test_a_large_answer_and_a_large_question_do_not_wait_for_each_other(tmp_path):
+    text = b"x" * 3_000_000
+    assert capture(["cat"], inherited_environment(os.environ), stdin=text, limit_s=30).out == text
+    with (tmp_path / "out").open("w+b") as out:
+        assert capture(["cat"], inherited_environment(os.environ), stdin=text, limit_s=30, out=out).out == b""
+        out.seek(0)
+        assert out.read() == text
 
 
 def test_no_code_of_the_repository_runs(history, repo, tmp_path):

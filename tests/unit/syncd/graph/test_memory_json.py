@@ -458,7 +458,7 @@ def test_relations_may_lead_to_nodes_that_were_there_by_any_name(world):
 def test_without_a_daemon_the_files_count_as_they_are(tmp_path, bundled, models):
     """What was written since nobody looked is there already, and nothing is made a second time."""
     with daemon(tmp_path, models) as memex:
-        memex.run("init")
+        memex.run("init", "--yes")
         memex.run("import", "-", stdin=REFERENCE.encode())
         note = memex.vault / "Captures/default/Entities/John_Smith.md"
         note.write_text(note.read_text().replace("^o1\n", "^o1\n- Graduated in 2019\n"))

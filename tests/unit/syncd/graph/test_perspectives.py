@@ -240,7 +240,7 @@ def test_the_table_tells_prompts_and_how_far_it_is():
     assert table(found, color=False).splitlines() == [
         "perspective  put in front",
         "general      (nothing)",
-        "legal        law:[31m",
+        "legal        law:\\u{1b}[31m",
         "25.0% of the observations in work are embedded under all of them",
     ]
 

@@ -145,16 +145,16 @@ def test_the_commands_tell_and_take_back(world, memex):
     assert "\x1b" not in memex("log", "-p", other.path)[1]
     number, out, _ = memex("undo", "--since", "1h", "--key", "codex", "--dry-run")
     assert (number, "brought back" in out, "nothing was changed" in out) == (0, True, True)
-    number, out, _ = memex("undo", "--since", "1h", "--key", "codex")
+    number, out, _ = memex("undo", "--yes", "--since", "1h", "--key", "codex")
     assert (number, "brought back" in out) == (0, True)
     again = out.rpartition("memex undo ")[2].strip()
-    assert memex("undo", again)[0] == 0
+    assert memex("undo", "--yes", again)[0] == 0
     assert not (world.vault / other.path).exists()
     world.write(kept.path, "mine")
-    number, out, _ = memex("undo", kept.id)
+    number, out, _ = memex("undo", "--yes", kept.id)
     assert (number, "left alone: 1" in out) == (5, True)
-    assert memex("undo", "--since", "1m", "--workspace", "nowhere")[1].strip() == "nothing to take back"
-    assert memex("undo", "nothing-of-that-name")[0] == 4
+    assert memex("undo", "--yes", "--since", "1m", "--workspace", "nowhere")[1].strip() == "nothing to take back"
+    assert memex("undo", "--yes", "nothing-of-that-name")[0] == 4
     assert (
         memex("undo")[0] == memex("undo", kept.id, "--since", "1h")[0] == memex("undo", kept.id, "--key", "x")[0] == 2
     )
@@ -162,8 +162,8 @@ def test_the_commands_tell_and_take_back(world, memex):
 
 def test_a_path_that_is_no_unicode_is_known_to_git_alone(world, memex):
     path = "caf\udce9.md"
-    for command in ("log", "undo", "unpromote"):
-        assert memex(command, path)[0] == 4
+    for words in (["log"], ["undo", "--yes"], ["unpromote"]):
+        assert memex(*words, path)[0] == 4
     (world.vault / path).write_text("Latin 1\n")
     world.git("add", "-A")
     world.git("commit", "-qm", "by hand")

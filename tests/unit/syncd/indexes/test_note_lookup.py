@@ -102,7 +102,7 @@ def test_every_command_takes_the_beginning_of_an_id_a_name_and_a_path(world, cap
     assert told("unarchive", "6f1c1").startswith("Captures/Archive")
     assert told("review", "approve", "6f1c1").startswith(path)
     assert told("updatenote", "6f1c9", "--title", "Other").startswith(TWO)
-    assert told("undo", "6f1c9").startswith("restored  Captures/default/Note 1.md")
+    assert told("undo", "--yes", "6f1c9").startswith("restored  Captures/default/Note 1.md")
     assert "deleted" in told("delete", "6f1c9", "--yes")
     capsys.readouterr()
     assert ask(world, "promote", "6f1") == 4
@@ -111,7 +111,7 @@ def test_every_command_takes_the_beginning_of_an_id_a_name_and_a_path(world, cap
 
 
 def test_what_is_ambiguous_changes_nothing_and_exits_with_2(world, capsys):
-    for words in (("promote",), ("get",), ("delete", "--yes"), ("log",), ("undo",), ("review", "dismiss")):
+    for words in (("promote",), ("get",), ("delete", "--yes"), ("log",), ("undo", "--yes"), ("review", "dismiss")):
         assert ask(world, *words, "6f1c") == 2, words
         assert "Captures/default/Note 0.md" in capsys.readouterr().err
     assert (world.vault / "Captures/default/Note 0.md").exists()

@@ -169,7 +169,7 @@ def test_settings_that_are_written_otherwise_are_left_to_the_person(text):
 def test_a_backup_of_a_running_daemon_brings_its_keys_to_another_machine(tmp_path, models):
     target = tmp_path / "b.tar.gz"
     with daemon(tmp_path / "one", models) as memex:
-        memex.run("init")
+        memex.run("init", "--yes")
         memex.serve()
         secret = memex.json("key", "create", "--name", "bot", "--workspace", "default")["key"]
         found = memex.json("backup", str(target))
@@ -210,7 +210,7 @@ def test_a_backup_of_a_running_daemon_brings_its_keys_to_another_machine(tmp_pat
 
 def test_a_bad_archive_changes_nothing(tmp_path, models, archive):
     with daemon(tmp_path / "one", models) as memex:
-        memex.run("init")
+        memex.run("init", "--yes")
         before = tree(memex.state), tree(memex.home)
         archive.write_bytes(archive.read_bytes()[:-200])
         with pytest.raises(Failed) as failed:
@@ -226,7 +226,7 @@ def test_a_bad_archive_changes_nothing(tmp_path, models, archive):
 
 def test_a_damaged_ledger_is_replaced_and_kept(tmp_path, models, archive):
     with daemon(tmp_path / "one", models) as memex:
-        memex.run("init")
+        memex.run("init", "--yes")
         (memex.state / "ledger.db").write_bytes(b"no database at all" * 100)
         memex.run("restore", str(archive), "--force")
         assert [one["name"] for one in memex.json("key", "list")] == ["bot"]

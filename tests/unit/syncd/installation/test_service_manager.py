@@ -44,7 +44,7 @@ def put(folder, name, script):
 
 
 def test_without_a_manager_the_file_is_written_on_request_and_says_what_to_run(memex):
-    memex.run("init")
+    memex.run("init", "--yes")
     with pytest.raises(Failed) as failed:
         memex.run("service", "install")
     assert failed.value.code == 7
@@ -74,7 +74,7 @@ def test_a_vault_that_is_not_set_up_is_no_service(memex):
 
 
 def test_settings_of_the_shell_alone_are_told(memex, tmp_path):
-    memex.run("init")
+    memex.run("init", "--yes")
     words = [sys.executable, "-m", "syncd.cli", "service", "install", "--file-only", "--vault", str(memex.vault)]
     environ = memex.environ | {"MEMEX_SERVER__PORT": "9999"}
     done = subprocess.run(
@@ -194,7 +194,7 @@ def test_a_command_that_is_missing_is_named(tmp_path, monkeypatch):
 
 
 def test_what_is_shown_for_people(memex, tmp_path):
-    memex.run("init")
+    memex.run("init", "--yes")
     memex.run("service", "install", "--file-only")
     printed = (
         "ActiveState=failed\\nSubState=failed\\nUnitFileState=disabled\\nNRestarts=3\\nResult=watchdog\\nMainPID=0\\n"

@@ -8,7 +8,14 @@ import tomllib
 import pytest
 
 from index.errors import Conflict, NotFound
-from syncd.installation.vault_setup import ensure_owner_key, ensure_settings_file, reset_owner_key, set_up_vault
+from syncd.installation.vault_setup import (
+    ensure_owner_key,
+    ensure_settings_file,
+    has_notes,
+    install_owner_key,
+    reset_owner_key,
+    set_up_vault,
+)
 from syncd.settings.settings import load
 from syncd.state.folder import LEDGER, default_state_folder, write_private
 from syncd.state.ledger import Ledger
@@ -206,3 +213,35 @@ def test_a_folder_that_is_no_state_folder_is_not_reset(tmp_path):
     with pytest.raises(NotFound, match="memex init"):
         reset_owner_key(tmp_path, now=NOW)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_key_of_an_earlier_state_folder_is_put_into_a_new_one_only(tmp_path, vault):
+    secret, other = (f"mx_{digit * 12}_{digit * 64}" for digit in "ab")
+    install_owner_key(tmp_path / "st", vault, secret, now=NOW)
+    install_owner_key(tmp_path / "st", vault, other, now=NOW)
+    ledger, keys = ours(tmp_path / "st")
+    assert (keys.authenticate(secret, now=NOW).name, keys.authenticate(other, now=NOW)) == ("owner", None)
+    assert (tmp_path / "st/key").read_text() == f"{secret}\n"
+    assert ensure_owner_key(tmp_path / "st", keys, now=NOW).read_text() == f"{secret}\n"
+    ledger.close()
+
+
+def test_a_key_file_behind_a_link_is_left_as_it_is(tmp_path):
+    ledger, keys = ours(tmp_path)
+    file = ensure_owner_key(tmp_path, keys, now=NOW)
+    moved = file.rename(tmp_path / "moved")
+    moved.chmod(0o640)
+    file.symlink_to(moved)
+    ensure_owner_key(tmp_path, keys, now=NOW)
+    assert moved.stat().st_mode & 0o777 == 0o640
+    ledger.close()
+
+
+def test_a_large_folder_without_a_note_is_given_up_on(tmp_path, monkeypatch):
+    monkeypatch.setattr("syncd.installation.vault_setup.LOOKED_AT", 20)
+    for number in range(30):
+        (tmp_path / f"{number:02}").mkdir()
+        (tmp_path / f"{number:02}/x.bin").touch()
+    assert not has_notes(tmp_path)
+    (tmp_path / "A.md").touch()
+    assert has_notes(tmp_path)

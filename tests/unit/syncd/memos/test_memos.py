@@ -4,7 +4,7 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from syncd.memos.memos import TRIES, Memos, merge_patch
-from syncd.notes.front_matter import split
+from syncd.notes.front_matter import readable_properties, split
 from tests.support.fakes import FakeEncoder, fake_embedder
 from tests.support.memo_notes import entries, files, relations_in, save, text_of, titles
 from tests.support.world import World
@@ -156,6 +156,19 @@ def test_a_key_that_memex_owns_is_refused(world, space, key):
         with pytest.raises(InvalidArgument, match="belongs to Memex"):
             save(space, "y", metadata={key: 1}, **given)
     assert files(world) == before
+
+
+def test_what_is_published_is_neither_set_nor_taken_away_by_an_agent(world, space):
+    record = save(space, "x", metadata={"project": "a"})
+    text = (world.vault / record.path).read_text().replace("project: a\n", "project: a\npublish: true\n")
+    world.write(record.path, text)
+    world.run()
+    for key in ("publish", "dg-publish"):
+        with pytest.raises(InvalidArgument, match="what is published"):
+            save(space, "x", memo_id=record.id, metadata={key: None})
+    save(space, "x", memo_id=record.id, metadata={"room": "b"}, replace=True)
+    properties = readable_properties((world.vault / record.path).read_text())
+    assert (properties["publish"], properties["room"], "project" in properties) == (True, "b", False)
 
 
 def test_title_and_tags_can_be_changed_and_taken_away(world, space):

@@ -1,11 +1,13 @@
 """Secrets in text: found by rule, taken out whole, quickly whatever the text."""
 
+import re
 import string
 import time
 
 import pytest
 
-from syncd.notes.secret_patterns import find_secrets, redact
+from index.errors import InvalidArgument
+from syncd.notes.secret_patterns import find_secrets, mask, redact, refuse_secret
 from tests.support.sample_secrets import SECRETS, dice
 
 
@@ -79,6 +81,35 @@ def test_text_around_secrets_stays_and_each_is_named():
     assert redact(text) == "one [aws-key] two [github-token] three [aws-key] four"
 
 
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        pytest.param("stripe-key", f"api_key=sk_live_{dice(24)}", id="a kind of its own, assigned"),
+        pytest.param("assigned-secret", f"see https://example.org/?token={dice(32)}&page=2", id="in an address"),
+        pytest.param("assigned-secret", f"\u0130\u0130 password: {dice(24)}", id="after a sign that is two when small"),
+        pytest.param("github-token", f"\U0001f511 ghp_{dice(36)} \udc80", id="among signs of other lengths"),
+    ],
+)
+def test_a_secret_is_named_once_and_by_its_kind(kind, text):
+    assert find_secrets(text) == (kind,)
+    assert find_secrets(redact(text)) == ()
+
+
+def test_a_mask_keeps_two_secrets_apart_and_shows_neither():
+    first, second = f"ghp_{dice(36)}", f"ghp_{dice(36)}"
+    assert mask(f"{first}.md") == mask(f"{first}.md") != mask(f"{second}.md")
+    assert re.fullmatch(r"\[github-token [0-9a-f]{8}\]\.md", mask(f"{first}.md"))
+    assert mask(mask(first)) == mask(first)
+    assert mask("Captures/default/Plan.md") == "Captures/default/Plan.md"
+
+
+def test_a_name_that_holds_a_secret_is_refused_without_saying_it():
+    refuse_secret("memo_id", "session-2026-11-23-planning")
+    with pytest.raises(InvalidArgument, match=r"memo_id seems to hold a secret \(github-token\)") as refused:
+        refuse_secret("memo_id", SECRETS["github-token"])
+    assert SECRETS["github-token"] not in str(refused.value.as_dict())
+
+
 def test_two_private_keys_are_two():
     key = SECRETS["private-key"]
     assert redact(f"{key}\nbetween\n{key}\nafter") == "[private-key]\nbetween\n[private-key]\nafter"
@@ -88,6 +119,7 @@ PIECES = (
     *("sk-", "ghp_", "github_pat_", "AKIA", "xoxb-", "AIza", "glpat-", "eyJ", "eyJ.", "eyJaaaaaaaaaa.", "mx_", "a:", "://"),
     *("-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\n-----END", "PRIVATE KEY", "-----END"),
     *("token", "secret=", "password: ", "token=a", "bearer ", "api_key", "token_a", "token\t", "://a:b", "://:@", "=", " "),
+    *("sk_live_", "SG.", "1//0", ":AA", "9" * 9 + ":AA", "Q~", '"d":"', '{"kty":"d":"' + "a1" * 20, "accountkey=", "key = ", "://key="),
     *("a", "A", "0", "-", "_", "aA0", "\n", "\u4e2d", "token='", "x" * 15 + " token=", "token=" + "a1" * 128, "Bearer a1"),
 )  # fmt: skip
 

@@ -230,6 +230,10 @@ def test_where_a_capture_goes(front, to, rules, found):
         ("Captures/default/X.md", None, "{source}", "X"),
         ("Captures/default/" + "long " * 30 + "end.md", None, "{title}", "long " * 30 + "end"),
         ("Captures/default/X.md", "a/b: [c] #d", "{title}", "X"),
+        ("Captures/default/CLAUDE note.md", "CLAUDE", "{title}", "CLAUDE note"),
+        ("Captures/default/CLAUDE.md", "CLAUDE", "{title}", "CLAUDE note"),
+        ("Captures/default/agents.md", None, "{title}", "agents note"),
+        ("Captures/default/X.md", "X", "x.prompt", "x.prompt note"),
     ],
 )
 def test_the_name_of_the_note(path, title, template, found):

@@ -110,6 +110,19 @@ def test_what_a_capture_is_to_a_note_is_told(world, body, kind):
     assert said(world, path)["suggested_similar"][0] == f"[[Leek soup|{kind}: Leek soup]]"
 
 
+def test_a_capture_with_code_that_obsidian_may_run_is_marked_and_keeps_its_bytes(world):
+    body = "Soup.\n\n```dataviewjs\ndv.list()\n```\n\n<%* x %>"
+    path = capture(world, "Recipe", body)
+    assert reviewed(world) == 1
+    assert said(world, path)["runnable_code"] == ["Dataview", "Templater"]
+    assert split((world.vault / path).read_text())[1] == f"{body}\n"
+    note = (world.vault / path).read_text()
+    assert "      - note.runnable_code\n" in compose_table("Captures")
+    world.write(path, note.replace("```dataviewjs", "```js").replace("<%*", "*"))
+    assert reviewed(world) == 1
+    assert "runnable_code" not in said(world, path)
+
+
 def test_names_without_a_link_are_links_to_add(world):
     path = capture(
         world,

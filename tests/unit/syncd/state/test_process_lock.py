@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from index.errors import Conflict, Unavailable
+from syncd.state import process_lock
 from syncd.state.process_lock import ProcessLock, claim_folder
 from tests.support.paths import ROOT
 
@@ -104,3 +105,13 @@ def test_a_claim_is_one_s_own_and_goes_with_it(tmp_path):
         claim.close()
     with pytest.raises(Unavailable):
         claim_folder(tmp_path / "gone")
+
+
+def test_the_process_that_holds_the_lock_is_known_by_its_open_files(tmp_path):
+    other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    with ProcessLock.acquire(tmp_path):
+        assert process_lock.holds_lock(os.getpid(), tmp_path)
+        assert not process_lock.holds_lock(other.pid, tmp_path)
+    other.communicate(b"\n")
+    assert not process_lock.holds_lock(other.pid, tmp_path)
+    assert not process_lock.holds_lock(os.getpid(), tmp_path / "none")

@@ -7,7 +7,7 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound
 from syncd.state.ledger import Ledger
-from syncd.workspaces.api_keys import ApiKeys
+from syncd.workspaces.api_keys import ApiKeys, read_environment_keys
 
 NOW = 1_700_000_000_000
 
@@ -120,6 +120,16 @@ def test_keys_of_the_environment_work_on_their_surface_and_are_never_stored(ledg
     }
     assert ApiKeys(ledger, static={"mcp": ""}).authenticate("", now=NOW) is None
     assert keys.list() == []
+
+
+@pytest.mark.parametrize("name", ["KB_API_KEY", "KB_MCP_API_KEY"])
+def test_a_key_of_the_environment_that_could_be_guessed_is_refused_and_not_shown(name):
+    for secret in ("hunter2", "x" * 15, " " * 40, f"{'x' * 15}\n"):
+        with pytest.raises(InvalidArgument, match=rf"^{name} has \d+ characters, and a key needs 16 ") as refused:
+            read_environment_keys({"KB_API_KEY": "y" * 16, "KB_MCP_API_KEY": "y" * 16} | {name: secret})
+        assert secret.strip() == "" or secret.strip() not in refused.value.message
+    assert read_environment_keys({"KB_API_KEY": "", "KB_MCP_API_KEY": f"{'é' * 16}\n"}) == {"mcp": "é" * 16}
+    assert read_environment_keys({}) == {}
 
 
 def test_the_last_use_is_remembered_without_a_write_for_each_request(keys, ledger):

@@ -194,7 +194,7 @@ def test_why_a_job_failed_stands_below_and_steers_no_terminal():
     found = {"jobs": [JOB | FAILED], "counts": {}, "hindrance": "the vault is missing"}
     lines = queue_table(found, NOW, color=False).splitlines()
     assert lines[2:] == [
-        "4f0e9d0a1122: the PDF[31m is locked",
+        "4f0e9d0a1122: the PDF\\u{1b}[31m is locked",
         "nothing can be done just now: the vault is missing",
         "nothing has been queued",
     ]
@@ -203,7 +203,7 @@ def test_why_a_job_failed_stands_below_and_steers_no_terminal():
 def test_a_job_on_a_page():
     shown = format_job(JOB | FAILED | {"tries": 3, "finished_at": NOW}, UTC).splitlines()
     assert shown[0] == f"id        {JOB['id']}"
-    assert shown[-2:] == ["tries     3", "error     INVALID_ARGUMENT: the PDF[31m is locked"]
+    assert shown[-2:] == ["tries     3", "error     INVALID_ARGUMENT: the PDF\\u{1b}[31m is locked"]
     assert "ended     2027-01-15 08:01" in shown
 
 
@@ -260,7 +260,7 @@ def test_a_scheduled_job_is_one_line(change, words):
 def test_why_a_scheduled_job_failed_stands_below_and_steers_no_terminal():
     lines = jobs_table([SCHEDULED | {"error": "the disk\x1b[31m is full"}], STARTED, UTC, color=False).splitlines()
     assert "failed" in lines[1]
-    assert lines[2] == "listing: the disk[31m is full"
+    assert lines[2] == "listing: the disk\\u{1b}[31m is full"
 
 
 def test_the_last_runs_of_a_job():

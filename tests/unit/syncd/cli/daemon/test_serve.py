@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import signal
 import threading
 
@@ -37,6 +39,18 @@ def test_a_signal_is_passed_on_and_its_end_waited_for(capsys):
     thread.join(10)
     assert (thread.is_alive(), told) == (False, ["begun"])
     assert "SIGTERM, stopping" in capsys.readouterr().err
+
+
+def test_a_stop_is_passed_on_although_nobody_can_be_told(monkeypatch):
+    class Closed(io.StringIO):
+        def write(self, _):
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr("sys.stderr", Closed())
+    made, told, _ = stopping(drain_s=0.01)
+    made.handle_signal(signal.SIGHUP, None)
+    made.supervise()
+    assert (made.wished.is_set(), told) == (True, ["begun", "gave up"])
 
 
 def test_a_stop_that_takes_too_long_is_given_up():

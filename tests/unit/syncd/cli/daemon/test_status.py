@@ -41,7 +41,7 @@ def test_a_daemon_that_is_well_says_so_first(memex):
 
 
 def test_without_a_daemon_it_says_so_and_what_to_do(memex):
-    memex.run("init")
+    memex.run("init", "--yes")
     memex.run("index")
     text = memex.run("status")
     assert text.startswith("▲ no daemon is running, so changes are not followed: memex serve")
@@ -66,7 +66,7 @@ def test_a_daemon_that_hangs_is_named(memex):
 
 
 def test_a_process_that_does_not_listen_yet_is_named(memex):
-    memex.run("init")
+    memex.run("init", "--yes")
     with (memex.state / "lock").open("w+b") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         held.write(f"{9:<20} {os.getpid():<10}\n".encode())

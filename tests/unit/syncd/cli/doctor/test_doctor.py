@@ -64,7 +64,7 @@ def test_the_command_with_the_daemon_up_hung_killed_and_mended(tmp_path, models)
             memex.run("doctor", "--json")
         left = [one for one in json.loads(failed.value.args[0].splitlines()[1])["findings"] if one["is"] == "wrong"]
         assert [one["check"] for one in left] == ["daemon"]
-        assert "mended: removed daemon.json, control.sock" in memex.run("doctor", "--fix")
+        assert "mended: removed daemon.json, control.sock, control.token" in memex.run("doctor", "--fix")
         memex.run("doctor")
 
 

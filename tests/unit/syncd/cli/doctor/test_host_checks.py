@@ -6,11 +6,13 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 
 from syncd.cli.doctor import host_checks
+from syncd.cli.doctor.doctor import DoctorContext, examine
 from syncd.cli.main import run_command
 from syncd.settings.settings import ServerSettings, VaultSettings
 from tests.support.clinic import only
@@ -44,6 +46,35 @@ def test_an_inbox_that_is_missing_is_made_and_one_that_is_a_link_is_not(clinic, 
     found = only(clinic.look(host_checks.check_inbox, fix=True))
     assert "a link" in found.says
     assert inbox.is_symlink()
+
+
+REFUSED = {
+    "missing": ["seccomp"],
+    "problem": "PDF and Office files are refused: why",
+    "landlock": 7,
+    "network_namespace": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("facts", "is_", "says"),
+    [
+        (REFUSED, "wrong", "PDF and Office files are refused: why"),
+        (REFUSED | {"problem": ""}, "advice", "seccomp is not in force, and kb.confined is preferred"),
+        (REFUSED | {"problem": "", "missing": []}, "ok", "files are read under Landlock 7 and seccomp"),
+        ({"required": True, "problem": "the reader of files could not be started"}, "wrong", "could not be started"),
+    ],
+)
+def test_the_sandbox_of_the_daemon_that_runs_is_judged(clinic, facts, is_, says):
+    context = DoctorContext(clinic.settings, {}, None, {"sandbox": facts})
+    finding = only(list(host_checks.check_sandbox(context)))
+    assert finding.is_ == is_
+    assert says in finding.says
+
+
+def test_the_sandbox_is_tried_where_no_daemon_tells_of_it(clinic):
+    finding = only(clinic.look(host_checks.check_sandbox))
+    assert finding.is_ == ("ok" if sys.platform == "linux" else "wrong")
 
 
 def test_files_that_are_gone_or_not_read_are_named(clinic):
@@ -143,3 +174,11 @@ def test_a_vault_of_the_settings_that_ignores_folders_needs_fewer_watches(clinic
     assert "5 folders" in only(clinic.look(host_checks.check_watches)).says
     clinic.settings = replace(clinic.settings, vault=VaultSettings(path=clinic.vault, ignore=("Archive/**",)))
     assert "5 folders" not in only(clinic.look(host_checks.check_watches)).says
+
+
+def test_a_key_of_the_environment_that_is_too_short_is_told(clinic):
+    [finding] = examine(clinic.settings, {"KB_API_KEY": "hunter2"}, [host_checks.check_environment], fix=False)
+    assert (finding.check, finding.is_) == ("environment", "wrong")
+    assert finding.says == "KB_API_KEY has 7 characters, and a key needs 16 or more"
+    assert "memex key create" in finding.mend
+    assert list(examine(clinic.settings, {"KB_API_KEY": "x" * 16}, [host_checks.check_environment], fix=False)) == []

@@ -10,10 +10,15 @@ import sqlite3
 import stat
 from dataclasses import replace
 
+import httpx2
 import pytest
 
 from syncd.cli.doctor import state_checks
+from syncd.cli.doctor.doctor import DoctorContext
+from syncd.installation.vault_setup import reset_owner_key
+from syncd.settings.access import LimitsSettings
 from tests.support.clinic import only
+from tests.support.live_server import PLAIN, running
 
 # The state folder
 
@@ -51,6 +56,59 @@ def test_a_mended_permission_follows_no_link(clinic, tmp_path):
     assert stat.S_IMODE(other.stat().st_mode) == 0o644
 
 
+@pytest.mark.parametrize(
+    ("way", "says"),
+    [
+        ("link", "is a link"),
+        ("dangling", "is a link"),
+        ("empty", "is empty"),
+        ("blank", "is empty"),
+        ("pipe", "no regular file"),
+        ("folder", "no regular file"),
+    ],
+)
+def test_a_key_file_that_is_none_is_named_and_a_reset_replaces_it(clinic, tmp_path, way, says):
+    path, other = clinic.state / "key", tmp_path / "other"
+    other.write_text("mx_1_2\n")
+    other.chmod(0o600)
+    path.unlink(missing_ok=True)
+    match way:
+        case "link":
+            path.symlink_to(other)
+        case "dangling":
+            path.symlink_to(tmp_path / "none")
+        case "empty" | "blank":
+            path.write_text("" if way == "empty" else " \n")
+            path.chmod(0o600)
+        case "pipe":
+            os.mkfifo(path, 0o600)
+        case "folder":
+            path.mkdir()
+    found = only(clinic.look(state_checks.check_key_file, fix=True))
+    assert (found.is_, says in found.says, "memex key reset --yes" in found.mend) == ("wrong", True, True)
+    if says != "no regular file":
+        reset_owner_key(clinic.state, now=1)
+        assert only(clinic.look(state_checks.check_key_file)).is_ == "ok"
+    assert other.read_text() == "mx_1_2\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_key_file_of_another_user_is_named(clinic):
+    path = clinic.state / "key"
+    path.write_text("mx_1_2\n")
+    path.chmod(0o600)
+    os.chown(path, 12345, 12345)
+    found = only(clinic.look(state_checks.check_key_file))
+    assert (found.is_, found.says.endswith("belongs to another user")) == ("wrong", True)
+
+
+def test_a_state_folder_without_a_key_file_or_with_a_good_one_is_well(clinic):
+    (clinic.state / "key").unlink(missing_ok=True)
+    assert clinic.look(state_checks.check_key_file) == []
+    reset_owner_key(clinic.state, now=1)
+    assert only(clinic.look(state_checks.check_key_file)).is_ == "ok"
+
+
 def test_a_state_folder_of_another_vault(clinic):
     (clinic.state / "vault").write_text("/elsewhere\n")
     assert any("belongs to the vault /elsewhere" in one.says for one in clinic.look(state_checks.check_state))
@@ -75,13 +133,23 @@ def test_no_daemon_is_advice(clinic):
     assert (found.is_, found.mend) == ("advice", "memex serve")
 
 
+def test_a_daemon_that_others_ask_too_often_is_well(tmp_path):
+    with running(tmp_path, limits=LimitsSettings()) as rim, httpx2.Client(verify=PLAIN) as http:
+        assert any(http.get(f"{rim.url}/healthz").status_code == 429 for _ in range(3_000))
+        context = DoctorContext(rim.world.app.settings, {}, os.getpid(), rim.world.app.health.status(None))
+        daemon = [one for one in state_checks.check_daemon(context) if one.check == "daemon"]
+        assert [(one.is_, "too often" in one.says) for one in daemon] == [("ok", True)]
+
+
 def test_what_a_dead_daemon_left_is_removed(clinic):
-    (clinic.state / "daemon.json").write_text("{}")
+    for name in ("daemon.json", "control.token"):
+        (clinic.state / name).write_text("{}")
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(clinic.state / "control.sock"))
-    assert "daemon.json and control.sock" in only(clinic.look(state_checks.check_daemon)).says
+    assert "daemon.json and control.sock and control.token" in only(clinic.look(state_checks.check_daemon)).says
     clinic.look(state_checks.check_daemon, fix=True)
     assert not (clinic.state / "daemon.json").exists()
+    assert not (clinic.state / "control.token").exists()
     assert only(clinic.look(state_checks.check_daemon)).is_ == "advice"
 
 

@@ -19,7 +19,7 @@ from tests.support.paths import ROOT
 
 JOBS = [{"name": "listing"}, {"name": "deep check"}]
 QUEUED = [{"id": "4f0e", "status": "failed", "title": "a.pdf"}, {"id": "4a1b", "status": "done", "title": ""}]
-NODES = {"default": ["Ada Lovelace", "Charles"], "work": ["Bernoulli"]}
+NODES = {"default": ["Ada Lovelace", "Charles", "Hid\u202eden"], "work": ["Bernoulli"]}
 KEYS = [
     {"name": "claude", "scopes": ["read"], "revoked_at": None},
     {"name": "old", "scopes": ["read"], "revoked_at": 1},

@@ -44,8 +44,8 @@ def test_a_run_tells_where_the_report_is_and_what_was_done(inbox, capfd):
     [
         ({"proposals": 0, "report": None, "carried": []}, "nothing needs attention"),
         ({"proposals": 2, "report": None, "carried": []}, "2 proposals wait for your answer; nothing is new"),
-        ({"proposals": 0, "report": None, "carried": [{"done": False, "said": "it\x1b[2J has gone"}]}, "not done: it[2J has gone\nnothing needs attention"),
-        ({"text": "# R\x1b[31m\n"}, "# R[31m"),
+        ({"proposals": 0, "report": None, "carried": [{"done": False, "said": "it\x1b[2J has gone"}]}, "not done: it\\u{1b}[2J has gone\nnothing needs attention"),
+        ({"text": "# R\x1b[31m\n"}, "# R\\u{1b}[31m"),
     ],
 )  # fmt: skip
 def test_what_a_person_is_told(told, says):

@@ -375,7 +375,7 @@ def test_the_door_takes_no_file_but_of_its_own_folder(door, here):
 def test_files_are_read_with_a_daemon_and_without_one(tmp_path, models, bundled):
     """Processes of their own, and nothing faked: what was added is found by what it says."""
     with daemon(tmp_path, models) as memex:
-        memex.run("init", str(memex.vault))
+        memex.run("init", "--yes", str(memex.vault))
         folder = tmp_path / "here"
         folder.mkdir()
         (folder / "one.html").write_text("<html><body><h1>Boiler</h1><p>The pressure valve hisses.</p></body></html>")

@@ -14,6 +14,7 @@ import pytest
 
 from index.names import fold
 from syncd.cli.main import run_command
+from syncd.cli.notes.review import format_capture
 from syncd.promotion.promoted_note import PromotionRule
 from syncd.settings.automation import PromoteSettings
 from tests.support.paths import ROOT
@@ -48,6 +49,26 @@ def said(capfd, *words, fails=0):
     return capfd.readouterr().out
 
 
+def test_hidden_characters_are_named_and_shown_as_escapes(world, capfd):
+    front = "id: fifth\ncreated_at: 2026-11-05T10:00:00.000Z"
+    world.write("Captures/default/Fifth.md", f"---\n{front}\n---\nA soup \u202eof \x1b[2Jpeas\U000e0041.\n")
+    world.run()
+    world.app.services.review.run()
+    written = (world.vault / "Captures/default/Fifth.md").read_text("utf-8")
+    assert "hidden_text:\n" in written
+    assert [kind in written for kind in ("- ansi", "- bidi", "- tag")] == [True] * 3
+    assert written.endswith("A soup \u202eof \x1b[2Jpeas\U000e0041.\n")
+    told = json.loads(said(capfd, "review", "--json"))["waiting"]
+    assert [capture["suspicious"] for capture in told] == [[], [], [], [], ["ansi", "bidi", "tag"]]
+    line = next(line for line in said(capfd, "review").splitlines() if line.startswith("fifth"))
+    assert "hidden text" in line
+    shown = said(capfd, "search", "soup of peas", "--limit", "20")
+    assert not {"\u202e", "\x1b", "\U000e0041"} & set(shown)
+    assert "\\u{202e}" in shown
+    raw = said(capfd, "search", "soup of peas", "--limit", "20", "--json")
+    assert "A soup \u202eof" in raw, "what a script reads is the text as it is"
+
+
 def test_where_nobody_sits_at_a_terminal_it_is_a_list(world, capfd):
     text = said(capfd, "review")
     assert [line.split()[0] for line in text.splitlines()[1:]] == ["first", "second", "third", "fourth"]
@@ -58,6 +79,18 @@ def test_where_nobody_sits_at_a_terminal_it_is_a_list(world, capfd):
     assert (first["id"], first["suggested_folder"], first["promote"]) == ("first", "Recipes", False)
     assert first["suggested_similar"]
     assert json.loads(said(capfd, "review", "--json", "--workspace", "other"))["waiting"] == []
+
+
+def test_code_that_obsidian_may_run_is_told_before_the_note_is_opened(world, capfd):
+    front = "id: fifth\ncreated_at: 2026-11-05T10:00:00.000Z"
+    world.write("Captures/default/Fifth.md", f"---\n{front}\n---\n{SOUP}\n\n```js-engine\nx\n```\n")
+    world.run()
+    told = json.loads(said(capfd, "review", "--json"))["waiting"]
+    assert [capture["runs"] for capture in told] == [[], [], [], [], ["JS Engine"]]
+    assert "runs code" in said(capfd, "review").splitlines()[-1]
+    assert "holds code that Obsidian may run: JS Engine" in format_capture(
+        {**told[-1], "content": "x", "goal": None, "similar": []}, "1 of 1"
+    )
 
 
 def test_scripts_decide_by_ids(world, capfd):

@@ -27,6 +27,21 @@ def test_emoji_and_other_scripts_stay_as_they_are():
     assert result_text.sanitize(text) == text
 
 
+def test_what_would_be_hidden_is_shown_as_an_escape():
+    assert result_text.sanitize("a\x1b[31mb\u202ec\U000e0041\rd\r\ne\x9b\f") == (
+        "a\\u{1b}[31mb\\u{202e}c\\u{e0041}\\u{d}d\ne\\u{9b}\\u{c}"
+    )
+    assert result_text.line("one\u200b\ntwo") == "one\\u{200b} two"
+
+
+@given(st.text())
+def test_only_our_own_styles_pass_to_the_terminal(text):
+    shown = result_text.sanitize_styled(result_text.colorize(result_text.sanitize(text), result_text.BOLD, color=True))
+    rest = shown.replace(result_text.BOLD, "").replace(result_text.RESET, "")
+    assert rest == result_text.sanitize(text)
+    assert "\x1b" not in rest
+
+
 @given(st.text(), st.integers(1, 200))
 def test_a_line_is_one_line_of_at_most_its_length(text, longest):
     shown = result_text.line(text, longest)

@@ -180,6 +180,24 @@ def test_a_reranker_is_told_where_one_is_set(told, row):
     assert [line for line in lines if line.startswith("reranker")] == ([row] if row else [])
 
 
+WHOLE = {"landlock": 7, "seccomp": True, "network_namespace": True, "missing": [], "system": "linux", "problem": ""}
+
+
+@pytest.mark.parametrize(
+    ("change", "row"),
+    [
+        ({}, "sandbox    Landlock 7, seccomp, a network namespace of its own"),
+        ({"network_namespace": False}, "sandbox    Landlock 7, seccomp"),
+        ({"missing": ["x", "y"]}, "sandbox    without x and y: PDF and Office files are read all the same"),
+        ({"missing": ["x"], "system": "darwin"}, "sandbox    macOS has neither Landlock nor seccomp: PDF and Office"),
+        ({"missing": ["x"], "problem": "PDF files are refused: why"}, "sandbox    PDF files are refused: why"),
+    ],
+)
+def test_what_confines_the_readers_of_files_is_told(change, row):
+    lines = render_page(WELL | {"sandbox": WHOLE | change}, at=AT, width=200).splitlines()
+    assert [line[: len(row)] for line in lines if line.startswith("sandbox")] == [row]
+
+
 @pytest.mark.parametrize(
     ("ms", "said"), [(-5, "0 s"), (59_999, "59 s"), (60_000, "1 min"), (HOUR, "1 h"), (50 * HOUR, "2 d")]
 )

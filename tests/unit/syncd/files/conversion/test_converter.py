@@ -12,14 +12,15 @@ import threading
 import time
 import zlib
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from index.errors import MemexError, Unavailable
 from syncd.files.conversion import converter
-from syncd.files.conversion.converter import Limits, convert, media_type_of
-from tests.support.paths import ROOT
+from syncd.files.conversion.converter import Limits, convert, media_type_of, probe_layers
+from tests.support.paths import FILES, ROOT
 from tests.support.sample_files import bomb, docx, paragraph, pdf
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at the child in /proc")
@@ -124,6 +125,26 @@ def test_text_beyond_the_limit_is_cut_between_paragraphs(tmp_path):
     assert found.text.endswith(" für Wörter\n")
 
 
+HOSTILE = {
+    "page.html": (
+        '<p><a href="&#1;javascript:alert(1)">one</a> <a href="shell:x">two</a> <a href="https://e.example/">three</a></p>'
+        "<pre><code class='language-dataviewjs'>dv.list()</code></pre><p><code>$= dv.x</code> &lt;% y %&gt;</p>"
+    ),
+    "notes.txt": "[one](&#1;javascript:x) [two](shell:x) [three](https://e.example/)\n\n```dataviewjs\ndv.list()\n```\n\n`$= dv.x` <% y %>",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_is_read_leads_nowhere_but_to_the_web_and_runs_nothing(tmp_path, name):
+    (tmp_path / name).write_text(HOSTILE[name])
+    text = read(tmp_path / name).text
+    assert "[three](https://e.example/)" in text
+    assert all(word in text for word in ("one", "two", "dv.list()", "y %"))
+    assert not any(word in text.lower() for word in ("javascript:", "shell:", "dataviewjs", "`$=", "<%"))
+    (tmp_path / "own.md").write_text(HOSTILE["notes.txt"])
+    assert read(tmp_path / "own.md").text == HOSTILE["notes.txt"]  # it becomes a note, byte for byte
+
+
 def test_a_document_that_is_nested_without_end_is_refused(tmp_path):
     deep = 20_000
     (tmp_path / "deep.docx").write_bytes(docx("<w:sdt><w:sdtContent>" * deep + "</w:sdtContent></w:sdt>" * deep))
@@ -162,7 +183,7 @@ def test_the_child_is_confined(big, monkeypatch):
         os.close(kept)
     assert "MEMEX_TEST_SECRET" not in environment
     assert str(Path.home()) not in environment.split("PYTHONPATH")[0]
-    assert links.pop(0) == str(big)
+    assert links.pop(0) == "/memfd:memex-file (deleted)"
     assert all(link.startswith("pipe:") for link in links.values()), links
     assert cwd.endswith("(deleted)")
     assert session == child.pid
@@ -175,8 +196,119 @@ def test_the_child_is_confined(big, monkeypatch):
     assert int(told["Max address space"][1]) == 2 << 30
     assert "NoNewPrivs:\t1" in status
     assert "CapEff:\t0000000000000000" in status
+    assert "Seccomp:\t2" in status
     if subprocess.run(["unshare", "-Un", "true"], check=False, capture_output=True).returncode == 0:
         assert nets[0] != nets[1]
+
+
+@pytest.mark.parametrize("in_memory", [True, False], ids=["in memory", "too large for memory"])
+def test_the_child_gets_a_copy_that_nobody_can_change_and_that_has_no_path(tmp_path, monkeypatch, in_memory):
+    if not in_memory:
+        monkeypatch.setattr(converter, "_IN_MEMORY", 10)
+    data = os.urandom(3_000_000)
+    (tmp_path / "a file").write_bytes(data)
+    place = Path(tempfile.mkdtemp())
+    with (tmp_path / "a file").open("rb") as file:
+        copy = converter._copy_nameless(file.fileno(), str(place), threading.Event())
+    try:
+        with pytest.raises(OSError):
+            os.write(copy, b"x")
+        with pytest.raises(OSError):
+            os.ftruncate(copy, 0)
+        assert os.pread(copy, len(data) + 1, 0) == data
+        assert os.lseek(copy, 0, os.SEEK_CUR) == 0
+        name = str(Path(f"/proc/self/fd/{copy}").readlink())
+        assert str(tmp_path / "a file") not in name
+        assert name.endswith("(deleted)")
+    finally:
+        os.close(copy)
+        place.rmdir()
+
+
+def test_a_large_file_is_read_from_a_copy_on_the_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(converter, "_IN_MEMORY", 10)
+    (tmp_path / "a.pdf").write_bytes(pdf(["One.", "Two."]))
+    assert read(tmp_path / "a.pdf").text == "One.\n\nTwo.\n"
+
+
+def test_a_stop_ends_the_copying_of_a_file(tmp_path):
+    (tmp_path / "a.pdf").write_bytes(pdf(["One."]))
+    stopping = threading.Event()
+    stopping.set()
+    with pytest.raises(Unavailable, match="stopping"):
+        read(tmp_path / "a.pdf", stopping=stopping)
+
+
+WITHOUT = """
+import json, sys, threading
+from pathlib import Path
+from index.errors import MemexError
+from syncd.files.conversion.converter import HEAD, Limits, convert, media_type_of, probe_layers
+from tests.support.sandbox_attempts import _refuse_calls
+_refuse_calls([sys.argv[1]])
+told = {"layers": probe_layers().as_dict()}
+for name in sys.argv[3:]:
+    path = Path(name)
+    try:
+        kind = media_type_of(path.name, path.read_bytes()[:HEAD])
+        told[path.suffix] = convert(path, kind, Limits(unconfined=sys.argv[2] == "preferred"), threading.Event()).text
+    except MemexError as error:
+        told[path.suffix] = error.as_dict()
+print(json.dumps(told))
+"""
+NEEDY, PLAIN = (
+    ("report.pdf", "report.docx", "talk.pptx", "sheet.xlsx"),
+    ("src/report.md", "letter.txt", "semicolons.csv"),
+)
+
+
+def read_without(call: str, confined: str) -> dict[str, Any]:
+    """What comes of files of all types where the system refuses `call`, as one without that layer does."""
+    names = [*NEEDY, *PLAIN, "src/tides.json", "report.html"]
+    files = [str(FILES / ("src/letter.txt" if name == "letter.txt" else name)) for name in names]
+    environ = os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": tempfile.gettempdir()}
+    command = [sys.executable, "-c", WITHOUT, call, confined, *files]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+@pytest.mark.parametrize(
+    ("call", "layer"), [("landlock_create_ruleset", "Landlock"), ("prctl=22", "seccomp")], ids=["Landlock", "seccomp"]
+)
+def test_without_a_layer_pdf_and_office_files_are_refused_and_others_read(call, layer):
+    told = read_without(call, "required")
+    assert told["layers"]["landlock" if layer == "Landlock" else "seccomp"] in (0, False)
+    for ending in (".pdf", ".docx", ".pptx", ".xlsx"):
+        assert told[ending]["code"] == "UNAVAILABLE"
+        assert layer in told[ending]["message"]
+        assert "set kb.confined to preferred" in told[ending]["message"]
+        assert not told[ending].get("retryable")
+    assert all(isinstance(told[ending], str) and told[ending] for ending in (".md", ".txt", ".csv", ".json", ".html"))
+
+
+@pytest.mark.parametrize("call", ["landlock_create_ruleset", "prctl=22"])
+def test_without_a_layer_all_files_are_read_where_the_sandbox_is_preferred(call):
+    told = read_without(call, "preferred")
+    assert all(isinstance(text, str) and text for name, text in told.items() if name != "layers")
+
+
+def test_without_namespaces_all_files_are_read_and_the_namespace_is_not_reported():
+    told = read_without("unshare", "required")
+    assert told.pop("layers") == {"landlock": probe_layers().landlock, "seccomp": True, "network_namespace": False}
+    assert all(isinstance(text, str) and text for text in told.values())
+
+
+def test_no_reader_has_a_second_thread_that_the_sandbox_would_not_hold():
+    code = (
+        "import os; from syncd.files.conversion import converter_child as child\n"
+        "for kind in child.READERS: child._load_reader(kind)\n"
+        "print(len(os.listdir('/proc/self/task')))"
+    )
+    environ = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"
 
 
 def test_a_stop_ends_the_child_at_once(big):

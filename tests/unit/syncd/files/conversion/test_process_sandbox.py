@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these are means
 
 def run(code: str, *words: str) -> subprocess.CompletedProcess[str]:
     environ = os.environ | {"PYTHONPATH": str(ROOT)}
-    head = "import os, sys, socket\nfrom syncd.files.conversion.process_sandbox import isolate, restrict_files, set_limits\n"
+    head = "import os, sys, socket\nfrom syncd.files.conversion.process_sandbox import isolate, restrict_calls, restrict_files, set_limits\n"
     return subprocess.run(
         [sys.executable, "-c", head + code, *words],
         env=environ,
@@ -57,11 +57,35 @@ def test_a_sealed_process_reads_what_it_needs_and_nothing_else(tmp_path):
     assert done.stdout == "refused\n" * 3, done.stderr
 
 
+def test_landlock_alone_refuses_all_that_its_version_can(tmp_path):
+    (tmp_path / "note").write_text("of the host")
+    done = run(
+        "import os, signal\nserver = socket.create_server(('127.0.0.1', 0))\nport = server.getsockname()[1]\n"
+        "version = restrict_files({sys.prefix, sys.base_prefix, *sys.path})\nprint(version)\n"
+        "def attempt(act):\n"
+        "    try:\n        act()\n        print('done')\n"
+        "    except PermissionError:\n        print('refused')\n"
+        "attempt(lambda: os.truncate(sys.argv[1], 0))\n"
+        "attempt(lambda: socket.create_connection(('127.0.0.1', port), 2))\n"
+        "attempt(lambda: os.kill(os.getppid(), 0))\n",
+        str(tmp_path / "note"),
+    )
+    version, *came = done.stdout.split()
+    if int(version) < 6:
+        pytest.skip("this kernel's Landlock is older")
+    assert came == ["refused"] * 3, done.stderr
+    assert (tmp_path / "note").read_text() == "of the host"
+
+
+def test_without_a_filter_no_restriction_of_calls_is_reported():
+    assert run("print(restrict_calls(None), restrict_calls(b'no program'))").stdout == "False False\n"
+
+
 def test_a_process_alone_has_no_network(tmp_path):
     if subprocess.run(["unshare", "-Un", "true"], check=False, capture_output=True).returncode:
         pytest.skip("user namespaces are refused here")
     done = run(
-        "server = socket.create_server(('127.0.0.1', 0))\nport = server.getsockname()[1]\nisolate(os.getppid())\n"
+        "server = socket.create_server(('127.0.0.1', 0))\nport = server.getsockname()[1]\nassert isolate(os.getppid())\n"
         "try:\n    socket.create_connection(('127.0.0.1', port), 2)\nexcept OSError as error:\n    print('no network')\n"
     )
     assert done.stdout == "no network\n", done.stderr

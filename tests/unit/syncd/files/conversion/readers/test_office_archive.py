@@ -6,6 +6,7 @@ import io
 import os
 import random
 import struct
+import time
 import zipfile
 
 import pytest
@@ -71,6 +72,53 @@ def test_entities_are_refused_in_any_encoding_and_place(encoding, lead):
     text = f'<?xml version="1.0"?><!--{"x" * lead}--><!DOCTYPE d [<!ENTITY a "b">]><w:document {W}>&a;</w:document>'
     with pytest.raises(UnreadableFile, match="declares entities"):
         look(docx(word__document=text.encode(encoding)))
+
+
+def renamed(data: bytes, old: str, new: str) -> bytes:
+    """The package with one part under another name, to which it refers."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as before, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as after:
+        for entry in before.infolist():
+            text = before.read(entry).replace(old.encode(), new.encode())
+            after.writestr(entry.filename.replace(old, new), text)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("name", ["document.dat", "document", "document.png", "document.xml.bin", "DOCUMENT.JPEG"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be"])
+@pytest.mark.parametrize("lead", ["", " \n", "\n" * (1 << 20)], ids=["at once", "after a blank", "after a whole block"])
+def test_entities_are_refused_in_a_part_of_any_name(name, encoding, lead):
+    text = f'{lead}<!DOCTYPE d [<!ENTITY a "b">]><w:document {W}>&a;</w:document>'
+    data = renamed(docx(word__document=text.encode(encoding)), "document.xml", name)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        assert f"word/{name}" in archive.namelist()
+    with pytest.raises(UnreadableFile, match="declares entities"):
+        look(data)
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        b'<?xml version="1.0"?><!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/svg11.dtd"><svg/>',
+        b"\x89PNG\r\n\x1a\n <!ENTITY a 'b'>",
+        b"",
+        b" " * 100,
+    ],
+    ids=["an image in SVG", "bytes that are no markup", "an empty part", "blanks"],
+)
+def test_a_part_that_declares_no_entity_passes(picture):
+    data = renamed(docx(paragraph("x"), word__image=picture), "image.xml", "image.svg")
+    look(data).close()
+
+
+def test_a_package_of_many_laughs_ends_at_once_whatever_its_part_is_called(tmp_path):
+    laughs = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 10))
+    text = f'<!DOCTYPE d [<!ENTITY l0 "ha">{laughs}]><w:document {W}><w:body>&l9;</w:body></w:document>'
+    data = renamed(docx(word__document=text), "document.xml", "document.dat")
+    begun = time.process_time()
+    with pytest.raises(UnreadableFile, match="declares entities"):
+        look(data)
+    assert time.process_time() - begun < 1
 
 
 def test_a_locked_archive_is_named():

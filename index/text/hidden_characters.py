@@ -1,0 +1,113 @@
+r"""Find characters that a reader does not see, or that change what a reader sees, name their kinds, and escape them.
+
+Laws, tested: nothing is found in an escaped text, and escaping changes no other character. Characters that a script or
+an emoji needs are not hidden text: joiners between its letters, one selector after a symbol, marks of direction in a
+right-to-left text, the three flags that are spelled with tags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Final, Literal, TypeAlias, get_args
+
+from index.model import Defect
+
+Kind: TypeAlias = Literal["ansi", "control", "bidi", "zero-width", "tag", "variation-selector"]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+DEFECT: Final = "hidden-text"
+
+_KIND_BY_GROUP: Final[dict[str, Kind]] = {kind.replace("-", "_"): kind for kind in KINDS} | {"mark": "bidi"}
+
+# The inside of character classes. Letters that joiners shape: Arabic, Syriac, Indic, Thai, Tibetan, Burmese, Khmer, Mongolian.
+_SHAPED: Final = "\u0600-\u1099\u1780-\u18af\ua840-\uabff\ufb50-\ufdff\ufe70-\ufefc\U00010a00-\U00011fff"
+_EMOJI: Final = "\u00a9\u00ae\u2190-\u2bff\u3030\u303d\u3297\u3299\ufe0f\U0001f000-\U0001faff\U000e007f"
+_RIGHT_TO_LEFT: Final = re.compile(
+    "[\u05d0-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]"
+)
+_MARKS: Final = "\u061c\u200e\u200f"  # of direction: one is common in a right-to-left text
+_SELECTORS: Final = "\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
+# Unicode's Default_Ignorable_Code_Point, less the selectors, the tags, the joiners and what is bidi.
+_INVISIBLE: Final = "\u034f\u115f\u1160\u17b4\u17b5\u180e\u2060-\u2065\u206a-\u206f\u3164\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+# Each begins with the character that is hidden: `_CANDIDATE` finds it first, much faster.
+_PATTERNS: Final[dict[str, str]] = {
+    "flag": (  # of England, Scotland or Wales: not hidden
+        "\U000e0067(?<=\U0001f3f4.)\U000e0062"
+        "(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074|\U000e0077\U000e006c\U000e0073)\U000e007f"
+    ),
+    "ansi": "[\x1b\x90\x98\x9b\x9d-\x9f]",  # begins a sequence that steers a terminal
+    "control": "[\0-\x08\x0b\x0e-\x1f\x7f-\x9f]",  # the others, but a form feed, which ends a page
+    "bidi": f"[\u202a-\u202e\u2066-\u2069]|[{_MARKS}](?=[{_MARKS}])",
+    "mark": f"[{_MARKS}]",
+    "zero_width": (
+        f"[{_INVISIBLE}]|\ufeff(?<=..)|[\u200b\u200c](?<![{_SHAPED}].)|\u200d(?<![{_SHAPED}{_EMOJI}].)"
+        r"|"
+        "\u00ad"
+        r"(?:(?<!\w.)|(?!\w))"  # a soft hyphen stands where a word may be broken
+    ),
+    "tag": "[\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]",
+    # A selector belongs to the character before it; no Latin letter and no blank has any.
+    "variation_selector": f"[{_SELECTORS}](?:(?<!..)|(?<=[\\sA-Za-z{_SELECTORS}].))",
+}
+_HIDDEN: Final = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in _PATTERNS.items()), re.DOTALL)
+_IGNORABLE_CLASS: Final = (
+    f"\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff{_MARKS}{_SELECTORS}{_INVISIBLE}"
+)
+_IGNORABLE: Final = re.compile(f"[{_IGNORABLE_CLASS}]")
+# Every character that may be hidden, whatever stands around it: most texts have none.
+_CANDIDATE: Final = re.compile(f"[\0-\x08\x0b\x0e-\x1f\x7f-\x9f{_IGNORABLE_CLASS}]")
+
+
+def find_hidden(text: str) -> tuple[Kind, ...]:
+    """The kinds of hidden characters in `text`, in the order of `KINDS`."""
+    kinds: set[Kind] = set()
+    for kind, _ in _find_matches(text):
+        kinds.add(kind)
+        if len(kinds) == len(KINDS):
+            break
+    return tuple(kind for kind in KINDS if kind in kinds)
+
+
+def hidden_defects(text: str) -> tuple[Defect, ...]:
+    """What is wrong with a note of an agent that says `text`."""
+    if not (kinds := find_hidden(text)):
+        return ()
+    advice = "the note has characters that its readers don't see; `memex get` in a terminal shows them as \\u{…}"
+    return (Defect(DEFECT, f"{', '.join(kinds)}: {advice}"),)
+
+
+def format_escape(character: str) -> str:
+    r"""One character as ``\u{202e}``."""
+    return f"\\u{{{ord(character):x}}}"
+
+
+def escape_hidden(text: str, escape: Callable[[str], str] = format_escape) -> str:
+    r"""`text` with its hidden characters as ``\u{202e}``, or as `escape` has them; every other character stays."""
+    # More than once: a joiner is hidden after the character before it is escaped.
+    while spots := [spot for _, spot in _find_matches(text)]:
+        parts, at = [], 0
+        for spot in spots:
+            parts += [text[at:spot], escape(text[spot])]
+            at = spot + 1
+        text = "".join([*parts, text[at:]])
+    return text
+
+
+def remove_ignorable(text: str) -> str:
+    """`text` without the characters that Unicode lets programs ignore where they compare or show texts."""
+    return _IGNORABLE.sub("", text)
+
+
+def _find_matches(text: str) -> Iterator[tuple[Kind, int]]:
+    """Each hidden character: its kind, and where it stands."""
+    at, right_to_left = 0, None
+    while candidate := _CANDIDATE.search(text, at):
+        match = _HIDDEN.match(text, candidate.start())
+        at = match.end() if match else candidate.end()
+        if match is None or match.lastgroup == "flag":
+            continue
+        if match.lastgroup == "mark":
+            if right_to_left is None:
+                right_to_left = _RIGHT_TO_LEFT.search(text) is not None
+            if right_to_left:
+                continue
+        yield _KIND_BY_GROUP[match.lastgroup or ""], match.start()

@@ -1,0 +1,144 @@
+"""Define the command `demo`: serve a copy of the demo vault, at the address and with the key that it had the last time.
+
+Law, tested: the copy is removed when the demo ends; one whose process was killed is removed at the next start."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import click
+
+from syncd.cli.daemon.ready_message import print_connect_help
+from syncd.cli.daemon.serve import is_port_free, pick_free_port, put_under_git, run
+from syncd.cli.framework.commands import Command, flags, load_settings, now, print_message, set_flag
+from syncd.settings.settings import Settings
+from syncd.state import process_lock
+from syncd.state.folder import state_home, write_private
+
+# ruff: noqa: PLC0415 - the stores and Git take longer to import than most commands to run
+QUERY = "how do we keep the battery boxes cool in summer"
+PREFIX = "memex-demo-"
+ADDRESS = "demo.json"  # in the folder of the state folders
+STARTING_S = 2.0  # a folder that is younger may belong to a demo that has not locked it yet
+
+
+@dataclass(frozen=True, slots=True)
+class DemoAddress:
+    """What clients of the demo were told: its port and its key."""
+
+    port: int
+    key: str
+
+
+@click.command(cls=Command)
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(file_okay=False),
+    help="Where to keep it; else a folder that is removed at the end.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    help="The port to listen on; else that of the last demo, or a free one if it is taken.",
+)
+def demo(folder: str | None, port: int | None) -> None:
+    """Serve a copy of the demo vault, and show how to connect and search.
+
+    Address and key stay the same from one demo to the next, so lines that were pasted go on working. The copy is removed
+    at the end, unless --dir names a folder for it."""
+    with contextlib.nullcontext(Path(folder).absolute()) if folder else _temporary_folder() as root:
+        vault = root / "Demo vault"
+        set_flag("vault.path", str(vault))
+        set_flag("state", flags().get("state") or str(root / "state"))
+        set_flag("server.port", port)
+        if not vault.exists():
+            with as_file(files("vault_fixtures") / "demo") as source:
+                shutil.copytree(source, vault)
+            if shutil.which("git"):
+                put_under_git(vault)
+        address = read_address(state_home(os.environ) / ADDRESS)
+        chosen = _choose_port(load_settings(), address)
+        _keep_address(chosen, address)
+        run(chosen, partial(print_connect_help, query=QUERY))
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    """A folder for one demo, locked while its process lives and removed at its end; those of dead ones go at once."""
+    above = Path(tempfile.gettempdir())
+    remove_left_folders(above)
+    root = Path(tempfile.mkdtemp(prefix=PREFIX, dir=above))
+    try:
+        with process_lock.ProcessLock.acquire(root):
+            yield root
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def remove_left_folders(above: Path) -> None:
+    """Remove the folders of demos whose processes were killed; none of another user, and none behind a link."""
+    for folder in sorted(above.glob(f"{PREFIX}*")):
+        with contextlib.suppress(OSError):  # another demo was quicker
+            status = folder.lstat()
+            ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+            if ours and time.time() - status.st_mtime > STARTING_S and process_lock.holder_pid(folder) is None:
+                shutil.rmtree(folder)
+
+
+def _choose_port(chosen: Settings, address: DemoAddress | None) -> Settings:
+    """The settings with the port of the last demo, or the usual one; another one where it is taken, which is said."""
+    if "--port" in chosen.origins.get("server.port", ""):
+        return chosen
+    wanted = address.port if address else chosen.server.port
+    port = next((port for port in (wanted, chosen.server.port) if is_port_free(chosen.server.host, port)), 0)
+    port = port or pick_free_port(chosen.server.host)
+    if address and port != wanted:
+        print_message(f"memex: port {wanted} of the last demo is taken: lines that you pasted need the port {port} now")
+    set_flag("server.port", port)
+    return load_settings()
+
+
+def _keep_address(chosen: Settings, address: DemoAddress | None) -> None:
+    """Give the demo the key of the last one, and note down which key and port it has."""
+    from syncd.installation.vault_setup import install_owner_key, set_up_vault
+
+    if address:
+        install_owner_key(chosen.state, chosen.vault.path, address.key, now=now())
+    key = set_up_vault(chosen, now=now()).read_text().strip()
+    file = state_home(os.environ) / ADDRESS
+    port = chosen.server.port or (address.port if address else 0)
+    if port:  # a port of the system's choice is another each time
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_private(file, json.dumps(asdict(DemoAddress(port, key))) + "\n")
+
+
+def read_address(file: Path) -> DemoAddress | None:
+    """What the last demo noted down; None when there is nothing that can be used, or that others could have written."""
+    from syncd.workspaces.api_keys import SECRET
+
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        with open(descriptor, encoding="utf-8") as stream:  # noqa: PTH123 - the descriptor is what follows no link
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
+                return None
+            noted = json.loads(stream.read(4096))
+        port, key = noted["port"], noted["key"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    if type(port) is not int or not 0 < port < 65_536 or not isinstance(key, str) or not SECRET.fullmatch(key):
+        return None
+    return DemoAddress(port, key)

@@ -1,0 +1,59 @@
+"""Masked names stand in the audit log for names that hold a secret, as nobody could take one out of the chain.
+
+The names themselves are in the ledger beside the log, so that undo and history find the files they are about. The
+owner's export, the list and the seals see the masks alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, Final
+
+from syncd.history.digest_chain import Entry
+from syncd.notes.secret_patterns import mask
+from syncd.state import named_values
+from syncd.state.ledger import Ledger
+
+FIELDS: Final = ("path", "id", "workspace", "name", "request")  # of an entry: what somebody else may have chosen
+_PREFIX: Final = "audit.masked "
+
+
+class MaskedNames:
+    """The masks that one ledger knows, each with its name."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._names = named_values.read_prefixed(ledger, _PREFIX)
+
+    def mask_entries(self, entries: Iterable[Entry]) -> list[Entry]:
+        """The entries with masks; what they stand for is on disk when this returns."""
+        masked: list[Entry] = []
+        new: dict[str, str] = {}
+        for entry in entries:
+            masked.append(_with_names(entry, mask))
+            pairs = ((getattr(masked[-1], field), getattr(entry, field)) for field in FIELDS)
+            new |= {shown: name for shown, name in pairs if shown != name and self._names.get(shown) != name}
+        if new:
+            named_values.write(self._ledger, {_PREFIX + shown: name for shown, name in new.items()})
+            self._names |= new
+        return masked
+
+    def reveal(self, shown: str) -> str:
+        """The name that a mask stands for; any other text as it is."""
+        return self._names.get(shown, shown)
+
+    def reveal_entry(self, entry: Entry) -> Entry:
+        """The entry with the names that were given."""
+        return _with_names(entry, self.reveal) if self._names else entry
+
+    def forget(self, kept: Iterable[str]) -> None:
+        """Forget the masks that are not among `kept`: no entry has them any more."""
+        if gone := self._names.keys() - set(kept):
+            named_values.delete(self._ledger, [_PREFIX + shown for shown in gone])
+            for shown in gone:
+                del self._names[shown]
+
+
+def _with_names(entry: Entry, change: Callable[[str], str]) -> Entry:
+    changes: dict[str, Any] = {field: change(getattr(entry, field)) for field in FIELDS}
+    return replace(entry, **changes)

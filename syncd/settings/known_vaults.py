@@ -1,0 +1,137 @@
+"""Find the settings file of the vault that a command means, among the vaults that are known.
+
+A vault is known by a settings file in the folder of settings files that names it. Law, tested: what is named wins
+(`--config`, `MEMEX_CONFIG`, a vault), then the vault of the working directory, then the choice of `memex use`, then the
+file `config.toml`."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from index.errors import InvalidArgument
+from syncd.state.folder import read_vault_path, write_private
+
+CHOICE = "chosen-vault"  # in the folder of settings files: the name of the file that `memex use` chose
+Reason: TypeAlias = Literal["named", "vault", "directory", "choice", "default"]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsChoice:
+    """The settings file that is read, and why that one."""
+
+    file: Path
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class KnownVault:
+    """A vault and the settings file that names it."""
+
+    path: Path
+    file: Path
+
+
+def settings_folder(environ: Mapping[str, str]) -> Path:
+    """The folder of settings files."""
+    return Path(environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser() / "memex"
+
+
+def default_settings_file(environ: Mapping[str, str]) -> Path:
+    """The settings file of the first vault."""
+    return settings_folder(environ) / "config.toml"
+
+
+def choose_settings_file(flags: Mapping[str, Any], environ: Mapping[str, str], cwd: Path) -> SettingsChoice:
+    """The settings file of a command, by its flags, its environment and its working directory."""
+    if named := flags.get("config") or environ.get("MEMEX_CONFIG"):
+        return SettingsChoice(cwd / Path(named).expanduser(), "named")
+    default = default_settings_file(environ)
+    vaults = known_vaults(environ)
+    vault = _named_vault(flags, environ, cwd)
+    if vault is not None:
+        return SettingsChoice(find_vault(vaults, vault) or default, "vault")
+    if file := find_vault_around(vaults, cwd):
+        return SettingsChoice(file, "directory")
+    if name := read_choice(environ):
+        return SettingsChoice(settings_folder(environ) / name, "choice")
+    return SettingsChoice(default, "default")
+
+
+def known_vaults(environ: Mapping[str, str]) -> list[KnownVault]:
+    """The vaults that settings files name, the default one first; a file that can't be read, or names none, has none."""
+    default = default_settings_file(environ)
+    files = sorted(settings_folder(environ).glob("*.toml"), key=lambda file: (file != default, file.name))
+    return [KnownVault(path, file) for file in files if (path := _vault_of(file)) is not None]
+
+
+def find_vault(vaults: Sequence[KnownVault], path: Path) -> Path | None:
+    """The settings file of the vault at `path`, under whatever name of it."""
+    return next((vault.file for vault in vaults if is_same_folder(vault.path, path)), None)
+
+
+def find_vault_around(vaults: Sequence[KnownVault], folder: Path) -> Path | None:
+    """The settings file of the vault that `folder` lies in; of several the innermost."""
+    around = [vault for vault in vaults if _real(folder).is_relative_to(_real(vault.path))]
+    innermost = max(around, key=lambda vault: len(_real(vault.path).parts), default=None)
+    return innermost.file if innermost else None
+
+
+def vault_name(vault: KnownVault, vaults: Sequence[KnownVault]) -> str:
+    """What a person calls a vault: its folder's name, or its settings file's where several folders have that name."""
+    same = [other for other in vaults if other.path.name.casefold() == vault.path.name.casefold()]
+    return vault.path.name if len(same) == 1 else vault.file.stem
+
+
+def read_choice(environ: Mapping[str, str]) -> str:
+    """The name of the settings file that `memex use` chose; "" when none was chosen."""
+    try:
+        name = (settings_folder(environ) / CHOICE).read_text(encoding="utf-8").strip()
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidArgument(
+            f"{settings_folder(environ) / CHOICE} can't be read ({error}): run `memex use VAULT`"
+        ) from None
+    if name and (name != Path(name).name or not (settings_folder(environ) / name).is_file()):
+        raise InvalidArgument(
+            f"`memex use` chose the settings file {name}, which is gone: `memex vaults` lists the vaults, `memex use` chooses"
+        )
+    return name
+
+
+def write_choice(environ: Mapping[str, str], file: Path) -> None:
+    """Let commands outside all vaults mean the vault of this settings file."""
+    write_private(settings_folder(environ) / CHOICE, file.name + "\n")
+
+
+def _named_vault(flags: Mapping[str, Any], environ: Mapping[str, str], cwd: Path) -> Path | None:
+    """The vault that a flag or a variable names, itself or by its state folder."""
+    named = flags.get("vault.path") or environ.get("MEMEX_VAULT") or environ.get("MEMEX_VAULT__PATH")
+    if named:
+        return cwd / Path(named).expanduser()
+    state = flags.get("state") or environ.get("MEMEX_STATE")
+    return read_vault_path(cwd / Path(state).expanduser()) if state else None
+
+
+def _vault_of(file: Path) -> Path | None:
+    """The vault that a settings file names."""
+    try:
+        with file.open("rb") as stream:
+            path = tomllib.load(stream)["vault"]["path"]
+        return None if "\0" in path else file.parent / Path(path).expanduser()
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError):
+        return None
+
+
+def is_same_folder(path: Path, other: Path) -> bool:
+    """Whether both are names of one folder."""
+    return path == other or _real(path) == _real(other)
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))  # resolve() raises for links that go round in a circle

@@ -1,0 +1,150 @@
+"""`except Exception` stands only at the top of a loop, a job or a call, and logs what could not be done.
+
+Each of them is listed with its reason, so a new one is a decision that somebody reads."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.sources import Source, sources
+
+# module, function: what goes on although one part of it failed in a way that nobody foresaw
+BROAD = {
+    ("index/encoders/cross_encoder.py", "RerankerModel.__init__"): "loading: a model's files make three libraries raise anything",
+    ("index/encoders/embedder.py", "Embedder._run"): "the loader's thread",
+    ("index/encoders/sentence_transformer.py", "LocalEncoder.__init__"): "loading: a model's files make three libraries raise anything",
+    ("index/search/reranker.py", "Reranker._run"): "the reranker's thread",
+    ("mcp_server/operations/operation.py", "OperationRunner.run_in_thread"): "each call of an operation",
+    ("mcp_server/stdio_bridge.py", "_Bridge._exchange"): "each message of the client",
+    ("syncd/cli/main.py", "run_command"): "the program: a person gets a sentence, and the trace on request",
+    ("syncd/daemon/control_socket.py", "ControlServer._answer_request"): "each command of the owner",
+    ("syncd/daemon/service_watchdog.py", "ServiceWatchdog._run"): "the thread that reports to the service manager",
+    ("syncd/enrichment/enricher.py", "Enricher._wait_for"): "what runs in the enricher's thread: no defect in it costs a capture",
+    ("syncd/git/head_follower.py", "HeadFollower._run"): "the thread that follows HEAD",
+    ("syncd/jobs/scheduler.py", "Scheduler._run"): "each run of a job, which must stay scheduled",
+    ("syncd/jobs/worker.py", "Worker._run_handler"): "each job of the queue, which fails alone",
+    ("syncd/jobs/worker.py", "Worker._work"): "the threads that work on the queue",
+    ("syncd/promotion/destination_conflicts.py", "DestinationConflicts.ask"): "each capture: the others are asked about",
+    ("syncd/promotion/marked_captures.py", "MarkedCaptures._decide"): "each marked capture: the others are planned",
+    ("syncd/promotion/marked_captures.py", "MarkedCaptures._write_problem"): "each marked capture: the others get their reason",
+    ("syncd/promotion/promotions.py", "Promotions._carry_out_plan"): "each plan: the others are carried out",
+    ("syncd/promotion/proposal_store.py", "Proposals._carry_out_one"): "each proposal: the others are carried out",
+    ("syncd/sync/index_pass.py", "IndexPass._process_window"): "each window of notes: which one is at fault is found out",
+    ("syncd/sync/index_pass.py", "IndexPass._read_notes"): "each note: the others are read",
+    ("syncd/sync/pipeline.py", "Sync._run_loop"): "the pipeline's thread",
+    ("syncd/watch/folder_events.py", "FolderEvents._handle_event"): "each event of the observer's thread",
+    ("syncd/watch/watcher.py", "Watcher._supervise"): "the thread that looks after the observer",
+}  # fmt: skip
+LOGGING = frozenset({"exception", "error", "warning"})
+
+
+def broad_handlers(source: Source) -> Iterator[tuple[str, ast.ExceptHandler]]:
+    """Each handler that takes any exception and does not raise it on, with the function that it stands in."""
+
+    def visit(node: ast.AST, inside: str) -> Iterator[tuple[str, ast.ExceptHandler]]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.ExceptHandler) and _takes_anything(child.type) and not _raises_on(child):
+                yield inside, child
+            named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            yield from visit(child, f"{inside}.{child.name}".lstrip(".") if named else inside)
+
+    return visit(source.tree, "")
+
+
+def _takes_anything(caught: ast.expr | None) -> bool:
+    names = caught.elts if isinstance(caught, ast.Tuple) else [caught]
+    return any(name is None or ast.unparse(name).rpartition(".")[2] in ("Exception", "BaseException") for name in names)
+
+
+def _raises_on(handler: ast.ExceptHandler) -> bool:
+    """Whether it ends by raising what it caught."""
+    last = handler.body[-1]
+    return isinstance(last, ast.Raise) and last.exc is None
+
+
+def complaints(source: Source) -> list[str]:
+    """What is wrong with the broad handlers of a module."""
+    tellers = {
+        function.name
+        for function in ast.walk(source.tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and _logs(function)
+    }
+    problems = []
+    for function, handler in broad_handlers(source):
+        if (source.path, function) not in BROAD:
+            problems.append(
+                f"line {handler.lineno}: {function or 'the module'} catches everything; name what it expects"
+            )
+        elif not _logs(handler) and not _calls_any(handler, tellers):
+            problems.append(f"line {handler.lineno}: {function} catches everything and logs nothing")
+    return problems
+
+
+def _logs(node: ast.AST) -> bool:
+    """Whether it writes a sentence into the log."""
+    return any(
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr in LOGGING
+        and (ast.unparse(call.func.value) == "log" or "getLogger" in ast.unparse(call.func.value))
+        and bool(call.args)
+        and isinstance(call.args[0], ast.Constant)
+        for call in ast.walk(node)
+    )
+
+
+def _calls_any(node: ast.AST, names: set[str]) -> bool:
+    calls = (ast.unparse(call.func).removeprefix("self.") for call in ast.walk(node) if isinstance(call, ast.Call))
+    return not names.isdisjoint(calls)
+
+
+def test_only_the_listed_functions_catch_everything_and_each_logs_it():
+    assert {source.path: found for source in sources() if (found := complaints(source))} == {}
+
+
+def test_the_list_names_no_function_that_catches_less():
+    broad = {(source.path, function) for source in sources() for function, _ in broad_handlers(source)}
+    assert set(BROAD) - broad == set()
+
+
+LISTED = "def run_command():\n    try:\n        work()\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        pytest.param("syncd/x.py", "def f():\n    try:\n        x()\n    except Exception:\n        log.exception('x')", id="not listed"),
+        pytest.param("syncd/x.py", "try:\n    x()\nexcept Exception:\n    pass", id="in a module"),
+        pytest.param("syncd/x.py", "def f():\n    try:\n        x()\n    except:\n        pass", id="bare"),
+        pytest.param("syncd/x.py", "def f():\n    try:\n        x()\n    except BaseException:\n        pass", id="the base of all"),
+        pytest.param("syncd/x.py", "def f():\n    try:\n        x()\n    except (OSError, Exception):\n        pass", id="among others"),
+        pytest.param("syncd/x.py", "def f():\n    try:\n        x()\n    except builtins.Exception:\n        pass", id="by its module"),
+        pytest.param("syncd/x.py", "def f():\n    try:\n        x()\n    except Exception as e:\n        raise ValueError from e", id="as another"),
+        pytest.param("syncd/cli/main.py", f"{LISTED}    except Exception:\n        return 1", id="listed, and mute"),
+        pytest.param("syncd/cli/main.py", f"{LISTED}    except Exception:\n        log.debug('x')", id="listed, and whispering"),
+        pytest.param("syncd/cli/main.py", f"{LISTED}    except Exception as e:\n        log.error(e)", id="listed, and without words"),
+        pytest.param("syncd/cli/main.py", f"{LISTED}    except Exception:\n        other()\ndef f():\n    log.error('x')", id="told elsewhere"),
+        pytest.param("syncd/cli/main.py", "class A:\n  def run_command():\n    try:\n        x()\n    except Exception:\n        log.error('x')", id="a namesake"),
+    ],
+)  # fmt: skip
+def test_a_source_that_catches_everything_is_caught(path, text):
+    assert complaints(Source(path, text))
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("syncd/x.py", "def f():\n    try:\n        x()\n    except BaseException:\n        undo()\n        raise"),
+        ("syncd/x.py", "def f():\n    try:\n        x()\n    except (OSError, ValueError):\n        pass"),
+        ("syncd/cli/main.py", f"{LISTED}    except Exception:\n        log.exception('the command failed')"),
+        (
+            "syncd/cli/main.py",
+            f"{LISTED}    except Exception:\n        tell()\ndef tell():\n    log.error('it failed')",
+        ),
+    ],
+)
+def test_a_source_that_keeps_the_rule_is_not_blamed(path, text):
+    assert complaints(Source(path, text)) == []

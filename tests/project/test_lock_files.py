@@ -1,0 +1,141 @@
+"""tests/supply/lock_files.py: what the daemon is installed from, and that it has nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import zipfile
+
+import pytest
+
+from tests.supply import lock_files
+from tests.support.paths import DAEMON_PYTHON, ROOT
+
+TOOLS = ("boto3", "cfnlint", "coverage", "docker", "flask", "hypothesis", "moto", "mypy", "pytest", "ruff", "schemathesis", "uv", "pip_audit")  # fmt: skip
+HASH = f"--hash=sha256:{'0' * 64}"
+PROJECT = {
+    "build-system": {"requires": ["setuptools==84.2.1"]},
+    "project": {"dependencies": ["PyYAML>=6"], "optional-dependencies": {"otel": ["a.b[c]>=1; python_version > '3'"]}},
+    "dependency-groups": {"dev": ["pytest"], "audit": [], "lock": [], "installer": ["setuptools==84.2.1"]},
+}
+DAEMON = f"# a head\na-b==1 ; sys_platform == 'linux' \\\n    {HASH} \\\n    {HASH}\npyyaml==6 \\\n    {HASH}\nsetuptools==84.2.1 \\\n    {HASH}\n"
+CPU = f"pyyaml==6+cpu \\\n    {HASH}\n"
+TESTS = f"pytest==9 \\\n    {HASH}\npyyaml==6 \\\n    {HASH}\n"
+
+
+# Lock files
+
+
+def test_the_lock_files_of_the_project_are_whole():
+    assert lock_files.read_faults() == []
+
+
+def test_the_lock_of_the_daemon_has_no_test_tool():
+    locked = lock_files.pins(lock_files.DAEMON.read_text())
+    tools = lock_files.asked(lock_files.read_project()["dependency-groups"]["dev"]) - {"cryptography", "jsonschema"}
+    assert "pytest" in tools
+    assert tools & locked.keys() == set()
+
+
+def test_a_lock_without_fault_has_none():
+    assert list(lock_files.faults(DAEMON, TESTS, lock_files.without_hashes(DAEMON), CPU, PROJECT)) == []
+
+
+@pytest.mark.parametrize(
+    ("daemon", "tests", "fault"),
+    [
+        pytest.param(DAEMON.replace(f"pyyaml==6 \\\n    {HASH}", "pyyaml==6"), TESTS, "pyyaml has no", id="no hash"),
+        pytest.param(DAEMON, TESTS.replace("sha256:", "md5:", 1), "pytest has no", id="a weak hash"),
+        pytest.param(DAEMON.replace("a-b", "a-c"), TESTS, "a-b, which pyproject.toml names", id="a library missing"),
+        pytest.param(DAEMON, TESTS.replace("pytest", "pytext"), "pytest, which pyproject", id="a tool missing"),
+        pytest.param(DAEMON, TESTS.replace("yaml==6", "yaml==7"), "pyyaml is 6 in", id="two versions"),
+        pytest.param(DAEMON.replace("84.2.1", "85"), TESTS, "another setuptools", id="another builder"),
+    ],
+)
+def test_a_fault_of_a_lock_is_told(daemon, tests, fault):
+    (complaint,) = lock_files.faults(daemon, tests, lock_files.without_hashes(daemon), CPU, PROJECT)
+    assert fault in complaint
+
+
+def test_constraints_that_say_something_else_are_told():
+    (complaint,) = lock_files.faults(
+        DAEMON, TESTS, lock_files.without_hashes(DAEMON).replace("a-b==1", "a-b==2"), CPU, PROJECT
+    )
+    assert "constraints.txt and requirements.txt differ" in complaint
+
+
+def test_a_build_of_another_version_than_the_locked_one_is_told():
+    cpu = CPU.replace("==6", "==5")
+    (complaint,) = lock_files.faults(DAEMON, TESTS, lock_files.without_hashes(DAEMON), cpu, PROJECT)
+    assert "pyyaml 5+cpu is no build of the version" in complaint
+
+
+@pytest.mark.parametrize("line", ["pyyaml>=6", "pyyaml", "pyyaml @ https://example.org/pyyaml.whl"])
+def test_a_line_that_pins_nothing_is_refused(line):
+    with pytest.raises(ValueError, match="is not pinned"):
+        lock_files.pins(f"{DAEMON}{line}\n")
+
+
+def test_versions_without_hashes_keep_their_platforms():
+    assert lock_files.without_hashes(DAEMON).splitlines()[1:] == [
+        "a-b==1 ; sys_platform == 'linux'",
+        "pyyaml==6",
+        "setuptools==84.2.1",
+    ]
+
+
+# The two environments
+
+
+def test_the_daemon_has_no_test_tool():
+    code = f"import importlib.util, json; print(json.dumps([name for name in {TOOLS!r} if importlib.util.find_spec(name)]))"
+    done = subprocess.run([DAEMON_PYTHON, "-c", code], cwd="/", env={}, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [], "make test keeps them apart: run the tests with .venv-dev/bin/python"
+
+
+def test_the_daemon_has_nothing_but_what_is_locked():
+    done = subprocess.run(
+        [DAEMON_PYTHON, "-m", "tests.supply", "others"], cwd=ROOT, env={}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == []
+
+
+def test_the_command_of_the_set_up_starts_in_the_daemon_s_environment():
+    memex = DAEMON_PYTHON.with_name("memex")
+    done = subprocess.run([memex, "--version"], cwd="/", env={}, capture_output=True, text=True, check=True)
+    assert "memex" in done.stdout.casefold()
+
+
+def wheel(folder, name, *requires):
+    """A wheel with nothing in it; its hash as a lock file writes it."""
+    file, info = folder / f"{name}-1-py3-none-any.whl", f"{name}-1.dist-info"
+    needs = "".join(f"Requires-Dist: {need}\n" for need in requires)
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n{needs}")
+        archive.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr(f"{info}/RECORD", "")
+    return f"--hash=sha256:{hashlib.sha256(file.read_bytes()).hexdigest()}"
+
+
+@pytest.mark.parametrize(
+    ("lower", "said"),
+    [
+        pytest.param("{}", "Would install", id="its hash"),
+        pytest.param(HASH, "THESE PACKAGES DO NOT MATCH THE HASHES", id="another hash"),
+        pytest.param("", "In --require-hashes mode", id="no hash"),
+        pytest.param(None, "In --require-hashes mode", id="not locked"),
+    ],
+)
+def test_pip_installs_a_library_of_a_library_only_with_its_hash(tmp_path, lower, said):
+    asked, needed = wheel(tmp_path, "upperx", "lowerx"), wheel(tmp_path, "lowerx")
+    lock = tmp_path / "lock.txt"
+    lock.write_text(f"upperx==1 {asked}\n" + ("" if lower is None else f"lowerx==1 {lower.format(needed)}\n"))
+    words = ["install", "--dry-run", "--require-hashes", "--no-index", "--find-links", tmp_path, "--constraint", lock]
+    done = subprocess.run(
+        [DAEMON_PYTHON, "-m", "pip", "--isolated", *words, "upperx"], capture_output=True, text=True, check=False
+    )
+    assert said in done.stdout + done.stderr
+    assert (done.returncode == 0) == (lower == "{}")

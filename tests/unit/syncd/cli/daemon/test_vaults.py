@@ -1,0 +1,213 @@
+"""Vaults are set up after a question, listed, and chosen; a command means the one that its folder lies in."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+import time
+
+import pytest
+
+from syncd.cli.main import run_command
+from syncd.daemon.control_socket import DAEMON
+from syncd.state.process_lock import ProcessLock
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.usefixtures("clean")
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """Two vaults that are set up, and a folder outside in which commands run."""
+    (tmp_path / "home").mkdir()
+    for name in ("first", "second/deep", "outside"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("first", "second"):
+        (tmp_path / name / "Note.md").write_text("about herons")
+        assert run_command(["init", str(tmp_path / name)]) == 0
+    monkeypatch.chdir(tmp_path / "outside")
+    return tmp_path
+
+
+def tree(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def meant(capfd):
+    capfd.readouterr()
+    assert run_command(["config", "--json"]) == 0
+    return next(row["value"] for row in json.loads(capfd.readouterr().out) if row["name"] == "vault.path")
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_folder_without_a_note_is_set_up_after_a_question(tmp_path, monkeypatch, capfd):
+    (tmp_path / "home").mkdir()
+    folder = tmp_path / "Downloads"
+    (folder / "deep/.git").mkdir(parents=True)
+    (folder / "song.mp3").write_bytes(b"x")
+    (folder / "deep/.git/README.md").write_text("no note")
+    before = tree(tmp_path)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+    assert run_command(["init", str(folder)]) == 2
+    assert "--yes" in capfd.readouterr().err
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    assert run_command(["init", "--create", str(folder)]) == 130
+    assert tree(tmp_path) == before
+    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+    assert run_command(["init", str(folder)]) == 0
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    assert run_command(["init", str(folder)]) == 0, "it is set up, so nothing is asked again"
+
+
+@pytest.mark.parametrize("made", ["Note.md", "deep/er/note.MD", ".obsidian/app.json"])
+def test_a_folder_with_a_note_or_of_obsidian_is_set_up_without_a_question(tmp_path, monkeypatch, made):
+    (tmp_path / "home").mkdir()
+    file = tmp_path / "vault" / made
+    file.parent.mkdir(parents=True)
+    file.write_text("{}")
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    assert run_command(["init", str(tmp_path / "vault")]) == 0
+
+
+def test_a_folder_that_is_made_for_it_needs_no_yes(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    assert run_command(["init", "--create", str(tmp_path / "new")]) == 0
+    (tmp_path / "empty").mkdir()
+    assert run_command(["init", "--create", str(tmp_path / "empty")]) == 0
+
+
+@pytest.mark.parametrize("way", ["home", "root", "above", "link to home", "link to root"])
+@pytest.mark.parametrize("command", ["init --yes", "serve --vault"])
+def test_a_home_folder_and_the_root_are_refused(tmp_path, capfd, monkeypatch, way, command):
+    home = tmp_path / "users/home"
+    (home / "Notes").mkdir(parents=True)
+    (home / "A.md").write_text("a note")
+    monkeypatch.setenv("HOME", str(home))
+    (tmp_path / "h").symlink_to(home)
+    (tmp_path / "r").symlink_to("/")
+    folder = {
+        "home": home,
+        "root": "/",
+        "above": home.parent,
+        "link to home": tmp_path / "h",
+        "link to root": tmp_path / "r",
+    }[way]
+    before = tree(tmp_path)
+    assert run_command([*command.split(), str(folder)]) == (2 if command.startswith("init") else 78)
+    assert "name the folder that has your notes" in capfd.readouterr().err
+    assert tree(tmp_path) == before
+    assert not (tmp_path.parent / "Captures").exists()
+
+
+def test_a_command_means_the_vault_that_its_folder_lies_in(folders, monkeypatch, capfd):
+    assert meant(capfd) == str(folders / "first")
+    monkeypatch.chdir(folders / "second/deep")
+    assert meant(capfd) == str(folders / "second")
+    (folders / "door").symlink_to(folders / "second")
+    monkeypatch.chdir(folders / "door")
+    assert meant(capfd) == str(folders / "second")
+    monkeypatch.setenv("MEMEX_VAULT", str(folders / "first"))
+    assert meant(capfd) == str(folders / "first")
+
+
+@pytest.mark.parametrize("name", ["second", "PATH", "PATH/deep", "STEM", "STEM.toml"])
+def test_a_vault_is_chosen_by_its_name_its_folder_or_its_file(folders, capfd, name):
+    [file] = (folders / "home/config/memex").glob("second-*.toml")
+    assert run_command(["use", name.replace("PATH", str(folders / "second")).replace("STEM", file.stem)]) == 0
+    assert meant(capfd) == str(folders / "second")
+    assert run_command(["use", "first"]) == 0
+    assert meant(capfd) == str(folders / "first")
+
+
+def test_a_vault_that_is_not_known_can_not_be_chosen(folders, capfd):
+    assert run_command(["use", "third"]) == 4
+    assert "first, second" in capfd.readouterr().err
+    assert meant(capfd) == str(folders / "first")
+
+
+def test_the_list_has_every_vault_its_state_and_its_daemon(folders, capfd):
+    capfd.readouterr()
+    assert run_command(["vaults", "--json"]) == 0
+    first, second = rows = json.loads(capfd.readouterr().out)
+    assert [row["name"] for row in rows] == ["first", "second"]
+    assert (first["path"], second["path"]) == (str(folders / "first"), str(folders / "second"))
+    assert [row["meant"] for row in rows] == [True, False]
+    assert {row["running"] for row in rows} == {False}
+    assert all(os.path.isdir(row["state"]) and os.path.isfile(row["config"]) for row in rows)  # noqa: PTH112, PTH113 - texts
+    state = folders / "home/state/memex" / os.path.basename(second["state"])  # noqa: PTH119 - a text
+    with ProcessLock.acquire(state):
+        (state / DAEMON).write_text(json.dumps({"pid": os.getpid(), "url": "http://127.0.0.1:9"}))
+        assert run_command(["vaults", "--json"]) == 0
+        row = json.loads(capfd.readouterr().out)[1]
+        assert (row["running"], row["pid"], row["url"]) == (True, os.getpid(), "http://127.0.0.1:9")
+        assert run_command(["vaults"]) == 0
+        assert "serving at http://127.0.0.1:9" in capfd.readouterr().out
+    assert run_command(["vaults", "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)[1]["running"] is False
+
+
+def test_the_list_shows_the_way_out_of_a_choice_and_of_settings_that_are_wrong(folders, capfd):
+    [file] = (folders / "home/config/memex").glob("second-*.toml")
+    assert run_command(["use", "second"]) == 0
+    file.rename(file.with_name("renamed.toml"))
+    assert run_command(["search", "x"]) == 2
+    file.with_name("renamed.toml").write_text(f'[vault]\npath = "{folders / "second"}"\n[server]\nport = "x"\n')
+    capfd.readouterr()
+    assert run_command(["vaults", "--json"]) == 0
+    out, err = capfd.readouterr()
+    assert "memex use" in err
+    assert "server.port" in json.loads(out)[1]["problem"]
+    assert run_command(["use", "second"]) == 0
+    assert run_command(["use", "first"]) == 0
+    assert meant(capfd) == str(folders / "first")
+
+
+def test_without_a_vault_the_list_says_how_one_is_set_up(tmp_path, capfd):
+    assert run_command(["vaults"]) == 0
+    assert "memex init" in capfd.readouterr().out
+
+
+def test_a_vault_that_nobody_named_is_named_at_a_terminal(folders):
+    def said(*words, where="outside"):
+        master, slave = pty.openpty()
+        command = [sys.executable, "-m", "syncd.cli", *words]
+        environ = os.environ | {"PYTHONPATH": str(ROOT)}
+        done = subprocess.run(
+            command, stdout=subprocess.DEVNULL, stderr=slave, env=environ, cwd=folders / where, timeout=60, check=False
+        )
+        os.close(slave)
+        assert done.returncode == 0
+        try:
+            return os.read(master, 65_536).decode()
+        except OSError:
+            return ""  # nothing was said
+        finally:
+            os.close(master)
+
+    assert said("config").count(f"this is about {folders / 'first'}") == 1
+    assert said("config", where="second") == ""
+    assert said("config", "--vault", str(folders / "first")) == ""
+    assert said("use", "first") == ""
+    assert said("config") == ""
+
+
+def test_the_list_is_there_at_once(folders):
+    took = []
+    for _ in range(3):
+        begun = time.process_time(), os.times().children_user + os.times().children_system
+        subprocess.run(
+            [sys.executable, "-m", "syncd.cli", "vaults"],
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            check=True,
+            capture_output=True,
+        )
+        took.append(os.times().children_user + os.times().children_system - begun[1])
+    assert min(took) < 0.6

@@ -1,0 +1,68 @@
+"""Masked names: no secret gets into the chain, and the files are found all the same."""
+
+from random import Random
+
+import pytest
+
+from syncd.history.audit_log import AuditLog
+from syncd.history.digest_chain import Head, check, format_line
+from syncd.state.ledger import Ledger
+from tests.support.audit_entries import change, unwritable
+from tests.support.generated_secrets import MAKERS
+
+SECRET = MAKERS["github-token"](Random(5))
+PATH = f"Captures/default/{SECRET}.md"
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    ledger = Ledger.open(tmp_path / "ledger.db")
+    yield ledger
+    ledger.close()
+
+
+def opened(ledger):
+    return AuditLog(ledger, ledger.path.parent)
+
+
+def test_the_log_holds_a_mask_and_finds_the_file_by_its_name(ledger):
+    log = opened(ledger)
+    log.log_write(change(PATH, id=SECRET))
+    log.log_write(change(PATH, before="1", after="2", id=SECRET))
+    log.log_write(change("Captures/default/Plan.md"))
+    for reader in (log, opened(ledger)):  # a restart knows the names
+        assert SECRET not in "".join(map(format_line, reader.entries()))
+        assert check(reader.entries(), Head()).broken == 0
+        assert reader.last_entry(PATH).path == PATH
+        assert [entry.after for entry in reader.entries_backwards(PATH)] == ["2", "1"]
+        assert [entry.path for entry in reader.entries_about(id=SECRET)] == [PATH, PATH]
+        assert reader.last_digests() == {PATH: "2", "Captures/default/Plan.md": "1"}
+        assert reader.changed_paths(0, 9) == {PATH, "Captures/default/Plan.md"}
+        assert reader.has_created(SECRET)
+        assert [(id, path) for id, path, *_ in reader.latest_notes() if path == PATH] == [(SECRET, PATH)]
+        assert [entry.id for entry in reader.find(9, id=SECRET)] == [SECRET, SECRET]
+        assert all(SECRET not in entry.path + entry.id for entry in reader.find(9, masked=True))
+
+
+def test_two_names_stay_two(ledger):
+    log, other = opened(ledger), f"Captures/default/{MAKERS['github-token'](Random(6))}.md"
+    log.log_write(change(PATH, after="1"))
+    log.log_write(change(other, after="2"))
+    assert (log.last_entry(PATH).after, log.last_entry(other).after) == ("1", "2")
+
+
+def test_a_name_goes_with_the_last_entry_that_has_it(ledger):
+    log = opened(ledger)
+    log.log_write(change(PATH, id="a"))
+    log.log_write(change(PATH, before="1", after="", id="a"))
+    for name in ("a", "b"):
+        log.log_write(change(f"Captures/default/{name}.md", id=name))
+    log.prune(2)
+    assert not [value for (value,) in ledger.query("SELECT value FROM tended") if SECRET in value]
+
+
+def test_a_write_whose_mask_cannot_be_kept_is_refused(ledger):
+    log = opened(ledger)
+    with unwritable(ledger), pytest.raises(Exception, match="can't be written"):
+        log.log_write(change(PATH))
+    assert list(log.entries()) == []
