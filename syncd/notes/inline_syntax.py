@@ -4,8 +4,8 @@ Law, tested: one pass, in time linear in the text, whatever the text."""
 
 from __future__ import annotations
 
+import math
 import re
-import sys
 from array import array
 from bisect import bisect_right
 from collections import deque
@@ -49,7 +49,7 @@ class Inline:
     hidden: list[tuple[int, int]]  # comments: start and end
 
 
-def scan(text: str, *, cells: bool = False, most: int = sys.maxsize) -> Inline:
+def scan(text: str, *, cells: bool = False, most: float = math.inf) -> Inline:
     """Everything in `text`; with `cells` it is a table row, in which a tag may follow a bar.
 
     The scan ends early once it has seen more than `most` links and tags."""
@@ -94,7 +94,7 @@ def _internal_link(kind: Literal["embed", "markdown"], pointed: str | None, bare
 class _Scanner:
     """One pass over one text. Each step is given the mark's span and returns where to go on."""
 
-    def __init__(self, text: str, *, cells: bool, most: int) -> None:
+    def __init__(self, text: str, *, cells: bool, most: float) -> None:
         self.text, self.cells, self.most = text, cells, most
         self.links: list[tuple[int, Link]] = []
         self.tags: list[tuple[int, str]] = []
