@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -192,13 +192,18 @@ class Embedder:
         return np.concatenate(parts)
 
     def embed_documents(
-        self, texts: Sequence[str], *, urgent: bool = False, progress: Callable[[int], None] | None = None
+        self,
+        texts: Sequence[str],
+        *,
+        urgent: bool = False,
+        progress: Callable[[int], None] | None = None,
+        dtype: type[np.floating[Any]] = np.float32,
     ) -> np.ndarray:
-        """The vectors of `texts`, in order: float32 [n, dimensions]. `progress` is given the number finished so far.
+        """The vectors of `texts`, in order: `dtype` [n, dimensions]. `progress` is given the number finished so far.
 
         `urgent` is for a capture that somebody waits for: it does not queue behind a backlog."""
         encoder = self._ready_encoder()
-        vectors = np.empty((len(texts), self.dimensions), np.float32)
+        vectors = np.empty((len(texts), self.dimensions), dtype)
         done = 0
         with self._count_queued(len(texts)):
             for start in range(0, len(texts), WINDOW):

@@ -12,7 +12,7 @@ from index.encoders import settings  # noqa: F401 - first: it sets what the libr
 
 # isort: split
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,10 +26,12 @@ log = logging.getLogger(__name__)
 
 RUN_TOKENS = 128  # texts share a run while its padded tokens stay below
 RUN_TEXTS = 8
+COUNT_CHARACTERS = 32_768  # counted at once: the tokenizer makes some 300 bytes of a token
 
 FAILURES = tuple(  # ONNX Runtime's errors have no class in common but Exception
     kind for kind in vars(failures).values() if isinstance(kind, type) and issubclass(kind, Exception)
 )
+_NEAR = 1_000  # characters before a cut in which white space is looked for
 
 Each = Callable[[Callable[[list[int]], None], list[list[int]]], Iterable[None]]  # `map`, or that of a pool
 
@@ -54,8 +56,13 @@ class Graph:
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, special tokens left out, never cut."""
-        encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        return [len(encoding) for encoding in encodings]
+        counts = [0] * len(texts)
+        for batch in _batches(_count_parts(texts)):
+            parts = [part for _, part in batch]
+            encodings = self._tokenizer.encode_batch_fast(parts, add_special_tokens=False)
+            for (row, _), encoding in zip(batch, encodings, strict=True):
+                counts[row] += len(encoding)
+        return counts
 
     def compute_vectors(self, texts: Sequence[str], each: Each = map) -> np.ndarray:
         """One unit vector a text; `each` spreads the runs, longest first, over threads."""
@@ -81,6 +88,32 @@ class Graph:
 
     def _truncate(self, ids: list[int]) -> list[int]:
         return ids if len(ids) <= self._longest else [*ids[: self._longest - 1], ids[-1]]
+
+
+def _count_parts(texts: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """The texts with their places, long ones in parts: cut at white space, beside which no token goes on, if some is near."""
+    for row, text in enumerate(texts):
+        start = 0
+        while len(text) - start > COUNT_CHARACTERS:
+            behind = start + COUNT_CHARACTERS
+            white = next((at for at in range(behind, behind - _NEAR, -1) if text[at].isspace()), behind)
+            yield row, text[start:white]
+            start = white
+        yield row, text[start:] if start else text
+
+
+def _batches(parts: Iterable[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
+    """The parts in lists of about `COUNT_CHARACTERS`."""
+    batch: list[tuple[int, str]] = []
+    size = 0
+    for part in parts:
+        batch.append(part)
+        size += len(part[1]) + 1
+        if size >= COUNT_CHARACTERS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def split_into_runs(lengths: Sequence[int]) -> list[list[int]]:

@@ -46,7 +46,7 @@ class Observations:
         """Whether rows may be missing."""
         return any(store.may_lack_rows for store in self.open_stores)
 
-    def replace(self, documents: Mapping[str, Sequence[Row]]) -> None:
+    def replace(self, documents: Mapping[str, Collection[Row]]) -> None:
         """Make these the rows of these documents (none: it has no observations any more)."""
         if self._store is None:
             if not any(documents.values()):

@@ -26,7 +26,7 @@ from index.observations.observation_store import Observations
 from index.observations.perspectives import DEFAULTS, hash_perspectives
 from index.process_memory import release_unused
 from index.scope.integrity_check import describe_difference, store_uris
-from index.scope.prepared_document import PreparedDocument, chunk_rows, prepare
+from index.scope.prepared_document import ChunkRows, PreparedDocument, prepare
 from index.scope.reader import Looks, Reader
 from index.scope.vector_reuse import Vectors
 from index.storage.chunk_rows import Row
@@ -153,7 +153,7 @@ class Index(Reader):
             if not ready and not gone:
                 return stale
             leaving = dict.fromkeys((*self._orphans, *map(path_id, gone)), ())
-            chunks = leaving | {path_id(new.document.path): tuple(chunk_rows(new)) for new in ready}
+            chunks = leaving | {path_id(new.document.path): ChunkRows(new) for new in ready}
             facets = leaving | {
                 path_id(new.document.path): tuple(facet_rows(new.document, new.facets, new.views)) for new in ready
             }
@@ -171,8 +171,8 @@ class Index(Reader):
         self,
         ready: Sequence[PreparedDocument],
         gone: Collection[str],
-        chunks: Mapping[str, Sequence[Row]],
-        facets: Mapping[str, Sequence[Row]],
+        chunks: Mapping[str, Collection[Row]],
+        facets: Mapping[str, Collection[Row]],
     ) -> None:
         """Replace the rows of documents in both stores, then write or remove the documents in the catalog."""
         with span("store", chunks=sum(map(len, chunks.values())), facets=sum(map(len, facets.values()))):

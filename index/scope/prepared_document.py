@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,11 +49,13 @@ class PreparedDocument:
     document: Document
     stat: Stat
     chunks: tuple[Chunk, ...]
-    vectors: NDArray[np.float32] | None  # [chunks, dimensions]; None = findable by words only, for now
+    vectors: (
+        NDArray[np.float16] | None
+    )  # [chunks, dimensions], as they are stored; None = findable by words only, for now
     embedded: int  # how many texts the encoder was asked for
     reused: int  # how many were known by their digest
     facets: tuple[PerspectiveRow, ...] = ()  # of a node's observations
-    views: tuple[NDArray[np.float32] | None, ...] = ()  # the vector of each facet
+    views: tuple[NDArray[np.floating[Any]] | None, ...] = ()  # the vector of each facet
     perspectives: str = ""  # `hash_perspectives` of those that the facets are of
 
     @property
@@ -102,33 +105,44 @@ def prepare(
         every = [*row, *(facet.digest for facet in seen)]
         fresh = sum(digest in lookup.fresh for digest in every)
         reused = sum(digest in lookup.vectors for digest in every) - fresh
-        whole = None if any(vector is None for vector in known) else np.array(known, np.float32)
+        whole = None if any(vector is None for vector in known) else np.array(known, np.float16)
         made.append(
             PreparedDocument(document, stat, pieces, whole, fresh, reused, seen, views, hash_perspectives(looks))
         )
     return made
 
 
-def chunk_rows(prepared: PreparedDocument) -> Iterator[Row]:
-    """Make the rows under which the document's chunks are stored."""
-    document = prepared.document
-    tags = tag_keys(document.tags)
-    for position, chunk in enumerate(prepared.chunks):
-        text = chunk.embedded
-        yield Row(
-            chunk_id=f"{path_id(document.path)}-{chunk.ord}",
-            doc_id=path_id(document.path),
-            ord=chunk.ord,
-            workspace=document.workspace,
-            namespace=document.namespace,
-            collection=document.collection,
-            type=document.type,
-            source=document.source,
-            tags=tags,
-            created_at=document.created_at,
-            digest=chunk.digest,
-            heading=" > ".join(chunk.trail),
-            cut=len(text) - len(chunk.text),
-            text=text,
-            vector=None if prepared.vectors is None else prepared.vectors[position],
-        )
+@dataclass(frozen=True, slots=True)
+class ChunkRows(Collection[Row]):
+    """The rows under which a document's chunks are stored, made when they are asked for: all at once may be many."""
+
+    prepared: PreparedDocument
+
+    def __len__(self) -> int:
+        return len(self.prepared.chunks)
+
+    def __contains__(self, row: object) -> bool:
+        return any(row == each for each in self)
+
+    def __iter__(self) -> Iterator[Row]:
+        document, vectors = self.prepared.document, self.prepared.vectors
+        tags = tag_keys(document.tags)
+        for position, chunk in enumerate(self.prepared.chunks):
+            text = chunk.embedded
+            yield Row(
+                chunk_id=f"{path_id(document.path)}-{chunk.ord}",
+                doc_id=path_id(document.path),
+                ord=chunk.ord,
+                workspace=document.workspace,
+                namespace=document.namespace,
+                collection=document.collection,
+                type=document.type,
+                source=document.source,
+                tags=tags,
+                created_at=document.created_at,
+                digest=chunk.digest,
+                heading=" > ".join(chunk.trail),
+                cut=len(text) - len(chunk.text),
+                text=text,
+                vector=None if vectors is None else vectors[position],
+            )

@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from index.errors import Unavailable
 
 LATEST: Final = 4_000  # vectors that are remembered: a note that one writes to is mostly written to again
 
-Vector: TypeAlias = NDArray[np.float32]
+Vector: TypeAlias = NDArray[np.floating[Any]]  # those made just now in 16 bits, as they are stored
 Stored: TypeAlias = Callable[[Collection[str]], Mapping[str, Vector]]
 
 
@@ -58,7 +58,7 @@ class Vectors:
         if not unknown or embedder is None:
             return FoundVectors(known, frozenset())
         try:
-            made = embedder.embed_documents(list(unknown.values()), urgent=urgent, progress=progress)
+            made = embedder.embed_documents(list(unknown.values()), urgent=urgent, progress=progress, dtype=np.float16)
         except Unavailable:
             if urgent:
                 raise  # a capture is refused; a note of the vault is indexed by its words until the encoder is back

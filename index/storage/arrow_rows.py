@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -27,6 +28,7 @@ PLACED: Final = (*KEY, "workspace", "heading")
 SHOWN: Final = (*PLACED, "cut", "text")
 TOLD: Final = (*KEY, "cut", "text")
 _TEXTLESS: Final = {"cut": 0, "text": ""}
+ADDED_ROWS: Final = 2_048  # added at once: LanceDB fills some 2 KB of memory for each until they are written
 LENGTH: Final = 1_000.0  # most of a vector's values: 16 bits hold them
 
 
@@ -36,6 +38,13 @@ def schema(dimensions: int) -> pa.Schema:
     kinds: dict[str, pa.DataType] = dict.fromkeys(PLAIN, text) | {"ord": number, "cut": number}
     kinds |= {"tags": pa.list_(text), "created_at": pa.int64(), "vector": pa.list_(pa.float16(), dimensions)}
     return pa.schema([pa.field(name, kinds[name], nullable=name in ("source", "vector")) for name in COLUMNS])
+
+
+def to_batches(rows: Iterable[Row], dimensions: int) -> Iterator[pa.Table]:
+    """Turn `rows`, some at a time, into what LanceDB takes."""
+    remaining = iter(rows)
+    while batch := list(islice(remaining, ADDED_ROWS)):
+        yield to_arrow(batch, dimensions)
 
 
 def to_arrow(rows: Sequence[Row], dimensions: int) -> pa.Table:

@@ -5,7 +5,7 @@ only, whatever its fields contain."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,17 +53,16 @@ class Match:
     value: float
 
 
-def check_rows(documents: Mapping[str, Sequence[Row]]) -> list[Row]:
-    """Return all rows of `documents`, once they are known to be well formed: each under its own document, none twice."""
-    rows = [row for chunks in documents.values() for row in chunks]
+def check_rows(documents: Mapping[str, Collection[Row]]) -> None:
+    """Make sure that the rows of `documents` are well formed: each under its own document, none twice."""
     assert all(ID.match(doc_id) for doc_id in documents), f"a malformed id among {sorted(documents)[:3]}"
-    assert all(row.doc_id == doc_id for doc_id, chunks in documents.items() for row in chunks), (
-        "a row of another document"
-    )
-    assert len({row.chunk_id for row in rows}) == len(rows), "two rows with one chunk id"
-    for row in rows:
-        check_encodable(row.doc_id, *(value for value in _texts(row) if value is not None))
-    return rows
+    ids = set()
+    for doc_id, chunks in documents.items():
+        for row in chunks:
+            assert row.doc_id == doc_id, "a row of another document"
+            check_encodable(row.doc_id, *(value for value in _texts(row) if value is not None))
+            ids.add(row.chunk_id)
+    assert len(ids) == sum(map(len, documents.values())), "two rows with one chunk id"
 
 
 def check_encodable(name: str, *texts: str) -> None:

@@ -8,6 +8,7 @@ again. Law, tested: what `replace` returned from is found by the next search, an
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 import time
 from collections.abc import Collection, Coroutine, Mapping, Sequence
@@ -43,7 +44,7 @@ class ChunkStore:
         self._gate = ReaderGate()
         self._writing, self._keeping = threading.Lock(), threading.Lock()
         self._recalling = threading.Lock()
-        self._missed: list[Mapping[str, Sequence[Row]]] | None = None  # written while the rows are being recalled
+        self._missed: list[Mapping[str, Collection[Row]]] | None = None  # written while the rows are being recalled
         self._unsure = False  # a write failed: until the next one has not, the table may hold more than readers see
         self._durable: set[str] = set()
         self._unpruned = 0
@@ -80,16 +81,17 @@ class ChunkStore:
         """Whether opening it went back to an older version: rows may be missing, so no digest can be trusted."""
         return self._table.healed
 
-    def replace(self, documents: Mapping[str, Sequence[Row]]) -> None:
+    def replace(self, documents: Mapping[str, Collection[Row]]) -> None:
         """Make these the rows of these documents (none: the document leaves), durably and as one step for readers."""
-        batch = arrow_rows.to_arrow(check_rows(documents), self._table.dimensions)
+        check_rows(documents)
         if not documents:
             return
         with self._writing:
             held, unsure = self._current_rows(), self._unsure
             rows = None if held is None else held.replace(documents)
             self._unsure = True
-            written = self._run(self._table.replace(list(documents), batch))
+            batches = arrow_rows.to_batches(itertools.chain.from_iterable(documents.values()), self._table.dimensions)
+            written = self._run(self._table.replace(list(documents), batches))
             if written is None:
                 self._unsure = unsure
                 return
@@ -99,7 +101,9 @@ class ChunkStore:
             self._unsure = False
             if self._missed is not None:
                 self._missed.append(dict(documents))
-            self._work = self._work.add_commit(added=batch.num_rows, removed=removed, now=time.monotonic())
+            self._work = self._work.add_commit(
+                added=sum(map(len, documents.values())), removed=removed, now=time.monotonic()
+            )
 
     def search(
         self,

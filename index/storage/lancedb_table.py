@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -117,27 +118,32 @@ class Table:
         """Let readers use these from now on."""
         self.seen = TableView(reader, rows)
 
-    async def replace(self, ids: Sequence[str], batch: Any) -> tuple[AsyncTable, int] | None:
+    async def replace(self, ids: Sequence[str], batches: Iterator[Any]) -> tuple[AsyncTable, int] | None:
         """Replace the rows of these documents; return a reader of the result and the number of rows removed.
 
         None when there was nothing to do: no version is written then."""
         await self._undo_write()
         known = [doc_id for doc_id in ids if doc_id in self._counts]
-        if not known and not batch.num_rows:
+        batch = next(batches, None)
+        if not known and batch is None:
             return None
         self._undo = await self._writer.version()
         try:
             for terms in _batches(known):
                 await self._writer.delete(_is_in("doc_id", terms))
-            if batch.num_rows:
+            counts, digests = Counter[str](), set[int]()
+            while batch is not None:
                 await self._writer.add(batch)
+                counts.update(count_rows(batch))
+                digests.update(map(hash, batch["digest"].to_pylist()))
+                batch = next(batches, None)
         except FAILURES:
             await self._undo_write()  # should this fail as well (a full disk), the next write begins with it
             raise
         self._undo = None
         removed = sum(self._counts.pop(doc_id) for doc_id in known)
-        self._counts |= count_rows(batch)
-        self._digests.update(map(hash, batch["digest"].to_pylist()))
+        self._counts |= counts
+        self._digests |= digests
         return await self._db.open_table(NAME), removed
 
     async def _undo_write(self) -> None:

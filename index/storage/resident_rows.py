@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
@@ -90,7 +90,7 @@ class Rows:
     def __len__(self) -> int:
         return int(np.count_nonzero(self.live))
 
-    def replace(self, documents: Mapping[str, Sequence[Row]]) -> Rows:
+    def replace(self, documents: Mapping[str, Collection[Row]]) -> Rows:
         """The state in which these are the rows of these documents.
 
         Of two states made from one, only the later may be used."""

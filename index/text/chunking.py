@@ -1,7 +1,7 @@
 """Chunking cuts a document into passages small enough to embed, at the borders of sections, blocks, rows and sentences.
 
 Laws, tested: every chunk's text is `Document.text[a:b]`; chunks are in order and cover everything but white space;
-no passage with its context exceeds the budget; a fence or a table row is cut only when it alone exceeds the budget.
+no passage with its context exceeds the budget; a fence or a table row is cut only when it alone exceeds the budget, or `SECTION`.
 Token counts are taken to add up over pieces that white space separates, as those of word-piece encoders do."""
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ LINE = re.compile(r"\n")
 ROWS = frozenset({"code", "table", "math", "html"})  # their lines are not prose: cut between lines, or anywhere
 JOINER, VIRAMA = "\u200d", 9  # what joins emoji, and the combining class of what joins consonants
 QUARTERS = 4
+SECTION = 1 << 17  # characters that are cut into passages at once: some 150 bytes are needed for each meanwhile
 TAILS = 8  # sentences looked at for what the next chunk repeats
 
 
@@ -77,30 +78,55 @@ def chunk_sizes(max_tokens: int, tokens: int | None = None, overlap: int | None 
 
 def split_document(document: Document, sizes: Sizes, count: Count) -> list[Chunk]:
     """Split `document` into passages, in order. A note that holds no text is one empty passage, findable by its title."""
-    packs, known = _pack_passages(document, sizes, count)
+    passages, known = _find_passages(document, sizes, count)
     shorten = _make_shortener(sizes.context, count, known)
-    if not packs:
+    if not passages:
         context = shorten(_context(document, (), first=True))
         return [Chunk(0, "", (), context)] if context else []
-    passages = []
-    for ord_, pack in enumerate(packs):
-        trail = _heading_trail(pack.pieces)
-        context = shorten(_context(document, trail, first=ord_ == 0))
-        passages.append(Chunk(ord_, document.text[pack.start : pack.end], trail, context))
-    return passages
+    chunks = []
+    for ord_, passage in enumerate(passages):
+        context = shorten(_context(document, passage.trail, first=ord_ == 0))
+        chunks.append(Chunk(ord_, document.text[passage.start : passage.end], passage.trail, context))
+    return chunks
 
 
-def _pack_passages(document: Document, sizes: Sizes, count: Count) -> tuple[list[_Pack], dict[str, int]]:
-    """What becomes the passages, and how many tokens each context has that was counted on the way."""
+def _find_passages(document: Document, sizes: Sizes, count: Count) -> tuple[list[_Piece], dict[str, int]]:
+    """Where the passages lie, and how many tokens each context has that was counted on the way."""
     text, blocks = document.text, _read_blocks(document)
-    trails = list(dict.fromkeys(block.trail for block in blocks)) or [()]
-    lines = [_context(document, trail, first=True) for trail in trails]
-    counted = count([*lines, *(text[block.start : block.end] for block in blocks)])
-    budget = max(1, sizes.tokens - min(sizes.context, max(counted[: len(lines)])))
-    blocks = [replace(block, tokens=n) for block, n in zip(blocks, counted[len(lines) :], strict=True)]
-    packs = _fill_packs(_split_long_blocks(text, blocks, budget, count), budget, min(sizes.overlap, budget - 1))
-    _set_starts(text, packs, sizes.overlap, count)
-    return packs, dict(zip(lines, counted, strict=False))
+    lines = [_context(document, trail, first=True) for trail in dict.fromkeys(block.trail for block in blocks) or [()]]
+    counted = count(lines)
+    budget = max(1, sizes.tokens - min(sizes.context, max(counted)))
+    passages: list[_Piece] = []
+    for section in _split_into_sections(text, blocks):
+        tokens = count([text[piece.start : piece.end] for piece in section])
+        pieces = [replace(piece, tokens=n) for piece, n in zip(section, tokens, strict=True)]
+        packs = _fill_packs(_split_long_blocks(text, pieces, budget, count), budget, min(sizes.overlap, budget - 1))
+        _set_starts(text, packs, sizes.overlap, count)
+        passages += [
+            _Piece("paragraph", pack.start, pack.end, _heading_trail(pack.pieces), pack.size) for pack in packs
+        ]
+    return passages, dict(zip(lines, counted, strict=True))
+
+
+def _split_into_sections(text: str, blocks: Iterable[_Piece]) -> Iterator[list[_Piece]]:
+    """The blocks in lists of at most `SECTION` characters; a larger block is cut at its lines."""
+    section: list[_Piece] = []
+    for block in blocks:
+        for piece in _split_piece(text, block, _section_ends(text, block)):
+            if section and piece.end - section[0].start > SECTION:
+                yield section
+                section = []
+            section.append(piece)
+    if section:
+        yield section
+
+
+def _section_ends(text: str, piece: _Piece) -> Iterator[int]:
+    at = piece.start
+    while piece.end - at > SECTION:
+        line_end = text.rfind("\n", at, at + SECTION) + 1
+        at = min(piece.end, line_end or _safe_cut(text, at, at + SECTION))
+        yield at
 
 
 def _read_blocks(document: Document) -> list[_Piece]:

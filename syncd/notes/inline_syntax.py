@@ -4,7 +4,9 @@ Law, tested: one pass, in time linear in the text, whatever the text."""
 
 from __future__ import annotations
 
+import math
 import re
+from array import array
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
@@ -47,9 +49,11 @@ class Inline:
     hidden: list[tuple[int, int]]  # comments: start and end
 
 
-def scan(text: str, *, cells: bool = False) -> Inline:
-    """Everything in `text`; with `cells` it is a table row, in which a tag may follow a bar."""
-    scanner = _Scanner(text, cells=cells)
+def scan(text: str, *, cells: bool = False, most: float = math.inf) -> Inline:
+    """Everything in `text`; with `cells` it is a table row, in which a tag may follow a bar.
+
+    The scan ends early once it has seen more than `most` links and tags."""
+    scanner = _Scanner(text, cells=cells, most=most)
     scanner.run()
     return Inline(sorted(scanner.links, key=lambda pair: pair[0]), scanner.tags, scanner.hidden)
 
@@ -90,24 +94,29 @@ def _internal_link(kind: Literal["embed", "markdown"], pointed: str | None, bare
 class _Scanner:
     """One pass over one text. Each step is given the mark's span and returns where to go on."""
 
-    def __init__(self, text: str, *, cells: bool) -> None:
-        self.text, self.cells = text, cells
+    def __init__(self, text: str, *, cells: bool, most: float) -> None:
+        self.text, self.cells, self.most = text, cells, most
         self.links: list[tuple[int, Link]] = []
         self.tags: list[tuple[int, str]] = []
         self.hidden: list[tuple[int, int]] = []
         self.openers: deque[tuple[int, int]] = deque(maxlen=_MOST_OPEN)  # "[" and "![" that wait for their "]"
-        self.ticks: dict[int, list[int]] | None = None  # length of a run of backticks -> where such runs begin
+        self.ticks: dict[int, array[int]] | None = None  # length of a run of backticks -> where such runs begin
         self.arrows = True  # False once no "-->" is left
         self.bracket = -1  # the end of the last escaped bracket: a tag may follow it
 
     def run(self) -> None:
         at = 0
-        while match := _NEXT.search(self.text, at):
+        while self._has_room() and (match := _NEXT.search(self.text, at)):
             at = self._steps[match[0][0]](self, *match.span())
         if "]:" in self.text:
             for match in _DEFINITION.finditer(self.text):
+                if not self._has_room():
+                    break
                 if link := _internal_link("markdown", match[2], match[3], match[1]):
                     self.links.append((match.start(1) - 1, link))
+
+    def _has_room(self) -> bool:
+        return len(self.links) + len(self.tags) <= self.most
 
     def _escape(self, start: int, end: int) -> int:
         self.bracket = end if self.text[start + 1] in "[]" else self.bracket
@@ -117,8 +126,8 @@ class _Scanner:
         if self.ticks is None:
             self.ticks = {}
             for run in re.finditer("`+", self.text):
-                self.ticks.setdefault(len(run[0]), []).append(run.start())
-        closers = self.ticks.get(end - start, [])
+                self.ticks.setdefault(len(run[0]), array("L")).append(run.start())
+        closers = self.ticks.get(end - start, ())
         later = bisect_right(closers, start)
         return closers[later] + end - start if later < len(closers) else end
 
@@ -135,7 +144,7 @@ class _Scanner:
         closing = COMMENT.search(self.text, end)
         if not closing or _LINE_END.search(self.text, end, closing.start()):
             return end
-        inside = scan(self.text[end : closing.start()])
+        inside = scan(self.text[end : closing.start()], most=self.most - len(self.links) - len(self.tags))
         self.links += [(end + at, link) for at, link in inside.links]
         self.tags += [(end + at, tag) for at, tag in inside.tags]
         self.hidden.append((start, closing.end()))

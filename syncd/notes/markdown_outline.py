@@ -8,6 +8,7 @@ must."""
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,7 +22,9 @@ from index.model import Block, BlockKind, Callout, Defect, Heading, Link, Task
 from syncd.notes.inline_syntax import COMMENT, scan
 
 DEEPEST = 60  # containers within containers; what lies deeper is searchable, but its links are not seen
-MOST_LINES = 100_000
+MOST_LINES = 20_000  # the grammar makes some 2 KB of objects of a line
+PARAGRAPH_LINES = 1_000  # of a body with more lines: fewer blocks, and as few as that to scan at once
+MOST_MARKS = 20_000  # links and tags of a body: a note that holds more is no note that a person follows
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _BARE_CR = re.compile(r"\r(?!\n)")
@@ -72,7 +75,7 @@ def parse_outline(body: str, hidden: Sequence[tuple[int, int]] = ()) -> Outline:
     except (RecursionError, IndexError, RuntimeError, ValueError) as error:
         tokens, why = None, type(error).__name__
     if tokens is None:
-        tokens = _parse_paragraphs(body)
+        tokens = _parse_paragraphs(body, reader.starts)
         reader.add_defect("unread-markdown", f"its structure is not read ({why}); its text is searched")
     return reader.read(tokens)
 
@@ -82,15 +85,19 @@ def is_open_ended(body: str) -> bool:
     return any(defect.name in ("unclosed-fence", "unclosed-comment") for defect in parse_outline(body).defects)
 
 
-def _parse_paragraphs(body: str) -> list[Token]:
-    """The tokens of a body read as nothing but paragraphs."""
-    tokens, first = [], 0
-    lines = [*_LINE_END.split(body), ""]
-    for number, line in enumerate(lines):
-        if not line.strip():
-            if number > first:
-                tokens.append(Token("paragraph_open", "p", 1, map=[first, number], block=True))
-                tokens.append(Token("inline", "", 0, map=[first, number], level=1, block=True))
+def _parse_paragraphs(body: str, starts: Sequence[int]) -> list[Token]:
+    """The tokens of a body read as nothing but paragraphs, which blank lines end; those of very many lines are joined."""
+    tokens: list[Token] = []
+    first, last = 0, len(starts) - 1
+    shortest = PARAGRAPH_LINES if last > MOST_LINES else 1
+    for number in range(last + 1):
+        if number < last and not body[starts[number] : starts[number + 1]].isspace():
+            continue
+        if number - first >= shortest or number == last > first:
+            tokens.append(Token("paragraph_open", "p", 1, map=[first, number], block=True))
+            tokens.append(Token("inline", "", 0, map=[first, number], level=1, block=True))
+            first = number + 1
+        elif number == first:
             first = number + 1
     return tokens
 
@@ -152,7 +159,10 @@ class _Reader:
         self._scan_inline(text, self.starts[first], cells=cells)
 
     def _scan_inline(self, text: str, offset: int, *, cells: bool = False) -> None:
-        inline = scan(text, cells=cells)
+        room = MOST_MARKS - len(self.found) - len(self.out.tags)
+        inline = scan(text, cells=cells, most=room)
+        if len(inline.links) + len(inline.tags) > room and not any(d.name == "many-marks" for d in self.out.defects):
+            self.add_defect("many-marks", f"it has more than {MOST_MARKS:,} links and tags; the others are not seen")
         self.out.tags += [tag for _, tag in inline.tags]
         self.out.tag_places += [offset + at for at, _ in inline.tags]
         for at, link in inline.links:
@@ -221,7 +231,7 @@ class _Reader:
         self.out.places, self.out.links = [at for at, _ in self.found], [link for _, link in self.found]
         self.out.text = text = _remove_hidden(self.body, self.hidden)
         starts = _line_starts(text) if self.hidden else self.starts
-        starts += [len(text)] * (len(self.starts) - len(starts))  # a last line that was only a comment is gone
+        starts.extend([len(text)] * (len(self.starts) - len(starts)))  # a last line that was only a comment is gone
         trail: list[Heading] = []
         line = 0
         end: tuple[BlockKind, int, int, None] = ("paragraph", len(starts) - 1, len(starts) - 1, None)
@@ -244,10 +254,13 @@ class _Reader:
             self.out.blocks.append(Block(kind, start, start + len(text), trail))
 
 
-def _line_starts(text: str) -> list[int]:
+def _line_starts(text: str) -> array[int]:
     """Where each line begins, and at last where the text ends; a last line without a line end counts as one."""
-    starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
-    return starts if starts[-1] == len(text) else [*starts, len(text)]
+    starts = array("L", (0,))
+    starts.extend(end.end() for end in _LINE_END.finditer(text))
+    if starts[-1] != len(text):
+        starts.append(len(text))
+    return starts
 
 
 def _remove_hidden(text: str, hidden: list[tuple[int, int]]) -> str:

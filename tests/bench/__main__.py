@@ -31,6 +31,7 @@ def groups(work: Path, data: Path) -> dict[str, Callable[[], Iterator[Row]]]:
         "bulk": lambda: speed.under_bulk(work),
         "kb": lambda: kb.kb(work),
         "files": lambda: kb.files(work),
+        "dense": lambda: kb.dense(work),
         "replay": lambda: replay.replay(work),
         "large": lambda: kb.large(work),
         "graph": lambda: graph.graph(work),

@@ -104,6 +104,51 @@ def large(work: Path, size: int = 500_000_000) -> Iterator[Row]:
             yield Row(f"{size // 1_000_000} MB {way}", "<= 50 MB", figure, grown <= 50, note)
 
 
+DENSE_SIZE = 4_000_000  # bytes: as much text as is kept of one file
+DENSE: dict[str, Callable[[int], bytes]] = {  # 4 MB that are many tokens, paragraphs, links, tags or vectors
+    "brackets.json": lambda size: b"[" * size,
+    "words.txt": lambda size: " ".join(f"{n * 2_654_435_761 % 2**24:x}" for n in range(size // 7)).encode(),
+    "paragraphs.md": lambda size: b"a\n\n" * (size // 3),
+    "links.md": lambda size: b"[[a]] " * (size // 6),
+    "headings.md": lambda size: "".join(f"# a{n}\n" for n in range(15_000)).encode() + b"a\n" * (size // 3),
+    "cjk.txt": lambda size: "".join(chr(0x4E00 + n * 7_919 % 20_000) for n in range(size // 3)).encode(),
+}
+
+
+def dense(work: Path) -> Iterator[Row]:
+    """What the daemon holds while it takes in 4 MB of dense text: each kind alone, then three files at once."""
+    vault, state = fresh(work, "kb-dense")
+    target = "<= 64 MB, and given back"
+    with daemon(vault, state, "--made-up") as one:
+        one.settled()
+        one.tool("kb_search", query="warm")
+        _done(one, _sent(one, "warm.txt", b"A small file first."))
+        one.quiet()
+        start = one.rss
+        for name, make in DENSE.items():
+            data = make(DENSE_SIZE)
+            with watched(one) as peak:
+                begun = time.perf_counter()
+                status = _done(one, _sent(one, name, data), 0.1)["status"]
+                seconds = time.perf_counter() - begun
+            one.quiet()
+            grown, kept = peak.own - peak.start, one.rss - peak.start
+            yield Row(
+                f"4 MB of {name}",
+                target,
+                f"{grown:.0f} MB",
+                grown <= 64,
+                f"{kept:.0f} MB kept; {status}, {seconds:.0f} s",
+            )
+        with watched(one) as peak:
+            jobs = [_sent(one, f"again {name}", DENSE[name](DENSE_SIZE) + b" ") for name in list(DENSE)[:3]]
+            ended = [_done(one, job, 0.1)["status"] for job in jobs]
+        one.quiet()
+        grown, kept = peak.own - peak.start, one.rss - start
+        note = f"{kept:.0f} MB kept of all nine; {', '.join(ended)}"
+        yield Row("three of them at once", target, f"{grown:.0f} MB", grown <= 64, note)
+
+
 def _held(spent: list[float], most50: float = 0, most95: float = 0) -> tuple[str, bool | None]:
     met = p50(spent) <= most50 and p95(spent) <= most95 if most50 else None
     return f"p50 {p50(spent):.0f}, p95 {p95(spent):.0f} ms", met

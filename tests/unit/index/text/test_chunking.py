@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from index.model import Block, Document
-from index.text.chunking import Sizes, _pack_passages, chunk_sizes, split_document
+from index.text.chunking import Sizes, _find_passages, chunk_sizes, split_document
 from tests.support.documents import document
 
 TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]{1,4}|[^\w\s]")
@@ -25,7 +25,7 @@ def count(texts: Sequence[str]) -> list[int]:
 
 def spans(document: Document, sizes: Sizes) -> list[tuple[int, int]]:
     """Where each chunk lies in the text."""
-    return [(pack.start, pack.end) for pack in _pack_passages(document, sizes, count)[0]]
+    return [(passage.start, passage.end) for passage in _find_passages(document, sizes, count)[0]]
 
 
 GRAPHEMES = [*"abc de. f!\n 日本語。が", "👩\u200d💻", "🇯🇵", "e\u0301", "👍🏽", "\u1112\u1161\u11ab", "क्षि"]

@@ -16,7 +16,7 @@ from index.model import Document
 from syncd.documents.parser import parse
 from syncd.notes.front_matter import compose
 from syncd.notes.inline_syntax import scan
-from syncd.notes.markdown_outline import parse_outline
+from syncd.notes.markdown_outline import MOST_MARKS, parse_outline
 from tests.support.example_counts import examples
 from tests.support.parsed_notes import names, parsed
 from tests.support.paths import GOLDEN
@@ -163,10 +163,18 @@ def test_deep_nesting_is_searchable_and_listed(body):
 
 
 def test_a_note_of_very_many_lines_is_read_as_paragraphs():
-    document = parsed("> [[a]]\n" * 150_000)
+    document = parsed("> [[a]]\n> a\n\n" * 15_000)
     assert names(document) == ["unread-markdown"]
-    assert len(document.links) == 150_000
+    assert len(document.links) == 15_000
     assert pieces(document)[0][0] == "paragraph"
+    assert len(pieces(document)) <= 45, "a block for a thousand lines: as many as there are would fill the memory"
+
+
+def test_a_note_of_very_many_links_tells_that_it_sees_only_the_first():
+    document = parsed("[[a]] #t " * 11_000 + "\n\n[[b]]\n")
+    assert names(document) == ["many-marks"]
+    assert len(document.links) == MOST_MARKS // 2 + 1
+    assert "[[b]]" in document.text
 
 
 def test_a_scan_takes_every_kind_of_mark_in_one_pass():
