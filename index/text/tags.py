@@ -109,7 +109,7 @@ def _are_inflections(word: str, other: str, language: str) -> bool:
 
 def _is_acronym(short: str, long: str) -> bool:
     """`rrf` is reciprocal-rank-fusion; two letters are anybody's."""
-    words = long.split("-")
+    words = [word for word in long.split("-") if word]  # a person's tag may have two hyphens side by side
     return len(words) >= 3 and short.isalpha() and short == "".join(word[0] for word in words)
 
 

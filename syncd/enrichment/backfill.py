@@ -15,7 +15,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeAlias
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
@@ -23,7 +23,7 @@ from index.model import Document, Record
 from index.text.summary_and_tags import Enrichment
 from index.text.tags import key_of
 from syncd.documents.parser import parse
-from syncd.enrichment.enricher import Enricher, missing_properties
+from syncd.enrichment.enricher import DefectiveNote, Enricher, missing_properties
 from syncd.indexes import note_lookup
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.vault.vault import Vault
@@ -107,7 +107,8 @@ class Backfill:
             for n, document in enumerate(notes):
                 self._check_stopping(0)
                 progress({"stage": "learning tags", "done": n, "total": 2 * len(notes)})
-                learnt[document.workspace].update(self._enricher.enrich(document, {}).tags)
+                with suppress(DefectiveNote):  # the second pass names it
+                    learnt[document.workspace].update(self._enricher.enrich(document, {}).tags)
             known = {space: most_used_tags(tags, self._enricher.most) for space, tags in learnt.items()}
             written: list[dict[str, Any]] = []
             unchanged = 0
@@ -140,18 +141,21 @@ class Backfill:
         """Write what one note lacks; None when that is nothing, or can't be written and is among `skipped`."""
         try:
             enrichment = self._enricher.enrich(document, known)
+        except DefectiveNote as error:
+            skipped.append({"path": document.path, "reason": error.message})
+            return None
         except Unavailable as error:
             raise Unavailable(f"{error.message}; {done} notes were written, and running it again goes on") from error
         changes = missing_properties(document, enrichment)
         if not changes:
             return None
         try:
-            if not dry and self._enrich(document.workspace, document.path, enrichment, False) is None:
-                return None
+            with self._enricher.isolate(document.path):
+                written = dry or self._enrich(document.workspace, document.path, enrichment, False) is not None
         except (Conflict, NotFound, Unavailable) as error:
             skipped.append({"path": document.path, "reason": error.message})
             return None
-        return {"path": document.path, **changes}
+        return {"path": document.path, **changes} if written else None
 
     def _read_documents(self, paths: Sequence[str]) -> tuple[list[Document], list[dict[str, str]]]:
         """The notes at `paths`, and those that can't be read."""
@@ -195,10 +199,11 @@ class Backfill:
                 owing.append((record, id, failures))
         for record, id, failures in owing:
             try:
-                enrichment = self._enricher.enrich(
-                    self._read_document(record.path), self._enricher.vocabulary(record.workspace)
-                )
-                self._enrich(record.workspace, record.path, enrichment, False)
+                with self._enricher.isolate(record.path):
+                    enrichment = self._enricher.enrich(
+                        self._read_document(record.path), self._enricher.vocabulary(record.workspace)
+                    )
+                    self._enrich(record.workspace, record.path, enrichment, False)
             except (Conflict, NotFound, Unavailable) as error:
                 self._enricher.postpone_retry(id, failures, _now())
                 log.info("enrichment of a note is put off: %s", error.code)

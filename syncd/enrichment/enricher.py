@@ -1,7 +1,7 @@
 """The enricher finds a summary and tags for a capture: in its own words, from a chat endpoint, or not at all.
 
-Law, tested: whatever fails here, the capture succeeds with these fields left empty; what an endpoint could not do is
-remembered and done later."""
+Laws, tested: whatever fails here, the capture succeeds with these fields left empty; what an endpoint could not do is
+remembered and done later. A note that shows a defect stops the work on no other note, and status names it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TooLate
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -40,8 +41,16 @@ REMEMBERED: Final = 2_000  # tags whose vectors are kept
 FRESH: Final = 20  # a large vocabulary is used for so many times the CPU time that it takes to read
 LARGE_S: Final = 0.005  # of CPU time to read it; a smaller one is read for each capture
 FAILS: Final = "enrichment: it fails just now; new captures have no summary and tags until it works, and get them then"
+DEFECTIVE: Final = "enrichment: it fails for some captures, which have no summary and tags; memex status names them"
+NAMED: Final = 5  # notes with a defect that status names
 
 log = logging.getLogger(__name__)
+
+
+class DefectiveNote(Unavailable):
+    """The enrichment of one note meets a defect of Memex that this note shows."""
+
+    _retryable = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +73,8 @@ class Enricher:
 
     def __init__(self, settings: EnrichSettings, *, captures: ScopeIndex, embedder: Embedder, ledger: Ledger) -> None:
         self.by = settings.by
-        self.problem = ""
+        self._problem = ""
+        self._defective: dict[str, str] = {}  # by path: which exception its enrichment raised last
         self.most = settings.vocabulary
         self._settings, self._captures, self._embedder, self._ledger = settings, captures, embedder, ledger
         self._chat = _make_endpoint(settings) if settings.by == "endpoint" else None
@@ -85,7 +95,24 @@ class Enricher:
     @property
     def degraded(self) -> str:
         """That it does not work, in a sentence that says nothing of notes or the endpoint; "" when it works."""
-        return FAILS if self.problem else ""
+        return FAILS if self._problem else DEFECTIVE if self._defective_paths() else ""
+
+    @property
+    def problem(self) -> str:
+        """What does not work, for the owner: the paths of notes are named; "" when all works."""
+        paths = self._defective_paths()
+        if self._problem or not paths:
+            return self._problem
+        named = ", ".join(f"{path} ({self._defective[path]})" for path in paths[:NAMED])
+        more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
+        return f"no summary and tags could be found for {named}{more}: the log says why; Memex tries again later"
+
+    def _defective_paths(self) -> list[str]:
+        """The notes that showed a defect and still lack a summary or tags."""
+        if not self._defective:
+            return []
+        lacking = set(self._captures.index.unlabelled_paths())
+        return sorted(path for path in list(self._defective) if path in lacking)
 
     # For a capture
 
@@ -104,22 +131,42 @@ class Enricher:
         try:
             return EnrichmentResult(future.result((self._settings.timeout_s + LATE_S) if self._chat else LOCAL_S))
         except Unavailable as error:
-            self._note_failure(error.message)
+            log.info("a capture has no summary and tags yet: %s", error.message)
+        except CancelledError:
+            log.info("a capture has no summary and tags yet: Memex is stopping")
         except TooLate:
             self._note_failure(f"enrichment takes longer than {self._settings.timeout_s:g} s")
-        except Exception as error:  # the top of what runs in the thread: no defect in it may cost somebody a capture
-            log.exception("enrichment failed")
-            self.problem = f"enrichment failed ({type(error).__name__}, see the log)"
         return EnrichmentResult(NOTHING, owed=True)
 
     # For whoever may fail
 
     def enrich(self, document: Document, vocabulary: Mapping[str, int]) -> Enrichment:
-        """What `document` is about, by whoever is set. Raises Unavailable while an endpoint is away."""
+        """What `document` is about, by whoever is set. Raises Unavailable while an endpoint is away, or DefectiveNote."""
+        with self.isolate(document.path):
+            return self._find(document, vocabulary)
+
+    @contextmanager
+    def isolate(self, path: str) -> Iterator[None]:
+        """Turn a defect that the note at `path` shows into an error of this note alone."""
+        try:
+            yield
+        except MemexError:
+            raise
+        except Exception as error:  # the top of the work on one note: a defect may cost it its tags, and no other note
+            log.exception("the note %s can't be enriched", path)
+            self._defective[path] = type(error).__name__
+            raise DefectiveNote(f"its enrichment failed ({type(error).__name__}); the log says more") from error
+        self._defective.pop(path, None)
+
+    def _find(self, document: Document, vocabulary: Mapping[str, int]) -> Enrichment:
         if self._chat is None:
-            return enrich(document, vocabulary=vocabulary, places=word_ranks(), vectors=self._tag_vectors, clean=redact)
+            enrichment = enrich(
+                document, vocabulary=vocabulary, places=word_ranks(), vectors=self._tag_vectors, clean=redact
+            )
+            self._problem = ""
+            return enrichment
         if self.is_resting:
-            raise Unavailable(self.problem or "the endpoint is left alone for a moment")
+            raise Unavailable(self._problem or "the endpoint is left alone for a moment")
         parts = read_prose(document, redact)
         text = "\n".join((*parts.headings, *parts.sentences))
         if not text.strip():
@@ -133,7 +180,7 @@ class Enricher:
         except Unavailable as error:
             self._note_failure(error.message)
             raise
-        self._pause, self._resting_until, self.problem = PAUSE_S[0], 0.0, ""
+        self._pause, self._resting_until, self._problem = PAUSE_S[0], 0.0, ""
         return answer
 
     @property
@@ -147,7 +194,7 @@ class Enricher:
                 log.warning("enrichment: %s", problem)
                 self._resting_until = time.monotonic() + self._pause
                 self._pause = min(self._pause * 2, PAUSE_S[1])
-            self.problem = problem
+            self._problem = problem
 
     def vocabulary(self, workspace: str) -> dict[str, int]:
         """The tags most used in `workspace`, with their use. A large one is read again only now and then."""

@@ -22,7 +22,7 @@ BROAD = {
     ("syncd/cli/main.py", "run_command"): "the program: a person gets a sentence, and the trace on request",
     ("syncd/daemon/control_socket.py", "ControlServer._answer_request"): "each command of the owner",
     ("syncd/daemon/service_watchdog.py", "ServiceWatchdog._run"): "the thread that reports to the service manager",
-    ("syncd/enrichment/enricher.py", "Enricher._wait_for"): "what runs in the enricher's thread: no defect in it costs a capture",
+    ("syncd/enrichment/enricher.py", "Enricher.isolate"): "the work on one note: a defect in it costs no other note, and no capture",
     ("syncd/git/head_follower.py", "HeadFollower._run"): "the thread that follows HEAD",
     ("syncd/jobs/scheduler.py", "Scheduler._run"): "each run of a job, which must stay scheduled",
     ("syncd/jobs/worker.py", "Worker._run_handler"): "each job of the queue, which fails alone",

@@ -116,6 +116,24 @@ def test_whatever_the_text_the_form_is_right_and_the_answer_the_same(text):
         assert not set(one.summary) & set("\u202e\u200b\x00\ufeff")
 
 
+@given(
+    st.text("# -*_`[]()|>\n東アab1.。", max_size=120) | st.sampled_from([GERMAN, JAPANESE, "The rrf of k8s and x."]),
+    st.dictionaries(
+        st.text(st.characters(exclude_categories=()), max_size=30) | st.sampled_from(["a-b--c", "--", "k8s", "x"]),
+        st.integers(0, 9),
+        max_size=6,
+    ),
+    st.sampled_from([None, lambda texts: [[len(text) % 3 / 2, 1.0] for text in texts]]),
+)
+@example("x", {"a-b--c": 1}, None)
+def test_no_tag_of_a_vocabulary_breaks_it(text, vocabulary, vectors):
+    enrichment = found(text, vocabulary, vectors=vectors)
+    assert len(enrichment.tags) <= 7
+    assert len(enrichment.summary or "") <= 140
+    answer = normalize_answer(text, [*vocabulary, 7, None], vocabulary=vocabulary, vectors=vectors)
+    assert all(isinstance(tag, str) for tag in answer.tags)
+
+
 @pytest.mark.parametrize(
     "piece", ["[[", "![[a", "**", "a.", "<a ", "\\[", "([", "`", "#", "漢", "ー", "a-", "{{", "x::", "%%", "> ", "- "]
 )

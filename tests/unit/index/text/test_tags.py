@@ -1,11 +1,28 @@
 """index/text/tags.py: the form of tags, and which of them are one."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from index.text.tags import are_variants, key_of, may_be_variants, to_tag, unify_spelling
+from index.text.tags import (
+    SHORT,
+    SPELT,
+    are_variants,
+    fold_accents,
+    key_of,
+    may_be_variants,
+    to_tag,
+    unify_spelling,
+    words_of,
+)
 from syncd.notes.inline_syntax import is_tag
+
+# What a person or an agent may have put among the tags of a note, whatever Obsidian makes of it.
+ANYTHING = st.text(st.characters(exclude_categories=()), max_size=40)
+ODD = st.text("ab-_/#1٣²8s:.ßİǅ東ー’'", max_size=12)
+TAGS = ANYTHING | ODD | st.sampled_from([*SHORT, *SPELT, "a-b--c", "abc", "-", "--", "k8s", "i18n"])
+LANGUAGES = st.sampled_from(["en", "de", "es", "pt", "fr", "nl", "ja", ""])
+VECTORS = [None, lambda _: None, lambda texts: [[len(text) % 3 / 2, 1.0] for text in texts]]
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=80))
@@ -89,3 +106,29 @@ def test_the_spelling_in_use_wins_and_nothing_is_said_twice():
         "new-thing",
     ]
     assert key_of("vector-db") == key_of("VectorDatabases")
+
+
+@given(TAGS, TAGS, LANGUAGES)
+@example("x", "a-b--c", "en")
+@example("abc", "a-b--c", "en")
+@example("", "-", "en")
+def test_any_two_texts_can_be_compared_in_either_order(one, other, language):
+    assert are_variants(one, other, language) == are_variants(other, one, language)
+    assert may_be_variants(one, other) == may_be_variants(other, one)
+    assert are_variants(one, one, language)
+    assert "".join(words_of(one)) == key_of(one)
+    assert fold_accents(fold_accents(one)) == fold_accents(one) or not one.isascii()
+
+
+@given(
+    st.lists(TAGS, max_size=6),
+    st.dictionaries(TAGS, st.integers(0, 9), max_size=6),
+    LANGUAGES,
+    st.sampled_from(VECTORS),
+)
+@example(["x"], {"a-b--c": 1}, "en", None)
+def test_any_tags_are_spelt_as_any_vocabulary_has_them_each_once(wanted, vocabulary, language, vectors):
+    spelt = unify_spelling(wanted, vocabulary, language=language, vectors=vectors)
+    assert set(spelt) <= {*wanted, *vocabulary}
+    assert len({key_of(tag) for tag in spelt}) == len(spelt) == len({key_of(tag) for tag in spelt})
+    assert bool(spelt) == bool(wanted)

@@ -1,0 +1,119 @@
+"""syncd/enrichment/enricher.py: a note that shows a defect of the enrichment costs no other note its summary and tags."""
+
+import logging
+import os
+
+import pytest
+
+from index.errors import Unavailable
+from syncd.enrichment.enricher import DefectiveNote
+from syncd.settings.settings import EnrichSettings
+from tests.support.fakes import FakeEncoder, fake_embedder
+from tests.support.world import World
+
+BAD = "The deployment is late, and the deployment of Tuesday was later than that."
+PATH = "Captures/default/Note 1.md"
+
+
+class DefectiveEncoder(FakeEncoder):
+    """A model with a defect that one tag shows."""
+
+    defective = True
+
+    def encode(self, texts, *, kind, urgent):
+        if self.defective and "deployment" in texts:
+            raise IndexError("string index out of range")
+        return super().encode(texts, kind=kind, urgent=urgent)
+
+
+@pytest.fixture
+def encoder():
+    return DefectiveEncoder()
+
+
+@pytest.fixture
+def world(tmp_path, encoder):
+    opened = World(tmp_path, embedder=fake_embedder(encoder), enrich=EnrichSettings(vocabulary=1))
+    for n in range(3):
+        capture(opened, f"note {n}", metadata={"tags": ["deploying"]})
+    yield opened
+    opened.close()
+
+
+def capture(world, text, **more):
+    return world.app.agent_access.workspace("default").capture(text, **more).record
+
+
+def dropped(world):
+    """Three notes, the second of which shows the defect."""
+    texts = ["The plumber mended the heating.", BAD, "The gardener cut a pear tree."]
+    files = [world.write(f"Captures/default/Note {n}.md", text) for n, text in enumerate(texts)]
+    for _ in range(2):
+        world.run()
+    for file in files:
+        os.utime(file, (1_700_000_000, 1_700_000_000))
+    world.run()
+    return files
+
+
+def facts(world):
+    return world.app.health.facts()["enrichment"]
+
+
+def record_of(world, path):
+    return world.app.opened.captures.index.record_at(path)
+
+
+def test_a_backfill_enriches_the_others_and_names_the_one(world, encoder, caplog):
+    files = dropped(world)
+    with caplog.at_level(logging.ERROR):
+        report = world.app.operations["enrich.backfill"]({}, lambda _: None)
+    assert report["enriched"] == 2
+    assert [skipped["path"] for skipped in report["skipped"]] == [PATH]
+    assert "IndexError" in report["skipped"][0]["reason"]
+    assert ["summary" in file.read_text() for file in files] == [True, False, True]
+    assert PATH in caplog.text
+    assert f"{PATH} (IndexError)" in facts(world)["problem"]
+    assert any(line.startswith("enrichment:") and PATH not in line for line in world.app.health.degraded())
+    encoder.defective = False
+    assert world.app.operations["enrich.backfill"]({}, lambda _: None)["enriched"] == 1
+    assert facts(world)["problem"] == ""
+    assert not any(line.startswith("enrichment:") for line in world.app.health.degraded())
+
+
+def test_what_is_owed_is_done_for_the_others_and_the_one_waits_longer_each_time(world):
+    dropped(world)
+    enricher, ledger = world.app.opened.enricher, world.app.opened.ledger
+    records = [record_of(world, f"Captures/default/Note {n}.md") for n in range(3)]
+    for record in records:
+        enricher.add_retry(record.id, 0)
+    for failures in (1, 2):
+        world.app.backfill.retry_failed()
+        assert enricher.pending_retries() == [(records[1].id, failures)]
+        world.app.backfill.retry_failed()
+        assert enricher.pending_retries() == [(records[1].id, failures)], "it is not due yet"
+        with ledger.transaction():
+            ledger.execute("UPDATE enrichment SET due_at = 0")
+    assert [bool(record_of(world, record.path).summary) for record in records] == [True, False, True]
+
+
+def test_a_capture_that_shows_it_is_made_and_the_next_ones_have_their_tags(world):
+    bad, good = capture(world, BAD), capture(world, "The plumber mended the heating.")
+    assert (bad.summary, bad.tags, bool(good.summary)) == (None, (), True)
+    assert bad.path in facts(world)["problem"]
+    world.app.agent_access.workspace("default").delete(bad.id)
+    assert facts(world)["problem"] == "", "a note that is gone is named no more"
+
+
+def test_a_command_for_the_one_note_says_what_failed(world):
+    dropped(world)
+    with pytest.raises(DefectiveNote, match="IndexError") as raised:
+        world.app.operations["enrich"]({"id": record_of(world, PATH).id}, lambda _: None)
+    assert (raised.value.code, raised.value.retryable) == (Unavailable.code, False)
+
+
+def test_a_tag_of_any_form_stops_the_enrichment_of_no_note(world):
+    capture(world, "x", metadata={"tags": ["a-b--c", "--", "k8s", "#", "é--"]})
+    record = capture(world, "x rays of the hand")
+    assert record.summary
+    assert facts(world)["problem"] == ""
