@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from index.errors import MemexError
 from index.model import Document
 from index.search.reranker import Reranker
+from syncd.captures.automatic_values import AutomaticValues
 from syncd.documents.parser import parse
 from syncd.enrichment.enricher import Enricher
 from syncd.history.audit_log import AuditLog
@@ -34,6 +35,7 @@ class Inbox:
     now: Callable[[], int]  # epoch milliseconds
     degraded: Callable[[str], list[str]]  # what does not work as it should just now, as a workspace may know it
     enricher: Enricher
+    automatic: AutomaticValues  # which values of captures nobody gave
     queue: Queue
     edited: Callable[[Document], bool]  # whether somebody has edited this note by hand and it does not say so yet
     quiet_s: float  # seconds without a change after which a note counts as left by whoever wrote it

@@ -5,20 +5,22 @@ what somebody has written meanwhile, in an editor or by another call, is never o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted
 from index.model import Document, Record
 from index.scope.index import Index
+from syncd.captures.automatic_values import Name, Value, file_stem
 from syncd.captures.batch_writer import UNDATED, Change, NoteDrafts, write_batch
-from syncd.captures.writer import lock_workspace, require_row
+from syncd.captures.value_renewal import Renewal, renew_title, renew_values
+from syncd.captures.writer import lock_workspace, record_values, require_row
 from syncd.documents import entity_edits
-from syncd.documents.capture_note import check_content
-from syncd.documents.collection_membership import choose_collection, is_collection_tag, tag_changes, tag_texts
+from syncd.documents.capture_note import check_content, is_named_after_title
+from syncd.documents.collection_membership import choose_collection, plain_tags, tag_changes
 from syncd.documents.owner_marks import EDITED, properties_too_large
-from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, read_properties, replace_body, split
+from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, replace_body, split
 from syncd.notes.tag_names import check_tags
 from syncd.notes.timestamps import iso
 from syncd.sync.hand_edits import visible_digest
@@ -65,18 +67,22 @@ def update_note(
     def changes(front: str, _: Document) -> dict[str, PropertyValue]:
         if wanted is None and chosen is None:
             return title_property
-        return title_property | tag_changes(front, _read_tags(front) if wanted is None else wanted, chosen)
+        return title_property | tag_changes(front, plain_tags(front) if wanted is None else wanted, chosen)
 
-    def decide(_: Index) -> tuple[list[Change], tuple[str, bool]]:
+    from_caller = {name for name, value in (("title", update.title), ("tags", update.tags)) if value is not None}
+
+    def decide(_: Index) -> tuple[list[Change], Revision]:
         record = find()
         if record.type == "entity" or (record.type in ELSEWHERE and update.text is not None):
             raise InvalidArgument(f"this document is not changed so: {ELSEWHERE[record.type]}", type=record.type)
-        written = plan_changes(inbox, record, changes, content=update.text, version=update.version)
-        return written, (record.path, bool(written))
+        revision = plan_changes(
+            inbox, record, changes, content=update.text, version=update.version, from_caller=from_caller
+        )
+        return revision.changes, revision
 
     with lock_workspace(inbox, workspace):
-        path, changed = write_batch(inbox, decide, progress)
-        return require_row(inbox.captures.index.record_at(path)), changed
+        revision = write_batch(inbox, decide, progress)
+        return record_revision(inbox, revision), bool(revision.changes)
 
 
 def _title_property(title: str | None) -> dict[str, PropertyValue]:
@@ -85,12 +91,6 @@ def _title_property(title: str | None) -> dict[str, PropertyValue]:
     if not title.strip() or len(title) > MAX_TITLE or any(ord(c) < 32 for c in title):
         raise InvalidArgument(f"title must be one line of 1 to {MAX_TITLE} characters", field="title")
     return {"title": title}
-
-
-def _read_tags(front: str) -> list[str]:
-    """The tags among these properties, those that name a collection aside."""
-    values = {key.casefold(): value for key, value in read_properties(front).items()}
-    return [tag for tag in tag_texts(values.get("tags")) if not is_collection_tag(tag)]
 
 
 # For whoever changes notes
@@ -123,7 +123,19 @@ def set_tags(workspace: str, inbox: Inbox, id: str, tags: Sequence[str], version
         return drafts.changes(), record.path
 
     with lock_workspace(inbox, workspace):
-        return require_row(inbox.captures.index.record_at(write_batch(inbox, decide)))
+        record = require_row(inbox.captures.index.record_at(write_batch(inbox, decide)))
+        inbox.automatic.record(record.id, {}, from_caller={"tags"})
+        return record
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """What to write so that a note is as it was wanted, and what to record of it then."""
+
+    record: Record  # of the note as it was
+    changes: list[Change]
+    from_caller: Collection[str]  # names of the values that the caller gave
+    renewal: Renewal
 
 
 def plan_changes(
@@ -133,10 +145,12 @@ def plan_changes(
     *,
     content: str | None,
     version: int | None,
-) -> list[Change]:
+    from_caller: Collection[str],
+) -> Revision:
     """What to write so that the note has this content (None: as it is) and these properties; nothing when it has.
 
-    `wanted` is asked with the properties' text and the note as its file has it now; None takes a property away."""
+    `wanted` is asked with the properties' text and the note as its file has it now; None takes a property away. Of
+    title and tags, what did not come `from_caller` follows the content where it is automatic."""
     drafts = NoteDrafts(inbox.vault)
     text, document = read_note(inbox, drafts, record)
     check_version(document, version)
@@ -144,18 +158,33 @@ def plan_changes(
         content = split(text)[1]
     try:
         changes = dict(wanted(split(text)[0], document))
+        titled = Renewal()
+        if changes.get("title", "") is None:
+            titled = renew_title(record, content)
+            changes |= titled.changes
         written = replace_body(edit(text, changes), content)
         if written == text:
-            return []
+            return Revision(record, [], from_caller, titled)
         refuse_unread_edit(inbox, document, record, whole=version is not None, content=content)
-        changes |= inbox.enricher.refresh_summary(document, parse_note(inbox, written, record))
+        renewal = renew_values(inbox, record, document, text, after=written, from_caller={*from_caller, *titled.values})
+        changes |= renewal.changes
         stamps: dict[str, PropertyValue] = {"updated_at": iso(inbox.now()), "version": document.version + 1}
         if inbox.parse_note(encode(text), record.path, mtime_ms=UNDATED).created_at == UNDATED:
             stamps["created_at"] = iso(record.created_at)  # else it would be that of every change
         drafts.set_text(record.path, replace_body(edit(text, {**changes, **stamps}), content))
     except FrontmatterError as error:
         raise property_error(error) from error
-    return drafts.changes()
+    values: dict[Name, Value] = {**titled.values, **renewal.values}
+    if "title" in changes and is_named_after_title(record.path, document.title):
+        values["file"] = file_stem(record.path)
+    return Revision(record, drafts.changes(), from_caller, replace(renewal, values=values))
+
+
+def record_revision(inbox: Inbox, revision: Revision) -> Record:
+    """Record which values of a changed note are automatic now; the note's row."""
+    record = require_row(inbox.captures.index.record_at(revision.record.path))
+    renewal = revision.renewal
+    return record_values(inbox, record, renewal.values, owed=renewal.owed, from_caller=revision.from_caller)
 
 
 def read_note(inbox: Inbox, drafts: NoteDrafts, record: Record) -> tuple[str, Document]:

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from enum import Enum
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from index.errors import Conflict, MemexError, Unavailable
@@ -20,12 +21,15 @@ from index.scope.index import Index
 from index.scope.prepared_document import PreparedDocument
 from index.text.summary_and_tags import Enrichment
 from index.tracing import span
-from syncd.documents.capture_note import compose_note, title_of
+from syncd.captures.automatic_values import Name, Value
+from syncd.captures.value_renewal import filled_values
+from syncd.documents.capture_note import automatic_title, compose_note, title_of
+from syncd.documents.collection_membership import plain_tags
 from syncd.documents.file_names import free_name
 from syncd.enrichment.enricher import EnrichmentResult, fill_missing, missing_properties
 from syncd.history.audit_log import take_back
 from syncd.indexes.index_builds import ScopeIndex
-from syncd.notes.front_matter import FrontmatterError, encode
+from syncd.notes.front_matter import FrontmatterError, decode, encode, split
 from syncd.notes.secret_patterns import redact
 from syncd.vault.vault import NameTaken
 
@@ -116,15 +120,9 @@ def create_note(
 
     `instead` is asked last of all, while every other commit is held back; what it has is returned, and no note is made."""
     stem_of = redact(title or title_of(content))  # names of files go where a note's text does not
-    wanted = free_name(stem_of, now, lambda _: False)
+    wanted = free_name(stem_of, now, lambda _: False) if title else automatic_title(content, now)
     avoid: set[str] = set()
     finding: Callable[[], EnrichmentResult] | None = None
-
-    def prepare(index: Index, document: Document) -> PreparedDocument:
-        with span("prepare") as timed:
-            (ready,) = index.prepare([(document, UNWRITTEN)], urgent=True, progress=progress)
-            timed.note(chunks=len(ready.chunks), embedded=ready.embedded)
-        return ready
 
     for name in _names_to_try(inbox, folder, stem_of, now, avoid):
         # A file that had to be named otherwise says its title: the number would tell of a note that is not its reader's.
@@ -132,13 +130,27 @@ def create_note(
         document = inbox.parse_note(raw, f"{folder}/{name}.md", mtime_ms=now)
         finding = finding or inbox.enricher.begin(document)
         outcome = try_create(
-            inbox, raw, document, now=now, prepare=prepare, finding=finding, taken=inbox.taken, instead=instead
+            inbox,
+            raw,
+            document,
+            prepare=partial(_prepare_urgently, progress),
+            finding=finding,
+            taken=inbox.taken,
+            instead=instead,
+            automatic={} if title else {"title": wanted},
         )
         if outcome is MissedAttempt.TAKEN:
             avoid.add(fold(name))
         elif outcome is not MissedAttempt.SWITCHED:
             return outcome
     raise Conflict("the names for the note were being taken all the while; try again in a moment", retryable=True)
+
+
+def _prepare_urgently(progress: Callable[[int], None] | None, index: Index, document: Document) -> PreparedDocument:
+    with span("prepare") as timed:
+        (ready,) = index.prepare([(document, UNWRITTEN)], urgent=True, progress=progress)
+        timed.note(chunks=len(ready.chunks), embedded=ready.embedded)
+    return ready
 
 
 def _names_to_try(inbox: Inbox, folder: str, stem: str, now: int, avoid: set[str]) -> Iterator[str]:
@@ -159,17 +171,18 @@ def try_create(
     raw: bytes,
     document: Document,
     *,
-    now: int,
     prepare: Callable[[Index, Document], PreparedDocument],
     finding: Callable[[], EnrichmentResult],
     taken: Callable[[str], bool],
     instead: Callable[[], T | None] = lambda: None,
+    automatic: Mapping[Name, Value] = MappingProxyType({}),
 ) -> Record | T | MissedAttempt:
     """Write a note and make it findable, with the summary and tags of `finding` where it lacks them.
 
-    It is cut and embedded before anything is written: a note that can't be made findable is refused. While every other
-    commit is held back, `instead` is asked last of all, and what it has is the answer; then `taken`, of the folded name."""
-    index = inbox.captures.index
+    These are recorded as automatic, and `automatic` with them. The note is cut and embedded before anything is written:
+    a note that can't be made findable is refused. While every other commit is held back, `instead` is asked last of
+    all, and what it has is the answer; then `taken`, of the folded name."""
+    index, bare, bare_text = inbox.captures.index, document, decode(raw)
     ready = prepare(index, document)
     with span("enrich"):
         result = finding()
@@ -191,8 +204,17 @@ def try_create(
         with undo_on_failure(partial(inbox.vault.remove, document.path, digest=document.digest)), span("commit"):
             index.commit([replace(ready, stat=stat)])
         record = require_row(index.record_at(document.path))
-    if result.owed:
-        inbox.enricher.add_retry(record.id, now)
+    values = {**automatic, **filled_values(bare, bare_text, document, decode(raw))}
+    return record_values(inbox, record, values, owed=result.owed)
+
+
+def record_values(
+    inbox: Inbox, record: Record, values: Mapping[Name, Value], *, owed: bool, from_caller: Collection[str] = ()
+) -> Record:
+    """Record which values of a note that was written are automatic, and whether its enrichment is `owed`; the note's row."""
+    inbox.automatic.record(record.id, values, from_caller=from_caller)
+    if owed:
+        inbox.enricher.add_retry(record.id, inbox.now())
     return record
 
 
@@ -206,7 +228,8 @@ def enrich_note(
         before = inbox.parse_note(raw, path, mtime_ms=stat.mtime_ns // 1_000_000)
         if before.workspace != workspace or not before.writable or before.type == "entity":
             return None  # a node's summary and tags are set by name
-        if not missing_properties(before, enrichment, replace=replacing):
+        missing = missing_properties(before, enrichment, replace=replacing)
+        if not missing:
             return None
         if 0 <= now - stat.mtime_ns // 1_000_000 < inbox.quiet_s * 1000:
             raise Conflict("it was changed a moment ago, perhaps by somebody who still writes")
@@ -219,4 +242,7 @@ def enrich_note(
         stat = inbox.vault.replace(path, changed, digest=before.digest)
         with undo_on_failure(lambda: inbox.vault.replace(path, raw, digest=after.digest)):
             index.commit(index.prepare([(after, stat)]))
-        return require_row(index.record_at(path))
+        record = require_row(index.record_at(path))
+    filled: dict[Name, Value] = {"tags": plain_tags(split(decode(changed))[0]), "summary": after.summary}
+    inbox.automatic.record(record.id, {name: value for name, value in filled.items() if name in missing})
+    return record

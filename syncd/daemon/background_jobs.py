@@ -116,6 +116,11 @@ def _remove_leftovers(opened: OpenParts) -> None:
     opened.queue.sweep(older_s=LEFT_S)
     gone = opened.vault.remove_leftovers(older_s=LEFT_S) + remove_unfinished(opened.settings.state, older_s=LEFT_S)
     gone += opened.builds.drop_unused(older_s=DAY_S)
+    if opened.builds.is_complete:
+        indexes = opened.builds.indexes.values()
+        opened.automatic.forget_missing(
+            lambda: {entry.id for index in indexes for entry in list(index.manifest.values())}
+        )
     if gone:
         log.info("leftovers removed: %d", len(gone))
 

@@ -13,6 +13,7 @@ from index.encoders.embedder import Embedder
 from index.errors import Unavailable
 from index.scope.reader import Looks
 from index.search.reranker import Reranker
+from syncd.captures.automatic_values import AutomaticValues
 from syncd.captures.inbox import Inbox
 from syncd.enrichment.enricher import Enricher
 from syncd.files.file_import import file_filter
@@ -60,6 +61,7 @@ class OpenParts:
     reranker: Reranker | None
     queue: Queue
     check: DeepCheck
+    automatic: AutomaticValues
 
     @property
     def captures(self) -> ScopeIndex:
@@ -103,7 +105,7 @@ def open_parts(settings: Settings, stack: ExitStack, *, embedder: Embedder | Non
     check = DeepCheck(vault, builds, sync.hint, state / "deep_check.json")
     return OpenParts(
         settings, since, lock, ledger, audit, overwritten, vault, keys, embedder, repo, perspectives, builds, sync,
-        unlogged_changes, enricher, reranker, queue, check,
+        unlogged_changes, enricher, reranker, queue, check, AutomaticValues(ledger),
     )  # fmt: skip
 
 
@@ -119,6 +121,7 @@ def build_inbox(opened: OpenParts, degraded: Callable[[str], list[str]]) -> Inbo
         now=_now,
         degraded=degraded,
         enricher=opened.enricher,
+        automatic=opened.automatic,
         queue=opened.queue,
         quiet_s=settings.sync.adopt_s,
         edited=opened.sync.edits.is_pending,

@@ -98,7 +98,7 @@ def build_services(
 ) -> VaultServices:
     """Build the services for the open parts. `stopping` returns the event that ends the current jobs."""
     captures, vault, repo, ledger = opened.captures, opened.vault, opened.repo, opened.ledger
-    snapshot = VaultSnapshot(vault, opened.sync, captures, opened.notes, opened.settings)
+    snapshot = VaultSnapshot(vault, opened.sync, captures, opened.notes, opened.settings, opened.automatic)
     journal = ChangeJournal(ledger, vault, (*PROMOTIONS, *WAYS))
     history, undo = build_history(opened, agent_access, journal)
     commits = _build_committer(opened)

@@ -72,10 +72,16 @@ def name_of(record: Record) -> str:
 
 
 def strip_number(path: str, title: str, type: str) -> str:
-    """The path of a note without the number that it got because another has the name; it was named for `title`."""
+    """The path of a note without the number that it got because another has the name.
+
+    It was named for `title`. Where a note has another title by now, any number at the end of its name counts as added."""
     folder, slash, name = path.rpartition("/")
     titled = node_name(title) if type == "entity" else file_name(title)
-    return f"{folder}{slash}{_strip_number(name[:-3], titled)}{path[-3:]}"
+    plain = _strip_number(name[:-3], titled)
+    retitled = type not in ("entity", "file") and titled != plain and title != name[:-3]
+    if retitled and (numbered := _NUMBERED.fullmatch(plain)):
+        plain = numbered[1] + (numbered[2] or "")
+    return f"{folder}{slash}{plain}{path[-3:]}"
 
 
 def find_numbers(page: Page) -> list[tuple[int, int]]:

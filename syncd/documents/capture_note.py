@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from index.errors import InvalidArgument, ResourceExhausted
+from index.names import base_name
+from syncd.documents.file_names import free_name
 from syncd.notes.front_matter import (
     OWNED,
     FrontmatterError,
@@ -18,6 +20,7 @@ from syncd.notes.front_matter import (
     read_properties,
     split,
 )
+from syncd.notes.secret_patterns import redact
 from syncd.notes.tag_names import tag_of
 from syncd.notes.timestamps import iso
 from syncd.vault.path_rules import file_name
@@ -35,6 +38,16 @@ def title_of(content: str) -> str:
         if file_name(words) and any(c.isalnum() for c in words):
             return words
     return ""
+
+
+def automatic_title(content: str, created_at: int) -> str:
+    """The title of a capture to which nobody gave one: the name that its file has, unless another note has that name."""
+    return free_name(redact(title_of(content)), created_at, lambda _: False)
+
+
+def is_named_after_title(path: str, title: str) -> bool:
+    """Whether a capture's file has the name that a title gave it, perhaps with a number, and so no name of a person's."""
+    return re.fullmatch(rf"{re.escape(file_name(title))}(?: \d+)?", base_name(path)[:-3]) is not None
 
 
 def properties_of(

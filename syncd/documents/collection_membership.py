@@ -58,6 +58,12 @@ def tag_texts(value: Any) -> list[str]:
     return [tag for text in raw_tags if (tag := text.strip().removeprefix("#"))]
 
 
+def plain_tags(front: str) -> list[str]:
+    """The tags that the properties of a note name, without those that name a collection. Raises FrontmatterError."""
+    values = read_properties(front)
+    return [tag for tag in tag_texts(values.get(_spelling_of("tags", values))) if not is_collection_tag(tag)]
+
+
 def find_names(values: Mapping[str, Any], tags: Sequence[str]) -> list[CollectionName]:
     """The collections that properties name, as they are written, in the order of the text; `tags` are all of the note's."""
     by_tag = [CollectionName(tag[len(COLLECTION_TAG) :], tag=True) for tag in tags if is_collection_tag(tag)]

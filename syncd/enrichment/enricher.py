@@ -222,14 +222,11 @@ class Enricher:
         kept = self._vectors
         return [kept[text] for text in texts] if all(text in kept for text in texts) else None
 
-    def refresh_summary(self, before: Document, after: Document) -> dict[str, Any]:
-        """The property to change when a note's text has: a summary that is our own reading of the old text, read anew."""
-        if self.by != "local" or before.content == after.content or not before.summary:
-            return {}
-        old, new = (self.begin(replace(document, summary=None))() for document in (before, after))
-        if new.owed or old.enrichment.summary != before.summary:
-            return {}  # somebody wrote it
-        return {"summary": new.enrichment.summary}
+    def is_own_summary(self, document: Document) -> bool:
+        """Whether a note's summary is our own reading of its text, as far as that can be read again."""
+        if self.by != "local" or not document.summary:
+            return False
+        return self.begin(replace(document, summary=None))().enrichment.summary == document.summary
 
     # What is owed
 

@@ -129,7 +129,7 @@ def write_note(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | Non
         return ready
 
     for _ in range(ROUNDS):
-        outcome = try_create(inbox, encode(text), document, now=now, prepare=prepare, finding=finding, taken=taken)
+        outcome = try_create(inbox, encode(text), document, prepare=prepare, finding=finding, taken=taken)
         if outcome is MissedAttempt.TAKEN:
             return None
         if outcome is not MissedAttempt.SWITCHED:

@@ -21,7 +21,7 @@ from index.scope.index import Index
 from index.tracing import span
 from syncd.captures import note_update
 from syncd.captures.batch_writer import Change, NoteDrafts, write_batch
-from syncd.captures.writer import check_workspace_indexed, create_note, lock_workspace, require_row
+from syncd.captures.writer import check_workspace_indexed, create_note, lock_workspace
 from syncd.documents.capture_note import check_content, properties_of, split_metadata
 from syncd.documents.collection_membership import choose_collection, tag_changes
 from syncd.documents.memo_relations import drop_relations
@@ -216,8 +216,8 @@ class Memos:
 
     def _revise(self, memo_id: str, wish: _Wish) -> SaveOutcome:
         with lock_workspace(self._inbox, self.workspace):
-            path = write_batch(self._inbox, partial(self._plan_revision, memo_id, wish), self._progress)
-            return SaveOutcome(require_row(self.index.record_at(path)), created=False)
+            revision = write_batch(self._inbox, partial(self._plan_revision, memo_id, wish), self._progress)
+            return SaveOutcome(note_update.record_revision(self._inbox, revision), created=False)
 
     def _is_id_taken(self, memo_id: str | None) -> Literal[True] | None:
         return True if memo_id is not None and self.index.record(memo_id, self.workspace) is not None else None
@@ -231,7 +231,7 @@ class Memos:
             raise InvalidArgument(f"this is no memo to change: {note_update.ELSEWHERE[record.type]}", type=record.type)
         return record
 
-    def _plan_revision(self, memo_id: str, wish: _Wish, _: Index) -> tuple[list[Change], str]:
+    def _plan_revision(self, memo_id: str, wish: _Wish, _: Index) -> tuple[list[Change], note_update.Revision]:
         """What to write so that the memo says what was given."""
         record = self._find_existing(memo_id, wish.namespace)
         if record is None:
@@ -241,9 +241,11 @@ class Memos:
             filed = tag_changes(front, wish.tags, wish.collection) if wish.retag else {}
             return {**wish.titles, **_metadata_changes(document.metadata, wish.fields, replace=wish.replace), **filed}
 
-        return note_update.plan_changes(
-            self._inbox, record, changes, content=wish.content, version=wish.version
-        ), record.path
+        from_caller = {name for name, named in (("title", wish.title), ("tags", wish.retag)) if named}
+        revision = note_update.plan_changes(
+            self._inbox, record, changes, content=wish.content, version=wish.version, from_caller=from_caller
+        )
+        return revision.changes, revision
 
     def _plan_removal(
         self, memo_id: str, namespace: str, version: int | None, index: Index
@@ -313,8 +315,8 @@ def _check_wish(
         content,
         namespace,
         memo_id,
-        titles={"title": titled if title is None else title} if title is not None or "title" in metadata else {},
-        title=title or titled,
+        titles={"title": title or titled or None} if title is not None or "title" in metadata else {},
+        title=title or titled or None,
         collection=collection,
         tags=tags,
         retag="tags" in metadata,

@@ -130,7 +130,14 @@ def make_plan(
     owner_marks, spoken = read_marks(decode(raw)), spoken or {}
     settings, name = snapshot.settings.promote, rename_instruction_file(record.path.rpartition("/")[2])[:-3]
     where = choose_destination(
-        document, owner_marks, settings.rules, folder=settings.folder, name=settings.name, inbox=snapshot.inbox, to=to
+        document,
+        owner_marks,
+        settings.rules,
+        folder=settings.folder,
+        name=settings.name,
+        inbox=snapshot.inbox,
+        to=to,
+        old_title=snapshot.keeps_old_title(record),
     )
     folder = resolve_folder(snapshot, where.folder, spoken)
     target = join(folder, f"{_choose_name(snapshot, folder, called or where.stem, name, spoken)}.md")

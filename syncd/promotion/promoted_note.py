@@ -7,7 +7,6 @@ names."""
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from index.document_ids import path_id
 from index.errors import InvalidArgument
 from index.model import Document
 from index.names import fold
+from syncd.documents.capture_note import is_named_after_title
 from syncd.documents.owner_marks import OwnerMarks
 from syncd.notes.front_matter import PropertyValue, edit, read_properties, split
 from syncd.notes.timestamps import iso
@@ -126,8 +126,11 @@ def choose_destination(
     name: str,
     inbox: str,
     to: str | None = None,
+    old_title: bool = False,
 ) -> Destination:
-    """Where this capture goes. `to` is what a command says, before all others. Raises Problem for a folder that can't be."""
+    """Where this capture goes. `to` is what a command says, before all others. Raises Problem for a folder that can't be.
+
+    `old_title`: no person chose the name of its file, which is an earlier title."""
     if to is None and "promote_to" in marks.unclear:
         raise Problem("its `promote_to` is no folder: write the path of one, such as Projects/Ideas")
     rule = next((candidate for candidate in rules if candidate.matches(document)), None)
@@ -139,7 +142,7 @@ def choose_destination(
     )
     where, by = next(((path, by) for path, by in chosen if path is not None), (folder, "setting"))
     template = rule.name if rule and rule.name and by == "rule" else name
-    return Destination(check_folder(where, inbox), stem(document, template), by)
+    return Destination(check_folder(where, inbox), stem(document, template, old_title=old_title), by)
 
 
 def check_folder(folder: str, inbox: str) -> str:
@@ -169,11 +172,11 @@ def spell_like_existing(folder: str, there: Iterable[str]) -> str:
     return folder if folder in folders else next((name for name in folders if fold(name) == fold(folder)), folder)
 
 
-def stem(document: Document, template: str) -> str:
+def stem(document: Document, template: str, *, old_title: bool = False) -> str:
     """The base name that a template gives a capture; its own where the template says nothing."""
     current = document.path.rpartition("/")[2][:-3]
     values = {
-        "title": name_of_capture(document),
+        "title": document.title if old_title else name_of_capture(document),
         "date": datetime.fromtimestamp(document.created_at // 1000, UTC).strftime("%Y-%m-%d"),
         "source": document.source or "",
         "id": document.claimed_id or "",
@@ -188,8 +191,7 @@ def name_of_capture(document: Document) -> str:
     current = document.path.rpartition("/")[2][:-3]
     if document.type == "file" and document.file:
         return current  # `report.pdf`: it is called after its file
-    made = re.escape(file_name(document.title))
-    return document.title if re.fullmatch(rf"{made}(?: \d+)?", current) else current
+    return document.title if is_named_after_title(document.path, document.title) else current
 
 
 def candidate_names(wanted: str, current: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from index.errors import NotFound
 from index.model import Document, Record, Stat
+from syncd.captures.automatic_values import AutomaticValues, file_stem
 from syncd.documents.parser import parse
 from syncd.indexes import note_lookup
 from syncd.indexes.index_builds import ScopeIndex
@@ -24,6 +25,7 @@ class VaultSnapshot:
     captures: ScopeIndex
     notes: ScopeIndex
     settings: Settings
+    automatic: AutomaticValues
 
     @property
     def inbox(self) -> str:
@@ -42,6 +44,10 @@ class VaultSnapshot:
     def is_archived(self, path: str) -> bool:
         """Whether a path is that of a capture that was set aside."""
         return path.startswith(f"{self.inbox}/{ARCHIVE}/")
+
+    def keeps_old_title(self, record: Record) -> bool:
+        """Whether the name of a capture's file is one that Memex made of an earlier title, so that no person chose it."""
+        return self.automatic.has(record.id, "file", file_stem(record.path))
 
     def find_capture(self, reference: str) -> Record:
         """The capture that is meant by that. Raises NotFound, or InvalidArgument where it may be one of several."""

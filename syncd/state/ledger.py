@@ -190,6 +190,9 @@ SCHEMA: tuple[str, ...] = (
     """
     CREATE INDEX audit_id ON audit (id, seq);
     """,
+    """
+    CREATE TABLE automatic (id TEXT PRIMARY KEY, digests TEXT NOT NULL) STRICT;
+    """,
 )
 
 

@@ -176,7 +176,7 @@ def test_title_and_tags_can_be_changed_and_taken_away(world, space):
     changed = save(space, "x", memo_id=record.id, title="Two", metadata={"tags": ["b", "c"]})
     assert (changed.title, changed.tags, changed.path) == ("Two", ("b", "c"), record.path)
     bare = save(space, "x", memo_id=record.id, metadata={"title": None, "tags": None})
-    assert (bare.title, bare.tags) == ("One", ())
+    assert (bare.title, bare.tags, bare.path) == ("x", (), record.path)
 
 
 def test_an_id_may_be_chosen_and_is_then_the_memo_s(space):

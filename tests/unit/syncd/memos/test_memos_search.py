@@ -129,7 +129,7 @@ def test_notes_of_all_kinds_are_memos_but_nodes_are_not(world, space):
 def test_without_a_question_those_changed_last_come_first(space):
     first, _, _ = (save(space, name) for name in ("one", "two", "three"))
     save(space, "one!", memo_id=first.id)
-    assert titles(space.memos.search(k=2))[0] == "one"
+    assert titles(space.memos.search(k=2))[0] == "one!"
     assert [item.score for item in space.memos.search().items] == [None] * 3
 
 

@@ -1,0 +1,80 @@
+"""Record in the ledger which values of a note are automatic: the title, tags and summary that Memex took from its text.
+
+Nothing in the note marks them, so the ledger keeps a digest of each automatic value that Memex wrote. A value without
+such a digest is somebody's own.
+
+Law, tested: a value that a caller gave is not automatic, even if Memex wrote the same value before."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import unicodedata
+from collections.abc import Callable, Collection, Mapping
+from typing import Final, Literal, TypeAlias
+
+from index.errors import Unavailable
+from index.names import base_name
+from syncd.state.ledger import Ledger
+
+Name: TypeAlias = Literal["title", "tags", "summary", "file"]  # "file": the file's name, when it is no longer the title
+Value: TypeAlias = str | list[str] | None
+Digests: TypeAlias = dict[str, list[str]]  # by Name, the latest last
+
+KEPT: Final = 8  # values of one property that are remembered: an undo may bring an earlier one back
+
+log = logging.getLogger(__name__)
+
+
+class AutomaticValues:
+    """The record in the ledger, by the ids of notes; safe to use from any thread."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def digests(self, id: str) -> Digests:
+        """The digests of what Memex wrote into the note of this id. Raises Unavailable."""
+        rows = self._ledger.query("SELECT digests FROM automatic WHERE id = ?", (id,))
+        return dict(json.loads(rows[0][0])) if rows else {}
+
+    def has(self, id: str, name: Name, value: Value) -> bool:
+        """Whether Memex wrote this value, and nobody has given one since. Raises Unavailable."""
+        return digest_of(value) in self.digests(id).get(name, ())
+
+    def record(self, id: str, values: Mapping[Name, Value], *, from_caller: Collection[str] = ()) -> None:
+        """Record the values that Memex has written into a note, and the names of those that came `from_caller`.
+
+        A ledger that can't be written is no reason to fail: the values then count as somebody's own."""
+        try:
+            before = self.digests(id)
+            after: Digests = {name: digests for name, digests in before.items() if name not in from_caller}
+            for name, value in values.items():
+                digest = digest_of(value)
+                others = [other for other in after.get(name, ()) if other != digest]
+                after[name] = [*others, digest][-KEPT:]
+            if after != before:
+                with self._ledger.transaction():
+                    self._ledger.execute("INSERT OR REPLACE INTO automatic VALUES (?, ?)", (id, json.dumps(after)))
+        except Unavailable as error:
+            log.warning("which values of a note are automatic could not be recorded: %s", error.message)
+
+    def forget_missing(self, ids: Callable[[], Collection[str]]) -> None:
+        """Forget the notes that are gone. `ids` gives those that exist; it is asked last, as notes are made meanwhile."""
+        recorded = [id for (id,) in self._ledger.query("SELECT id FROM automatic")]
+        existing = ids()
+        if gone := [id for id in recorded if id not in existing]:
+            with self._ledger.transaction():
+                for id in gone:
+                    self._ledger.execute("DELETE FROM automatic WHERE id = ?", (id,))
+
+
+def digest_of(value: Value) -> str:
+    """A digest by which values are compared; the order of tags does not count."""
+    text = json.dumps(sorted(value) if isinstance(value, list) else value, ensure_ascii=False)
+    return hashlib.sha256(unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def file_stem(path: str) -> str:
+    """The name of a note's file, as a title is compared with it."""
+    return unicodedata.normalize("NFC", base_name(path)[:-3])

@@ -1,0 +1,94 @@
+"""Decide the renewal of a note's automatic values when its text changes: its title, tags and summary.
+
+Laws, tested: what a caller gave or a person wrote stays when the text changes; what nobody gave follows the text. The
+file keeps its name; a title that is not the file's name is a property, and then the name is not searched."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from index.model import Document, Record
+from syncd.captures.automatic_values import Digests, Name, Value, digest_of, file_stem
+from syncd.documents.capture_note import automatic_title
+from syncd.documents.collection_membership import plain_tags, tag_changes
+from syncd.notes.front_matter import PropertyValue, edit, encode, read_properties, split
+
+if TYPE_CHECKING:
+    from syncd.captures.inbox import Inbox
+
+
+def filled_values(bare: Document, bare_text: str, filled: Document, text: str) -> dict[Name, Value]:
+    """The tags and the summary that a new note lacked when it came (`bare`), as they are since Memex has filled them."""
+    values: dict[Name, Value] = {}
+    if not plain_tags(split(bare_text)[0]):
+        values["tags"] = plain_tags(split(text)[0])
+    if bare.summary is None:
+        values["summary"] = filled.summary
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """What follows from a new text: the properties to change, and the automatic values that the note then has."""
+
+    changes: Mapping[str, PropertyValue] = field(default_factory=dict)
+    values: Mapping[Name, Value] = field(default_factory=dict)
+    owed: bool = False  # the enrichment failed, and is to be tried again
+
+
+def renew_title(record: Record, content: str) -> Renewal:
+    """The title that follows from `content`; it is a property only where the file has another name."""
+    title = automatic_title(content, record.created_at)
+    return Renewal({"title": None if title == file_stem(record.path) else title}, {"title": title})
+
+
+def renew_values(
+    inbox: Inbox, record: Record, before: Document, text: str, *, after: str, from_caller: Collection[str]
+) -> Renewal:
+    """What follows from the change of a note from `text`, which is `before`, to `after`, without the values `from_caller`.
+
+    Raises Unavailable when the ledger can't be read, FrontmatterError when a property can't be changed."""
+    content = split(after)[1]
+    if content == before.content:
+        return Renewal()
+    digests, front = inbox.automatic.digests(record.id), split(text)[0]
+    changes: dict[str, PropertyValue] = {}
+    values: dict[Name, Value] = {}
+    if "title" not in from_caller and _has_automatic_title(inbox, record, before, front, digests):
+        titled = renew_title(record, content)
+        changes, values = {**titled.changes}, {**titled.values}
+    tags = "tags" not in from_caller and digest_of(plain_tags(front)) in digests.get("tags", ())
+    if "summary" in digests:
+        summary = digest_of(before.summary) in digests["summary"]
+    else:  # a note that is older than the record
+        summary = inbox.enricher.is_own_summary(before)
+    if not tags and not summary:
+        return Renewal(changes, values)
+    front = split(after)[0]
+    emptied = {**({"summary": None} if summary else {}), **(tag_changes(front, [], None) if tags else {})}
+    bare = inbox.parse_note(encode(edit(after, {**changes, **emptied})), record.path, mtime_ms=record.created_at)
+    result = inbox.enricher.begin(bare)()
+    if summary:
+        changes["summary"] = values["summary"] = result.enrichment.summary
+    if tags:
+        found_tags = [] if bare.tags else list(result.enrichment.tags)
+        values["tags"] = found_tags
+        changes |= tag_changes(front, found_tags, None)
+    return Renewal(changes, values, owed=result.owed)
+
+
+def _has_automatic_title(inbox: Inbox, record: Record, before: Document, front: str, digests: Digests) -> bool:
+    if "title" in digests:
+        return digest_of(before.title) in digests["title"]
+    # A note that is older than the record: a title that somebody gave is among its properties.
+    stated = any(key.casefold() == "title" for key in read_properties(front))
+    derived = automatic_title(before.content, record.created_at)
+    return not stated and file_stem(record.path) == derived and _was_captured(inbox, record.id)
+
+
+def _was_captured(inbox: Inbox, id: str) -> bool:
+    """Whether an agent or a command made the note, and no person in an editor, as far as the audit log reaches."""
+    first = next(iter(inbox.audit.entries_about(id=id)), None)
+    return first is not None and first.kind == "create" and first.surface != "file"
