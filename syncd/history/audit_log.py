@@ -39,8 +39,8 @@ _INSERT: Final = "INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 
 _FOUND: Final = """SELECT * FROM audit WHERE seq > coalesce(:after, 0)
     AND (:since IS NULL OR at >= :since) AND (:until IS NULL OR at < :until) AND (:key IS NULL OR :key IN (key, name))
     AND (:tool IS NULL OR tool = :tool) AND (:surface IS NULL OR surface = :surface)
-    AND (:workspace IS NULL OR workspace = :workspace) AND (:id IS NULL OR id = :id)
-    AND (:request IS NULL OR request = :request)"""
+    AND (:workspace IS NULL OR workspace IN (:workspace, :masked_workspace)) AND (:id IS NULL OR id IN (:id, :masked_id))
+    AND (:request IS NULL OR request IN (:request, :masked_request))"""
 _OLD: Final = """SELECT * FROM audit WHERE seq <= ?
     AND seq IN (SELECT max(seq) FROM audit WHERE path != '' GROUP BY path)"""
 
@@ -269,7 +269,8 @@ class AuditLog:
 
     def has_created(self, id: str) -> bool:
         """Whether a document of this id was made, whatever has become of it since."""
-        rows = self._ledger.query("SELECT seq, kind, undoes FROM audit WHERE id = ?", (mask(id),))
+        ids = self._names.spellings(id)
+        rows = self._ledger.query(f"SELECT seq, kind, undoes FROM audit WHERE id IN {_marks(ids)}", ids)  # noqa: S608 - question marks
         undone = {undoes for _, kind, undoes in rows if kind == "undone"}
         return any(kind in ("create", "kept") and seq not in undone for seq, kind, _ in rows)
 
@@ -299,30 +300,36 @@ class AuditLog:
 
     def last_entry(self, path: str) -> Entry | None:
         """The newest entry that says what the file at `path` is."""
-        rows = self._ledger.query("SELECT * FROM audit WHERE path = ? ORDER BY seq DESC LIMIT 1", (mask(path),))
-        return self._entry(rows[0]) if rows else None
+        return next(self.entries_backwards(path), None)
 
     def entries_backwards(self, path: str) -> Iterator[Entry]:
         """All entries about the file at `path`, the newest first, read a page at a time."""
-        last, path = self.head.seq + 1, mask(path)
-        asked = "SELECT * FROM audit WHERE path = ? AND seq < ? ORDER BY seq DESC LIMIT 20"
-        while rows := self._ledger.query(asked, (path, last)):
+        last, paths = self.head.seq + 1, self._names.spellings(path)
+        asked = f"SELECT * FROM audit WHERE path IN {_marks(paths)} AND seq < ? ORDER BY seq DESC LIMIT 20"  # noqa: S608 - as above
+        while rows := self._ledger.query(asked, (*paths, last)):
             yield from map(self._entry, rows)
             last = rows[-1][0]
 
     def entries_about(self, *, id: str | None = None, path: str | None = None) -> list[Entry]:
         """All entries of a document, wherever it lay, and of the file at `path`, whatever it was; in order."""
-        asked = "SELECT * FROM audit WHERE id = ? UNION SELECT * FROM audit WHERE path = ? ORDER BY seq"
-        wanted = (name and mask(name) for name in (id, path))
-        return [self._entry(row) for row in self._ledger.query(asked, tuple(wanted))]
-
-    def ids_from_agents(self, ids: Collection[str], workspace: str) -> frozenset[str]:
-        """Which of these documents an agent has written to there, or may have: of pruned entries only the last is known."""
+        ids, paths = (() if name is None else self._names.spellings(name) for name in (id, path))
         asked = (
-            f"SELECT DISTINCT id FROM audit WHERE id IN ({','.join('?' * len(ids))}) AND workspace = ?"  # noqa: S608 - question marks
-            " AND (kind = 'kept' OR (kind IN ('create', 'update') AND surface IN ('mcp', 'rest')))"
+            f"SELECT * FROM audit WHERE id IN {_marks(ids)} UNION"  # noqa: S608 - as above
+            f" SELECT * FROM audit WHERE path IN {_marks(paths)} ORDER BY seq"
         )
-        return frozenset(id for (id,) in self._ledger.query(asked, (*ids, workspace)))
+        return [self._entry(row) for row in self._ledger.query(asked, (*ids, *paths))]
+
+    def ids_from_agents(self, ids: Collection[str]) -> frozenset[str]:
+        """Which of these documents an agent has written to, or may have: of pruned entries only the last is known.
+
+        Consolidation counts as one: it puts the words of agents' notes into others."""
+        real = {shown: id for id in ids for shown in self._names.spellings(id)}
+        asked = (
+            f"SELECT DISTINCT id FROM audit WHERE id IN {_marks(real)}"  # noqa: S608 - as above
+            " AND (kind = 'kept' OR (kind IN ('create', 'update')"
+            " AND (surface IN ('mcp', 'rest') OR tool = 'consolidation')))"
+        )
+        return frozenset(real[id] for (id,) in self._ledger.query(asked, tuple(real)))
 
     def ids_beginning(self, beginning: str) -> list[str]:
         """The ids of documents that begin so."""
@@ -358,8 +365,9 @@ class AuditLog:
 
         With `after`, the first ones behind that entry instead; `masked` as they are sealed."""
         order = " ORDER BY seq DESC LIMIT :limit" if after is None else " ORDER BY seq LIMIT :limit"
-        values = {name: mask(value) if isinstance(value, str) else value for name, value in wanted.items()}
-        rows = self._ledger.query(_FOUND + order, dict.fromkeys(WANTED) | values | {"after": after, "limit": limit})
+        values = dict.fromkeys(WANTED) | wanted | {"after": after, "limit": limit}
+        masks = {f"masked_{name}": values[name] and mask(values[name]) for name in ("workspace", "id", "request")}
+        rows = self._ledger.query(_FOUND + order, values | masks)
         entries = [Entry(*row) if masked else self._entry(row) for row in rows]
         return entries[::-1] if after is None else entries
 
@@ -370,8 +378,8 @@ class AuditLog:
         self.look()
         rows = self._ledger.query(
             "SELECT seq, kind, surface, tool, id, path, undoes FROM audit"
-            " WHERE type = 'entity' AND workspace = ? AND at >= ? ORDER BY seq",
-            (mask(workspace), since),
+            " WHERE type = 'entity' AND workspace IN (?, ?) AND at >= ? ORDER BY seq",
+            (workspace, mask(workspace), since),
         )
         undone = {undoes for _, kind, *_, undoes in rows if kind == "undone"}
         counts = {"create": 0, "update": 0, "delete": 0}
@@ -392,9 +400,9 @@ class AuditLog:
         """When each of the nodes of a workspace that were changed by hand since then was so last, by id."""
         self.look()
         rows = self._ledger.query(
-            "SELECT id, max(at) FROM audit WHERE type = 'entity' AND workspace = ? AND at >= ? AND surface = 'file'"
+            "SELECT id, max(at) FROM audit WHERE type = 'entity' AND workspace IN (?, ?) AND at >= ? AND surface = 'file'"
             " AND kind = 'update' GROUP BY id",
-            (mask(workspace), since),
+            (workspace, mask(workspace), since),
         )
         return {self._names.reveal(id): at for id, at in rows}
 
@@ -426,6 +434,11 @@ class AuditLog:
             named = " UNION ".join(f"SELECT {field} FROM audit" for field in FIELDS)  # noqa: S608 - names of columns
             self._names.forget(name for (name,) in self._ledger.query(named))
             return gone - before
+
+
+def _marks(values: Collection[str]) -> str:
+    """A question mark for each value, as a list of SQL."""
+    return f"({','.join('?' * len(values))})"
 
 
 def _utf8(text: str) -> str:

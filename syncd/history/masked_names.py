@@ -38,6 +38,10 @@ class MaskedNames:
             self._names |= new
         return masked
 
+    def spellings(self, name: str) -> tuple[str, ...]:
+        """What entries may call `name`: it or its mask of today, and those of other releases, which know other secrets."""
+        return tuple(dict.fromkeys((name, mask(name), *(shown for shown, real in self._names.items() if real == name))))
+
     def reveal(self, shown: str) -> str:
         """The name that a mask stands for; any other text as it is."""
         return self._names.get(shown, shown)

@@ -231,7 +231,7 @@ class Workspace:
 
     def hands(self, ids: Collection[str]) -> dict[str, Hand]:
         """Whether only people wrote each of these documents, or an agent's key did too; what the log has forgotten counts as a key's."""
-        from_keys = self._inbox.audit.ids_from_agents(ids, self.name)
+        from_keys = self._inbox.audit.ids_from_agents(ids)
         return {id: "key" if id in from_keys else "hand" for id in ids}
 
     def file_exists(self, record: Record) -> bool:

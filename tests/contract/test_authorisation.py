@@ -26,6 +26,7 @@ from mcp_server.server import build_app, now_ms
 from mcp_server.tools.families import FAMILIES
 from tests.support.live_server import PLAIN, running
 from tests.support.tool_arguments import ARGUMENTS
+from tests.support.until import until
 
 REVISION = "2026-07-28"
 META = {
@@ -485,6 +486,8 @@ def test_a_route_a_tool_or_a_command_without_a_rule_is_named(rim):
 @pytest.mark.parametrize("name", CALLERS)
 def test_every_caller_gets_what_the_rules_say_and_no_refusal_changes_anything(rim, program, name):
     rows = [row for row in program if not row.startswith("command ")]
+    queue = rim.world.app.opened.queue
+    until(lambda: not any(queue.counts()[status] for status in ("queued", "running")))  # files of the caller before
     before = rim.files()
     answers = answers_to(rim, name, [row for row in rows if expected(row, name) != "in"])
     assert rim.files() == before

@@ -4,7 +4,8 @@ from random import Random
 
 import pytest
 
-from syncd.history.audit_log import AuditLog
+from syncd.history import masked_names
+from syncd.history.audit_log import AuditLog, Author, acting_as
 from syncd.history.digest_chain import Head, check, format_line
 from syncd.state.ledger import Ledger
 from tests.support.audit_entries import change, unwritable
@@ -42,6 +43,26 @@ def test_the_log_holds_a_mask_and_finds_the_file_by_its_name(ledger):
         assert [(id, path) for id, path, *_ in reader.latest_notes() if path == PATH] == [(SECRET, PATH)]
         assert [entry.id for entry in reader.find(9, id=SECRET)] == [SECRET, SECRET]
         assert all(SECRET not in entry.path + entry.id for entry in reader.find(9, masked=True))
+
+
+def test_entries_that_another_release_sealed_with_the_name_itself_are_found(ledger, monkeypatch):
+    with monkeypatch.context() as older:  # it knew no such secret
+        older.setattr(masked_names, "mask", str)
+        opened(ledger).log_write(change(PATH, id=SECRET))
+    log = opened(ledger)
+    log.log_write(change(PATH, before="1", after="2", id=SECRET))
+    for _ in range(2):
+        assert log.has_created(SECRET)
+        assert log.last_entry(PATH).after == "2"
+        assert [entry.after for entry in log.entries_backwards(PATH)] == ["2", "1"]
+        assert (
+            len(log.entries_about(id=SECRET)) == len(log.entries_about(path=PATH)) == len(log.find(9, id=SECRET)) == 2
+        )
+        assert log.ids_from_agents([SECRET]) == set()
+        log = opened(ledger)
+    with acting_as(Author("rest", "capture_thought")):
+        log.log_write(change(PATH, before="2", after="3", id=SECRET))
+    assert log.ids_from_agents([SECRET, "another"]) == {SECRET}
 
 
 def test_two_names_stay_two(ledger):
