@@ -32,6 +32,9 @@ _AUTOLINK: Final = re.compile(r"<([A-Za-z][A-Za-z0-9+.-]{1,31}):[^\x00-\x20<>]*+
 _QUOTED_LINE: Final = re.compile(r"\n[ \t>]*")
 _ATTRIBUTE: Final = re.compile(r"(?:href|src|srcset|action)[\s>]*+=[\s>]*+([\"']?)", re.IGNORECASE)
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
+_HOST: Final = re.compile(
+    r"\s*(?:/\s*/|\\)"
+)  # a host without a scheme, or a share of Windows, to which a click logs in
 _SCHEME_BEGUN: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.\-]*)?(?:&[#\w]*)?")
 _ESCAPE: Final = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
 # Controls, blanks and characters without width: a browser passes over some of them, and no address needs one.
@@ -43,9 +46,11 @@ _PASSED_OVER: Final = re.compile(
 
 def is_allowed(target: str) -> bool:
     """Whether a link may lead to `target`, which is written as it stands in Markdown or HTML."""
-    if ":" not in target and "&" not in target and len(target) <= LONGEST:
+    if _HOST.match(target) is None and ":" not in target and "&" not in target and len(target) <= LONGEST:
         return True
     plain = _PASSED_OVER.sub("", _ESCAPE.sub("", html.unescape(target[:LONGEST])))
+    if _HOST.match(plain):
+        return False
     if scheme := _SCHEME.match(plain):
         return scheme[1].lower() in ALLOWED
     return len(target) <= LONGEST or _SCHEME_BEGUN.fullmatch(plain) is None

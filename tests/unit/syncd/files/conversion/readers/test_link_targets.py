@@ -21,6 +21,7 @@ CASES = {
     '[t](javascript:x "title")': '[t](# "title")',
     "[t](&#1;javascript:x) [u](java&Tab;script&colon;x) [v](javascript\\:x)": "[t](#) [u](#) [v](#)",
     "[t](\u200bjavascript:x) [u](\u00a0java\u00adscript:x)": "[t](#) [u](#)",
+    "[t](//e.example/x) [u](\\\\\\\\host\\share) [v](&#47;/e.example)": "[t](#) [u](#) [v](#)",
     "> [t](\n> javascript:x)": "> [t](\n> #)",
     "![i](data:image/png;base64,xxxx)": "![i](#)",
     "[[t](javascript:x)](javascript:y)": "[[t](#)](#)",
@@ -38,7 +39,7 @@ CASES = {
 ALLOWED = [
     "[t](https://e.example/a:b) [u](HTTP://x) [v](mailto:a@b.example) [w](a/b.md) [x](#h) [y](../c.md#a:b) [z]()",
     "<https://e.example/> <a@b.example> [r]: https://e.example/",
-    "[t](./a:b.md) [u](a%3Ab.md) [v](2026:x) [w](//e.example/x) [[a:b]] ![[c:d]]",
+    "[t](./a:b.md) [u](a%3Ab.md) [v](2026:x) [w](\\_x.md) [[a:b]] ![[c:d]]",
     "[INFO]: error: the disk is full\n\n[^1]: note: see there\n\ncall f[i](x: int) and [&](auto x) for std::move(x)",
     "x < y: z, a <b> c, data=key:value, 3 <4:5>",
     '<a href="https://e.example/">t</a> <img src="a.png">',
