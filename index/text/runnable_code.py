@@ -30,9 +30,13 @@ _LANGUAGES: Final = {
     "templater": ("Templater", "text"),
 }
 _EXECUTE_CODE: Final = "run-"  # Execute Code's prefix of a language, as in `run-python`
-_FENCE: Final = re.compile(r"^([ \t>*+\-.)\d]*+(?:`{3,}+|~{3,}+)[ \t{.]*+)([^\s`~{}.]{1,200}+)", re.MULTILINE)
+_FENCE: Final = re.compile(
+    r"(?:^|(?<=\r))((?:\[\^[^\]\s]{1,200}+\]:)?[ \t>*+\-.)\d]*+(?:`{3,}+|~{3,}+)[^\S\r\n]*+[{.]*+[^\S\r\n]*+)"
+    r"([^\s`~{}.]{1,200}+)",
+    re.MULTILINE,
+)
 _BY_FUNCTION: Final = re.compile(r"\bby\s+function\b", re.IGNORECASE)
-_INLINE: Final = re.compile(r"(`[ \t]*\$)(?==)")  # Dataview ("Inline DataviewJS")
+_INLINE: Final = re.compile(r"(`\s*\$)(?==)")  # Dataview ("Inline DataviewJS")
 _TEMPLATE: Final = "<%"  # Templater: also in code, and at once where it is set to look through each new file
 
 
