@@ -115,7 +115,9 @@ class ControlServer:
         self._wake[1].close()  # what _accept waits on becomes readable
         if self._listener is not None:
             self._path.unlink(missing_ok=True)
-            self._token_file.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                if self._token_file.read_bytes() == self._token:  # and not that of a daemon which took our place
+                    self._token_file.unlink()
         until = time.monotonic() + grace
         with self._changed:
             for thread, client in self._clients.items():

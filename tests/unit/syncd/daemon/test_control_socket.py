@@ -304,6 +304,15 @@ def test_stop_is_prompt_and_leaves_nothing(tmp_path):
     assert not set(threading.enumerate()) - before
 
 
+def test_a_stop_leaves_the_token_of_the_daemon_that_took_the_place(tmp_path):
+    server = ControlServer(tmp_path, {"echo": echo})
+    server.start()
+    (tmp_path / TOKEN).unlink()
+    (tmp_path / TOKEN).write_bytes(b"of another")
+    server.stop()
+    assert (tmp_path / TOKEN).read_bytes() == b"of another"
+
+
 def test_stop_lets_an_operation_under_way_answer(tmp_path):
     begun, go = threading.Event(), threading.Event()
 
