@@ -38,8 +38,9 @@ $(STAMP):
 	@{ $(call locked,pip) requirements.txt; $(call locked,setuptools) requirements.txt; } > .venv/installer.txt
 	@$(PIP) install --require-hashes --requirement .venv/installer.txt
 	@echo "  the libraries, each checked against its hash; the first time takes some minutes, most of them for torch"
-	@$(PIP) install --require-hashes --no-deps --requirement requirements-cpu.txt 2> /dev/null || \
-		echo "  (pip's configuration offers no torch without CUDA for requirements-cpu.txt; on Linux that means some gigabytes)"
+	@$(PIP) install --require-hashes --no-deps --requirement requirements-cpu.txt 2> .venv/torch.log || { \
+		grep -q "No matching distribution\|Could not find a version" .venv/torch.log || { cat .venv/torch.log >&2; exit 1; }; \
+		echo "  (pip's configuration offers no torch without CUDA for requirements-cpu.txt; on Linux that means some gigabytes)"; }
 	@$(PY) -m tests.supply direct > .venv/direct.txt
 	@$(PIP) install --require-hashes --only-binary :all: --constraint requirements.txt --requirement .venv/direct.txt
 	@PYTHONWARNINGS=ignore $(PIP) install --no-deps --no-build-isolation --editable .
