@@ -19,6 +19,7 @@ from syncd.installation.vault_setup import reset_owner_key
 from syncd.settings.access import LimitsSettings
 from tests.support.clinic import only
 from tests.support.live_server import PLAIN, running
+from tests.support.until import until
 
 # The state folder
 
@@ -135,10 +136,16 @@ def test_no_daemon_is_advice(clinic):
 
 def test_a_daemon_that_others_ask_too_often_is_well(tmp_path):
     with running(tmp_path, limits=LimitsSettings()) as rim, httpx2.Client(verify=PLAIN) as http:
-        assert any(http.get(f"{rim.url}/healthz").status_code == 429 for _ in range(3_000))
         context = DoctorContext(rim.world.app.settings, {}, os.getpid(), rim.world.app.health.status(None))
-        daemon = [one for one in state_checks.check_daemon(context) if one.check == "daemon"]
-        assert [(one.is_, "too often" in one.says) for one in daemon] == [("ok", True)]
+
+        def looks_well() -> bool:
+            """What the doctor says right after the others have taken all there was; a moment later there is more."""
+            assert any(http.get(f"{rim.url}/healthz").status_code == 429 for _ in range(3_000))
+            daemon = [one for one in state_checks.check_daemon(context) if one.check == "daemon"]
+            assert [one.is_ for one in daemon] == ["ok"]
+            return "too often" in daemon[0].says
+
+        until(looks_well)
 
 
 def test_what_a_dead_daemon_left_is_removed(clinic):
