@@ -99,7 +99,12 @@ def is_free(url):
 
 
 @pytest.mark.parametrize(
-    "words", [("serve", "--port", "0"), ("serve", "--port", "0", "--connect"), ("demo", "--port", "0")]
+    "words",
+    [
+        ("serve", "--port", "0"),
+        pytest.param(("serve", "--port", "0", "--connect"), marks=pytest.mark.slow),
+        pytest.param(("demo", "--port", "0"), marks=pytest.mark.slow),  # as a demo whose output nobody reads
+    ],
 )
 def test_closing_the_terminal_ends_the_daemon(memex, words):
     master, slave = memex.on_terminal(*words)
@@ -112,7 +117,14 @@ def test_closing_the_terminal_ends_the_daemon(memex, words):
     assert (process_lock.holder_pid(state), is_free(url), memex.demos()) == (None, True, [])
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGTERM,
+        pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+    ],
+)
 def test_a_signal_ends_a_daemon_whose_output_nobody_reads(memex, number):
     reader, writer = os.pipe()
     memex.begin("demo", "--port", "0", out=writer)

@@ -8,8 +8,11 @@ from pathlib import Path
 SECONDS = {
     "faults/test_lost_events": 121,
     "integration/test_graceful_stop": 72,
+    "contract/test_authorisation": 40,
     "integration/test_daemon": 70,
     "integration/test_sync_pipeline": 62,
+    "integration/test_closed_terminal": 50,
+    "unit/syncd/files/conversion/test_converter": 40,
     "unit/syncd/history/test_audit_log_tools": 49,
     "contract/test_access_matrix": 37,
     "unit/syncd/cli/daemon/test_status": 36,
