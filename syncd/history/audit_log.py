@@ -365,7 +365,7 @@ class AuditLog:
 
         With `after`, the first ones behind that entry instead; `masked` as they are sealed."""
         order = " ORDER BY seq DESC LIMIT :limit" if after is None else " ORDER BY seq LIMIT :limit"
-        values = dict.fromkeys(WANTED) | wanted | {"after": after, "limit": limit}
+        values: dict[str, Any] = dict.fromkeys(WANTED) | wanted | {"after": after, "limit": limit}
         masks = {f"masked_{name}": values[name] and mask(values[name]) for name in ("workspace", "id", "request")}
         rows = self._ledger.query(_FOUND + order, values | masks)
         entries = [Entry(*row) if masked else self._entry(row) for row in rows]
