@@ -84,6 +84,9 @@ class ChunkStore:
     def replace(self, documents: Mapping[str, Collection[Row]]) -> None:
         """Make these the rows of these documents (none: the document leaves), durably and as one step for readers."""
         check_rows(documents)
+        for row in itertools.chain.from_iterable(documents.values()):
+            if row.vector is not None:  # before anything is written: they are converted while the first are added
+                arrow_rows.check_vector(row.vector, self._table.dimensions)
         if not documents:
             return
         with self._writing:

@@ -13,6 +13,7 @@ import pytest
 
 from index.errors import InvalidArgument, Unavailable
 from index.model import Filter
+from index.storage import arrow_rows
 from index.storage.chunk_store import ChunkStore, StoreDamaged
 from tests.support.chunk_rows import ALL, DIMENSIONS, found, near, row, unit
 
@@ -152,6 +153,18 @@ def test_a_vector_that_is_none_is_refused(store, vector):
         store.replace({"a": [row(vector=vector)]})
     with pytest.raises(InvalidArgument, match="vector"):
         store.search(vector=vector, words=None, filter=ALL, pool=5)
+
+
+def test_a_bad_vector_among_many_changes_nothing(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(arrow_rows, "ADDED_ROWS", 2)  # so that the first rows would be added before it is met
+    store.replace({"a": [row("a", 0, "here before")]})
+    bad = replace(row("a", 3, "the last"), vector=np.full(DIMENSIONS, np.nan, np.float32))
+    with pytest.raises(InvalidArgument):
+        store.replace({"a": [*(row("a", at, "newer") for at in range(3)), bad]})
+    with contextlib.closing(ChunkStore.open(str(tmp_path / "s.lance"), dimensions=DIMENSIONS)) as again:
+        assert [each.text for each in again.rows_of("a")] == ["here before"]
+    store.replace({"a": [row("a", at, "newer") for at in range(5)]})
+    assert [each.text for each in store.rows_of("a")] == ["newer"] * 5
 
 
 @pytest.mark.parametrize("pool", [0, -1, 1_001, 2**31, 2**63])
