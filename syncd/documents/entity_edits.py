@@ -291,24 +291,30 @@ class _Draft:
         """The same note, which says the same, less the indentation by which lines would sink into another item.
 
         These are the lines behind the items that go, and that item is the one before them."""
-        behind = {item.first: item.behind for item in gone}
+        going = {at: item for item in gone for at in range(item.first, item.behind)}
+        firsts = {item.first for item in self.found.page.items}
         lines = list(self.lines)
         for item in self.found.page.items:
-            if item.first in behind:
+            if item.first in going:
                 continue
-            deep = item_indentation(lines[item.first])
-            at, shift, apart = item.behind, 0, False
-            while at < len(lines):
-                if at in behind:
-                    at, apart = behind[at], True
+            deep = inner = item_indentation(lines[item.first])
+            shift, sinks, apart = 0, False, False
+            for at in range(item.behind, len(lines)):
+                apart = apart or at in going
+                if not lines[at].strip():
                     continue
-                if lines[at].strip():
-                    depth = indentation(lines[at])
+                depth = indentation(lines[at])
+                if at not in going:
                     if not apart or depth < deep:
                         break
                     shift = shift or depth - deep + 1
+                elif at == going[at].first:
+                    # Until it goes, it must not sink into what was moved above it.
+                    sinks = shift > 0 and depth >= inner
+                if at not in going or sinks:
                     lines[at] = lines[at][min(shift, len(lines[at]) - len(lines[at].lstrip(" "))) :]
-                at += 1
+                if at in firsts and at not in going:
+                    inner = item_indentation(lines[at])
         return self if lines == self.lines else _Draft(self.front + "".join(lines))
 
     def finish(

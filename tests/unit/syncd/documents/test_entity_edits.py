@@ -90,6 +90,9 @@ def test_a_person_s_block_id_goes_with_its_observation():
         ("- a\n - b\n\n  - c\n     more\n\n\tcode\n- d\n", [2], "- a ^o1\n\n - c\n    more ^o3\n\n\tcode\n- d ^o4\n"),
         ("- a\n - b\n  prose\n  - c\n", [2], "- a ^o1\n prose\n - c ^o3\n"),
         ("- a\n - b\nprose\n  - c\n", [2], "- a ^o1\nprose\n  - c ^o3\n"),
+        ("- a\n - b\n  - c\n   - d\n", [2, 4], "- a ^o1\n - c ^o3\n"),
+        ("- a\n - b\n  - c\n- d\n  more\n", [2, 4], "- a ^o1\n - c ^o3\n"),
+        (" - a\n  - b\n   - c\n - d\n  - e\n", [2, 4], " - a ^o1\n  - c ^o3\n  - e ^o5\n"),
     ],
 )  # fmt: skip
 def test_an_item_does_not_sink_into_the_one_before_when_what_stood_between_is_removed(body, gone, after):
