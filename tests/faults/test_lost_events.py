@@ -65,6 +65,7 @@ def overflown(daemon: Daemon, notes: int, noise: int) -> float:
     return took
 
 
+@pytest.mark.slow
 @linux
 def test_more_events_than_the_kernel_keeps_lose_no_note(daemon):
     overflown(daemon, 300, 9_000)
@@ -210,6 +211,7 @@ def test_a_root_that_is_gone_is_said_at_once_and_its_index_kept(daemon, tmp_path
     until(lambda: daemon.found("hobby") == ["n/2.md"], 10)
 
 
+@pytest.mark.slow
 def test_another_folder_in_the_root_s_place_is_the_vault_and_the_old_one_is_not(daemon, tmp_path):
     daemon.write("Old.md", "the old ouzel\n")
     until(lambda: daemon.found("ouzel") == ["Old.md"])
@@ -233,6 +235,7 @@ def test_another_folder_in_the_root_s_place_is_the_vault_and_the_old_one_is_not(
     assert daemon.status("degraded") == []
 
 
+@pytest.mark.slow
 def test_a_root_that_is_deleted_and_made_again_is_watched_again(daemon):
     daemon.write("a.md", "the first crake\n")
     until(lambda: daemon.found("crake") == ["a.md"])
@@ -360,6 +363,7 @@ def test_folders_that_are_made_moved_in_copied_and_moved_out_are_followed(daemon
     assert daemon.ask("index", full=True)["added"] == 3
 
 
+@pytest.mark.slow
 def test_a_name_that_changes_its_case_or_form_only_is_followed(daemon):
     daemon.write("Folder/Note.md", "a brambling\n")
     until(lambda: daemon.found("brambling") == ["Folder/Note.md"])
@@ -400,6 +404,7 @@ def test_what_sync_programs_leave_is_named_and_removes_nothing(daemon):
 # What only a look at the bytes can tell
 
 
+@pytest.mark.slow
 def test_a_deep_check_by_hand_finds_what_no_event_told(daemon):
     for number in range(50):
         daemon.write(f"{number}.md", f"ruff number {number:02}\n")

@@ -139,6 +139,7 @@ def test_a_signal_ends_a_daemon_whose_output_nobody_reads(memex, number):
     assert memex.demos() == []
 
 
+@pytest.mark.slow
 def test_a_stop_while_it_is_being_opened_and_nobody_reads(memex):
     reader, writer = os.pipe()
     memex.begin("serve", "--port", "0", out=writer)
@@ -150,6 +151,7 @@ def test_a_stop_while_it_is_being_opened_and_nobody_reads(memex):
     assert process_lock.holder_pid(memex.state) is None
 
 
+@pytest.mark.slow
 def test_a_demo_that_was_killed_leaves_nothing_and_its_lines_still_lead_to_the_next(memex):
     def said():
         folder = memex.demos()[-1]
@@ -194,6 +196,7 @@ def test_stop_ends_one_that_does_not_answer_by_a_signal(memex):
     assert process.poll() == 0
 
 
+@pytest.mark.slow
 def test_stop_says_when_a_daemon_does_not_end_in_time(memex):
     memex.serve(wait=False)
     memex.process.send_signal(signal.SIGSTOP)
@@ -206,6 +209,7 @@ def test_stop_says_when_a_daemon_does_not_end_in_time(memex):
     memex.process = None
 
 
+@pytest.mark.slow
 def test_the_usual_port_gives_way_and_a_named_one_does_not(memex):
     with socket.socket() as other:
         try:

@@ -127,6 +127,7 @@ def converges(bench, found, followed=lambda: True):
     return took
 
 
+@pytest.mark.slow
 def test_after_every_operation_the_index_equals_the_files(tmp_path, bundled, models, capsys):
     with daemon(tmp_path, models) as memex:
         bench = Bench(memex.git, memex.write, memex.vault)

@@ -182,6 +182,7 @@ def test_a_stop_that_can_not_drain_ends_in_time_all_the_same(memex):
     assert "is left behind" in memex.said
 
 
+@pytest.mark.slow
 def test_the_end_of_a_terminal_is_a_stop_too(memex):
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # what started the tests may outlive its terminal
     try:
@@ -192,6 +193,7 @@ def test_the_end_of_a_terminal_is_a_stop_too(memex):
     assert "SIGHUP, stopping" in memex.said
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("nohup"), reason="needs nohup")
 def test_one_that_was_told_to_outlive_its_terminal_does(memex):
     own = ["serve", "--port", "0", "--vault", str(memex.vault), "--state", str(memex.state)]

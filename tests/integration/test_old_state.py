@@ -199,6 +199,7 @@ def test_hooks_ring_and_are_known(old):
     assert [name for name in HOOKS if (folder / name).exists()] == []
 
 
+@pytest.mark.slow
 def test_a_backup_is_put_back_elsewhere(old, tmp_path):
     new = Memex(tmp_path / "new")
     new.run("restore", str(old.folder / "backup.tar.gz"))

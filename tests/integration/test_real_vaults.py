@@ -39,7 +39,7 @@ OLDWINTER = {
 @pytest.mark.parametrize(
     ("name", "searches"),
     [
-        ("vault_kepano", KEPANO),
+        pytest.param("vault_kepano", KEPANO, marks=pytest.mark.slow),
         pytest.param("vault_tasks_demo", TASKS, marks=pytest.mark.slow),
         pytest.param("vault_oldwinter_md", OLDWINTER, marks=[pytest.mark.slow, MINUTES]),
     ],

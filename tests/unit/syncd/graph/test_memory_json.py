@@ -455,6 +455,7 @@ def test_relations_may_lead_to_nodes_that_were_there_by_any_name(world):
     assert exported(world)[1] == [{"type": "relation", "from": "Heron", "to": "包灵犀", "relationType": "supplied by"}]
 
 
+@pytest.mark.slow
 def test_without_a_daemon_the_files_count_as_they_are(tmp_path, bundled, models):
     """What was written since nobody looked is there already, and nothing is made a second time."""
     with daemon(tmp_path, models) as memex:

@@ -166,6 +166,7 @@ def test_settings_that_are_written_otherwise_are_left_to_the_person(text):
 # The commands
 
 
+@pytest.mark.slow
 def test_a_backup_of_a_running_daemon_brings_its_keys_to_another_machine(tmp_path, models):
     target = tmp_path / "b.tar.gz"
     with daemon(tmp_path / "one", models) as memex:

@@ -9,35 +9,48 @@ import re
 import signal
 import subprocess
 import time
+from contextlib import contextmanager
 
 import pytest
 
 from tests.support.daemon_process import Failed, daemon
 
 
+@contextmanager
+def made(folder, models):
+    with daemon(folder, models) as memex:
+        memex.write("A.md", "some words")
+        memex.write("Big.md", b"x" * 6_000_000)
+        yield memex
+
+
 @pytest.fixture
 def memex(tmp_path, models):
-    with daemon(tmp_path, models) as made:
-        made.write("A.md", "some words")
-        made.write("Big.md", b"x" * 6_000_000)
-        yield made
+    with made(tmp_path, models) as memex:
+        yield memex
 
 
-def test_a_daemon_that_is_well_says_so_first(memex):
-    memex.serve()
-    memex.until(lambda: memex.run("status").startswith("● all is well"))
-    text = memex.run("status")
+@pytest.fixture(scope="module")
+def served(tmp_path_factory, models):
+    with made(tmp_path_factory.mktemp("served"), models) as memex:
+        memex.serve()
+        yield memex
+
+
+def test_a_daemon_that_is_well_says_so_first(served):
+    served.until(lambda: served.run("status").startswith("● all is well"))
+    text = served.run("status")
     assert "notes      1 of 2 files indexed" in text
     assert "skipped    Big.md is too large" in text
-    assert f"process {memex.process.pid}" in text
-    assert memex.url in text
+    assert f"process {served.process.pid}" in text
+    assert served.url in text
     assert "\x1b" not in text
-    told = memex.json("status", "--all")
+    told = served.json("status", "--all")
     assert told["verdict"] == {"is": "well", "says": "all is well", "problems": []}
     assert told["daemon"]["state"] == "running"
     assert told["coverage"]["vault"]["of"] == 2
-    assert "coverage" not in memex.json("status")
-    memex.run("status", "--exit-code")
+    assert "coverage" not in served.json("status")
+    served.run("status", "--exit-code")
 
 
 def test_without_a_daemon_it_says_so_and_what_to_do(memex):
@@ -52,16 +65,15 @@ def test_without_a_daemon_it_says_so_and_what_to_do(memex):
     assert memex.json("status", "--all")["daemon"] == {"state": "down"}
 
 
-def test_a_daemon_that_hangs_is_named(memex):
-    memex.serve()
-    memex.process.send_signal(signal.SIGSTOP)
+def test_a_daemon_that_hangs_is_named(served):
+    served.process.send_signal(signal.SIGSTOP)
     try:
         with pytest.raises(Failed) as failed:
-            memex.run("status")
+            served.run("status")
     finally:
-        memex.process.send_signal(signal.SIGCONT)
+        served.process.send_signal(signal.SIGCONT)
     assert failed.value.code == 7
-    assert f"process {memex.process.pid}" in str(failed.value)
+    assert f"process {served.process.pid}" in str(failed.value)
     assert "end it and start it again" in str(failed.value)
 
 
@@ -77,32 +89,30 @@ def test_a_process_that_does_not_listen_yet_is_named(memex):
     assert f"held (process {os.getpid()})" in str(failed.value)
 
 
-def test_watching_shows_it_again_and_again_until_it_is_interrupted(memex):
-    memex.serve()
-    with memex.start("status", "--watch", "0.2", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as watching:
-        seen = b""
-        while len(re.findall("^● all is well".encode(), seen, re.MULTILINE)) < 2:
-            seen += watching.stdout.readline()
-        memex.stop()
-        while b"no daemon is running" not in seen:
-            seen += watching.stdout.readline()
-        watching.send_signal(signal.SIGINT)
-        watching.communicate(timeout=60)
-    assert watching.returncode == 130
-
-
-def test_watching_in_json_is_an_object_a_line(memex):
-    memex.serve()
-    with memex.start("status", "--watch", "0.2", "--json", stdout=subprocess.PIPE) as watching:
+def test_watching_in_json_is_an_object_a_line(served):
+    with served.start("status", "--watch", "0.2", "--json", stdout=subprocess.PIPE) as watching:
         told = [json.loads(watching.stdout.readline()) for _ in range(3)]
         watching.send_signal(signal.SIGINT)
     assert all(one["ready"] for one in told)
 
 
-def test_looking_changes_nothing(memex):
-    memex.serve()
-    before = {path: path.stat().st_mtime_ns for path in memex.state.rglob("*.lance") if path.is_dir()}
+def test_looking_changes_nothing(served):
+    before = {path: path.stat().st_mtime_ns for path in served.state.rglob("*.lance") if path.is_dir()}
     began = time.monotonic()
-    memex.run("status")
+    served.run("status")
     assert time.monotonic() - began < 60
     assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_watching_shows_it_again_and_again_until_it_is_interrupted(served):
+    """Last of the shared daemon, which it stops."""
+    with served.start("status", "--watch", "0.2", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as watching:
+        seen = b""
+        while len(re.findall("^● all is well".encode(), seen, re.MULTILINE)) < 2:
+            seen += watching.stdout.readline()
+        served.stop()
+        while b"no daemon is running" not in seen:
+            seen += watching.stdout.readline()
+        watching.send_signal(signal.SIGINT)
+        watching.communicate(timeout=60)
+    assert watching.returncode == 130

@@ -42,6 +42,7 @@ def test_what_is_well_is_called_well_and_nothing_is_changed(clinic):
 # The command
 
 
+@pytest.mark.slow
 def test_the_command_with_the_daemon_up_hung_killed_and_mended(tmp_path, models):
     with daemon(tmp_path, models) as memex:
         memex.write("A.md", "words")
