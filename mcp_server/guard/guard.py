@@ -95,12 +95,12 @@ class Guard:
         self._bodies, self._access = bodies, access
         self._rates = TokenBuckets(limits.rate, limits.burst)
         self._overdrafts = TokenBuckets(limits.rate, limits.burst)
+        self._unverified = TokenBuckets(limits.rate, limits.burst)  # deliveries whose signature is not checked yet
         self._failures = TokenBuckets(limits.failures / 60, limits.failures)
         self._health_rates = TokenBuckets(limits.rate and HEALTH_RATE, HEALTH_BURST)
         self._hosts = frozenset(host.encode() for host in hosts)
         self._origins = frozenset(origin.encode() for origin in origins)
-        self._methods = methods
-        self._clock = clock
+        self._methods, self._clock = methods, clock
         self._checks: tuple[_Check, ...] = (  # in this order: who is refused early costs little and learns little
             _check_head,
             self._check_origin,
@@ -266,9 +266,10 @@ class Guard:
         if authorization is None and path in OPEN:
             return None, None
         if path == git_webhook.PATH:  # no key opens it: only a signature does
-            refusal = git_webhook.check_headers(self._push_webhook, headers)
-            # The route limits the rest once it has looked at the signature: only then is it known whose rate it takes.
-            wait = 0.0 if refusal is None else self._rates.take(git_webhook.PATH, time.monotonic())
+            refusal, now = git_webhook.check_headers(self._push_webhook, headers), time.monotonic()
+            # What may be signed is read to find out, at the rate of its address; the forge's own rate is the route's.
+            buckets, name = (self._unverified, _client_address(scope)) if refusal is None else (self._rates, path)
+            wait = buckets.take(name, now)
             return None, _too_fast_refusal(wait) if wait else refusal
         if authorization is not None:
             kind, _, secret = authorization.decode("latin-1").partition(" ")

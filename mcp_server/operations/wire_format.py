@@ -22,7 +22,7 @@ from index.errors import (
     Unauthenticated,
     Unavailable,
 )
-from index.text import hidden_characters, runnable_code
+from index.text import hidden_characters, link_schemes, runnable_code
 from mcp_server.http.request_log import describe_error
 from syncd.notes import secret_patterns
 
@@ -88,7 +88,7 @@ class Replaceable(AnswerModel):
 
 def warnings_about(defects: Iterable[Defect]) -> list[str]:
     """Which defects of a note its writer is told of, to pass on to a person."""
-    reported = (secret_patterns.DEFECT, hidden_characters.DEFECT, runnable_code.DEFECT)
+    reported = (secret_patterns.DEFECT, hidden_characters.DEFECT, runnable_code.DEFECT, link_schemes.DEFECT)
     return [str(defect) for defect in defects if defect.name in reported]
 
 

@@ -1,7 +1,8 @@
 """Serve the Git webhook `POST /hooks/git`: a forge reports a push, signed with the shared secret.
 
-Law, tested: without a secret the route does not exist; without a signature the body is not even read; the content of
-the body is not used. What is not signed, or has come before, takes nothing of the rate that a forge has."""
+Laws, tested: without a secret the route does not exist; a body is read only if its signature may be one, and only as
+often as the sender's address may send one; the content of the body is not used. Only a signed and new delivery takes of
+the rate that a forge has."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from index.errors import NotFound, Unauthenticated
 from mcp_server.http.body_limits import BodyLimit
 from mcp_server.http.refusals import Refusal
 from mcp_server.operations.caller import TOO_FAST, try_again_error
-from syncd.remote.push_webhook import PushWebhook
+from syncd.remote.push_webhook import PushWebhook, is_well_formed
 
 PATH: Final = "/hooks/git"
 LARGEST: Final = 1_048_576  # bytes of a delivery; forges cut their own lists of commits far below
@@ -40,7 +41,8 @@ def check_headers(push_webhook: PushWebhook, headers: Mapping[bytes, bytes]) -> 
     """Why a delivery is not even read."""
     if not push_webhook.is_on:
         return Refusal(404, NotFound.code, "no such route; GET /openapi.json lists them")
-    if headers.keys().isdisjoint(ONCE):
+    signatures = [headers[name] for name in ONCE if name in headers]
+    if not signatures or not all(map(is_well_formed, signatures)):
         return Refusal(401, Unauthenticated.code, UNSIGNED)
     return None
 
@@ -52,11 +54,11 @@ def make_route(push_webhook: PushWebhook, clock: Callable[[], int], take: Callab
         headers, body = request.headers, await request.body()
         signatures = [headers[name].encode("latin-1") for name in SIGNATURES if name in headers]
         signed = await anyio.to_thread.run_sync(push_webhook.is_signed, body, signatures)
-        fresh = signed and not await anyio.to_thread.run_sync(push_webhook.is_known, body)
-        if wait := take("fresh" if fresh else "others", time.monotonic()):
-            raise try_again_error(TOO_FAST, wait)
         if not signed:
             raise Unauthenticated(UNSIGNED)
+        known = await anyio.to_thread.run_sync(push_webhook.is_known, body)
+        if not known and (wait := take(PATH, time.monotonic())):
+            raise try_again_error(TOO_FAST, wait)
         return await anyio.to_thread.run_sync(lambda: _answer_delivery(push_webhook, headers, body, clock()))
 
     return Route(PATH, receive_delivery, methods=["POST"])

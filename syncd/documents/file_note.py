@@ -6,10 +6,11 @@ that a person has changed no longer belongs to the file and is never replaced.""
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from syncd.documents.file_names import link_to
+from syncd.documents.file_types import MARKDOWN
 from syncd.notes.front_matter import (
     OWNED,
     FrontmatterError,
@@ -24,6 +25,7 @@ from syncd.notes.front_matter import (
     replace_body,
     split,
 )
+from syncd.notes.quoted_text import quote_block
 
 # What Memex writes of the file beside the properties of any note.
 ABOUT: Final = (
@@ -82,6 +84,15 @@ def clean_text(text: str) -> str:
     """`text` as a note can hold it: no half characters, no NUL, lines that end as those of notes do."""
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", "\ufffd")
     return whole.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
+
+
+def without_front_matter(facts: FileFacts) -> FileFacts:
+    """The facts for a note beside the file: front matter in the text is a block of code, so that it is read as text."""
+    front, body = split(facts.text)
+    if facts.media_type != MARKDOWN or not front:
+        return facts
+    block = quote_block("\n".join(front.strip().split("\n")[1:-1]), "yaml")
+    return replace(facts, text="\n".join([*block, "", body.lstrip("\n")]))
 
 
 def split_uploaded_note(text: str) -> tuple[dict[str, Any], str | None, tuple[str, ...], str]:

@@ -25,7 +25,10 @@ from syncd.notes.property_reader import (
 EDITED: Final = "a person has just edited the note; read it again in a moment"
 _NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})  # what a key says that is there, and left open
 # Without one of these words in it a front matter says nothing of all this, and need not be read.
-_WORDS: Final = ("promote", "review", "expires", "suggested_", "superseded_by", "hidden_text", "runnable_code")
+_WORDS: Final = (
+    *("promote", "review", "expires", "suggested_", "superseded_by"),
+    *("hidden_text", "runnable_code", "unsafe_links"),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from typing import Any
 from index.document_ids import ID
 from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, Defect, Document, Link, MemoRelation, Node
 from index.text.hidden_characters import hidden_defects
+from index.text.link_schemes import link_defects
 from index.text.runnable_code import runnable_defects
 from syncd.documents.agent_paths import find_numbers, strip_link_numbers
 from syncd.documents.collection_membership import find_names, is_collection_tag, select_known, tag_texts
@@ -76,7 +77,7 @@ def parse(
     _find_merge_conflict(note.front, note.body, defects)
     if owned.where.scope == "captures":  # a person knows what they keep in their own notes; an agent's go on to others
         whole = note.front + note.body
-        defects += (*secret_defects(whole), *hidden_defects(whole), *runnable_defects(whole))
+        defects += (*secret_defects(whole), *hidden_defects(whole), *runnable_defects(whole), *link_defects(whole))
     return _assemble(note, owned, kind, mtime_ms)
 
 

@@ -17,7 +17,7 @@ from index.names import fold
 from syncd.captures.batch_writer import Change, NoteDrafts, write_batch
 from syncd.captures.writer import hide_file_name, lock_workspace
 from syncd.documents.file_names import known_ending, link_to, note_folder, numbered_names
-from syncd.documents.file_note import FileFacts, digest_of, is_untouched, revise
+from syncd.documents.file_note import FileFacts, digest_of, is_untouched, revise, without_front_matter
 from syncd.files.file_note_writer import Converter, FileOrder, Noted, PlannedNote, is_done, read_facts, write_note
 from syncd.files.imported_files import ImportedFiles
 from syncd.notes.front_matter import FrontmatterError, edit, encode
@@ -71,7 +71,8 @@ class InboxFiles:
         if is_done(self._inbox, order, folder):
             return order.planned
         name = path.rpartition("/")[2]
-        planned = PlannedNote(order, folder, name, read_facts(self._converter, order, copy, name, file_digest))
+        file_facts = without_front_matter(read_facts(self._converter, order, copy, name, file_digest))
+        planned = PlannedNote(order, folder, name, file_facts)
         for candidate in numbered_names(name, known_ending(name, self._converter.known)):
             folded = fold(candidate)
             with self._other_files.reserve(folded) as ours:
@@ -88,7 +89,7 @@ class InboxFiles:
         with hide_file_name(record.path):
             raw, _ = self._inbox.vault.read(record.path)
         if digest_of(raw) != file_digest.digest:
-            file_facts = read_facts(self._converter, order, copy, order.name, file_digest)
+            file_facts = without_front_matter(read_facts(self._converter, order, copy, order.name, file_digest))
             with lock_workspace(self._inbox, order.workspace):
                 write_batch(self._inbox, partial(self._plan_revision, record.path, path, file_facts))
         return record.id

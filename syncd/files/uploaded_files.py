@@ -16,6 +16,7 @@ from index.model import Stat
 from index.names import fold
 from syncd.captures.writer import hide_file_name
 from syncd.documents.file_names import known_ending, note_name, numbered_names, stored_name
+from syncd.documents.file_note import without_front_matter
 from syncd.documents.file_types import MARKDOWN
 from syncd.files.file_note_writer import (
     Converter,
@@ -74,7 +75,8 @@ class UploadedFiles:
         if file_facts.media_type == MARKDOWN and not file_facts.cut:
             return self._write_note(PlannedNote(order, folder, note_name(order.name), file_facts))
         name = stored_name(order.name, file_facts.media_type, self._converter.known)
-        return self._write_pair(PlannedNote(order, folder, name, file_facts), source, file_digest)
+        planned = PlannedNote(order, folder, name, without_front_matter(file_facts))
+        return self._write_pair(planned, source, file_digest)
 
     def _write_pair(self, planned: PlannedNote, source: Path, file_digest: FileDigest) -> str:
         """The file, and the note beside it."""

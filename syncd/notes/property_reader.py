@@ -31,6 +31,7 @@ PERSONS = frozenset(
         "superseded_by",
         "hidden_text",
         "runnable_code",
+        "unsafe_links",
     }
 )
 # The keys by which Obsidian Publish and Digital Garden (all that begin so) decide what goes on the web, and where.

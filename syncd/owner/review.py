@@ -11,6 +11,7 @@ from typing import Any
 from index.errors import InvalidArgument, MemexError, NotFound
 from index.model import Record
 from index.text.hidden_characters import find_hidden
+from index.text.link_schemes import find_unsafe
 from index.text.runnable_code import find_runnable
 from syncd.documents.owner_marks import OwnerMarks
 from syncd.indexes import note_lookup
@@ -138,6 +139,7 @@ def _capture_fields(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) 
         "problem": marks.promote_problem,
         "suspicious": list(find_hidden(text)),
         "runs": list(find_runnable(text)),
+        "unsafe_links": list(find_unsafe(text)),
         **{name: values.get(name) for name in SUGGESTED},
     }
 

@@ -35,6 +35,7 @@ INBOX_ONLY: Final = (
     "suggested_similar",
     "hidden_text",
     "runnable_code",
+    "unsafe_links",
     "superseded_by",
     "collection",
     "version",

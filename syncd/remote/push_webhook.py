@@ -43,6 +43,11 @@ def drop_secret(state: Path) -> None:
         raise NotFound("there is no secret for webhooks, so they are off already") from None
 
 
+def is_well_formed(signature: bytes) -> bool:
+    """Whether a header can be a signature: GitHub's form, or that of Gitea and Forgejo."""
+    return _HEX.match(signature) is not None
+
+
 class PushWebhook:
     """The webhooks of one daemon. The secret is read when asked for, so that a new one is in force at once."""
 

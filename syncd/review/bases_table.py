@@ -30,11 +30,12 @@ _NAMES: Final = {  # of columns, as a person reads them
     "note.promote_problem": "Problem",
     "note.hidden_text": "Hidden characters",
     "note.runnable_code": "Code that Obsidian may run",
+    "note.unsafe_links": "Links to files or programs",
 }
 _WAITING: Final = (
     *("file.name", "note.promote", "note.review", "note.suggested_folder", "note.promote_to", "note.summary"),
     *("note.suggested_similar", "note.suggested_links", "note.suggested_tags", "note.tags", "note.source"),
-    *("note.created_at", "note.hidden_text", "note.runnable_code"),
+    *("note.created_at", "note.hidden_text", "note.runnable_code", "note.unsafe_links"),
 )
 _PROBLEMS: Final = (
     *("file.name", "note.promote_problem", "note.promote", "note.promote_to", "note.suggested_folder", "note.review"),

@@ -21,6 +21,7 @@ from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Document, Record, Stat
 from index.names import fold, stem
 from index.text.hidden_characters import find_hidden
+from index.text.link_schemes import find_unsafe
 from index.text.runnable_code import find_runnable
 from syncd.captures.writer import hold_commits
 from syncd.documents.owner_marks import OwnerMarks
@@ -211,6 +212,7 @@ class Review:
         )
         changes["hidden_text"] = list(find_hidden(text)) or None
         changes["runnable_code"] = list(find_runnable(text)) or None
+        changes["unsafe_links"] = list(find_unsafe(text)) or None
         if "promote" not in values:
             changes = {"promote": False} | changes
         after = self._edit_note(text, changes, before, stat)

@@ -64,12 +64,13 @@ def good(*asked, **given):
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_who_captures_code_that_obsidian_may_run_is_told_and_the_bytes_stay(rim, dialect):
-    text = "# Tides\n\n```dataviewjs\ndv.list()\n```\n"
+def test_who_captures_code_or_links_that_obsidian_may_run_is_told_and_the_bytes_stay(rim, dialect):
+    text = "# Tides\n\n```dataviewjs\ndv.list()\n```\n\n[Table](file:///opt/tides.sh)\n"
     space = rim.space()
     made = good(space, dialect, "capture_thought", content=text)
     assert made["warnings"] == [
-        "runnable-code: Dataview: the note holds code that Obsidian may run: read it before you open the note there"
+        "runnable-code: Dataview: the note holds code that Obsidian may run: read it before you open the note there",
+        "unsafe-link: file: the note holds links that may open files or programs: read where they lead before you follow one",
     ]
     assert good(space, dialect, "get_thought", id=made["id"])["content"] == text
 

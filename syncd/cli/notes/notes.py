@@ -15,6 +15,7 @@ import click
 
 from index.errors import InvalidArgument, MemexError
 from index.text.hidden_characters import DEFECT as HIDDEN
+from index.text.link_schemes import DEFECT as UNSAFE_LINK
 from index.text.runnable_code import DEFECT as RUNNABLE
 from syncd.cli.framework.arguments import WORKSPACE, YES, confirm, parse_time, read_stdin
 from syncd.cli.framework.commands import (
@@ -116,7 +117,7 @@ def capture(content: str | None, title: str | None, tags: tuple[str, ...], metad
         {**rest, "content": read_stdin() if content in (None, "-") else content, "metadata": properties or None},
     )
     for defect in made.get("defects", ()):
-        if defect.startswith((f"{SECRET}: ", f"{HIDDEN}: ", f"{RUNNABLE}: ")):
+        if defect.startswith((f"{SECRET}: ", f"{HIDDEN}: ", f"{RUNNABLE}: ", f"{UNSAFE_LINK}: ")):
             print_message(f"memex: {defect}")
     print_answer(
         made,

@@ -42,7 +42,7 @@ def review(ctx: click.Context, workspace: str | None, limit: int, listed: bool) 
     time, d sets it aside (memex unarchive brings it back), q ends. Where there is no terminal, or with --list or --json,
     they are listed. What is suggested comes from your own notes, and no agent is told. With --json: {"total", "waiting":
     [{"id", "path", "workspace", "title", "summary", "tags", "source", "created_at", "promote", "promote_to", "problem",
-    "suspicious", "runs", "suggested_folder", "suggested_tags", "suggested_links", "suggested_similar"}]}."""
+    "suspicious", "runs", "unsafe_links", "suggested_folder", "suggested_tags", "suggested_links", "suggested_similar"}]}."""
     if ctx.invoked_subcommand is not None:
         return
     with open_session(current=True) as ask:
@@ -176,6 +176,7 @@ def _mark_text(capture: Mapping[str, Any]) -> str:
     """What stands out about a capture, in a word or two."""
     mark = "problem" if capture["problem"] else "promote" if capture["promote"] else ""
     marks = [mark, "hidden text" if capture.get("suspicious") else "", "runs code" if capture.get("runs") else ""]
+    marks += ["unsafe links" if capture.get("unsafe_links") else ""]
     return ", ".join(filter(None, marks))
 
 
@@ -190,6 +191,7 @@ def format_capture(capture: Mapping[str, Any], where: str) -> str:
     named = (
         *(("from", "source"), ("tags", "tags"), ("problem", "problem")),
         *(("hidden characters", "suspicious"), ("holds code that Obsidian may run", "runs")),
+        ("links that may open files or programs", "unsafe_links"),
     )
     for name, key in named:
         if capture.get(key):

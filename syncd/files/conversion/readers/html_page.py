@@ -7,7 +7,7 @@ from typing import BinaryIO, Final
 
 import html_to_markdown
 
-from syncd.files.conversion.readers.link_targets import is_allowed
+from index.text.link_schemes import is_allowed
 from syncd.files.conversion.readers.plain_text import decode
 from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, TooLarge, UnreadableFile
 

@@ -1,75 +1,31 @@
 """Take the target from each link in converted Markdown that leads elsewhere than to the web, to mail or to a note.
 
-Law, tested: whatever the text, no link of the result has another scheme; a text without such links stays as it is.
-What a browser would take for a scheme counts as one: entities are read, controls and blanks are passed over."""
+Law, tested: whatever the text, no link of the result has another scheme; blocks of code stay as they are."""
 
 from __future__ import annotations
 
-import html
-import re
 from typing import Final
 
+from index.text.link_schemes import drop_forbidden
 from syncd.notes.markdown_outline import parse_outline
 
-ALLOWED: Final = frozenset({"http", "https", "mailto"})
-NOWHERE: Final = "#"  # the target that a link has instead: the note itself
-LONGEST: Final = 250  # characters of a target within which its scheme must end
 TRIES: Final = 3  # after which targets in code go too
-
-_BLANKS: Final = " \t\n\r\v\f"  # what ends a target; other white space is part of it
-_GAP: Final = r"[ \t\n\r\v\f>]*+"  # also over a line end in a quote
-_WORD: Final = re.compile(rf"[^ \t\n\r\v\f]{{0,{LONGEST + 1}}}")
-_BRACKETED: Final = re.compile(rf"[^<>\n]{{0,{LONGEST + 1}}}")
-_INLINE: Final = re.compile(rf"\]\({_GAP}(<?)")
-_DEFINITION: Final = re.compile(
-    rf"^[ \t>]*+(?:(?:[-*+]|\d{{1,9}}[.)])[ \t][ \t>]*+){{0,20}}\[(?!\^)(?:[^\[\]\\]|\\.){{1,999}}+\]:{_GAP}(<?)",
-    re.MULTILINE | re.DOTALL,
-)
-_AFTER_INLINE: Final = re.compile(rf"{_GAP}[)\"'(]|\Z")
-_AFTER_DEFINITION: Final = re.compile(r"[ \t]*(?:[\r\n\"'(]|\Z)")
-_OPENING: Final = re.compile(r"<(?=[A-Za-z])")
-_AUTOLINK: Final = re.compile(r"<([A-Za-z][A-Za-z0-9+.-]{1,31}):[^\x00-\x20<>]*+>")
-_QUOTED_LINE: Final = re.compile(r"\n[ \t>]*")
-_ATTRIBUTE: Final = re.compile(r"(?:href|src|srcset|action)[\s>]*+=[\s>]*+([\"']?)", re.IGNORECASE)
-_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
-_HOST: Final = re.compile(
-    r"\s*(?:/\s*/|\\)"
-)  # a host without a scheme, or a share of Windows, to which a click logs in
-_SCHEME_BEGUN: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.\-]*)?(?:&[#\w]*)?")
-_ESCAPE: Final = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
-# Controls, blanks and characters without width: a browser passes over some of them, and no address needs one.
-_PASSED_OVER: Final = re.compile(
-    "[\x00-\x20\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f"
-    "\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff\U000e0000-\U000e0fff]"
-)
-
-
-def is_allowed(target: str) -> bool:
-    """Whether a link may lead to `target`, which is written as it stands in Markdown or HTML."""
-    if _HOST.match(target) is None and ":" not in target and "&" not in target and len(target) <= LONGEST:
-        return True
-    plain = _PASSED_OVER.sub("", _ESCAPE.sub("", html.unescape(target[:LONGEST])))
-    if _HOST.match(plain):
-        return False
-    if scheme := _SCHEME.match(plain):
-        return scheme[1].lower() in ALLOWED
-    return len(target) <= LONGEST or _SCHEME_BEGUN.fullmatch(plain) is None
 
 
 def drop_targets(text: str) -> str:
     """`text` without the targets that are not allowed. Blocks of code stay as they are."""
     for _ in range(TRIES):
-        if _drop(text) == text:
+        if drop_forbidden(text) == text:
             return text
         lines, parts, at = text.split("\n"), [], 0
         for first, behind in [*_code_lines(text), (text.count("\n") + 1,) * 2]:
-            parts += [_drop("\n".join(lines[at:first]))] if first > at else []
+            parts += [drop_forbidden("\n".join(lines[at:first]))] if first > at else []
             parts += ["\n".join(lines[first:behind])] if behind > first else []
             at = behind
         before, text = text, "\n".join(parts)
         if text == before:
             return text
-    return _drop(text)  # each time what had been HTML became a line that begins or ends a block of code
+    return drop_forbidden(text)  # each time what had been HTML became a line that begins or ends a block of code
 
 
 def _code_lines(text: str) -> list[tuple[int, int]]:
@@ -80,52 +36,3 @@ def _code_lines(text: str) -> list[tuple[int, int]]:
         for block in outline.blocks
         if block.kind == "code"
     ]
-
-
-def _drop(text: str) -> str:
-    """`text` without such targets, in code too. Only targets are replaced, so no line begins or ends anything else."""
-    for pattern, after in ((_INLINE, _AFTER_INLINE), (_DEFINITION, _AFTER_DEFINITION)):
-        parts, at = [], 0
-        for match in pattern.finditer(text):
-            start, bracketed = match.end(), bool(match[1])
-            longest = (_BRACKETED if bracketed else _WORD).match(text, start)
-            if start < at or longest is None or is_allowed(longest[0]):
-                continue
-            end = _target_end(text, start, bracketed=bracketed)
-            whole = end - start <= LONGEST
-            if is_allowed(text[start:end]) or (whole and not bracketed and not after.match(text, end)):
-                continue  # or words that begin like a link, such as `run[i](x: int)`
-            parts += [text[at:start], NOWHERE]
-            at = end
-        text = "".join([*parts, text[at:]])
-    tags = any(not is_allowed(_attribute_value(text, match)) for match in _ATTRIBUTE.finditer(text))
-    return _OPENING.sub(lambda match: "&lt;" if _is_live(match.string, match.start(), tags=tags) else match[0], text)
-
-
-def _target_end(text: str, start: int, *, bracketed: bool) -> int:
-    """Where a target ends that begins at `start`: at its bracket, or at white space or the parenthesis that closes the link."""
-    depth, at = 0, start
-    while at < len(text) and at - start <= LONGEST:
-        character = text[at]
-        if character == "\\":
-            at += 1
-        elif bracketed:
-            if character in "<>\n":
-                break
-        elif character in _BLANKS or (character == ")" and not depth):
-            break
-        depth += (character == "(") - (character == ")")
-        at += 1
-    return min(at, len(text))
-
-
-def _attribute_value(text: str, match: re.Match[str]) -> str:
-    """The value of an attribute, in quotes or not; more of it than there is where its end can't be told."""
-    value = _QUOTED_LINE.sub("", text[match.end() : match.end() + 2 * LONGEST])
-    return value.partition(match[1])[0] if match[1] else re.split(r"[\s>]", value, maxsplit=1)[0]
-
-
-def _is_live(text: str, start: int, *, tags: bool) -> bool:
-    """Whether an autolink that begins at `start` leads where no link may, or else `tags` do."""
-    autolink = _AUTOLINK.match(text, start)
-    return tags if autolink is None else autolink[1].lower() not in ALLOWED

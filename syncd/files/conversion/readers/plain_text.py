@@ -73,7 +73,7 @@ def read_text(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
 
 
 def read_markdown(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
-    """Markdown, as it stands; front matter becomes a block of code, so that it is read as text and sets no property."""
+    """Markdown, as it stands, with its front matter: the note that it becomes takes properties from there."""
     text, warnings, cut = _read_decoded(file, limits)
     front, body = split(text)
     title = None
@@ -82,8 +82,6 @@ def read_markdown(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
             title = read_properties(front).get("title")
         except FrontmatterError:
             warnings = (*warnings, "the front matter is no YAML")
-        inner = "\n".join(front.strip().split("\n")[1:-1])
-        text = f"{_fence(inner, 'yaml')}\n\n{body.lstrip(chr(10))}"
     if not isinstance(title, str) or not title.strip():
         heading = re.search(r"^# +(\S.{0,200}?)[ #]*$", body, re.MULTILINE)
         title = heading[1] if heading else None

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import json
 import socket
 from contextlib import contextmanager
+from dataclasses import replace
 
 import httpx2
 import pytest
 
 from index.errors import InvalidArgument
 from mcp_server.rest.git_webhook import LARGEST
+from mcp_server.server import build_app
 from syncd.remote.push_webhook import PushWebhook, drop_secret, make_secret
 from syncd.settings.access import LimitsSettings
 from syncd.state.ledger import Ledger
@@ -93,20 +96,69 @@ def test_a_signed_body_is_acted_on_once_whatever_its_headers_say(rim, secret, to
     assert told.times == before
 
 
-def test_unsigned_badly_signed_and_repeated_deliveries_take_nothing_of_a_forge_s_rate(tmp_path, monkeypatch):
-    with running(tmp_path, limits=LimitsSettings(rate=0.01, burst=2)) as rim:
-        secret, told = make_secret(rim.world.state, rotate=True), Told()
-        monkeypatch.setattr(rim.agent_access.push_webhook, "_on_push", told)
-        assert post(rim, headers(secret)).status_code == 202
-        floods = [{"content-type": "application/json"}, headers("guess"), headers(secret, delivery="again")]
-        codes = [[post(rim, sent).status_code for _ in range(3)] for sent in floods]
-        assert codes == [[401, 401, 429], [401, 401, 429], [429, 429, 429]]
-        late = post(rim, headers("guess"))
-        assert (late.json()["error"]["code"], late.headers["retry-after"]) == ("RESOURCE_EXHAUSTED", "100")
-        bodies = [b"{}", b"[]"]
-        fresh = [post(rim, headers(secret, body, delivery=f"f-{len(body)}{body[0]}"), body) for body in bodies]
-        assert [answer.status_code for answer in fresh] == [202, 429]  # the forge's own rate
-        assert told.times == 2
+class Front:
+    """The application in this process, at a small rate, for deliveries from any address."""
+
+    def __init__(self, rim):
+        settings = replace(rim.world.app.settings, limits=LimitsSettings(rate=0.01, burst=2))
+        self._app, self._host = build_app(rim.agent_access, settings), f"127.0.0.1:{settings.server.port}"
+
+    def deliver(self, sent, body=PAYLOAD, *, address="192.0.2.1"):
+        """The status of the answer, and whether any of the body was read before it."""
+        headers = {"host": self._host, "content-length": str(len(body))} | sent
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/hooks/git",
+            "raw_path": b"/hooks/git",
+            "query_string": b"",
+            "headers": [(name.encode(), value.encode("latin-1")) for name, value in headers.items()],
+            "client": (address, 1),
+        }
+        told = []
+
+        async def receive():
+            told.append("read")
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(message):
+            told.append(message.get("status", ""))
+
+        asyncio.run(self._app(scope, receive, send))
+        return next(status for status in told if isinstance(status, int)), told[0] == "read"
+
+
+@pytest.fixture
+def front(rim):
+    return Front(rim)
+
+
+def test_unsigned_badly_signed_and_repeated_deliveries_take_nothing_of_a_forge_s_rate(front, secret, told):
+    assert front.deliver(headers(secret, delivery="first"))[0] == 202
+    floods = [{"content-type": "application/json"}, headers("guess"), headers(secret, delivery="again")]
+    codes = [
+        [front.deliver(sent, address=f"198.51.100.{number}")[0] for _ in range(3)] for number, sent in enumerate(floods)
+    ]
+    assert codes == [[401, 401, 429], [401, 401, 429], [200, 200, 429]]
+    bodies = [b"{}", b"[]"]
+    fresh = [
+        front.deliver(headers(secret, body, delivery=f"f-{body[0]}"), body, address=f"203.0.113.{number}")[0]
+        for number, body in enumerate(bodies)
+    ]
+    assert fresh == [202, 429]  # the forge's own rate
+    assert told.times == 2
+
+
+def test_a_made_up_signature_is_read_at_a_limited_rate_of_each_address(front, secret, told):
+    assert [front.deliver(headers("guess")) for _ in range(4)] == [(401, True)] * 2 + [(429, False)] * 2
+    assert front.deliver(headers("guess"), address="198.51.100.1") == (401, True)
+    assert front.deliver(headers(secret, b"[2]", delivery="read"), b"[2]", address="198.51.100.2") == (202, True)
+
+
+@pytest.mark.parametrize("made_up", ["", "x", "sha256=", "sha256=" + "g" * 64, "0" * 63, "sha256=" + "0" * 65])
+def test_what_is_no_signature_is_not_read(front, secret, told, made_up):
+    assert front.deliver(headers(secret) | {"x-hub-signature-256": made_up}) == (401, False)
+    assert front.deliver(headers(secret) | {"x-gitea-signature": made_up}) == (401, False)
 
 
 def test_a_ping_is_answered_and_other_events_are_let_be(rim, secret, told):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +18,9 @@ from syncd.documents.file_note import (
     is_untouched,
     revise,
     split_uploaded_note,
+    without_front_matter,
 )
+from syncd.documents.file_types import MARKDOWN, TEXT
 from syncd.documents.parser import parse
 from syncd.notes.front_matter import OWNED, comparable_key, compose, encode, read_properties, split
 
@@ -101,6 +105,22 @@ def test_nothing_in_an_uploaded_note_sets_what_memex_owns(front, body):
     assert title is None or "title" in map(comparable_key, front)
     assert left == split(text)[1]
     assert all(isinstance(tag, str) for tag in tags)
+
+
+@pytest.mark.parametrize(
+    ("text", "beside"),
+    [
+        ("---\ntitle: Mine\ntags: [a]\n---\n\n# Head\n", "```yaml\ntitle: Mine\ntags: [a]\n```\n\n# Head\n"),
+        ("---\nx: ```\n---\nbody\n", "````yaml\nx: ```\n````\n\nbody\n"),
+        ("---\nno end\n", "---\nno end\n"),
+        ("plain\n", "plain\n"),
+    ],
+)
+def test_front_matter_of_a_markdown_file_is_code_in_the_note_beside_it(text, beside):
+    facts = FileFacts(MARKDOWN, len(text), "ab" * 32, text)
+    assert without_front_matter(facts) == replace(facts, text=beside)
+    plain = replace(facts, media_type=TEXT)
+    assert without_front_matter(plain) == plain
 
 
 def test_an_uploaded_note_keeps_its_own_properties_its_title_and_its_tags():

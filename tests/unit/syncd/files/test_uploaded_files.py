@@ -14,7 +14,9 @@ import pytest
 
 from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from index.model import Query
-from syncd.files.conversion.converter import Unreadable
+from syncd.documents.file_types import KNOWN, media_type_of
+from syncd.files.conversion.converter import Limits, Unreadable, convert
+from syncd.files.file_note_writer import Converter
 from syncd.notes.front_matter import read_properties, split
 from tests.support.disk_faults import Fault, failing, half
 from tests.support.fakes import fake_embedder
@@ -93,7 +95,9 @@ def test_git_sees_the_two_files_and_nothing_else(filing):
     ]
 
 
-def test_an_uploaded_note_becomes_a_note_and_brings_no_rights_along(filing):
+def test_an_uploaded_note_becomes_a_note_and_brings_no_rights_along(filing, monkeypatch):
+    reader = Converter(KNOWN, media_type_of, lambda path, kind, stop: convert(path, kind, Limits(), stop))
+    monkeypatch.setattr(filing.files, "_converter", reader)  # the real one: it reads front matter too
     raw = b"---\ntitle: Plan\ntags: [x]\nproject: alpha\npromote: true\nid: stolen\ncollection: memory\nfile: '[[Captures/default/Files/a.pdf]]'\n---\n# Plan\nwalrus\n"
     id = filing.upload("plan.md", raw, tags=["given"])
     assert filing.stored() == {}
@@ -104,6 +108,7 @@ def test_an_uploaded_note_becomes_a_note_and_brings_no_rights_along(filing):
     assert set(kept.record.tags) >= {"x", "given"}
     assert kept.record.metadata["project"] == "alpha"
     assert "promote" not in said(filing, "Captures/default/Files/plan.md")
+    monkeypatch.undo()
     assert filing.upload("plan.md", raw) != id
     assert filing.notes() == ["Captures/default/Files/plan 2.md", "Captures/default/Files/plan.md"]
 

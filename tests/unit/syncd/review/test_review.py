@@ -123,6 +123,19 @@ def test_a_capture_with_code_that_obsidian_may_run_is_marked_and_keeps_its_bytes
     assert "runnable_code" not in said(world, path)
 
 
+def test_a_capture_with_links_to_files_or_programs_is_marked_and_keeps_its_bytes(world):
+    body = "[Open](file:///opt/run.sh), [plan](obsidian://adv-uri?x) and [web](https://e.example/)"
+    path = capture(world, "Recipe", body)
+    assert reviewed(world) == 1
+    assert said(world, path)["unsafe_links"] == ["file", "obsidian"]
+    note = (world.vault / path).read_text()
+    assert split(note)[1] == f"{body}\n"
+    assert "      - note.unsafe_links\n" in compose_table("Captures")
+    world.write(path, note.replace("file:///opt", "/opt").replace("obsidian://", ""))
+    assert reviewed(world) == 1
+    assert "unsafe_links" not in said(world, path)
+
+
 def test_names_without_a_link_are_links_to_add(world):
     path = capture(
         world,

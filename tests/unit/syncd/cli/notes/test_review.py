@@ -83,14 +83,15 @@ def test_where_nobody_sits_at_a_terminal_it_is_a_list(world, capfd):
 
 def test_code_that_obsidian_may_run_is_told_before_the_note_is_opened(world, capfd):
     front = "id: fifth\ncreated_at: 2026-11-05T10:00:00.000Z"
-    world.write("Captures/default/Fifth.md", f"---\n{front}\n---\n{SOUP}\n\n```js-engine\nx\n```\n")
+    world.write("Captures/default/Fifth.md", f"---\n{front}\n---\n{SOUP}\n\n```js-engine\nx\n```\n[a](file:b)\n")
     world.run()
     told = json.loads(said(capfd, "review", "--json"))["waiting"]
     assert [capture["runs"] for capture in told] == [[], [], [], [], ["JS Engine"]]
-    assert "runs code" in said(capfd, "review").splitlines()[-1]
-    assert "holds code that Obsidian may run: JS Engine" in format_capture(
-        {**told[-1], "content": "x", "goal": None, "similar": []}, "1 of 1"
-    )
+    assert [capture["unsafe_links"] for capture in told] == [[], [], [], [], ["file"]]
+    assert "runs code, unsafe links" in said(capfd, "review").splitlines()[-1]
+    shown = format_capture({**told[-1], "content": "x", "goal": None, "similar": []}, "1 of 1")
+    assert "holds code that Obsidian may run: JS Engine" in shown
+    assert "links that may open files or programs: file" in shown
 
 
 def test_scripts_decide_by_ids(world, capfd):

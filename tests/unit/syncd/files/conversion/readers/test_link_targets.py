@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from syncd.files.conversion.readers.link_targets import LONGEST, drop_targets, is_allowed
+from index.text.link_schemes import LONGEST, is_allowed
+from syncd.files.conversion.readers.link_targets import drop_targets
 
 CASES = {
     "a [t](javascript:alert(1)) b": "a [t](#) b",

@@ -1,0 +1,146 @@
+"""Find the links in Markdown that lead elsewhere than to the web, to mail or to a note, and take their targets away.
+
+Laws, tested: `drop_forbidden` leaves a text in which nothing is found but bare addresses as it is. What a browser would
+take for a scheme counts as one: entities are read, controls and blanks are passed over. Code counts as text: more is
+found than a click follows."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from index.model import Defect
+
+DEFECT: Final = "unsafe-link"
+ALLOWED: Final = frozenset({"http", "https", "mailto"})
+NOWHERE: Final = "#"  # the target that a link has instead: the note itself
+LONGEST: Final = 250  # characters of a target within which its scheme must end
+HOST: Final = "//"  # is told in the place of a scheme of a link to a host or share that has none
+UNCLEAR: Final = "?"  # likewise, of a scheme that is too long
+NAME: Final = 32  # characters of a scheme
+MOST: Final = 10  # schemes that are told of one text
+
+_BLANKS: Final = " \t\n\r\v\f"  # what ends a target; other white space is part of it
+_GAP: Final = r"[ \t\n\r\v\f>]*+"  # also over a line end in a quote
+_WORD: Final = re.compile(rf"[^ \t\n\r\v\f]{{0,{LONGEST + 1}}}")
+_BRACKETED: Final = re.compile(rf"[^<>\n]{{0,{LONGEST + 1}}}")
+_INLINE: Final = re.compile(rf"\]\({_GAP}(<?)")
+_DEFINITION: Final = re.compile(
+    rf"^[ \t>]*+(?:(?:[-*+]|\d{{1,9}}[.)])[ \t][ \t>]*+){{0,20}}\[(?!\^)(?:[^\[\]\\]|\\.){{1,999}}+\]:{_GAP}(<?)",
+    re.MULTILINE | re.DOTALL,
+)
+_AFTER_INLINE: Final = re.compile(rf"{_GAP}[)\"'(]|\Z")
+_AFTER_DEFINITION: Final = re.compile(r"[ \t]*(?:[\r\n\"'(]|\Z)")
+_LINKS: Final = ((_INLINE, _AFTER_INLINE), (_DEFINITION, _AFTER_DEFINITION))
+_OPENING: Final = re.compile(r"<(?=[A-Za-z])")
+_AUTOLINK: Final = re.compile(r"<([A-Za-z][A-Za-z0-9+.-]{1,31}):[^\x00-\x20<>]*+>")
+_QUOTED_LINE: Final = re.compile(r"\n[ \t>]*")
+_ATTRIBUTE: Final = re.compile(r"(?:href|src|srcset|action)[\s>]*+=[\s>]*+([\"']?)", re.IGNORECASE)
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
+_HOST: Final = re.compile(
+    r"\s*(?:/\s*/|\\)"
+)  # a host without a scheme, or a share of Windows, to which a click logs in
+# Addresses that Obsidian follows without a link around them, in the editor and in properties: to files and to commands.
+_BARE: Final = re.compile(r"(?<![\w+.-])(file|obsidian|smb)://", re.IGNORECASE)
+_SCHEME_BEGUN: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.\-]*)?(?:&[#\w]*)?")
+_ESCAPE: Final = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
+# Controls, blanks and characters without width: a browser passes over some of them, and no address needs one.
+_PASSED_OVER: Final = re.compile(
+    "[\x00-\x20\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f"
+    "\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff\U000e0000-\U000e0fff]"
+)
+
+
+def is_allowed(target: str) -> bool:
+    """Whether a link may lead to `target`, which is written as it stands in Markdown or HTML."""
+    return not _forbidden_scheme(target)
+
+
+def find_unsafe(text: str) -> tuple[str, ...]:
+    """The schemes of the links that are not allowed, in alphabetical order, and no more than MOST of them."""
+    schemes = {match[1].lower() for match in _BARE.finditer(text)}
+    for pattern, after in _LINKS:
+        schemes.update(_forbidden_scheme(text[start:end]) for start, end in _forbidden_targets(text, pattern, after))
+    schemes.update(_forbidden_scheme(_attribute_value(text, match)) for match in _ATTRIBUTE.finditer(text))
+    schemes.update(match[1].lower() for match in _AUTOLINK.finditer(text))
+    return tuple(sorted(schemes - ALLOWED - {""}))[:MOST]
+
+
+def link_defects(text: str) -> tuple[Defect, ...]:
+    """What the owner of a note of an agent that says `text` is to know."""
+    if not (schemes := find_unsafe(text)):
+        return ()
+    advice = "the note holds links that may open files or programs: read where they lead before you follow one"
+    return (Defect(DEFECT, f"{', '.join(schemes)}: {advice}"),)
+
+
+def drop_forbidden(text: str) -> str:
+    """`text` without the targets that are not allowed. Only targets are replaced, so no line begins or ends anything else."""
+    for pattern, after in _LINKS:
+        parts, at = [], 0
+        for start, end in _forbidden_targets(text, pattern, after):
+            parts += [text[at:start], NOWHERE]
+            at = end
+        text = "".join([*parts, text[at:]])
+    tags = any(not is_allowed(_attribute_value(text, match)) for match in _ATTRIBUTE.finditer(text))
+    return _OPENING.sub(lambda match: "&lt;" if _is_live(match.string, match.start(), tags=tags) else match[0], text)
+
+
+def _forbidden_scheme(target: str) -> str:
+    """The scheme for which a link may not lead to `target`; "" when it may."""
+    if _HOST.match(target) is None and ":" not in target and "&" not in target and len(target) <= LONGEST:
+        return ""
+    plain = _PASSED_OVER.sub("", _ESCAPE.sub("", html.unescape(target[:LONGEST])))
+    if _HOST.match(plain):
+        return HOST
+    if scheme := _SCHEME.match(plain):
+        name = scheme[1].lower()
+        return "" if name in ALLOWED else name if len(name) <= NAME else UNCLEAR
+    return "" if len(target) <= LONGEST or _SCHEME_BEGUN.fullmatch(plain) is None else UNCLEAR
+
+
+def _forbidden_targets(text: str, pattern: re.Pattern[str], after: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    """Where the targets begin and end that stand behind `pattern` and are not allowed."""
+    behind = 0
+    for match in pattern.finditer(text):
+        start, bracketed = match.end(), bool(match[1])
+        longest = (_BRACKETED if bracketed else _WORD).match(text, start)
+        if start < behind or longest is None or is_allowed(longest[0]):
+            continue
+        end = _target_end(text, start, bracketed=bracketed)
+        whole = end - start <= LONGEST
+        if is_allowed(text[start:end]) or (whole and not bracketed and not after.match(text, end)):
+            continue  # or words that begin like a link, such as `run[i](x: int)`
+        yield start, end
+        behind = end
+
+
+def _target_end(text: str, start: int, *, bracketed: bool) -> int:
+    """Where a target ends that begins at `start`: at its bracket, or at white space or the parenthesis that closes the link."""
+    depth, at = 0, start
+    while at < len(text) and at - start <= LONGEST:
+        character = text[at]
+        if character == "\\":
+            at += 1
+        elif bracketed:
+            if character in "<>\n":
+                break
+        elif character in _BLANKS or (character == ")" and not depth):
+            break
+        depth += (character == "(") - (character == ")")
+        at += 1
+    return min(at, len(text))
+
+
+def _attribute_value(text: str, match: re.Match[str]) -> str:
+    """The value of an attribute, in quotes or not; more of it than there is where its end can't be told."""
+    value = _QUOTED_LINE.sub("", text[match.end() : match.end() + 2 * LONGEST])
+    return value.partition(match[1])[0] if match[1] else re.split(r"[\s>]", value, maxsplit=1)[0]
+
+
+def _is_live(text: str, start: int, *, tags: bool) -> bool:
+    """Whether an autolink that begins at `start` leads where no link may, or else `tags` do."""
+    autolink = _AUTOLINK.match(text, start)
+    return tags if autolink is None else autolink[1].lower() not in ALLOWED
