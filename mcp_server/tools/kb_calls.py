@@ -189,6 +189,7 @@ def list_documents(workspace: Workspace, arguments: shape.ListDocuments, _: Sett
         type=arguments.type,
         collection=arguments.collection,
         tags=arguments.tags or (),
+        address=arguments.source_path,
     )
     where = _existing_addresses(workspace, records)
     entries = [
