@@ -30,16 +30,17 @@ def changed_at(document: Record) -> int:
 
 
 def list_recent(
-    catalog: Catalog, restriction: Filter, limit: int, cursor: str | None = None
+    catalog: Catalog, restriction: Filter, limit: int, cursor: str | None = None, *, path: str | None = None
 ) -> tuple[list[Record], str | None]:
     """The first `limit` documents, or those behind `cursor`; and the cursor of what follows, None at the end.
 
-    Raises InvalidArgument for a cursor that no page gave."""
+    `path`: only the document there. Raises InvalidArgument for a cursor that no page gave."""
     asked: list[tuple[str, tuple[Any, ...]]] = [
         (f"{name} = ?", (value,))
         for name in ("workspace", "namespace", "collection", "type", "source")
         if (value := getattr(restriction, name)) is not None
     ]
+    asked += [("path = ?", (path,))] if path is not None else []
     asked += [("created_at >= ?", (restriction.since,))] if restriction.since is not None else []
     asked += [("created_at < ?", (restriction.until,))] if restriction.until is not None else []
     asked += [(_TAGGED, _tag_parameters(tag)) for tag in restriction.tags]

@@ -12,7 +12,7 @@ import numpy as np
 
 from index.encoders import onnx_export
 from index.encoders.onnx_session import Graph
-from index.encoders.settings import BundledSettings, Kind, make_identity
+from index.encoders.settings import BUNDLED_TOKENS, BundledSettings, Kind, make_identity
 from index.errors import Unavailable
 
 
@@ -23,7 +23,7 @@ class BundledEncoder:
         self, settings: BundledSettings, *, cache: Path, threads: int = 0, installed: Path = onnx_export.INSTALLED
     ) -> None:
         self.name = f"the bundled model ({settings.precision})"
-        self.max_tokens = onnx_export.MAX_TOKENS
+        self.max_tokens = BUNDLED_TOKENS
         graph = onnx_export.find_graph(settings.precision, cache, installed=installed)
         self._graph = Graph(graph, onnx_export.read_tokenizer(), max_tokens=self.max_tokens)
         self.dimensions = self._graph.dimensions

@@ -57,6 +57,7 @@ class EmbedSettings:
 
     encoders: tuple[EncoderSettings, ...] = (BundledSettings(),)
     threads: int = 0
+    passage: int = 0  # tokens that passages were asked to have; an encoder that reads fewer is not used
 
 
 def load_encoder(settings: EncoderSettings, cache: Path, threads: int = 0) -> Encoder:
@@ -321,6 +322,11 @@ class Embedder:
         encoder = self._open_encoder(place, settings)
         if encoder is failed:
             raise Unavailable(f"{encoder.name} failed")
+        if self._settings.passage > encoder.max_tokens:
+            raise Unavailable(
+                f"{encoder.name} reads {encoder.max_tokens} tokens, and index.chunk_tokens is {self._settings.passage}: "
+                f"set it to {encoder.max_tokens} or less, or leave it unset"
+            )
         probe = _check_vectors(encoder.encode([PROBE], kind="document", urgent=True), 1, encoder)[0]
         if self.identity and encoder.identity != self.identity:
             raise Unavailable(f"{encoder.name} is another model than the index was made with, so it is not used")

@@ -5,7 +5,10 @@ there, even when several processes build at once, and a damaged one is built aga
 
 from __future__ import annotations
 
-from index.encoders.settings import Precision  # first: it sets what the libraries read when they are loaded
+from index.encoders.settings import (
+    BUNDLED_TOKENS,
+    Precision,
+)  # first: it sets what the libraries read when they are loaded
 
 # isort: split
 import base64
@@ -32,7 +35,6 @@ SOURCE = {  # sha256 of the files that the vectors depend on
 }
 WEIGHTS = SOURCE["model.safetensors"]
 BUILDER = 1  # goes up with every change of the graph
-MAX_TOKENS = 254  # the model's 256 less its two special tokens
 INSTALLED = Path(sys.prefix) / "share/memex/models"  # where set-up puts it
 
 CLOSE: dict[Precision, float] = {"fp32": 0.9999, "int8": 0.95}  # least cosine to the original
@@ -137,7 +139,7 @@ def verify_files(folder: Path, files: Collection[str] = tuple(SOURCE)) -> None:
 
 def measure_agreement(graph: Path) -> float:
     """The least cosine between the graph's vectors and the original's, over the reference texts."""
-    model = Graph(graph, read_tokenizer(), max_tokens=MAX_TOKENS)
+    model = Graph(graph, read_tokenizer(), max_tokens=BUNDLED_TOKENS)
     original = np.stack([np.frombuffer(base64.b85decode(code), np.int8) for code in REFERENCE.values()]).astype(
         np.float32
     )

@@ -22,6 +22,7 @@ for _name, _value in {
     os.environ.setdefault(_name, _value)
 
 SAMPLE = "A capture is a note that an agent wrote; its owner decides whether it stays."  # what encoders are compared by
+BUNDLED_TOKENS = 254  # the bundled model's 256 less its two special tokens
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"  # Thai to Hangul
 _PIECE = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+|[^\w\s]")
 
@@ -68,6 +69,11 @@ class EndpointSettings:
 
 
 EncoderSettings: TypeAlias = BundledSettings | LocalSettings | EndpointSettings
+
+
+def known_window(settings: EncoderSettings) -> int | None:
+    """The tokens of a text that the encoder of these settings reads; None where only the model itself tells."""
+    return BUNDLED_TOKENS if isinstance(settings, BundledSettings) else settings.max_tokens
 
 
 def without_credentials(url: str) -> str:

@@ -151,10 +151,12 @@ class Reader:
         return self._catalog.recent(workspace=workspace, limit=limit, before=before)
 
     def list_recent(
-        self, restriction: Filter, limit: int, cursor: str | None = None
+        self, restriction: Filter, limit: int, cursor: str | None = None, *, path: str | None = None
     ) -> tuple[list[Record], str | None]:
-        """The documents that changed last, or those behind `cursor`; and the cursor of what follows, None at the end."""
-        return list_recent(self._catalog, restriction, limit, cursor)
+        """The documents that changed last, or those behind `cursor`; and the cursor of what follows, None at the end.
+
+        `path`: only the document there."""
+        return list_recent(self._catalog, restriction, limit, cursor, path=path)
 
     def vocabulary(self, workspace: str, limit: int) -> list[tuple[str, int]]:
         """The tags most used in `workspace`, with the number of documents that have each."""

@@ -20,6 +20,8 @@ CHUNKING = 1  # grows when the same document would be cut in another way, so tha
 SEPARATOR = " > "  # between headings, and between title and headings
 ALIAS = " · "  # between a title and the note's other names
 MOST = 512  # a vector of more tokens than this says little of each, whatever the encoder accepts
+OVERLAP = 64  # of them that the next passage repeats
+ENDS = 2  # tokens that an encoder of 512 adds to a text, and so reads less of it
 
 # A stop before white space, a stop of a script that writes no space after it, or a line's end.
 SENTENCE = re.compile(r"[.!?…‽]+[\"'”’»)\]]*(?=\s)|[。！？｡．؟۔।॥။።‼⁇⁈⁉]+[」』】）〉》〕”’\"')\]]*|\n")
@@ -72,7 +74,8 @@ class _Pack:
 def chunk_sizes(max_tokens: int, tokens: int | None = None, overlap: int | None = None) -> Sizes:
     """Return the sizes for an encoder that reads `max_tokens`: 512 with 64 repeated, in proportion where it reads less."""
     most = max(16, min(max_tokens, tokens or MOST))
-    repeated = most // 8 if overlap is None else max(0, min(overlap, most // 2))
+    usual = OVERLAP if MOST - ENDS <= most <= MOST else most // 8
+    repeated = usual if overlap is None else max(0, min(overlap, most // 2))
     return Sizes(most, repeated, most // 8)
 
 

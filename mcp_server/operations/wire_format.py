@@ -99,6 +99,11 @@ def replacement_fields(workspace: Workspace, record: Record) -> dict[str, Any]:
     return {"stale": True, "superseded_by": workspace.successor(record)}
 
 
+def chunk_id(document_id: str, ordinal: int) -> str:
+    """By what every tool names one chunk of a document."""
+    return f"{document_id}#{ordinal}"
+
+
 def http_status(error: MemexError) -> int:
     """The HTTP status of an error; too large is told from too many by its `limit`, and that no retry helps."""
     large = error.code == ResourceExhausted.code and "limit" in error.details and not error.retryable

@@ -227,7 +227,7 @@ OPERATIONS: Final = (
         name="get_pending_consolidation",
         title="Pending summaries",
         description="List nodes whose summary is missing or older than their latest observation.",
-        given=shape.Nothing,
+        given=shape.Listing,
         returned=answer.PendingNodes,
         run=calls.get_pending_consolidation,
     ),

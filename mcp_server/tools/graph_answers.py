@@ -89,13 +89,15 @@ class TaggedNodes(AnswerModel):
 
     results: list[TaggedNode]
     truncated: bool
+    next_cursor: str | None
 
 
 class ChangedNodes(AnswerModel):
     """Nodes; `truncated`: there are more than were asked for."""
 
     results: list[ChangedNode]
-    truncated: bool = False
+    truncated: bool
+    next_cursor: str | None
 
 
 class SummarySet(AnswerModel):
@@ -237,6 +239,7 @@ class RelationGaps(AnswerModel):
 
     results: list[RelationGap]
     truncated: bool
+    next_cursor: str | None
 
 
 class SimilarPair(AnswerModel):
@@ -348,6 +351,7 @@ class PendingNodes(AnswerModel):
 
     results: list[PendingNode]
     truncated: bool
+    next_cursor: str | None
 
 
 class Stats(AnswerModel):

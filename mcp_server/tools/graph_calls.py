@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from index.graph.vertex import Edge, Vertex
 from index.model import Observation, ObservationHit
+from mcp_server.answers.list_page import cut_page
 from mcp_server.answers.text_budget import share_budget
 from mcp_server.tools import graph_answers as answer
 from mcp_server.tools import graph_schema as shape
@@ -68,19 +70,19 @@ def open_nodes(workspace: Workspace, arguments: shape.OpenNodes, _: Settings) ->
 
 def get_nodes_by_type(workspace: Workspace, arguments: shape.NodesByType, _: Settings) -> answer.TaggedNodes:
     """All nodes of a type."""
-    nodes = workspace.nodes.by_type(arguments.entity_type)
+    nodes, more = cut_page(
+        workspace.nodes.by_type(arguments.entity_type), arguments.limit, arguments.cursor, attrgetter("name")
+    )
     return answer.TaggedNodes(
-        results=[
-            answer.TaggedNode(**_node_fields(node), updated_at=iso(node.changed_at))
-            for node in nodes[: arguments.limit]
-        ],
-        truncated=len(nodes) > arguments.limit,
+        results=[answer.TaggedNode(**_node_fields(node), updated_at=iso(node.changed_at)) for node in nodes],
+        truncated=more is not None,
+        next_cursor=more,
     )
 
 
 def get_recently_modified(workspace: Workspace, arguments: shape.RecentlyModified, _: Settings) -> answer.ChangedNodes:
     """The latest first."""
-    return _changed_nodes(workspace.nodes.recent(arguments.days, arguments.limit + 1), arguments.limit)
+    return _changed_nodes(workspace.nodes.recent(arguments.days), arguments)
 
 
 def set_summary(workspace: Workspace, arguments: shape.SetSummary, _: Settings) -> answer.SummarySet:
@@ -209,18 +211,20 @@ def get_path(workspace: Workspace, arguments: shape.Ends, _: Settings) -> answer
 
 def get_orphans(workspace: Workspace, arguments: shape.Listing, _: Settings) -> answer.ChangedNodes:
     """Nodes without relations."""
-    return _changed_nodes(workspace.nodes.orphans(), arguments.limit)
+    return _changed_nodes(workspace.nodes.orphans(), arguments)
 
 
 def get_relation_gaps(workspace: Workspace, arguments: shape.Listing, _: Settings) -> answer.RelationGaps:
     """Names in the observations of others."""
-    gaps = workspace.nodes.unlinked_names(arguments.limit + 1)
+    gaps, more = cut_page(
+        workspace.nodes.unlinked_names(), arguments.limit, arguments.cursor, lambda gap: f"{gap.node}\n{gap.referenced}"
+    )
     return answer.RelationGaps(
         results=[
-            answer.RelationGap(node=gap.node, referenced_name=gap.referenced, reference_count=gap.count)
-            for gap in gaps[: arguments.limit]
+            answer.RelationGap(node=gap.node, referenced_name=gap.referenced, reference_count=gap.count) for gap in gaps
         ],
-        truncated=len(gaps) > arguments.limit,
+        truncated=more is not None,
+        next_cursor=more,
     )
 
 
@@ -293,9 +297,9 @@ def get_consolidation_report(workspace: Workspace, _: shape.Nothing, __: Setting
     )
 
 
-def get_pending_consolidation(workspace: Workspace, _: shape.Nothing, __: Settings) -> answer.PendingNodes:
+def get_pending_consolidation(workspace: Workspace, arguments: shape.Listing, _: Settings) -> answer.PendingNodes:
     """What wants a summary."""
-    pending = workspace.nodes.unsummarized()
+    pending, more = cut_page(workspace.nodes.unsummarized(), arguments.limit, arguments.cursor, attrgetter("name"))
     return answer.PendingNodes(
         results=[
             answer.PendingNode(
@@ -305,9 +309,10 @@ def get_pending_consolidation(workspace: Workspace, _: shape.Nothing, __: Settin
                 last_observation_at=_iso_or_none(node.observed_at),
                 summary_updated_at=_iso_or_none(node.summary_updated_at),
             )
-            for node in pending[: shape.MOST]
+            for node in pending
         ],
-        truncated=len(pending) > shape.MOST,
+        truncated=more is not None,
+        next_cursor=more,
     )
 
 
@@ -339,15 +344,17 @@ def _node_fields(node: Vertex) -> dict[str, Any]:
     return {"name": node.name, "entity_type": node.entity_type, "summary": node.summary, "tags": list(node.tags)}
 
 
-def _changed_nodes(nodes: Sequence[Vertex], limit: int) -> answer.ChangedNodes:
+def _changed_nodes(nodes: Sequence[Vertex], arguments: shape.Listing | shape.RecentlyModified) -> answer.ChangedNodes:
+    page, more = cut_page(nodes, arguments.limit, arguments.cursor, attrgetter("name"))
     return answer.ChangedNodes(
         results=[
             answer.ChangedNode(
                 name=node.name, entity_type=node.entity_type, summary=node.summary, updated_at=iso(node.changed_at)
             )
-            for node in nodes[:limit]
+            for node in page
         ],
-        truncated=len(nodes) > limit,
+        truncated=more is not None,
+        next_cursor=more,
     )
 
 

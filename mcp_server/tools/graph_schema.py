@@ -33,6 +33,8 @@ Ordinal = Annotated[int, Field(ge=1), BeforeValidator(_refuse_boolean)]
 Mode = Literal["embedding", "text"]
 Version = Annotated[int | None, Field(ge=1, description="From open_nodes: CONFLICT if it has changed since")]
 
+Cursor = Annotated[str | None, Field(max_length=100, description="The last answer's next_cursor")]
+
 Names = Annotated[tuple[Name, ...], Field(min_length=1, max_length=ITEMS), BeforeValidator(_parse_json_text)]
 Tags = Annotated[tuple[Tag, ...], Field(max_length=50), BeforeValidator(_parse_json_text)]
 
@@ -70,6 +72,7 @@ class NodesByType(RequestModel):
 
     entity_type: Kind
     limit: Whole = Field(MOST, ge=1, le=10_000)
+    cursor: Cursor = None
 
 
 class RecentlyModified(RequestModel):
@@ -77,6 +80,7 @@ class RecentlyModified(RequestModel):
 
     days: Whole = Field(7, ge=1, le=3_650)
     limit: Whole = Field(20, ge=1, le=MOST)
+    cursor: Cursor = None
 
 
 class SetSummary(RequestModel):
@@ -192,6 +196,7 @@ class Listing(RequestModel):
     """What lists without a question take."""
 
     limit: Whole = Field(MOST, ge=1, le=10_000)
+    cursor: Cursor = None
 
 
 class SimilarNodes(RequestModel):

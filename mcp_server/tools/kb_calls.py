@@ -15,7 +15,7 @@ from mcp_server.answers.best_snippet import MARK, cut_snippet
 from mcp_server.answers.line_ranges import TextLines, find_section, list_headings, select_lines
 from mcp_server.answers.text_budget import estimate_tokens, share_budget
 from mcp_server.operations.caller import CALLER
-from mcp_server.operations.wire_format import replacement_fields, warnings_about
+from mcp_server.operations.wire_format import chunk_id, replacement_fields, warnings_about
 from mcp_server.tools import kb_schema as shape
 from syncd.documents.collection_membership import is_collection_tag
 from syncd.history.write_lineage import Hand
@@ -189,6 +189,7 @@ def list_documents(workspace: Workspace, arguments: shape.ListDocuments, _: Sett
         type=arguments.type,
         collection=arguments.collection,
         tags=arguments.tags or (),
+        address=arguments.source_path,
     )
     where = _existing_addresses(workspace, records)
     entries = [
@@ -268,7 +269,7 @@ def _passage_answer(workspace: Workspace, hit: Hit, path: str, by: Hand) -> shap
     return shape.Passage(
         **_document_fields(workspace, record, path)
         | {"title": _cut_name(record.title), "tags": list(record.tags[:TAGS])},
-        chunk_id=f"{record.id}#{hit.ord}",
+        chunk_id=chunk_id(record.id, hit.ord),
         heading=_cut_name(hit.heading),
         score=round(hit.score, 4),
         by=by,

@@ -153,6 +153,7 @@ class ListDocuments(RequestModel):
     type: DocType | None = None
     collection: Collection | None = None
     tags: Tags | None = None
+    source_path: str | None = Field(None, min_length=1, max_length=1_000, description="Only the document there")
 
 
 class NewTags(RequestModel):

@@ -12,7 +12,7 @@ from index.model import Hit, Record
 from index.query import make_query
 from mcp_server.answers.text_budget import cut_excerpt, share_budget
 from mcp_server.operations.operation import NOTES_ARE_DATA, Operation
-from mcp_server.operations.wire_format import replacement_fields, warnings_about
+from mcp_server.operations.wire_format import chunk_id, replacement_fields, warnings_about
 from mcp_server.tools.thoughts_schema import (
     CapturedNote,
     CaptureThought,
@@ -95,7 +95,9 @@ def get_thought(workspace: Workspace, arguments: OneThought, _: Settings) -> Who
         content=kept.content,
         content_hash=kept.record.content_hash,
         version=kept.record.version,
-        chunks=[Passage(ordinal=at, content=text) for at, text in enumerate(kept.chunks)],
+        chunks=[
+            Passage(id=chunk_id(kept.record.id, at), ordinal=at, content=text) for at, text in enumerate(kept.chunks)
+        ],
         created_by=_writer_answer(made),
         updated_by=_writer_answer(changed),
     )
@@ -179,6 +181,7 @@ def _text_sizes(texts: Sequence[str], detail: Detail, settings: Settings) -> lis
 def _found_thought(workspace: Workspace, hit: Hit, text: str, size: int, by: Hand) -> FoundThought:
     return FoundThought(
         document_id=hit.record.id,
+        chunk_id=chunk_id(hit.record.id, hit.ord),
         chunk_content=hit.chunk,
         document_content=cut_excerpt(text, hit.chunk, size),
         document_truncated=size < len(text),

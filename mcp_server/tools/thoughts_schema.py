@@ -139,6 +139,7 @@ class FoundThought(Thought, NoteText):
     """A document that answers a query, by its best passage."""
 
     document_id: str
+    chunk_id: str
     chunk_content: str
     document_content: str
     document_truncated: bool
@@ -158,6 +159,7 @@ class Found(AnswerModel):
 class Passage(AnswerModel):
     """A chunk of a document."""
 
+    id: str
     ordinal: int
     content: str
 

@@ -33,6 +33,7 @@ from syncd.notes.secret_patterns import secret_defects
 from syncd.vault.location import INBOX, NoteLocation, locate
 
 TYPES = frozenset({"note", "file", "entity"})
+CREATED = ("created", "date")  # what templates and other programs call the time at which a note was made
 _TEMPLATE = re.compile(r"\{\{[^{}\r\n]*+\}\}|<%[^%\r\n]*+%>")
 _EMPTY_TAGS = re.compile(r"^tags:[ \t]+#[^\s#]", re.MULTILINE | re.IGNORECASE)
 
@@ -106,7 +107,7 @@ def _read_note(raw: bytes, path: str, defects: list[Defect]) -> _ParsedNote:
 def _classify(note: _ParsedNote, owned: _OwnProperties, inbox: str, collections: Sequence[str]) -> _Class:
     captured = owned.where.scope == "captures"
     collection, tags = owned.collection_and_tags(note.front, collections)
-    created_at = owned.time("created_at")
+    created_at = owned.creation()
     named = owned.text("type")
     kind = named if named in TYPES else owned.where.type
     aside = any(defect.name == "conflict-copy" for defect in owned.defects)  # a node's copy is not another node
@@ -277,6 +278,14 @@ class _OwnProperties:
         if time is None:
             self._add_defect("bad-date", f"`{name}` is not a date that can be read, such as 2026-11-20T14:32:05Z")
         return time
+
+    def creation(self) -> int | None:
+        """When the note says that it was made. One dropped into the inbox may say so in the words of other programs."""
+        stated = self.time("created_at")
+        if stated is not None or self.where.scope != "captures":
+            return stated
+        dates = (as_time(self.get(name)) for name in CREATED)
+        return next((date for date in dates if date is not None), None)
 
     def version(self) -> int:
         value = self.get("version")

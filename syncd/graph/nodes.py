@@ -98,7 +98,7 @@ class Nodes:
         wanted = normalize_type(entity_type)
         return [vertex for vertex in self.graph.vertices() if normalize_type(vertex.entity_type) == wanted]
 
-    def recent(self, days: int, limit: int) -> list[Vertex]:
+    def recent(self, days: int, limit: int | None = None) -> list[Vertex]:
         """The nodes that changed in the last `days`, the latest first.
 
         A change by hand that wrote no time into the note counts from when it was noticed."""
@@ -141,7 +141,7 @@ class Nodes:
         path = _require_node(self.graph, name).path
         return self._add_degraded(self._index.find_observations(self.workspace, query, limit, mode, path))
 
-    def unlinked_names(self, limit: int) -> list[UnlinkedName]:
+    def unlinked_names(self, limit: int | None = None) -> list[UnlinkedName]:
         """Nodes that are named in others' observations without a relation, the most named first."""
         return workspace_report.find_unlinked_names(self._index, self.workspace)[:limit]
 

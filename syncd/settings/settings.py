@@ -90,9 +90,17 @@ class IndexSettings:
     storage_options: Mapping[str, str] = setting(
         {}, "Options of that storage, such as `region`; each has a variable of its own.", secret=True
     )
-    chunk_tokens: int | None = setting(None, "Tokens of a passage; by the encoder when unset.", least=16)
+    chunk_tokens: int | None = setting(
+        None,
+        "Tokens of a passage, with its title and headings; not more than the encoder reads. Unset: 512, and with one that "
+        "reads less as many as it does (the bundled model: 254).",
+        least=16,
+    )
     chunk_overlap: int | None = setting(
-        None, "Tokens that neighbouring passages share; by the encoder when unset.", least=0
+        None,
+        "Tokens that neighbouring passages share, at most half of one. Unset: 64 of 512, and of less an eighth (the bundled "
+        "model: 31).",
+        least=0,
     )
 
 
@@ -188,7 +196,7 @@ class Settings:
         from index.encoders.embedder import EmbedSettings  # noqa: PLC0415 - it takes longer to import than most commands to run
 
         arguments = {"encoders": self.embed_section.encoders} if self.embed_section.encoders else {}
-        return EmbedSettings(threads=self.embed_section.threads, **arguments)
+        return EmbedSettings(threads=self.embed_section.threads, passage=self.index.chunk_tokens or 0, **arguments)
 
 
 SECTIONS: dict[str, type[Any]] = {
@@ -277,7 +285,30 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, cwd: Path | No
         )
         for section, cls in SECTIONS.items()
     }
+    _check_chunk_size(sections["index"], sections[FIELDS["embed"]].encoders, origins)
     return Settings(state=values["state"], file=file if file.exists() else None, origins=origins, **sections)
+
+
+def _check_chunk_size(index: IndexSettings, encoders: tuple[Any, ...], origins: Mapping[str, str]) -> None:
+    """Raises InvalidArgument for passages of more tokens than an encoder is known to read; others are asked once loaded."""
+    if index.chunk_tokens is None and index.chunk_overlap is None:
+        return
+    from index.encoders import settings as encoder  # noqa: PLC0415 - as in `Settings.embed`
+    from index.text.chunking import MOST  # noqa: PLC0415 - likewise
+
+    windows = map(encoder.known_window, encoders or (encoder.BundledSettings(),))
+    least, tokens = min(filter(None, windows), default=None), index.chunk_tokens
+    if least is not None and tokens is not None and tokens > least:
+        raise InvalidArgument(
+            f"index.chunk_tokens is {tokens} ({origins['index.chunk_tokens']}), and the encoder reads {least} tokens: set it to "
+            f"{least} or less, or leave it unset"
+        )
+    passage = tokens or min(least or MOST, MOST)
+    if index.chunk_overlap is not None and index.chunk_overlap > passage // 2:
+        raise InvalidArgument(
+            f"index.chunk_overlap is {index.chunk_overlap} ({origins['index.chunk_overlap']}), more than half of a passage of "
+            f"{passage} tokens: set it to {passage // 2} or less, or leave it unset"
+        )
 
 
 def resolve_state_and_vault(

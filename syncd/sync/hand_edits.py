@@ -26,7 +26,7 @@ from syncd.git import head_moves
 from syncd.git.note_commits import find_creation
 from syncd.git.repository import Repository
 from syncd.history.audit_log import AuditLog
-from syncd.notes.front_matter import PropertyValue
+from syncd.notes.front_matter import PropertyValue, readable_properties
 from syncd.notes.timestamps import iso
 from syncd.state.ledger import Ledger
 from syncd.vault.vault import Vault
@@ -115,15 +115,15 @@ class HandEdits:
             stamps = {"created_at": iso(edit.created_at), **stamps}
         return stamps
 
-    def identity_properties(self, document: Document, stat: Stat) -> dict[str, PropertyValue]:
-        """The id of a note that has none, and when it was made if it does not say so.
+    def identity_properties(self, document: Document, text: str, stat: Stat) -> dict[str, PropertyValue]:
+        """The id of a note that has none, and when it was made if it does not say so as `created_at`.
 
         Of a note that Git has, from the commit that made it: each device that adopts it then writes the same bytes."""
         made = find_creation(self._repo, document.path)
         id = uuid.uuid5(uuid.NAMESPACE_URL, f"{made.commit} {made.path}") if made else uuid.uuid4()
         undated = document.created_at == stat.mtime_ns // 1_000_000
-        at = made.at if made else document.created_at
-        return {"id": str(id), **({"created_at": iso(at)} if undated else {})}
+        at = made.at if made and undated else document.created_at
+        return {"id": str(id), **({"created_at": iso(at)} if undated or not _states_creation(text) else {})}
 
     def discard(self, path: str) -> None:
         """The note at `path` says it now, or never can."""
@@ -173,6 +173,11 @@ class HandEdits:
         """Remember over a restart. What can't be is remembered until then: the pipe stops for no ledger."""
         with suppress(Unavailable), self._ledger.transaction():
             self._ledger.execute(statement, values)
+
+
+def _states_creation(text: str) -> bool:
+    properties = readable_properties(text).items()
+    return any(key.casefold() == "created_at" and value is not None for key, value in properties)
 
 
 def visible_digest(note: Document | Record) -> str:

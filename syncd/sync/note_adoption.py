@@ -55,7 +55,7 @@ class NoteAdoption:
             self._pending_paths.recheck(document.path, BUSY)
         try:
             if document.claimed_id is None and is_adoptable(document):
-                text = edit(text, self._edits.identity_properties(document, stat))
+                text = edit(text, self._edits.identity_properties(document, text, stat))
             if document.node:
                 with suppress(Conflict):  # in code that is not closed, or out of ordinals
                     text = state_ordinals(text, now=int(time.time() * 1000))

@@ -330,10 +330,20 @@ class Workspace:
         """The newest documents by creation; with `before`, those created strictly before that time."""
         return self._index.recent(workspace=self.name, limit=limit, before=before)
 
-    def documents(self, *, limit: int = 20, cursor: str | None = None, **where: Any) -> tuple[list[Record], str | None]:
-        """The documents that changed last, or were made, as `index.list_recent` pages them; `where` as `make_filter` takes it."""
+    def documents(
+        self, *, limit: int = 20, cursor: str | None = None, address: str | None = None, **where: Any
+    ) -> tuple[list[Record], str | None]:
+        """The documents that changed last, or were made, as `index.list_recent` pages them; `where` as `make_filter` takes it.
+
+        `address`: only the one that `document_at` finds there."""
         request = make_filter(workspace=self.name, collections=self.collections, **where)
-        return self._index.list_recent(request, limit, cursor)
+        path = None
+        if address is not None:
+            try:
+                path = self.document_at(address).path
+            except NotFound:
+                path = ""  # which no document has; the cursor is still looked at
+        return self._index.list_recent(request, limit, cursor, path=path)
 
     def update_note(
         self,

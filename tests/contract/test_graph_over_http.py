@@ -152,6 +152,12 @@ def test_every_tool_answers_in_the_shape_that_was_agreed(rim, mode):
     assert [one["name"] for one in typed["results"]] == ["Ada Lovelace", "Charles Babbage"]
     assert typed["results"][0].keys() == {"name", "entity_type", "summary", "tags", "updated_at", "suspicious"}
     assert typed["truncated"] is True
+    rest = agent("get_nodes_by_type", entity_type="thing", limit=2, cursor=typed["next_cursor"])
+    assert ([one["name"] for one in rest["results"]], rest["truncated"], rest["next_cursor"]) == (
+        ["Loner"],
+        False,
+        None,
+    )
     recent = agent("get_recently_modified", limit=1)
     assert recent["results"] == [{"name": "Ada Lovelace", "entity_type": "thing", "summary": "A mathematician", "updated_at": agent("open_nodes", names=["Ada Lovelace"])["entities"][0]["updated_at"], "suspicious": []}]  # fmt: skip
 

@@ -289,6 +289,24 @@ def test_what_is_read_over_rest_is_the_same(rim):
     assert rest(space, "GET", "/documents/nope")[0] == 404
 
 
+def test_a_document_is_found_by_its_path_over_rest_too(rim):
+    space, other = rim.space(), rim.space()
+    made = space.capture("# Alpha\n\nOne.", namespace="sub", metadata={"tags": ["x"]})
+    with member(space) as one:
+        path = one.good("kb_get", id=made["id"])["source_path"]
+
+    def found(at, **params):
+        code, told = rest(at, "GET", "/documents", params=params)
+        assert (code, told["next_cursor"]) == (200, None)
+        return [document["document_id"] for document in told["documents"]]
+
+    assert found(space, source_path=path) == [made["id"]]
+    assert found(space, source_path=path, tags="x", type="note") == [made["id"]]
+    assert found(space, source_path=path, tags="y") == found(space, source_path="Alpha.md") == []
+    assert found(other, source_path=path) == found(other, source_path=f"../{space.name}/{path}") == []
+    assert rest(space, "GET", "/documents?source_path=")[0] == 400
+
+
 # Jobs
 
 

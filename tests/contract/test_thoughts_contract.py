@@ -91,7 +91,7 @@ def test_every_tool_answers_with_the_fields_of_its_contract(rim, dialect):
     (hit,) = found["results"]
     assert set(hit) == THOUGHT | {
         *("document_id", "chunk_content", "document_content", "document_truncated", "score", "heading"),
-        *("by", "suspicious"),
+        *("by", "suspicious", "chunk_id"),
     }
     assert (hit["document_id"], hit["document_content"], hit["document_truncated"]) == (made["id"], text, False)
     assert hit["chunk_content"] in text
@@ -104,7 +104,7 @@ def test_every_tool_answers_with_the_fields_of_its_contract(rim, dialect):
     surface = {"by": "agent", "key": space.name, "tool": "capture_thought", "at": whole["created_by"]["at"]}
     assert (whole["created_by"], whole["updated_by"]) == (surface, None)
     assert whole["content"] == text
-    assert whole["chunks"] == [{"ordinal": 0, "content": hit["chunk_content"]}]
+    assert whole["chunks"] == [{"id": hit["chunk_id"], "ordinal": 0, "content": hit["chunk_content"]}]
     assert whole["metadata"] == hit["metadata"] == {"a": {"b": [1, None, "x"]}}
     assert whole["source"] == "voice"
     recent = good(space, dialect, "list_recent", limit=5)

@@ -365,6 +365,8 @@ DROPPED = {
     "crlf.md": b"---\r\n# mine\r\ntags:   [ b , a ]\r\n---\r\nbody\r\n",
     "bom.md": b"\xef\xbb\xbf---\nx: 1\n---\nbody\n",
     "dated.md": b"---\ncreated_at: 2020-01-02\n---\nbody\n",
+    "made.md": b"---\nCreated: 2019-05-06T07:08\ndate: 2020-01-02\n---\nbody\n",
+    "diary.md": b"---\ncreated: soon\ndate: 2018-03-04\n---\nbody\n",
 }
 LEFT = {
     "broken.md": b"---\nbroken: [\n---\nbody\n",
@@ -419,6 +421,8 @@ def test_a_note_dropped_into_the_inbox_is_adopted_once_it_is_quiet_and_git_sees_
             assert (b"\r\n" in now) == (b"\r\n" in raw)
             assert b"\n" not in now.replace(b"\r\n", b"") or b"\r\n" not in raw
             assert now.count(b"created_at:") == 1
+        assert b"created_at: 2019-05-06T07:08:00.000Z\n" in adopted["made.md"]
+        assert b"created_at: 2018-03-04T00:00:00.000Z\n" in adopted["diary.md"]
         for name, raw in LEFT.items():
             assert (world.vault / "Captures/default" / name).read_bytes() == raw, name
         claimed = ids(world)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -18,6 +18,17 @@ from syncd.cli.terminal import result_text
 UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 WORKSPACE = click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
 YES = click.option("--yes", "-y", is_flag=True, help="Don't ask.")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def tags_option(help: str, *, short: bool = True) -> Callable[[F], F]:
+    """The option `--tag`, also called `--tags`: `tags` is a tuple, and a comma separates tags as a second option does."""
+    names = ("--tag", "--tags", *(("-t",) if short else ()))
+    return click.option(*names, "tags", multiple=True, callback=_split_at_commas, help=help)
+
+
+def _split_at_commas(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(tag for value in values for tag in [tag.strip() for tag in value.split(",") if tag.strip()] or [value])
 
 
 def parse_time(text: str | None, now_ms: int) -> int | None:

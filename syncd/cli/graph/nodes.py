@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument, NotFound
-from syncd.cli.framework.arguments import YES, confirm, read_stdin
+from syncd.cli.framework.arguments import YES, confirm, read_stdin, tags_option
 from syncd.cli.framework.commands import Group, ask, has_color, print_answer, print_message
 from syncd.cli.framework.completion import nodes, workspaces
 from syncd.cli.terminal import result_text
@@ -34,7 +34,7 @@ def node() -> None:
 @click.option("--type", "-t", "entity_type", required=True, help="What it is: person, project, place …")
 @click.option("--observation", "-o", "observations", multiple=True, help="A fact about it; repeat for several.")
 @click.option("--summary", "-s", help="What it is, in a sentence.")
-@click.option("--tag", "tags", multiple=True, help="A tag; repeat for several.")
+@tags_option("A tag; repeat for several.", short=False)
 @WORKSPACE
 def node_add(workspace: str, observations: tuple[str, ...], tags: tuple[str, ...], **fields: Any) -> None:
     """Make the node NAME: a note in the workspace's folder Entities."""
@@ -58,7 +58,7 @@ def node_show(names: tuple[str, ...], workspace: str) -> None:
 
 @node.command("list")
 @click.option("--type", "-t", "entity_type", help="Only nodes of this type.")
-@click.option("--tag", help="Only nodes with this tag, or one below it.")
+@click.option("--tag", "--tags", "tag", help="Only nodes with this tag, or one below it.")
 @click.option("--days", type=click.IntRange(1), help="Only what changed in so many days, the latest first.")
 @click.option(
     "--limit", "-n", type=click.IntRange(1, 10_000), default=1000, show_default=True, help="The most to list."

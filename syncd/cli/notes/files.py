@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import click
 
 from index.errors import InvalidArgument, MemexError, PermissionDenied, Unavailable, from_dict
-from syncd.cli.framework.arguments import wait_for_jobs
+from syncd.cli.framework.arguments import tags_option, wait_for_jobs
 from syncd.cli.framework.commands import (
     Command,
     Event,
@@ -42,7 +42,7 @@ Ask = Callable[[str, Mapping[str, Any]], Any]
 )
 @click.option("--namespace", help="A folder of the workspace.")
 @click.option("--collection", shell_complete=collections, help="The collection they are in.")
-@click.option("--tag", "-t", "tags", multiple=True, help="A tag; repeat for several.")
+@tags_option("A tag; repeat for several.")
 @click.option("--title", help="The title of the one file.")
 @click.option("--name", help="The name of what stdin gives, such as report.pdf.")
 @click.option("--dry-run", is_flag=True, help="Only tell what would be added.")

@@ -17,7 +17,7 @@ from index.errors import InvalidArgument, MemexError
 from index.text.hidden_characters import DEFECT as HIDDEN
 from index.text.link_schemes import DEFECT as UNSAFE_LINK
 from index.text.runnable_code import DEFECT as RUNNABLE
-from syncd.cli.framework.arguments import WORKSPACE, YES, confirm, parse_time, read_stdin
+from syncd.cli.framework.arguments import WORKSPACE, YES, confirm, parse_time, read_stdin, tags_option
 from syncd.cli.framework.commands import (
     Command,
     ask,
@@ -69,9 +69,7 @@ def index(full: bool, check: bool, accept_removals: bool) -> None:
 )
 @WORKSPACE
 @click.option("--namespace", help="Only this namespace of the workspace.")
-@click.option(
-    "--tag", "-t", "tags", multiple=True, help="Only notes with this tag; repeat for several, all must be there."
-)
+@tags_option("Only notes with this tag; repeat for several, all must be there.")
 @click.option("--collection", shell_complete=collections, help="Only this collection.")
 @click.option("--type", "kind", help="Only this type: note, file or entity.")
 @click.option("--source", help="Only notes from this source.")
@@ -105,7 +103,7 @@ def search(
 @click.option("--source", default="cli", show_default=True, help="Where it comes from, as a word or address.")
 @click.option("--collection", shell_complete=collections, help="The collection that it goes to.  [default: documents]")
 @click.option("--title", help="Its title.")
-@click.option("--tag", "-t", "tags", multiple=True, help="A tag; repeat for several.")
+@tags_option("A tag; repeat for several.")
 @click.option("--metadata", metavar="JSON", help="More properties, as a JSON object.")
 def capture(content: str | None, title: str | None, tags: tuple[str, ...], metadata: str | None, **rest: Any) -> None:
     """Put a note with CONTENT into the inbox; without it, or with -, what stdin gives."""
@@ -177,7 +175,7 @@ def _parse_object(text: str | None) -> dict[str, Any]:
 @click.argument("text", required=False)
 @click.option("--workspace", "-w", shell_complete=workspaces, help="Only if it lies there.")
 @click.option("--title", help="Another title.")
-@click.option("--tag", "-t", "tags", multiple=True, help="A tag, in place of those there are; repeat for several.")
+@tags_option("A tag, in place of those there are; repeat for several.")
 @click.option("--collection", shell_complete=collections, help="Another collection.")
 @click.option("--version", type=click.IntRange(1), help="Only if it still has this version.")
 def updatenote(

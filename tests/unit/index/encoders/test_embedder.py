@@ -289,6 +289,24 @@ def test_close_before_and_without_a_start_is_harmless():
         made.embed_query("x")
 
 
+def test_an_encoder_that_reads_less_than_a_passage_is_refused_with_the_number():
+    wide, narrow = FakeEncoder(identity="wide", max_tokens=512), FakeEncoder(identity="narrow", max_tokens=254)
+
+    def told(passage: int, encoder: Encoder) -> tuple[str, str]:
+        settings = EmbedSettings(encoders=PLACES[:1], passage=passage)
+        made = Embedder(settings, cache=Path("unused"), load=lambda *_: encoder, retry_s=(60, 60))
+        made.start()
+        made.wait(5)
+        state, problem = made.state, made.problem
+        made.close()
+        return state, problem
+
+    assert told(512, wide) == told(254, narrow) == ("ready", "")
+    state, problem = told(512, narrow)
+    assert state == "broken"
+    assert "narrow encoder reads 254 tokens, and index.chunk_tokens is 512: set it to 254 or less" in problem
+
+
 def test_the_default_is_the_bundled_model():
     assert EmbedSettings().encoders == (BundledSettings("fp32"),)
 

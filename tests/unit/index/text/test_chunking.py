@@ -101,6 +101,8 @@ def test_equal_documents_give_equal_chunks(document):
     ("most", "wanted"),
     [
         pytest.param(512, Sizes(512, 64, 64), id="512/64 for a model of 512"),
+        pytest.param(510, Sizes(510, 64, 63), id="512/64 for one that marks a text's ends by two of them"),
+        pytest.param(254, Sizes(254, 31, 31), id="254/31 for the bundled model"),
         pytest.param(256, Sizes(256, 32, 32), id="in proportion below"),
         pytest.param(8192, Sizes(512, 64, 64), id="no more than 512 for a long one"),
     ],
@@ -111,6 +113,19 @@ def test_sizes_follow_the_encoder(most, wanted):
 
 def test_sizes_that_are_asked_for_stay_within_what_the_encoder_reads():
     assert chunk_sizes(256, tokens=2000, overlap=900) == Sizes(256, 128, 32)
+
+
+def test_a_model_of_512_tokens_gets_passages_of_512_that_share_64():
+    note = document(("paragraph", " ".join(["one two six."] * 300)), title="")  # of four tokens each
+    one_chunk = document(("paragraph", " ".join(["one two six."] * 100)), title="")
+    for window in (510, 512, 8_192):
+        assert len(split_document(one_chunk, chunk_sizes(window), count)) == 1
+        found = spans(note, chunk_sizes(window))
+        *whole, _ = (count([note.text[a:b]])[0] for a, b in found)
+        assert all(500 <= tokens <= 512 for tokens in whole), whole
+        shared = [count([note.text[c:b]])[0] for (_, b), (c, _) in pairwise(found)]
+        assert shared
+        assert all(60 <= tokens <= 64 for tokens in shared), shared
 
 
 def test_a_short_note_is_one_chunk_under_what_its_headings_share():

@@ -52,6 +52,22 @@ def test_tags_are_what_a_note_is_about(text, tags):
 
 
 @pytest.mark.parametrize(
+    ("text", "tags"),
+    [
+        ("Remember the milk.", {"milk"}),
+        ("Buy milk and bread.", {"buy", "milk", "bread"}),
+        ("Ask Anna about the invoice.", {"anna", "invoice"}),
+        ("Meeting moved to Friday 3pm", {"meeting"}),
+        ("Milch kaufen", {"milch", "kaufen"}),
+        ("牛乳を買う", {"牛乳"}),
+        ("And so it was.", set()),
+    ],
+)
+def test_a_short_note_gets_the_tags_that_its_words_bear_and_no_filler(text, tags):
+    assert set(found(text).tags) == tags
+
+
+@pytest.mark.parametrize(
     ("text", "summary"),
     [
         pytest.param("# A\n\nThe keel is **lead**.", "The keel is lead.", id="no markup"),

@@ -54,6 +54,23 @@ def test_a_time_that_cannot_be_read_is_the_files_and_a_defect(written):
 
 
 @pytest.mark.parametrize(
+    ("front", "made"),
+    [
+        pytest.param("created: 2026-11-20\ndate: 2020-01-01", 1795132800000, id="created goes before date"),
+        pytest.param("Date: 2026-11-20", 1795132800000, id="date alone, in any letter case"),
+        pytest.param("created: yesterday\ndate: 2026-11-20", 1795132800000, id="what is no time is passed over"),
+        pytest.param("created_at: 2026-11-20\ncreated: 2020-01-01", 1795132800000, id="created_at goes before all"),
+        pytest.param("created: [a]\ndate:", 1_700_000_000_000, id="else it is the file's"),
+    ],
+)
+def test_a_note_of_the_inbox_may_say_when_it_was_made_as_other_programs_do(front, made):
+    document = parsed(f"---\n{front}\n---\n", "Captures/default/a.md")
+    assert (document.created_at, document.defects) == (made, ())
+    if "created_at" not in front:
+        assert parsed(f"---\n{front}\n---\n", "Own.md").created_at == 1_700_000_000_000  # a date of the owner's own
+
+
+@pytest.mark.parametrize(
     ("front", "collection", "defects"),
     [
         ("collection: memory", "memory", []),

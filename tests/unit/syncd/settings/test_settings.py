@@ -175,6 +175,31 @@ def test_the_bundled_model_is_used_when_no_encoder_is_named(home):
     assert (embedding.encoders, embedding.threads) == ((BundledSettings(),), 3)
 
 
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("chunk_tokens = 512", "index.chunk_tokens is 512 .*config.toml.* reads 254 tokens: set it to 254 or less"),
+        ("chunk_overlap = 128", "index.chunk_overlap is 128 .* passage of 254 tokens: set it to 127 or less"),
+        ("chunk_tokens = 100\nchunk_overlap = 51", "of 100 tokens: set it to 50 or less"),
+        ('chunk_tokens = 600\n[[embed.encoders]]\nkind = "endpoint"\nbase_url = "http://x/v1"\nmodel = "m"', "512 or less"),
+    ],
+)  # fmt: skip
+def test_a_passage_that_the_encoder_can_not_read_is_refused(home, tmp_path, written, told):
+    write(home, f'[vault]\npath = "{tmp_path}"\n[index]\n{written}\n')
+    with pytest.raises(InvalidArgument, match=told):
+        load({}, home)
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["chunk_tokens = 254\nchunk_overlap = 127", 'chunk_tokens = 600\n[[embed.encoders]]\nkind = "local"\nmodel = "m"'],
+)
+def test_a_passage_that_fits_or_that_only_the_model_can_judge_is_taken(home, tmp_path, written):
+    write(home, f'[vault]\npath = "{tmp_path}"\n[index]\n{written}\n')
+    settings = load({}, home)
+    assert settings.embed.passage == settings.index.chunk_tokens
+
+
 def test_encoders_are_read_in_their_order(home):
     write(
         home,

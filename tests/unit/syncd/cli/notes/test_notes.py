@@ -9,9 +9,10 @@ import shlex
 import sys
 import tempfile
 
+import click
 import pytest
 
-from syncd.cli.main import run_command
+from syncd.cli.main import memex, run_command
 from tests.support.paths import ROOT
 from tests.support.world import World, answering
 
@@ -90,6 +91,31 @@ def test_options_alone_leave_the_text(world, note, capfd):
         "U", ["a", "b"], "memory", 2, True,
     )  # fmt: skip
     assert content(world, note) == "old text\r\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--tags", "a,b/c"], ["--tag", "a", "--tags", " b/c ,"], ["-t", "a", "-t", "b/c"]],
+    ids=["one", "mixed", "short"],
+)
+def test_tags_may_be_given_apart_or_with_commas(world, note, capfd, words):
+    assert run_command(["updatenote", note.id, *words, "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["tags"] == ["a", "b/c"]
+    assert run_command(["updatenote", note.id, "--tags", ","]) == 2  # no tag is not all tags
+
+
+def test_each_command_that_takes_tags_takes_both_spellings():
+    with click.Context(memex) as ctx:
+        options = [option for command in _commands(memex, ctx) for option in command.params]
+    named = [set(option.opts) for option in options if {"--tag", "--tags"} & set(option.opts)]
+    assert len(named) >= 6
+    assert all({"--tag", "--tags"} <= names for names in named)
+
+
+def _commands(group, ctx):
+    for name in group.list_commands(ctx):
+        command = group.get_command(ctx, name)
+        yield from _commands(command, ctx) if isinstance(command, click.Group) else [command]
 
 
 def test_what_can_t_be_is_refused_with_its_exit_code(world, note, capfd):

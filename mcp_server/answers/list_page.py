@@ -1,0 +1,45 @@
+"""Cut a list into pages: a cursor names the last item of a page and where it stood, so the server keeps no state.
+
+Law, tested: while nothing changes, the pages hold each item once, in order. A page goes on behind the item that the
+cursor names wherever that stands by then, and where it stood if it is gone."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+from index.errors import InvalidArgument
+
+T = TypeVar("T")
+
+_CURSOR: Final = re.compile(r"(\d{1,9})-([0-9a-f]{16})", re.ASCII)
+
+
+def cut_page(
+    items: Sequence[T], limit: int, cursor: str | None, name: Callable[[T], str]
+) -> tuple[Sequence[T], str | None]:
+    """The first `limit` items, or those behind `cursor`; and the cursor of what follows, None at the end.
+
+    `name` tells items apart. Raises InvalidArgument for a cursor that no page gave."""
+    start = 0 if cursor is None else _find_start(items, cursor, name)
+    page = items[start : start + limit]
+    end = start + len(page)
+    return page, f"{end}-{_digest(name(page[-1]))}" if end < len(items) else None
+
+
+def _find_start(items: Sequence[T], cursor: str, name: Callable[[T], str]) -> int:
+    match = _CURSOR.fullmatch(cursor)
+    if match is None:
+        raise InvalidArgument("cursor must be the next_cursor of the page before", field="cursor")
+    end, last = int(match[1]), match[2]
+    if 0 < end <= len(items) and _digest(name(items[end - 1])) == last:
+        return end
+    return next(
+        (at for at, item in enumerate(items, 1) if _digest(name(item)) == last), min(max(end - 1, 0), len(items))
+    )
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
