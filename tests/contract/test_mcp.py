@@ -197,7 +197,7 @@ def test_a_key_without_the_scope_is_told_so(rim, mode):
         assert failed(run(call(key, tool, arguments)))["code"] == "PERMISSION_DENIED"
 
 
-@pytest.mark.parametrize(("way", "mode"), WAYS)
+@pytest.mark.parametrize(("way", "mode"), [one for one in WAYS if one[0] != "sse"])  # where no connection begins
 def test_missing_and_forbidden_look_the_same(rim, way, mode):
     secret = rim.agent_access.workspace("secret").capture(f"nobody else's {way} {mode}").record.id
 
