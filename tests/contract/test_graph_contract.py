@@ -129,7 +129,7 @@ def test_the_lists_of_tools_cost_a_model_little(rim, path):
         len(json.dumps([tool.name, tool.description, tool.input_schema], separators=(",", ":"), ensure_ascii=False))
         for tool in tools
     )
-    assert seen / 4 <= (7_000 if path == "/mcp" else 2_500)
+    assert seen / 4 <= (9_500 if path == "/mcp" else 3_500)
     families = {tool.meta["dev.memex/family"] for tool in tools}
     assert families == (set(FAMILIES) if path == "/mcp" else {path.rpartition("/")[2]})
 

