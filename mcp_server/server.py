@@ -33,6 +33,7 @@ from mcp_server.http.metrics_page import Metrics
 from mcp_server.http.request_log import log_requests
 from mcp_server.operations.operation import OperationRunner
 from mcp_server.protocol.mcp_protocol import VaultMCP
+from mcp_server.protocol.sse_connections import SseConnections
 from mcp_server.protocol.subscriptions import Updates
 from mcp_server.rest import git_webhook, upload_form
 from mcp_server.rest import routes as rest
@@ -73,7 +74,7 @@ def build_app(
     updates = Updates(runner)
     servers = _make_mcp_servers(runner, updates, version)
     routes = [
-        *_mcp_routes(servers, server_settings, security),
+        *_mcp_routes(servers, agent_access, server_settings, security),
         *rest.rest_routes(runner, version=version),
         git_webhook.make_route(
             agent_access.push_webhook, clock, TokenBuckets(settings.limits.rate, settings.limits.burst).take
@@ -104,7 +105,10 @@ def _make_mcp_servers(runner: OperationRunner, updates: Updates, version: str) -
 
 
 def _mcp_routes(
-    servers: Mapping[str, VaultMCP], settings: ServerSettings, security: TransportSecuritySettings
+    servers: Mapping[str, VaultMCP],
+    agent_access: AgentAccess,
+    settings: ServerSettings,
+    security: TransportSecuritySettings,
 ) -> Iterator[BaseRoute]:
     """Streamable HTTP for every server, and SSE for the one with all operations."""
     for path, server in servers.items():
@@ -114,16 +118,13 @@ def _mcp_routes(
             max_sessions=settings.sessions,
             max_request_body_size=settings.max_body,
         ).routes
-    yield from (
-        servers["/mcp"]
-        .sse_app(
-            sse_path="/sse",
-            message_path="/sse/messages/",
-            transport_security=security,
-            max_request_body_size=settings.max_body,
-        )
-        .routes
+    sse = servers["/mcp"].sse_app(
+        sse_path="/sse",
+        message_path="/sse/messages/",
+        transport_security=security,
+        max_request_body_size=settings.max_body,
     )
+    yield from SseConnections(sse.routes, agent_access).routes()
 
 
 def _make_application(routes: Sequence[BaseRoute], lifespan: Lifespan[Starlette]) -> Starlette:

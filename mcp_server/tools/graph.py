@@ -1,7 +1,7 @@
 """Define the tools of the family `graph`: nodes with observations, relations between nodes, and what needs attention.
 
-A model chooses by the descriptions, so each says when to use it and not its sibling; all 24 stay within 2,500
-tokens."""
+A model chooses by the descriptions, so each says when to use it and not its sibling; all 24 with their parameters stay
+within 3,500 tokens."""
 
 from __future__ import annotations
 

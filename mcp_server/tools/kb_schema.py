@@ -26,6 +26,8 @@ Collection = Annotated[str, Field(min_length=1, max_length=200)]  # wire_format.
 DocType = Literal["note", "file", "entity"]
 Status = Literal["queued", "running", "done", "failed"]
 Id = Annotated[str, Field(min_length=1, max_length=200)]
+DocumentId = Annotated[Id, Field(description="The document_id")]
+UploadId = Annotated[Id, Field(description="As kb_upload_start gave it")]
 Title = Annotated[str, Field(min_length=1, max_length=500, pattern=f"^{_LINE}{_SEEN}{_LINE}$")]
 Version = Annotated[int, Field(ge=1, le=2**53), _Whole]
 Line = Annotated[int, Field(ge=1, le=2**53), _Whole]
@@ -34,85 +36,91 @@ Line = Annotated[int, Field(ge=1, le=2**53), _Whole]
 class Search(RequestModel):
     """What `kb_search` takes."""
 
-    query: Annotated[str, Said] = Field(min_length=1, max_length=LONGEST_QUERY)
-    top_n: Annotated[int, _Whole] = Field(10, ge=1, le=50)
-    tags: Tags | None = None
-    tags_match: Literal["all", "any"] = "all"
-    doc_type: DocType | None = None
-    collection: Collection | None = None
+    query: Annotated[str, Said] = Field(
+        min_length=1, max_length=LONGEST_QUERY, description="What to find; a question or key words"
+    )
+    top_n: Annotated[int, _Whole] = Field(10, ge=1, le=50, description="Most documents to return")
+    tags: Tags | None = Field(None, description="Only documents with these tags")
+    tags_match: Literal["all", "any"] = Field("all", description="all: with every tag; any: with at least one")
+    doc_type: DocType | None = Field(None, description="Only this type; entity: a node of the graph")
+    collection: Collection | None = Field(None, description="Only this collection")
     mode: Mode | None = Field(None, description="hybrid (default); vector: meaning; text: exact words")
 
 
 class AddNote(RequestModel):
     """What `kb_addnote` takes."""
 
-    text: str = Field(min_length=1, description="Markdown")
-    title: Title | None = None
-    tags: Tags | None = None
-    collection: Collection | None = None
+    text: str = Field(min_length=1, description="The note, in Markdown")
+    title: Title | None = Field(None, description="Default: made from the text")
+    tags: Tags | None = Field(None, description="Default: made from the text")
+    collection: Collection | None = Field(None, description="Default: documents")
 
 
 class StartUpload(RequestModel):
     """What `kb_upload_start` takes."""
 
-    filename: Annotated[str, Said] = Field(min_length=1, max_length=255)
+    filename: Annotated[str, Said] = Field(
+        min_length=1, max_length=255, description="With its ending, which tells the type"
+    )
     total_size: Annotated[int, _Whole] = Field(ge=1, le=2**53, description="Bytes of the file")
-    tags: Tags | None = None
-    collection: Collection | None = None
-    title: Title | None = None
+    tags: Tags | None = Field(None, description="Default: made from the text")
+    collection: Collection | None = Field(None, description="Default: documents")
+    title: Title | None = Field(None, description="Default: made from the file")
     sha256: str | None = Field(None, pattern="^[0-9a-fA-F]{64}$", description="Digest that the file must have, in hex")
 
 
 class UploadChunk(RequestModel):
     """What `kb_upload_chunk` takes."""
 
-    upload_id: Id
-    data: str = Field(min_length=1, description="base64")
-    chunk_index: Annotated[int, _Whole] = Field(ge=0, le=1_000_000, description="From 0")
+    upload_id: UploadId
+    data: str = Field(min_length=1, description="The chunk's bytes, at most 2 MiB, in base64")
+    chunk_index: Annotated[int, _Whole] = Field(ge=0, le=1_000_000, description="Place of the chunk, from 0")
 
 
 class FinishUpload(RequestModel):
     """What `kb_upload_finish` takes."""
 
-    upload_id: Id
+    upload_id: UploadId
 
 
 class NewText(RequestModel):
     """What a note is changed to."""
 
-    text: str = Field(min_length=1, description="All of the new text")
-    title: Title | None = None
-    tags: Tags | None = Field(None, description="In place of those it has")
-    collection: Collection | None = None
-    version: Version | None = Field(None, description="Only if it still has this one")
+    text: str = Field(min_length=1, description="The whole new text, in Markdown")
+    title: Title | None = Field(None, description="Default: the title that was given, else made from the new text")
+    tags: Tags | None = Field(None, description="Replace all tags. Default: as for title")
+    collection: Collection | None = Field(None, description="Default: unchanged")
+    version: Version | None = Field(None, description="From kb_get: CONFLICT if it has changed since")
 
 
 class UpdateNote(NewText):
     """What `kb_update_note` takes."""
 
-    id: Id
+    id: DocumentId
 
 
 class Range(RequestModel):
     """Which part of a document is read."""
 
-    heading: str | None = Field(None, min_length=1, max_length=1_000, description="Only the section under it")
-    start_line: Line = 1
-    end_line: Line | None = None
-    max_tokens: Annotated[int, _Whole] = Field(PART, ge=100, le=LONGEST_PART)
+    heading: str | None = Field(None, min_length=1, max_length=1_000, description="Only the section under this heading")
+    start_line: Line = Field(1, description="First line to read, from 1")
+    end_line: Line | None = Field(None, description="Last line to read. Default: the end")
+    max_tokens: Annotated[int, _Whole] = Field(
+        PART, ge=100, le=LONGEST_PART, description="Most tokens to return, estimated"
+    )
 
 
 class OneDocument(Range):
     """What REST's route of one document takes."""
 
-    id: Id
+    id: DocumentId
 
 
 class GetDocument(Range):
     """What `kb_get` takes."""
 
-    id: Id | None = None
-    source_path: str | None = Field(None, min_length=1, max_length=1_000)
+    id: Id | None = Field(None, description="The document_id; this or source_path")
+    source_path: str | None = Field(None, min_length=1, max_length=1_000, description="The path that answers give")
 
     @model_validator(mode="after")
     def _check_one_given(self) -> GetDocument:
@@ -128,45 +136,47 @@ class Nothing(RequestModel):
 class ListJobs(RequestModel):
     """What REST's list of jobs takes."""
 
-    status: Status | None = None
-    limit: Annotated[int, _Whole] = Field(20, ge=1, le=200)
-    cursor: str | None = Field(None, min_length=1, max_length=200, description="The last answer's next_cursor")
+    status: Status | None = Field(None, description="Only jobs with this status")
+    limit: Annotated[int, _Whole] = Field(20, ge=1, le=200, description="Most jobs to return")
+    cursor: str | None = Field(
+        None, min_length=1, max_length=200, description="The last answer's next_cursor, for older jobs"
+    )
 
 
 class Jobs(ListJobs):
     """What `kb_jobs` takes."""
 
-    job_id: Id | None = None
+    job_id: Id | None = Field(None, description="Only this job")
 
 
 class OneJob(RequestModel):
     """What REST's route of one job takes."""
 
-    id: Id
+    id: Id = Field(description="The job_id")
 
 
 class ListDocuments(RequestModel):
     """What REST's list of documents takes."""
 
-    limit: Annotated[int, _Whole] = Field(20, ge=1, le=200)
+    limit: Annotated[int, _Whole] = Field(20, ge=1, le=200, description="Most documents to return")
     cursor: str | None = Field(None, min_length=1, max_length=2_000, description="The last answer's next_cursor")
-    type: DocType | None = None
-    collection: Collection | None = None
-    tags: Tags | None = None
+    type: DocType | None = Field(None, description="Only this type; entity: a node of the graph")
+    collection: Collection | None = Field(None, description="Only this collection")
+    tags: Tags | None = Field(None, description="Only documents with all of these; `a` also matches `a/b`")
     source_path: str | None = Field(None, min_length=1, max_length=1_000, description="Only the document there")
 
 
 class NewTags(RequestModel):
     """What the tags of a document become."""
 
-    tags: Tags
-    version: Version | None = Field(None, description="Only if the document still has this one")
+    tags: Tags = Field(description="Replace all tags; `collection:name` moves the document there")
+    version: Version | None = Field(None, description="CONFLICT if the document has changed since")
 
 
 class SetTags(NewTags):
     """What REST's route of a document's tags takes."""
 
-    id: Id
+    id: DocumentId
 
 
 class Document(Replaceable):

@@ -14,23 +14,16 @@ from syncd.history.write_lineage import Hand
 from syncd.memos.memo_graph import DEEPEST, LISTED, WALKED, Way
 from syncd.memos.memos import MOST, Metric
 
-
-def _limit_length(most: int) -> AfterValidator:
-    """A bound without words: it stands in the schemas many times."""
-
-    def check_length(text: str) -> str:
-        if not 1 <= len(text) <= most:
-            raise ValueError(f"must have 1 to {most} characters")
-        return text
-
-    return AfterValidator(check_length)
-
-
-Namespace = Annotated[str, _limit_length(200)]
-MemoId = Annotated[str, _limit_length(64)]
+Namespace = Annotated[str, Field(min_length=1, max_length=200, description="Folder of memos in the workspace")]
+MemoId = Annotated[str, Field(min_length=1, max_length=64)]
 Tag = Annotated[str, Field(min_length=1, max_length=64)]
+Kind = Annotated[Tag, Field(description="Kind of relation, e.g. supports")]
 Whole = Annotated[int, BeforeValidator(_refuse_boolean)]
-Number = Annotated[float, BeforeValidator(_refuse_boolean)]
+# The bounds of what may be left out stand beside its type: beside the union, pydantic publishes its own words for them.
+Version = Annotated[int, Field(ge=1), BeforeValidator(_refuse_boolean)]
+VersionOrNone = Annotated[int, Field(ge=0), BeforeValidator(_refuse_boolean)]
+Similarity = Annotated[float, Field(ge=-1, le=1), BeforeValidator(_refuse_boolean)]
+Weight = Annotated[float, Field(ge=0, le=1), BeforeValidator(_refuse_boolean)]
 Metadata = Annotated[dict[str, JsonValue], AfterValidator(_check_metadata_size), BeforeValidator(_parse_json_text)]
 DEFAULT: Final = "default"
 
@@ -41,52 +34,54 @@ DEFAULT: Final = "default"
 class SaveMemo(RequestModel):
     """What `memory.save` takes."""
 
-    content: str = Field(min_length=1, description="Kept byte for byte")
+    content: str = Field(min_length=1, description="The memo; kept byte for byte")
     namespace: Namespace = DEFAULT
     memo_id: MemoId | None = Field(None, description="The memo to change, or the id of a new one")
-    title: str | None = Field(None, min_length=1, max_length=500)
+    title: str | None = Field(None, min_length=1, max_length=500, description="Default: made from the content")
     metadata: Metadata | None = Field(None, description='E.g. {"project": "alpha"}; merging, null removes a key')
-    metadata_mode: Literal["merge", "replace"] = "merge"
-    version: Whole | None = Field(None, ge=0, description="CONFLICT if the memo has another; 0: there must be none")
+    metadata_mode: Literal["merge", "replace"] = Field("merge", description="merge keeps the keys that are not given")
+    version: VersionOrNone | None = Field(None, description="CONFLICT if the memo has another; 0: there must be none")
 
 
 class SearchMemos(RequestModel):
     """What `memory.search` takes."""
 
     namespace: Namespace = DEFAULT
-    query: str | None = Field(None, min_length=1, max_length=LONGEST_QUERY)
+    query: str | None = Field(
+        None, min_length=1, max_length=LONGEST_QUERY, description="What to find; a sentence or key words"
+    )
     metadata_filter: Metadata | None = Field(
         None, description='What the metadata must hold, e.g. {"project": "alpha", "by": {"name": {"contains": "ann"}}}'
     )
-    k: Whole = Field(10, ge=1, le=MOST)
-    minimum_similarity: Number | None = Field(None, ge=-1, le=1, description="cosine only")
+    k: Whole = Field(10, ge=1, le=MOST, description="Most memos to return")
+    minimum_similarity: Similarity | None = Field(None, description="Least score to return; cosine only")
     pivot_memo_id: MemoId | None = Field(None, description="Find memos like this one, instead of query")
-    distance_metric: Metric = "cosine"
-    exclude_pivot: bool = True
+    distance_metric: Metric = Field("cosine", description="What score is: cosine similarity, or l2 distance")
+    exclude_pivot: bool = Field(True, description="Leave out the pivot memo itself")
 
 
 class DeleteMemo(RequestModel):
     """What `memory.delete` takes."""
 
-    memo_id: MemoId
+    memo_id: MemoId = Field(description="The memo to delete")
     namespace: Namespace = DEFAULT
-    version: Whole | None = Field(None, ge=1)
+    version: Version | None = Field(None, description="CONFLICT if the memo has another")
 
 
 class _Ends(RequestModel):
     """The two memos of a relation."""
 
     namespace: Namespace = DEFAULT
-    source: MemoId = Field(alias="sourceMemoId")
-    target: MemoId = Field(alias="targetMemoId")
-    tag: Tag
+    source: MemoId = Field(alias="sourceMemoId", description="The memo that it leads from")
+    target: MemoId = Field(alias="targetMemoId", description="The memo that it leads to")
+    tag: Kind
 
 
 class SaveRelation(_Ends):
     """What `memory.relation.save` takes."""
 
-    weight: Number | None = Field(None, ge=0, le=1, description="Confidence, two decimals; 1 if new")
-    reason: str | None = Field(None, max_length=1_000)
+    weight: Weight | None = Field(None, description="Confidence, two decimals; 1 if new")
+    reason: str | None = Field(None, max_length=1_000, description='Why, in a sentence; "" removes it')
 
 
 class DeleteRelation(_Ends):
@@ -97,21 +92,21 @@ class ListRelations(RequestModel):
     """What `memory.relation.list` takes."""
 
     namespace: Namespace = DEFAULT
-    source: MemoId | None = Field(None, alias="sourceMemoId")
-    target: MemoId | None = Field(None, alias="targetMemoId")
-    tag: Tag | None = None
-    limit: Whole = Field(100, ge=1, le=LISTED)
+    source: MemoId | None = Field(None, alias="sourceMemoId", description="Only relations from this memo")
+    target: MemoId | None = Field(None, alias="targetMemoId", description="Only relations to this memo")
+    tag: Tag | None = Field(None, description="Only relations of this kind")
+    limit: Whole = Field(100, ge=1, le=LISTED, description="Most relations to return")
 
 
 class WalkRelations(RequestModel):
     """What `memory.relation.graph` takes."""
 
     namespace: Namespace = DEFAULT
-    start: MemoId = Field(alias="startMemoId")
-    direction: Way = "forward"
-    depth: Whole = Field(3, ge=1, le=DEEPEST, alias="maxDepth")
-    tag: Tag | None = None
-    limit: Whole = Field(100, ge=1, le=WALKED, description="Most edges")
+    start: MemoId = Field(alias="startMemoId", description="The memo to begin at")
+    direction: Way = Field("forward", description="forward: from source to target")
+    depth: Whole = Field(3, ge=1, le=DEEPEST, alias="maxDepth", description="Most relations away from the start")
+    tag: Tag | None = Field(None, description="Only relations of this kind")
+    limit: Whole = Field(100, ge=1, le=WALKED, description="Most edges to return")
 
 
 # Given back

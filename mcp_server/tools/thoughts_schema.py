@@ -80,8 +80,8 @@ class SemanticSearch(RequestModel):
     mode: Mode | None = Field(
         None, description="hybrid (default): meaning and words; vector: meaning; text: exact words, names, codes"
     )
-    collection: Collection | None = None
-    namespace: str | None = Field(None, min_length=1, max_length=200)
+    collection: Collection | None = Field(None, description="Only notes of this collection")
+    namespace: str | None = Field(None, min_length=1, max_length=200, description="Only notes of this sub-folder")
     source: str | None = Field(None, min_length=1, max_length=500, description="Only notes of this source")
     since: Time | None = Field(None, description="Created at or after, epoch ms")
     until: Time | None = Field(None, description="Created before, epoch ms")

@@ -116,7 +116,7 @@ def listening(rim, secret):
     began, ended = threading.Event(), threading.Event()
 
     def listen():
-        headers = {"authorization": f"Bearer {secret}", "accept": "text/event-stream"}
+        headers = {"authorization": f"Bearer {secret}", "accept": "text/event-stream", "x-memory-workspace": "work"}
         with httpx2.stream("GET", rim.url + "/sse", headers=headers, timeout=60) as stream:
             assert stream.status_code == 200
             for _ in stream.iter_bytes():

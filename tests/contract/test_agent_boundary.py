@@ -293,7 +293,8 @@ def every_tool(probe, key):
     """Each tool of each endpoint, in both eras, and what else a protocol can ask for."""
 
     async def through(way, mode, path):
-        async with client(probe.rim, key=key, way=way, mode=mode, path=path) as mcp:
+        named = {"X_Memory_Workspace": "work"} if way == "sse" else {}  # a connection there must have one
+        async with client(probe.rim, key=key, way=way, mode=mode, path=path, **named) as mcp:
 
             async def ask(name, work):
                 try:

@@ -42,14 +42,15 @@ HIDDEN = "note://secret/Hidden.md"
 class Rule:
     """Who may: a key with this scope ("" = any, None = none is needed), and what of the workspaces it must see.
 
-    `sees`: the one that the request is `about` (named, the key's only one, or `default`), the one that it must `name`, the
-    one of HIDDEN (`uri`), `all` with all rights, or `none`."""
+    `sees`: the one that the request is `about` (named, the key's only one, or `default`), the one that it must `name` unless
+    the key has only one (`bound`) or in any case (`name`), the one of HIDDEN (`uri`), `all` with all rights, or `none`."""
 
     scope: str | None
     sees: str
 
 
 OPEN, ANY, OWNER = Rule(None, "none"), Rule("", "none"), Rule("admin", "all")
+BOUND = Rule("", "bound")
 READ, WRITE = Rule("read", "about"), Rule("write", "about")
 NAMED_READ, NAMED_WRITE = Rule("read", "name"), Rule("write", "name")
 FILTERED, NOTE = Rule("read", "none"), Rule("read", "uri")  # an answer holds only what the key sees; one note
@@ -61,7 +62,7 @@ ROUTES = {
     "GET /thoughts": READ, "POST /api/v1/search": READ, "POST /api/v1/jobs": WRITE, "GET /api/v1/jobs": READ,
     "POST /api/v1/jobs as a form": WRITE, "GET /api/v1/jobs/{id}": READ, "GET /api/v1/documents": READ,
     "GET /api/v1/documents/{id}": READ, "PUT /api/v1/documents/{id}/tags": WRITE, "PATCH /api/v1/notes/{id}": WRITE,
-    "GET /api/v1/status": READ, "GET /sse": ANY, "POST /sse/messages": ANY,
+    "GET /api/v1/status": READ, "GET /sse": BOUND, "POST /sse/messages": ANY,
     **{f"{method} /mcp{family}": ANY for method in ("GET", "POST", "DELETE") for family in ("", "/thoughts", "/kb", "/memory", "/graph")},
 }  # fmt: skip
 TOOLS = {
@@ -292,13 +293,14 @@ def expected(row: str, name: str) -> str:
 def seen(rule: Rule, caller: Caller) -> str:
     """ "in" for a caller that may do such things somewhere, if it may there."""
     visible = EXISTING if caller.workspaces is None else caller.workspaces & EXISTING
-    only = next(iter(caller.workspaces)) if caller.workspaces and len(caller.workspaces) == 1 else "default"
+    only = next(iter(caller.workspaces)) if caller.workspaces and len(caller.workspaces) == 1 else None
     allowed = {
         "none": True,
         "all": caller.workspaces is None,
         "uri": "secret" in visible and caller.named in (None, "secret"),
-        "about": (caller.named or only) in visible,
+        "about": (caller.named or only or "default") in visible,
         "name": caller.named in visible,
+        "bound": (caller.named or only) in visible,
     }
     return "in" if allowed[rule.sees] else "forbidden" if rule.sees == "all" else "hidden"
 

@@ -388,7 +388,7 @@ def test_health_answers_while_all_threads_are_busy(rim):
 def test_an_open_stream_ends_when_its_key_is_revoked(tmp_path, path):
     with running(tmp_path / "state") as rim:
         key, secret = rim.agent_access.keys.create("stream", workspaces=None, now=now_ms())
-        headers = {"authorization": f"Bearer {secret}", "accept": "text/event-stream"}
+        headers = {"authorization": f"Bearer {secret}", "accept": "text/event-stream", "x-memory-workspace": "default"}
         if path == "/mcp":
             hello = {
                 "jsonrpc": "2.0",
@@ -417,7 +417,7 @@ def test_an_open_stream_ends_when_its_key_is_revoked(tmp_path, path):
 def test_a_stop_does_not_wait_for_listeners(tmp_path):
     with running(tmp_path / "state", grace_s=8.0) as rim:
         stream = httpx2.stream(
-            "GET", rim.url + "/sse", headers=rim.headers() | {"accept": "text/event-stream"}, timeout=10
+            "GET", rim.url + "/sse", headers=rim.headers("work") | {"accept": "text/event-stream"}, timeout=10
         )
         opened = stream.__enter__()
         assert opened.status_code == 200

