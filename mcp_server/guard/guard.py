@@ -125,12 +125,12 @@ class Guard:
         refusal = await self._first_refusal(request)
         if refusal is not None:
             scope["memex.refused"] = refusal.code  # for the one line that is logged of each request
-            await refuse(refusal, request.receive, send)
+            await refuse(refusal, request.receive, send, keyed=request.key is not None)
             return
         caller = None if request.key is None else _make_caller(request.key, request.headers, scope, request.late)
         if (refusal := await self._forward(scope, request.receive, with_headers(send), caller)) is not None:
             scope["memex.refused"] = refusal.code
-            await refuse(refusal, request.receive, send)
+            await refuse(refusal, request.receive, send, keyed=request.key is not None)
 
     async def watch_keys(self) -> None:
         """End the streams of keys that were revoked or have expired; runs as long as the server does."""

@@ -40,7 +40,9 @@ class TooSlow(ResourceExhausted):
 
 
 def limit_body(receive: Receive, *, largest: int, seconds: float) -> Receive:
-    """`receive` for a body of up to `largest` bytes; raises ResourceExhausted for a longer one, and TooSlow."""
+    """`receive` for a body of up to `largest` bytes; raises ResourceExhausted for a longer one, and TooSlow.
+
+    It raises once: whoever goes on then only reads the rest away."""
     size, since, waited, more = 0, 0, 0.0, True
 
     async def receive_in_limits() -> Message:
@@ -52,11 +54,13 @@ def limit_body(receive: Receive, *, largest: int, seconds: float) -> Receive:
             async with asyncio.timeout(max(0.0, seconds - waited)):
                 message = await receive()
         except TimeoutError:
+            more = False
             raise TooSlow(f"less than {PACE_BYTES:,} bytes came within {seconds:g} s") from None
         waited += time.monotonic() - begun
         got = len(message.get("body", b""))
         size, since = size + got, since + got
         if size > largest:
+            more = False
             raise ResourceExhausted(f"the body is larger than {largest:,} bytes", limit=largest)
         if since >= PACE_BYTES:
             since, waited = 0, 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import math
 from email.utils import formatdate
@@ -19,8 +20,10 @@ HEADERS: Final = (
     (b"referrer-policy", b"no-referrer"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
-DRAIN_BYTES: Final = 8 * 1024 * 1024
+DRAIN_BYTES: Final = 8 * 1024 * 1024  # read of what a client without a valid key goes on sending
 DRAIN_SECONDS: Final = 2.0
+KEYED_DRAIN_SECONDS: Final = 30.0  # one with a key may send a whole file before it reads the answer
+SILENT_SECONDS: Final = 5.0
 
 
 class Refusal(NamedTuple):
@@ -52,8 +55,8 @@ def _date_header() -> tuple[bytes, bytes]:
     return b"date", formatdate(usegmt=True).encode()
 
 
-async def refuse(refusal: Refusal, receive: Receive, send: Send) -> None:
-    """Answer, then let the client finish what it is sending for a moment: a reset would cost it our answer."""
+async def refuse(refusal: Refusal, receive: Receive, send: Send, *, keyed: bool) -> None:
+    """Answer, then let the client finish what it is sending: a reset would cost it our answer. `keyed`: it has a valid key."""
     error = {
         "code": refusal.code,
         "message": refusal.message,
@@ -69,28 +72,30 @@ async def refuse(refusal: Refusal, receive: Receive, send: Send) -> None:
         headers.append((b"allow", refusal.allow.encode()))
     if refusal.wait:
         headers.append((b"retry-after", b"%d" % math.ceil(refusal.wait)))
-    await answer_and_drain(refusal.status, headers, body, receive, send)
+    await answer_and_drain(refusal.status, headers, body, receive, send, keyed=keyed)
 
 
 async def answer_and_drain(
-    status: int, headers: list[tuple[bytes, bytes]], body: bytes, receive: Receive, send: Send
+    status: int, headers: list[tuple[bytes, bytes]], body: bytes, receive: Receive, send: Send, *, keyed: bool
 ) -> None:
-    """Answer a request whose body may not have come to its end, and read on for a moment."""
+    """Answer a request whose body may not have come to its end, and read on for a while, longer for a valid key."""
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": True})
     if status != HTTPStatus.REQUEST_TIMEOUT:
-        await _drain_body(receive)
+        seconds, most = (KEYED_DRAIN_SECONDS, math.inf) if keyed else (DRAIN_SECONDS, DRAIN_BYTES)
+        await _drain_body(receive, seconds, most)
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _drain_body(receive: Receive) -> None:
-    left = DRAIN_BYTES
-    try:
-        async with asyncio.timeout(DRAIN_SECONDS):
+async def _drain_body(receive: Receive, seconds: float, most: float) -> None:
+    left = most
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
             while left > 0:
-                message = await receive()
+                try:
+                    message = await asyncio.wait_for(receive(), SILENT_SECONDS)
+                except ResourceExhausted:
+                    continue  # more than the route takes, which it says once
                 left -= len(message.get("body", b"")) + 1
                 if message["type"] != "http.request" or not message.get("more_body", False):
                     return
-    except (TimeoutError, ResourceExhausted):
-        return  # it is too slow, or sends more than it may

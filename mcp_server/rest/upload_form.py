@@ -116,7 +116,7 @@ class _EarlyResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as it is called
         headers = [*self.raw_headers, (b"connection", b"close")]  # what is still sent is not listened to
-        await answer_and_drain(self.status_code, headers, bytes(self.body), receive, send)
+        await answer_and_drain(self.status_code, headers, bytes(self.body), receive, send, keyed=True)
 
 
 @dataclass(slots=True)

@@ -235,13 +235,21 @@ def test_a_file_may_have_its_very_limit_and_not_a_byte_more(rim):
     assert (status, told["error"]["details"]["limit"]) == (413, 8 * MIB)
     with connection(rim) as link:  # of an unknown length, with no end
         link.sendall(b"%x\r\n" % (len(form((FILE, b""), end=False)) - 2) + form((FILE, b""), end=False)[:-2] + b"\r\n")
-        piece = b"100000\r\n" + bytes(MIB) + b"\r\n"
-        try:
-            for _ in range(12):
-                link.sendall(piece)
-        except OSError:
-            pass  # it has said all that it will
+        for _ in range(12):
+            link.sendall(b"100000\r\n" + bytes(MIB) + b"\r\n")
         assert answer_on(link)[0] == 413
+
+
+@pytest.mark.parametrize("key", ["full", "reader"])
+@pytest.mark.parametrize("announced", [True, False], ids=["announced", "chunked"])
+def test_who_sends_a_whole_file_before_reading_sees_the_refusal(rim, announced, key):
+    """As many clients do; a reset in the middle of the file would cost them the answer."""
+    size = 40 * MIB
+    head = form((FILE, b""), end=False)[:-2]
+    with connection(rim, length=len(head) + size if announced else None, key=key) as link:
+        for piece in (head, *([bytes(MIB)] * (size // MIB))):
+            link.sendall(piece if announced else b"%x\r\n%s\r\n" % (len(piece), piece))
+        assert answer_on(link)[0] == (413 if announced or key == "full" else 403)
 
 
 def test_only_this_route_takes_a_form_and_a_large_body(rim):
