@@ -10,7 +10,6 @@ import json
 import logging
 import os
 import signal
-import socket
 import threading
 from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack, suppress
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from index.encoders.embedder import Embedder
-from index.errors import MemexError, Unavailable
+from index.errors import MemexError
 from index.process_memory import limit_arenas
 from syncd.daemon import background_jobs
 from syncd.daemon.background_jobs import REMOTE
@@ -38,7 +37,7 @@ from syncd.owner.operations import Operation, operations
 from syncd.remote.push_webhook import PushWebhook
 from syncd.settings.settings import Settings
 from syncd.state.folder import KEY_FILE, write_private
-from syncd.state.process_lock import claim_folder
+from syncd.state.vault_claim import VaultClaim
 from syncd.telemetry import request_traces
 from syncd.telemetry.metric_samples import Sample
 from syncd.vault.path_rules import is_note
@@ -46,6 +45,8 @@ from syncd.watch.watcher import Watcher, WatcherState
 from syncd.workspaces.agent_access import AgentAccess
 
 log = logging.getLogger(__name__)
+
+LOCK_S = 2.0  # between two looks whether another process has taken the state folder over
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +63,14 @@ class Ready:
 class App:
     """Everything that is open while Memex works on a vault, in the daemon or for one command."""
 
-    def __init__(self, settings: Settings, *, embedder: Embedder | None = None) -> None:
+    def __init__(self, settings: Settings, *, embedder: Embedder | None = None, alone: bool = False) -> None:
         limit_arenas()  # before threads are started
         self.settings = settings
+        self.claim = VaultClaim(settings.vault.path)
         self.watch: Watcher | None = None  # as `traces`: while the daemon serves
         self.traces: request_traces.Traces | None = None
-        self._sole: socket.socket | None = None
         with ExitStack() as stack:
-            parts = self.opened = open_parts(settings, stack, embedder=embedder)
+            parts = self.opened = open_parts(settings, stack, embedder=embedder, claim=self.claim if alone else None)
             inbox = build_inbox(self.opened, lambda workspace: self.health.degraded((workspace,)))
             self.head_follower = HeadFollower(
                 parts.repo,
@@ -98,7 +99,7 @@ class App:
                 worker=self.worker,
                 jobs=lambda: self.jobs,
                 hearing=self._watcher_state,
-                alone=self.is_only_daemon,
+                other_daemon=self.claim.other_holder,
             )
             self._closing = stack.pop_all()
 
@@ -116,9 +117,11 @@ class App:
         )
 
     @classmethod
-    def open(cls, settings: Settings) -> App:
-        """Open everything, alone: a second one is refused with CONFLICT while this one lives."""
-        return cls(settings)
+    def open(cls, settings: Settings, *, alone: bool = False) -> App:
+        """Open everything: a second process with this state folder is refused with CONFLICT while this one lives.
+
+        `alone`: to serve; a daemon that serves the vault with another state folder is a CONFLICT too."""
+        return cls(settings, alone=alone)
 
     def close(self) -> None:
         """Finish what was accepted and release everything."""
@@ -176,14 +179,6 @@ class App:
         """How the watcher does; None while nobody watches the vault."""
         return self.watch.status() if self.watch else None
 
-    def is_only_daemon(self) -> bool:
-        """Whether no other daemon serves this vault, with another state folder."""
-        if self._sole is None:
-            with suppress(Unavailable):  # the vault is missing, and that is told
-                self._sole = claim_folder(self.opened.vault.root)
-                return self._sole is not None
-        return True
-
     # Serving
 
     def serve(
@@ -210,6 +205,7 @@ class App:
         with ExitStack() as running:
             running.callback(lambda: daemon.unlink(missing_ok=True))
             self._start_parts(running)
+            self._watch_lock(running)
             self.traces = request_traces.open_traces(self.settings.telemetry, os.environ, version=installed_version())
             if self.traces:
                 running.callback(self.traces.close)
@@ -217,6 +213,7 @@ class App:
 
     def _start_parts(self, running: ExitStack) -> None:
         sync = self.opened.sync
+        running.callback(self.claim.release)
         threading.Thread(target=self.file_import.sandbox.facts, name="sandbox-probe", daemon=True).start()
         control = ControlServer(self.settings.state, self.operations | {"stop": _stop_this_process})
         control.start()
@@ -232,8 +229,10 @@ class App:
             wanted=self._is_wanted,
         )
         self.watch.start()
-        if not self.is_only_daemon():
-            log.warning("another Memex works on this vault with another state folder; stop one of the two")
+        if (other := self.claim.other_holder()) is not None:
+            log.warning(
+                "process %s serves this vault too, with another state folder; stop one of the two", other or "?"
+            )
         running.callback(self.watch.stop)
         if self.opened.reranker:
             self.opened.reranker.start()
@@ -247,7 +246,6 @@ class App:
         running.callback(self.jobs.stop)
         self.worker.start()
         running.callback(self.worker.stop)
-        running.callback(self._release_claim)
         running.callback(self.services.remote.interrupt)
         running.callback(sync.interrupt)  # before that: a job may wait for the pass under way
 
@@ -262,10 +260,20 @@ class App:
             busy=lambda: sync.progress is not None,
         )
 
-    def _release_claim(self) -> None:
-        if self._sole is not None:
-            self._sole.close()
-            self._sole = None
+    def _watch_lock(self, running: ExitStack) -> None:
+        """End this process once another one has taken its state folder over, as while it was stopped and its lock replaced.
+
+        It ends at once: whatever it would still write or remove is its successor's now."""
+        ended, lock = threading.Event(), self.opened.lock
+
+        def watch() -> None:
+            while not ended.wait(LOCK_S):
+                if (pid := lock.successor()) is not None:
+                    log.error("process %s has replaced this daemon on %s; it ends", pid or "?", self.settings.state)
+                    os._exit(os.EX_UNAVAILABLE)
+
+        threading.Thread(target=watch, name="lock-watch", daemon=True).start()
+        running.callback(ended.set)
 
 
 def _stop_this_process(_: Any, __: Any) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from syncd.workspaces.agent_access import AgentAccess
 
 COMPARED = 50  # captures that wait, of which each is looked at to see whether agents may know of it
 NO_RERANKER: Final[Mapping[str, str]] = {"state": "off", "problem": ""}
-ELSEWHERE: Final = "vault: another Memex works on it with another state folder; stop one of the two"
+ELSEWHERE: Final = "vault: process {} serves it too, with another state folder; stop one of the two"
 HOMELESS: Final = "inbox: it holds no workspace, so nothing can be captured: `memex workspace create default`"
 
 Facts: TypeAlias = tuple[tuple[str, Callable[[], Any]], ...]  # the name of each, and the part that states it
@@ -59,12 +59,12 @@ class Health:
         worker: Worker,
         jobs: Callable[[], Scheduler],
         hearing: Callable[[], WatcherState | None],  # None: nobody watches the vault
-        alone: Callable[[], bool],  # whether no other daemon serves it
+        other_daemon: Callable[[], int | None],  # the pid of one that serves it too; 0: which one can't be told
     ) -> None:
         self._builds, self._sync, self._vault = opened.builds, opened.sync, opened.vault
         self._inbox = opened.settings.vault.inbox
         self._agent_access, self._worker = agent_access, worker
-        self._hearing, self._alone = hearing, alone
+        self._hearing, self._other_daemon = hearing, other_daemon
         self._pending, self._defects = PendingNotes(opened), NoteDefects(opened, files.dropped)
         self._background: Facts = (
             ("watch", lambda: asdict(hearing() or WatcherState("off"))),
@@ -201,7 +201,11 @@ class Health:
         hearing = self._hearing()
         if hearing is None:
             return []
-        return [f"watch: {hearing.problem}" if hearing.problem else "", "" if self._alone() else ELSEWHERE]
+        other = self._other_daemon()
+        return [
+            f"watch: {hearing.problem}" if hearing.problem else "",
+            "" if other is None else ELSEWHERE.format(other or "?"),
+        ]
 
     def _queue_sentences(self) -> list[str]:
         with suppress(Unavailable):  # of the ledger, which says so itself

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from pathlib import Path
 
 from index.encoders.embedder import Embedder
 from index.errors import Unavailable
@@ -15,6 +17,7 @@ from index.scope.reader import Looks
 from index.search.reranker import Reranker
 from syncd.captures.automatic_values import AutomaticValues
 from syncd.captures.inbox import Inbox
+from syncd.daemon.control_socket import DAEMON
 from syncd.enrichment.enricher import Enricher
 from syncd.files.file_import import file_filter
 from syncd.git.repository import Repository
@@ -26,9 +29,11 @@ from syncd.history.unlogged_changes import UnloggedChanges
 from syncd.indexes.index_builds import IndexBuilds, IndexBuildSettings, ScopeIndex
 from syncd.jobs.queue import Queue
 from syncd.settings.settings import Settings
-from syncd.state.folder import LEDGER, claim
+from syncd.state.folder import LEDGER
+from syncd.state.folder import claim as claim_state
 from syncd.state.ledger import Ledger
 from syncd.state.process_lock import ProcessLock
+from syncd.state.vault_claim import VaultClaim
 from syncd.sync.deep_check import DeepCheck
 from syncd.sync.hand_edits import HandEdits
 from syncd.sync.pipeline import Sync
@@ -74,13 +79,20 @@ class OpenParts:
         return self.builds.scopes["vault"]
 
 
-def open_parts(settings: Settings, stack: ExitStack, *, embedder: Embedder | None = None) -> OpenParts:
-    """Open everything, alone: Conflict while another process has the vault open. `stack` closes it again."""
+def open_parts(
+    settings: Settings, stack: ExitStack, *, embedder: Embedder | None = None, claim: VaultClaim | None = None
+) -> OpenParts:
+    """Open everything, alone: Conflict while another process has the state folder. `stack` closes it again.
+
+    `claim`: Conflict too while another daemon serves the vault."""
     state, since = settings.state, _now()
     environment_keys = read_environment_keys(os.environ)
-    claim(state, settings.vault.path)
+    claim_state(state, settings.vault.path)
     lock = ProcessLock.acquire(state)
     stack.callback(lock.release)
+    if claim is not None:
+        stack.callback(claim.release)
+        claim.require(predecessor=_last_daemon(state))
     ledger = stack.enter_context(closing(Ledger.open(state / LEDGER)))
     audit = stack.enter_context(closing(AuditLog(ledger, state)))
     overwritten = OverwrittenBytes(state, days=settings.git.past_days, most=settings.git.past_mb << 20)
@@ -129,6 +141,14 @@ def build_inbox(opened: OpenParts, degraded: Callable[[str], list[str]]) -> Inbo
         collections=settings.kb.all_collections,
         reranker=opened.reranker,
     )
+
+
+def _last_daemon(state: Path) -> int:
+    """The pid of the daemon that last served with this state folder and was not stopped in order; 0 for none."""
+    try:
+        return int(json.loads((state / DAEMON).read_text())["pid"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
 
 
 def _now() -> int:

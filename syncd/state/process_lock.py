@@ -9,7 +9,6 @@ import contextlib
 import errno
 import fcntl
 import os
-import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,6 +53,12 @@ class ProcessLock:
         """Whether this process still is the owner: the file in place is the one it locked, with its epoch inside."""
         return self._fd is not None and _is_same_file(self._fd, self.path) and _read_owner(self._fd)[0] == self.epoch
 
+    def successor(self) -> int | None:
+        """The pid of the process that has taken the state folder over (0: it has not said yet); None while none has.
+
+        A lock file that is gone is nobody's yet."""
+        return None if self.is_current() else holder_pid(self.path.parent)
+
     def release(self) -> None:
         """Give the lock back; a second time does nothing."""
         if self._fd is not None:
@@ -69,24 +74,6 @@ class ProcessLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
-
-
-def claim_folder(folder: Path) -> socket.socket | None:
-    """A claim to serve `folder` alone, whatever the state folder, for as long as it is open; None when another has it.
-
-    It is a name in the kernel that goes with its process, not a lock on the folder, for which a person's script may wait.
-    Where there are no such names the claim is worth nothing."""
-    claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    try:
-        if sys.platform == "linux":
-            status = folder.stat()
-            claim.bind(f"\0memex:{status.st_dev}:{status.st_ino}")
-    except OSError as error:
-        claim.close()
-        if error.errno == errno.EADDRINUSE:
-            return None
-        raise Unavailable(f"the vault can't be claimed: {error.strerror}") from error
-    return claim
 
 
 def holder_pid(state: Path) -> int | None:

@@ -425,10 +425,25 @@ def test_a_deep_check_by_hand_finds_what_no_event_told(daemon):
     assert daemon.status("deep_check", "mended") == 1
 
 
-def test_two_daemons_on_one_vault_are_noticed(daemon, tmp_path):
+def test_a_second_daemon_on_one_vault_that_is_wanted_is_told(daemon, tmp_path):
     with Daemon(tmp_path, state=tmp_path / "other") as second:
         told = [one for state in (daemon, second) for one in state.status("degraded")]
-        assert told == ["vault: another Memex works on it with another state folder; stop one of the two"]
+        pid = daemon.process.pid
+        assert told == [f"vault: process {pid} serves it too, with another state folder; stop one of the two"]
         assert Path(second.vault) == daemon.vault
         assert second.stop() == 0
     assert daemon.status("degraded") == []
+
+
+def test_a_daemon_that_was_replaced_while_it_slept_ends_when_it_wakes(tmp_path):
+    with Daemon(tmp_path) as stale:
+        stale.signal(signal.SIGSTOP)
+        (stale.state / "lock").unlink()
+        with Daemon(tmp_path) as second:
+            url = (second.state / "daemon.json").read_text()
+            stale.signal(signal.SIGCONT)
+            assert stale.process.wait(20) == os.EX_UNAVAILABLE
+            assert f"process {second.process.pid} has replaced this daemon" in stale.log.read_text()
+            assert (second.state / "daemon.json").read_text() == url
+            assert second.status("degraded") == []
+            assert second.stop() == 0

@@ -150,6 +150,16 @@ def test_a_second_daemon_is_refused_with_a_way_out(memex):
     assert "stop it first" in refused
 
 
+def test_a_daemon_with_another_state_folder_is_refused_unless_it_is_forced(memex, tmp_path):
+    (tmp_path / "link").symlink_to(memex.vault)
+    other = Memex(tmp_path, vault=tmp_path / "link")
+    with other.start("serve", "--port", "0", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as second:
+        out, err = second.communicate(timeout=60)
+    assert (second.returncode, out) == (69, b"")
+    assert f"process {memex.process.pid} serves the vault {tmp_path / 'link'} with another state folder" in err.decode()
+    assert "--force" in err.decode()
+
+
 def test_a_daemon_waits_for_a_command_that_works_without_one(memex):
     assert memex.stop()[0] == 0
     with ProcessLock.acquire(memex.state):  # as `memex index` holds it, for a moment

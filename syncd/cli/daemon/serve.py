@@ -55,7 +55,10 @@ STOP_S = 45.0  # how long `memex stop` waits
     "--connect", is_flag=True, help="When ready, print how to connect, your key included, and one live search."
 )
 @click.option("--any-port", is_flag=True, help="Pick a free port if the usual one is taken and no setting names one.")
-def serve(host: str | None, port: int | None, connect: bool, any_port: bool) -> None:
+@click.option(
+    "--force", is_flag=True, help="Serve the vault beside another daemon that has another state folder: know why."
+)
+def serve(host: str | None, port: int | None, connect: bool, any_port: bool, force: bool) -> None:
     """Run the daemon: keep the index true to the vault, and let agents capture and search."""
     set_flag("server.host", host)
     set_flag("server.port", port)
@@ -64,7 +67,7 @@ def serve(host: str | None, port: int | None, connect: bool, any_port: bool) -> 
         set_flag("server.port", pick_free_port(chosen.server.host))
         taken, chosen = chosen.server.port, load_settings()
         print_message(f"memex: port {taken} is taken, so this daemon takes {chosen.server.port}")
-    run(chosen, print_connect_help if connect else print_summary)
+    run(chosen, print_connect_help if connect else print_summary, alone=not force)
 
 
 @click.command(cls=Command)
@@ -174,13 +177,13 @@ def read_daemon_url(state: Path) -> str:
 
 
 def _open_when_free(opened: Callable[[], App], state: Path, stop: threading.Event) -> App:
-    """The App, once nobody else has it: a command that works without a daemon is waited for, another daemon is not."""
+    """The App, once nobody else has the state folder: a command that works without a daemon is waited for, a daemon is not."""
     end = time.monotonic() + STARTING_S
     while True:
         try:
             return opened()
-        except Conflict:
-            if time.monotonic() > end or stop.wait(0.2) or _is_served(state):
+        except Conflict as error:
+            if "vault" in error.details or time.monotonic() > end or stop.wait(0.2) or _is_served(state):
                 raise
 
 
@@ -237,8 +240,8 @@ class SignalStop:
         self._wishes.put(0)
 
 
-def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
-    """Serve until a signal; a second signal does not wait."""
+def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None], *, alone: bool = True) -> None:
+    """Serve until a signal; a second signal does not wait. `alone`: refuse a vault that another daemon serves."""
     from syncd.app import App, import_server_early
     from syncd.installation.vault_setup import set_up_vault
 
@@ -256,7 +259,7 @@ def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
     try:
         set_up_vault(chosen, now=now())
         print_message(f"memex: opening {chosen.vault.path}")
-        with _open_when_free(lambda: App.open(chosen), chosen.state, signal_stop.wished) as app:
+        with _open_when_free(lambda: App.open(chosen, alone=alone), chosen.state, signal_stop.wished) as app:
 
             def announce(ready: Ready) -> None:  # on a thread: the server must go on to answer what is asked here
                 threading.Thread(target=on_ready, args=(chosen, ready), name="talk", daemon=True).start()

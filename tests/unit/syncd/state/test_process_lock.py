@@ -11,7 +11,7 @@ import pytest
 
 from index.errors import Conflict, Unavailable
 from syncd.state import process_lock
-from syncd.state.process_lock import ProcessLock, claim_folder
+from syncd.state.process_lock import ProcessLock
 from tests.support.paths import ROOT
 
 HOLDER = """
@@ -73,7 +73,10 @@ def test_a_holder_whose_file_was_deleted_or_taken_over_is_not_current_and_harms_
     first = ProcessLock.acquire(tmp_path)
     (tmp_path / "lock").unlink()
     assert not first.is_current()
+    assert first.successor() is None
     second = ProcessLock.acquire(tmp_path)
+    assert first.successor() == os.getpid()
+    assert second.successor() is None
     first.release()
     assert not first.is_current()
     assert second.is_current()
@@ -86,25 +89,6 @@ def test_a_state_folder_that_cannot_be_made_is_unavailable(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(Unavailable, match="cannot open"):
         ProcessLock.acquire(tmp_path / "file")
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the kernel has no names of this kind")
-def test_a_claim_is_one_s_own_and_goes_with_it(tmp_path):
-    link = tmp_path / "link"
-    (tmp_path / "vault").mkdir()
-    link.symlink_to(tmp_path / "vault")
-    one = claim_folder(tmp_path / "vault")
-    assert one is not None
-    assert claim_folder(link) is None
-    other = claim_folder(tmp_path)
-    assert other is not None
-    one.close()
-    again = claim_folder(link)
-    assert again is not None
-    for claim in (other, again):
-        claim.close()
-    with pytest.raises(Unavailable):
-        claim_folder(tmp_path / "gone")
 
 
 def test_the_process_that_holds_the_lock_is_known_by_its_open_files(tmp_path):

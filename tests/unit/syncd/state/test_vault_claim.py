@@ -1,0 +1,86 @@
+"""One daemon serves a vault, by whatever path and with whatever state folder."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from index.errors import Conflict
+from syncd.state import vault_claim
+from syncd.state.vault_claim import VaultClaim, find_holder
+from tests.support.paths import ROOT
+
+HOLDER = """
+import sys
+from pathlib import Path
+from syncd.state.vault_claim import VaultClaim
+VaultClaim(Path(sys.argv[1])).require()
+print("held", flush=True)
+input()
+"""
+linux = pytest.mark.skipif(sys.platform != "linux", reason="the kernel has no names of this kind")
+
+
+@pytest.fixture
+def vault(tmp_path):
+    (tmp_path / "vault").mkdir()
+    return tmp_path / "vault"
+
+
+@pytest.fixture(params=[pytest.param(True, marks=linux, id="name"), pytest.param(False, id="lock")])
+def way(request, monkeypatch):
+    """A name in the kernel, or where there is none a lock on the folder."""
+    monkeypatch.setattr(vault_claim, "_BY_NAME", request.param)
+
+
+@pytest.mark.usefixtures("way")
+def test_a_claim_keeps_others_out_by_every_path_and_leaves_nothing_in_the_vault(vault):
+    link = vault.parent / "link"
+    link.symlink_to(vault)
+    one, other = VaultClaim(vault), VaultClaim(link)
+    one.require()
+    one.require()
+    assert other.other_holder() is not None
+    with pytest.raises(Conflict, match=r"another state folder.*--force") as refused:
+        other.require()
+    assert refused.value.details["vault"] == str(link)
+    VaultClaim(vault.parent).require()
+    assert list(vault.iterdir()) == []
+    one.release()
+    one.release()
+    assert other.other_holder() is None
+    other.release()
+
+
+@pytest.mark.usefixtures("way")
+def test_a_claim_follows_the_folder_at_its_path(vault):
+    one, two = VaultClaim(vault), VaultClaim(vault.parent / "old")
+    one.require()
+    vault.rename(vault.parent / "old")
+    assert one.other_holder() is None  # a vault that is missing is nobody's
+    vault.mkdir()
+    assert one.other_holder() is None
+    two.require()
+    assert VaultClaim(vault).other_holder() is not None
+    for claim in (one, two):
+        claim.release()
+
+
+@linux
+def test_who_holds_a_claim_is_told_and_its_end_frees_it(vault):
+    command = [sys.executable, "-c", HOLDER, str(vault)]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout.readline() == b"held\n"
+        assert find_holder(vault) == holder.pid
+        ours = VaultClaim(vault)
+        with pytest.raises(Conflict, match=f"process {holder.pid} serves") as refused:
+            ours.require(predecessor=os.getpid())
+        assert refused.value.details["pid"] == holder.pid
+        ours.require(predecessor=holder.pid)  # it has lost our state folder, and ends by itself
+        assert ours.other_holder() == holder.pid
+        holder.kill()
+    ours.require()
+    ours.release()
