@@ -28,7 +28,15 @@ def rim(tmp_path_factory):
         yield served
 
 
-@pytest.fixture(params=[*((mode, names) for mode in DIALECTS for names in ("dotted", "safe"))], ids="-".join)
+# Each dialect and each kind of name once; all pairs of them in the long run.
+PAIRS = [
+    pytest.param((mode, names), marks=[] if (mode == DIALECTS[0]) == (names == "dotted") else pytest.mark.slow)
+    for mode in DIALECTS
+    for names in ("dotted", "safe")
+]
+
+
+@pytest.fixture(params=PAIRS, ids="-".join)
 def one(rim, request):
     """An agent in a workspace of its own, that uses one kind of name."""
     mode, kind = request.param
@@ -415,6 +423,7 @@ def test_eight_clients_upsert_the_same_memos_and_double_nothing(rim, clients, tu
     assert len(list(space.folder.rglob("*.md"))) == memos
 
 
+@pytest.mark.slow
 def test_twenty_relations_saved_at_once_on_one_memo_are_all_kept(rim):
     space = rim.space()
     with member(space) as one:

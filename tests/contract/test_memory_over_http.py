@@ -281,6 +281,7 @@ def test_scopes_are_enforced(rim):
     assert {code for code, _ in calls(space, *reads, key="writer", **here)} == {"PERMISSION_DENIED"}
 
 
+@pytest.mark.slow
 def test_eight_clients_that_upsert_the_same_ids_over_http_lose_and_double_nothing(rim):
     space = rim.space()
     ids = [f"shared-{space.name.replace(' ', '-')}-{n}" for n in range(4)]

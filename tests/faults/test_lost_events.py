@@ -380,6 +380,7 @@ def test_a_name_that_changes_its_case_or_form_only_is_followed(daemon):
     assert daemon.status("names", "twins") == []
 
 
+@pytest.mark.slow
 def test_what_sync_programs_leave_is_named_and_removes_nothing(daemon):
     daemon.write("Plan.md", "the plan of the godwit\n")
     daemon.write("Plan.sync-conflict-20261120-143205-ABCDEF7.md", "another plan of the godwit\n")

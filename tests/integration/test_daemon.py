@@ -179,7 +179,7 @@ def test_a_daemon_waits_for_a_command_that_works_without_one(memex):
 @pytest.mark.parametrize(
     "asked",
     [
-        pytest.param([("search", "capybaras", "--limit", "5"), ("status",)], id="two"),
+        pytest.param([("search", "capybaras", "--limit", "5")], id="one"),
         pytest.param(
             [
                 ("search", "capybaras and the gateway keeper", "--limit", "5"),

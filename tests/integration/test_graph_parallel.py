@@ -55,6 +55,7 @@ def agrees(space):
     return names, edges
 
 
+@pytest.mark.slow
 def test_different_entities_made_at_once_are_all_kept(space):
     def work(agent, number):
         return agent.listed(
@@ -91,6 +92,7 @@ def test_overlapping_calls_are_all_or_nothing(space):
     assert len(names) == 8
 
 
+@pytest.mark.slow
 def test_observations_added_at_once_to_one_node_get_ordinals_of_their_own(space):
     with member(space) as one:
         one.good("create_entities", entities=[{"name": "Hub", "entity_type": "x", "observations": ["first"]}])
@@ -109,6 +111,7 @@ def test_observations_added_at_once_to_one_node_get_ordinals_of_their_own(space)
     assert names["Hub"].properties["version"] == 1 + MANY
 
 
+@pytest.mark.slow
 def test_relations_made_at_once_on_one_node_are_all_kept_and_none_twice(space):
     with member(space) as one:
         leaves = [{"name": f"Leaf {n}", "entity_type": "x"} for n in range(MANY)]

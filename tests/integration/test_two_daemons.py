@@ -34,6 +34,7 @@ def told(tmp_path, monkeypatch, steps, seed, begin):
     sys.stderr.write(f"{gone} texts are in the history alone\n")
 
 
+@pytest.mark.slow
 def test_two_devices_lose_nothing_and_come_to_the_same_files(tmp_path, monkeypatch):
     hasten(monkeypatch.setattr)
     told(tmp_path, monkeypatch, 40, random.randrange(1 << 30), Here)

@@ -8,7 +8,7 @@ from hypothesis import settings
 
 LEAST = 5  # a property that states more is tried on so many in any profile
 # Of hundred examples, which is what a property has that states no number. As before, the same ones each time.
-settings.register_profile("ci", settings.get_profile("ci"), max_examples=30)
+settings.register_profile("ci", settings.get_profile("ci"), max_examples=20)
 
 
 def share(count: int) -> int:

@@ -260,6 +260,7 @@ def test_a_graph_that_can_not_be_loaded_is_unavailable(tmp_path):
         Graph(tmp_path / "model.onnx", onnx_export.read_tokenizer(), max_tokens=254)
 
 
+@pytest.mark.slow
 def test_int8_is_built_from_scratch(tmp_path):
     assert onnx_export.measure_agreement(onnx_export.export(tmp_path, "int8")) > onnx_export.CLOSE["int8"]
     assert {path.name for path in (tmp_path / onnx_export.graph_folder_name("int8")).iterdir()} == {

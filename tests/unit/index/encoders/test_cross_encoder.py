@@ -24,6 +24,7 @@ def known(tmp_path_factory) -> Path:
     return cross_encoders.known(tmp_path_factory.mktemp("models") / "known")
 
 
+@pytest.mark.slow
 def test_a_model_whose_order_is_known_gives_it(known):
     judge = cross_encoders.load(known, "known")
     passages = ["a cold stove", f"one {GOLD} in a kitchen", f"{GOLD} {GOLD}", f"{GOLD} and {GOLD} and nothing else"]

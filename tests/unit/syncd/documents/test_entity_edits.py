@@ -205,6 +205,7 @@ def test_an_edit_that_changes_nothing_leaves_the_note_as_it_is(edit):
     assert edit(text) == text
 
 
+@pytest.mark.slow
 def test_a_large_note_is_changed_in_linear_time():
     line = "- an observation of an ordinary length, with a [[link]]\n"
     text = "## Observations\n" + line * 8_000 + "\n## Relations\n" + "- k:: [[B]], [[C]]\n" * 4_000

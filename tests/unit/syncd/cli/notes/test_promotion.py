@@ -67,6 +67,7 @@ def test_problems_are_told_in_the_status(world, capsys):
     assert "Captures/default/A1.md is marked, and stays" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.slow
 def test_a_tick_in_a_file_is_promoted_within_seconds(tmp_path):
     vault = tmp_path / "vault"
     (vault / "Captures/default").mkdir(parents=True)
