@@ -38,7 +38,7 @@ from pydantic import AnyUrl, BaseModel
 from index.errors import InvalidArgument, MemexError, NotFound
 from mcp_server.http.request_log import describe_error
 from mcp_server.operations.caller import CALLER, check_scope
-from mcp_server.operations.operation import Operation, OperationRunner
+from mcp_server.operations.operation import NAMED, Operation, OperationRunner
 from mcp_server.operations.wire_format import compact_schema, encode_payload, with_collections
 from mcp_server.protocol import prompts, resources
 from mcp_server.protocol.completion import complete
@@ -124,7 +124,10 @@ class VaultMCP(MCPServer[Any]):
 
     def _listed_families(self) -> frozenset[str]:
         """The families that are listed to the caller here."""
-        asked, served = CALLER.get().toolsets, frozenset(self._families)
+        caller, served = CALLER.get(), frozenset(self._families)
+        asked = caller.toolsets
+        if caller.key.namespace is not None:
+            served -= NAMED  # refused to such a key, which is not shown what it can't call
         return served & (asked if asked is not None else frozenset(self._runner.settings.mcp.toolsets) or served)
 
     async def call_tool(

@@ -260,7 +260,8 @@ def build_prompt(
     """The prompt as the host puts it before the model, for the families that it is shown. Raises NotFound as tools do."""
     agent_access = runner.agent_access
     workspace = resolve_workspace(agent_access, with_workspace(caller, arguments.workspace))
-    text = kind.text(workspace, arguments, runner.settings, families if caller.workspace else families - NAMED)
+    whole = caller.workspace is not None and caller.key.namespace is None
+    text = kind.text(workspace, arguments, runner.settings, families if whole else families - NAMED)
     if arguments.workspace and workspace.name != (current := _default_workspace_name(agent_access, caller)):
         text += (
             f"\n\nThese notes are of the workspace {json.dumps(workspace.name, ensure_ascii=False)}. The tools work in "

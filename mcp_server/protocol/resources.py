@@ -15,7 +15,7 @@ from mcp.types import Annotations, Resource, ResourceTemplate
 from index.errors import NotFound, ResourceExhausted
 from index.model import Record
 from index.text.hidden_characters import find_hidden
-from mcp_server.operations.caller import Caller, resolve_workspace, visible_workspaces
+from mcp_server.operations.caller import Caller, open_workspace, resolve_workspace, visible_workspaces
 from mcp_server.operations.wire_format import replace_surrogates
 from syncd.notes.timestamps import iso
 
@@ -57,7 +57,7 @@ def find_note(agent_access: AgentAccess, caller: Caller, named: str) -> Resource
         folder, _, address = rest.partition("/")
         name = unquote(folder)
         if name in visible_workspaces(agent_access, caller):
-            workspace = agent_access.workspace(name)
+            workspace = open_workspace(agent_access, caller, name)
             try:
                 return ResourceNote(workspace, workspace.document_at(unquote(address)))
             except NotFound:

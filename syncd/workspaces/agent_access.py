@@ -71,8 +71,8 @@ class AgentAccess:
             spot.workspace for path in probe if (spot := locate(path, self._inbox.folder)).scope == "captures"
         )
 
-    def workspace(self, name: str) -> Workspace:
-        """The workspace of that name. It must exist."""
+    def workspace(self, name: str, namespace: str | None = None) -> Workspace:
+        """The workspace of that name, or only this namespace of it. It must exist."""
         if name not in self.workspaces():
             way = (
                 "`memex workspace create default` makes it"
@@ -80,7 +80,7 @@ class AgentAccess:
                 else "`memex workspace list` names them"
             )
             raise NotFound(f"no workspace {name!r}: {way}")
-        return Workspace(name, self._inbox)
+        return Workspace(name, self._inbox, namespace=namespace)
 
     def create_workspace(self, name: str) -> Workspace:
         """Make a workspace; one that exists is returned as it is.
