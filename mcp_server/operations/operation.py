@@ -18,9 +18,10 @@ from pydantic import ValidationError
 
 from index.errors import MemexError, PermissionDenied, Unavailable
 from mcp_server.http.metrics_page import Metrics
-from mcp_server.http.request_log import log_call, request_id
+from mcp_server.http.request_log import client_address, log_call, request_id
 from mcp_server.operations.caller import Caller, check_scope, imply_namespace, resolve_workspace, try_again_error
 from mcp_server.operations.health_cache import HealthCache
+from mcp_server.operations.read_notes import find_read_notes
 from mcp_server.operations.wire_format import AnswerModel, RequestModel, invalid_argument
 from syncd.history.audit_log import Author, acting_as
 from syncd.settings.settings import Settings
@@ -100,7 +101,7 @@ class OperationRunner:
     @asynccontextmanager
     async def record_call(self, name: str, scope: str, caller: Caller) -> AsyncIterator[dict[str, Any]]:
         """What is done in this block is done for `caller`: it is counted, logged, and audited when it is refused."""
-        author = Author(caller.surface, name, caller.key.id, caller.key.name, request_id())
+        author = make_author(caller, name)
         with log_call(name, self._metrics) as outcome, acting_as(author):
             try:
                 yield outcome
@@ -144,7 +145,12 @@ class OperationRunner:
 
         def run_operation() -> AnswerModel:
             workspace = resolve_workspace(self.agent_access, caller, named=operation.family in NAMED)
-            return operation.run(workspace.with_progress(progress) if progress else workspace, request, self.settings)
+            returned = operation.run(
+                workspace.with_progress(progress) if progress else workspace, request, self.settings
+            )
+            if workspace.logs_reads:
+                workspace.log_reads(*find_read_notes(returned, request))
+            return returned
 
         return await self.run_in_thread(operation.name, operation.scope, operation.seconds, run_operation)
 
@@ -196,6 +202,12 @@ class OperationRunner:
             return frozenset(self.agent_access.workspaces())
         except Unavailable:  # the vault is away, and the status says so
             return frozenset()
+
+
+def make_author(caller: Caller, name: str) -> Author:
+    """On whose behalf the call `name` is made."""
+    key = caller.key
+    return Author(caller.surface, name, key.id, key.name, request_id(), address=client_address())
 
 
 def _owns_vault(caller: Caller) -> bool:

@@ -38,12 +38,13 @@ from pydantic import AnyUrl, BaseModel
 from index.errors import InvalidArgument, MemexError, NotFound
 from mcp_server.http.request_log import describe_error
 from mcp_server.operations.caller import CALLER, check_scope
-from mcp_server.operations.operation import NAMED, Operation, OperationRunner
+from mcp_server.operations.operation import NAMED, Operation, OperationRunner, make_author
 from mcp_server.operations.wire_format import compact_schema, encode_payload, with_collections
 from mcp_server.protocol import prompts, resources
 from mcp_server.protocol.completion import complete
 from mcp_server.protocol.progress import report_progress
 from mcp_server.protocol.subscriptions import Updates
+from syncd.history.audit_log import acting_as
 from syncd.notes.secret_patterns import redact_values
 
 T = TypeVar("T")
@@ -194,7 +195,8 @@ class VaultMCP(MCPServer[Any]):
         """What `work` returns, off the event loop, for a key that may read."""
         try:
             check_scope(CALLER.get(), "read")
-            return await self._runner.run_in_thread(method, "read", READ_SECONDS, work)
+            with acting_as(make_author(CALLER.get(), method)):
+                return await self._runner.run_in_thread(method, "read", READ_SECONDS, work)
         except MemexError as error:
             raise protocol_error(error, **data) from None
 

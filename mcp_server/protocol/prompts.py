@@ -95,6 +95,7 @@ def recall(workspace: Workspace, arguments: Recall, settings: Settings, families
         )
     )
     sizes = share_budget([len(hit.chunk) for hit in answer.hits], settings.search.budget)
+    workspace.log_reads([hit.record.id for hit in answer.hits])
     passages = [
         _note_facts(hit.record) | {"heading": hit.heading, "passage": hit.chunk[:size]}
         for hit, size in zip(answer.hits, sizes, strict=True)
@@ -161,6 +162,7 @@ def consolidate(workspace: Workspace, arguments: Consolidate, settings: Settings
         wanted = {tag_key(tag) for tag in arguments.tag_list}
         latest = workspace.recent(LOOKED_AT if wanted else TIDIED)
         records = [record for record in latest if wanted <= set(tag_keys(_tags_and_collection(record)))][:TIDIED]
+    workspace.log_reads([record.id for record in records])
     ways = """Look for: several notes that say the same; notes that contradict each other, or that a later one replaces; notes that belong together and want an overview; notes that can't be understood by themselves. Read a note whole with get_thought before you judge it, and use semantic_search for others like it.
 Look for: several notes that say the same; notes that contradict each other, or that a later one replaces; notes that can't be understood by themselves. Read one with kb_get before you judge it, and use kb_search for others like it.
 Then the nodes: get_consolidation_report names those whose summary is owed, relations that may be missing, orphans and clusters. These are candidates: read both sides with open_nodes before you judge one.

@@ -75,6 +75,7 @@ def read(agent_access: AgentAccess, caller: Caller, named: str) -> ReadResourceC
     workspace, record = find_note(agent_access, caller, named)
     try:
         text = replace_surrogates(workspace.read_content(record))
+        workspace.log_reads([record.id])
     except NotFound:
         raise _not_found() from None  # its file went a moment ago
     if len(text.encode()) > LONGEST_TEXT:
@@ -94,6 +95,7 @@ def list_recent(agent_access: AgentAccess, caller: Caller) -> list[Resource]:
         return []
     records = workspace.recent(LISTED)
     addresses = workspace.addresses(records)
+    workspace.log_reads(list(addresses))
     return [
         _describe_note(workspace.name, addresses[record.id], record) for record in records if record.id in addresses
     ]

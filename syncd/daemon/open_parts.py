@@ -82,7 +82,7 @@ def open_parts(settings: Settings, stack: ExitStack, *, embedder: Embedder | Non
     lock = ProcessLock.acquire(state)
     stack.callback(lock.release)
     ledger = stack.enter_context(closing(Ledger.open(state / LEDGER)))
-    audit = stack.enter_context(closing(AuditLog(ledger, state)))
+    audit = stack.enter_context(closing(AuditLog(ledger, state, reads=settings.audit.reads)))
     overwritten = OverwrittenBytes(state, days=settings.git.past_days, most=settings.git.past_mb << 20)
     vault = stack.enter_context(closing(_open_vault(settings, audit, overwritten)))
     vault.remove_leftovers()

@@ -196,6 +196,9 @@ SCHEMA: tuple[str, ...] = (
     """
     ALTER TABLE keys ADD COLUMN namespace TEXT;
     """,
+    """
+    ALTER TABLE audit ADD COLUMN address TEXT NOT NULL DEFAULT '';
+    """,
 )
 
 

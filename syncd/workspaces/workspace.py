@@ -239,6 +239,17 @@ class Workspace:
         made = find_creator(entries, record.created_at, whole=whole)
         return made, find_last_editor(entries, record.digest, record.updated_at)
 
+    @property
+    def logs_reads(self) -> bool:
+        """Whether the audit log is to hold what is read here."""
+        return self._inbox.audit.reads
+
+    def log_reads(self, ids: Collection[str], names: Collection[str] = ()) -> None:
+        """Log that text of these documents, and of the nodes of these names, is about to be given away."""
+        nodes = [node.id for name in names if (node := self.nodes.graph.get(name))]
+        if self.logs_reads and (ids or nodes):
+            self._inbox.audit.log_read(self.name, list(dict.fromkeys((*ids, *nodes))))
+
     def hands(self, ids: Collection[str]) -> dict[str, Hand]:
         """Whether only people wrote each of these documents, or an agent's key did too; what the log has forgotten counts as a key's."""
         from_keys = self._inbox.audit.ids_from_agents(ids)
