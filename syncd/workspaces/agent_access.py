@@ -17,7 +17,7 @@ from syncd.captures.inbox import Inbox
 from syncd.history.audit_log import Author
 from syncd.notes.secret_patterns import refuse_secret
 from syncd.remote.push_webhook import PushWebhook
-from syncd.telemetry.metric_samples import Sample
+from syncd.telemetry.metric_samples import HistogramSample, Sample
 from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.location import check_workspace_name, locate
 from syncd.workspaces.api_keys import ApiKeys
@@ -33,7 +33,7 @@ class AgentAccess:
         keys: ApiKeys,
         status: Callable[[Collection[str] | None], dict[str, Any]],
         push_webhook: PushWebhook,
-        samples: Callable[[], list[Sample]] = list,
+        samples: Callable[[], list[Sample | HistogramSample]] = list,
     ) -> None:
         self._inbox, self.keys, self.status = inbox, keys, status
         self.push_webhook, self.samples = push_webhook, samples

@@ -144,7 +144,9 @@ def libraries(text: str) -> list[str]:
     complaints = [f"{name} has no row" for name in IMPORTED if name not in rows]
     for name, files in rows.items():
         imports = re.compile(rf"^\s*(?:from|import) {IMPORTED.get(name, name)}\b", re.MULTILINE)
-        complaints += [f"{file} does not import {name}" for file in files if not imports.search((ROOT / file).read_text())]
+        complaints += [
+            f"{file} does not import {name}" for file in files if not imports.search((ROOT / file).read_text())
+        ]
     return complaints
 
 
