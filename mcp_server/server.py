@@ -28,6 +28,7 @@ from index.errors import MemexError, Unavailable
 from mcp_server.guard.guard import Guard
 from mcp_server.guard.token_bucket import TokenBuckets
 from mcp_server.http.allowed_hosts import allowed_hosts, allowed_origins, bracket_ipv6
+from mcp_server.http.client_address import parse_proxies
 from mcp_server.http.head_timeout import with_head_timeout
 from mcp_server.http.metrics_page import Metrics
 from mcp_server.http.request_log import log_requests
@@ -188,10 +189,11 @@ def serve(
     stop = stop or threading.Event()
     with contextlib.closing(_bind_socket(server_settings)) as listener:
         port = int(listener.getsockname()[1])
+        proxies = parse_proxies(server_settings.trusted_proxies)
         metrics = Metrics(agent_access.samples, version=installed_version())
         guard = build_app(agent_access, settings, port=port, metrics=metrics, traces=traces, clock=clock)
         config = uvicorn.Config(
-            log_requests(guard, metrics, traces),
+            log_requests(guard, metrics, traces, proxies),
             http=with_head_timeout(server_settings.head_s),
             ws="none",
             lifespan="on",

@@ -39,7 +39,7 @@ from syncd.settings.settings import Settings
 from syncd.state.folder import KEY_FILE, write_private
 from syncd.state.vault_claim import VaultClaim
 from syncd.telemetry import request_traces
-from syncd.telemetry.metric_samples import Sample
+from syncd.telemetry.metric_samples import HistogramSample, Sample
 from syncd.vault.path_rules import is_note
 from syncd.watch.watcher import Watcher, WatcherState
 from syncd.workspaces.agent_access import AgentAccess
@@ -172,7 +172,7 @@ class App:
             backfill=self.backfill,
         )
 
-    def _metric_samples(self) -> list[Sample]:
+    def _metric_samples(self) -> list[Sample | HistogramSample]:
         return collect_samples(self.health, self.opened.sync, self.opened.embedder, self.services.commits)
 
     def _watcher_state(self) -> WatcherState | None:

@@ -137,12 +137,15 @@ class Catalog:
         pairs += [(path, Defect("not-indexed", reason)) for path, where, reason in rows if workspace in (None, where)]
         return sorted(pairs, key=lambda pair: (pair[0], pair[1].name, pair[1].detail))
 
-    def vocabulary(self, workspace: str, limit: int) -> list[tuple[str, int]]:
-        """The tags most used in `workspace`, as mostly written there, with the number of documents that have them."""
+    def vocabulary(self, workspace: str, limit: int, namespace: str | None = None) -> list[tuple[str, int]]:
+        """The tags most used in `workspace`, or in one namespace, as mostly written there, with the documents that have them."""
         rows = self._db.rows(
             """select tag, max(written), sum(written) as used from (select key, tag, count(*) as written from tags
-            where workspace = ? group by key, tag) group by key order by used desc, key limit ?""",
+            where workspace = ?1 and (?2 is null or path in
+            (select path from documents where workspace = ?1 and namespace = ?2))
+            group by key, tag) group by key order by used desc, key limit ?3""",
             workspace,
+            namespace,
             limit,
         )
         return [(tag, used) for tag, _, used in rows]

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from index import timings
 from index.encoders.settings import (
     SAMPLE,
     BundledSettings,
@@ -245,7 +246,7 @@ class Embedder:
         for _ in range(len(self._settings.encoders) + 1):
             encoder = self._ready_encoder()
             try:
-                with span("encode", kind=kind, urgent=urgent, texts=len(texts)):
+                with span("encode", kind=kind, urgent=urgent, texts=len(texts)), timings.EMBEDDING[kind].measure():
                     return _check_vectors(encoder.encode(texts, kind=kind, urgent=urgent), len(texts), encoder)
             except Unavailable as error:
                 self._fail_over(encoder, error)

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from index import timings
 from index.catalog.catalog import Catalog
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder
@@ -175,18 +176,19 @@ class Index(Reader):
         facets: Mapping[str, Collection[Row]],
     ) -> None:
         """Replace the rows of documents in both stores, then write or remove the documents in the catalog."""
-        with span("store", chunks=sum(map(len, chunks.values())), facets=sum(map(len, facets.values()))):
-            self._observations.replace(facets)
-            self._store.replace(chunks)
-        self._catalog.write(
-            upserts=[(new.document, new.stat, len(new.chunks), new.has_all_vectors) for new in ready],
-            removes=gone,
-            facets={
-                new.document.path: (new.perspectives, new.embedded_observations, len(new.facets))
-                for new in ready
-                if new.facets
-            },
-        )
+        with timings.STORE["write"].measure():
+            with span("store", chunks=sum(map(len, chunks.values())), facets=sum(map(len, facets.values()))):
+                self._observations.replace(facets)
+                self._store.replace(chunks)
+            self._catalog.write(
+                upserts=[(new.document, new.stat, len(new.chunks), new.has_all_vectors) for new in ready],
+                removes=gone,
+                facets={
+                    new.document.path: (new.perspectives, new.embedded_observations, len(new.facets))
+                    for new in ready
+                    if new.facets
+                },
+            )
 
     def _remember(self, ready: Sequence[PreparedDocument], gone: Collection[str]) -> None:
         """Bring what is kept in memory to what the catalog and the stores hold now."""

@@ -132,12 +132,14 @@ class Reader:
         )
         return [(path, given_name(title, json.loads(metadata or "{}")), kind) for path, title, kind, metadata in rows]
 
-    def tally(self, workspace: str) -> list[tuple[str, str, int, int, int]]:
-        """By type and collection: documents of `workspace`, their chunks, and how many of them have no vectors."""
+    def tally(self, workspace: str, namespace: str | None = None) -> list[tuple[str, str, int, int, int]]:
+        """By type and collection: documents of `workspace`, or of one namespace, their chunks, and how many have no vectors."""
         return self._catalog.rows(
             """select type, collection, count(*), coalesce(sum(chunks), 0), sum(not embedded) from documents
-            where workspace = ? group by type, collection order by type, collection""",
+            where workspace = ?1 and namespace = coalesce(?2, namespace)
+            group by type, collection order by type, collection""",
             workspace,
+            namespace,
         )
 
     @property
@@ -146,9 +148,11 @@ class Reader:
         name = model_name(self._embedder.chosen or self._embedder.configured[0])
         return name, self._store.dimensions, self._embedder.state
 
-    def recent(self, *, workspace: str | None, limit: int, before: int | None = None) -> list[Record]:
+    def recent(
+        self, *, workspace: str | None, limit: int, before: int | None = None, namespace: str | None = None
+    ) -> list[Record]:
         """The newest documents by creation, strictly older than `before`."""
-        return self._catalog.recent(workspace=workspace, limit=limit, before=before)
+        return self._catalog.recent(workspace=workspace, limit=limit, before=before, namespace=namespace)
 
     def list_recent(
         self, restriction: Filter, limit: int, cursor: str | None = None, *, path: str | None = None
@@ -158,9 +162,9 @@ class Reader:
         `path`: only the document there."""
         return list_recent(self._catalog, restriction, limit, cursor, path=path)
 
-    def vocabulary(self, workspace: str, limit: int) -> list[tuple[str, int]]:
-        """The tags most used in `workspace`, with the number of documents that have each."""
-        return self._catalog.vocabulary(workspace, limit)
+    def vocabulary(self, workspace: str, limit: int, namespace: str | None = None) -> list[tuple[str, int]]:
+        """The tags most used in `workspace`, or in one namespace, with the number of documents that have each."""
+        return self._catalog.vocabulary(workspace, limit, namespace)
 
     def observations(self, paths: Collection[str]) -> dict[str, tuple[Observation, ...]]:
         """The observations of the nodes at these paths, in order of their ordinals."""

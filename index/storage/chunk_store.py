@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from index import timings
 from index.errors import InvalidArgument, Unavailable
 from index.model import Filter
 from index.storage import arrow_rows, crash_repair, lancedb_table, maintenance_policy
@@ -124,7 +125,7 @@ class ChunkStore:
         _check_pool(pool)
         check_encodable("the query", words or "")
         point = None if vector is None else arrow_rows.check_vector(vector, self._table.dimensions)
-        with self._gate.enter():
+        with timings.STORE["search"].measure(), self._gate.enter():
             view = self._table.seen
             if view.rows is None:
                 self._start_loading_rows()
@@ -142,7 +143,8 @@ class ChunkStore:
         """For each point the `pool` chunks nearest to it that its filter lets pass, best first, of one state of the store."""
         _check_pool(pool)
         points = [(arrow_rows.check_vector(vector, self._table.dimensions), filter) for vector, filter in asked]
-        with self._gate.enter(), span("near", points=len(points), pool=pool):
+        measured = timings.STORE["search"].measure()
+        with measured, self._gate.enter(), span("near", points=len(points), pool=pool):
             view = self._table.seen
             if view.rows is not None:
                 return [view.rows.nearest(point, filter, pool) for point, filter in points]

@@ -4,27 +4,33 @@ Law, tested: a label is a name that Memex chose (a route's template, a tool, a c
 
 from __future__ import annotations
 
+import math
+import os
 import platform
+import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final, TypeAlias
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-if TYPE_CHECKING:
-    from syncd.telemetry.metric_samples import Sample
+from syncd.telemetry.metric_samples import HistogramSample, Sample
+
+Samples: TypeAlias = Callable[[], Iterable[Sample | HistogramSample]]
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS: Final = (0.002, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6, 1.2, 2.5, 5, 15, 60)
+_LOADED: Final = time.monotonic()
 OTHER: Final = "other"  # a path that is no route, a method that is not served
 
 
 class Metrics:
     """The counts of one server; safe to use from any thread."""
 
-    def __init__(self, samples: Callable[[], Iterable[Sample]], *, version: str) -> None:
+    def __init__(self, samples: Samples, *, version: str) -> None:
         self._registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         registry.register(_Samples(samples, version))
@@ -50,6 +56,12 @@ class Metrics:
         self._call_took = Histogram(
             "memex_tool_seconds", "How long a tool took.", ("tool",), buckets=SECONDS, registry=registry
         )
+        self._first_answer = Gauge(
+            "memex_first_answer_seconds",
+            "From the start of the process to its first call of a tool that went well; 0 before it.",
+            registry=registry,
+        )
+        self._answered = False
         self._degraded = Counter("memex_degraded_searches", "Searches that were not complete.", registry=registry)
 
     def count_request(self, *, method: str, route: str, status: int, seconds: float, refused: bool) -> None:
@@ -64,6 +76,9 @@ class Metrics:
         """A tool has ended; `code` is OK or an error's."""
         self._calls.labels(tool, code).inc()
         self._call_took.labels(tool).observe(seconds)
+        if code == "OK" and not self._answered:
+            self._answered = True
+            self._first_answer.set(_process_age())
         if degraded:
             self._degraded.inc()
 
@@ -75,7 +90,7 @@ class Metrics:
 class _Samples(Collector):
     """The numbers of the daemon behind the server, read again for each request."""
 
-    def __init__(self, samples: Callable[[], Iterable[Sample]], version: str) -> None:
+    def __init__(self, samples: Samples, version: str) -> None:
         self._samples = samples
         self._built = {"version": version, "python": platform.python_version()}
 
@@ -89,9 +104,30 @@ class _Samples(Collector):
         build.add_metric(list(self._built.values()), 1)
         yield build
         families: dict[str, GaugeMetricFamily | CounterMetricFamily] = {}
+        histograms: dict[str, HistogramMetricFamily] = {}
         for sample in self._samples():
+            labels = list(sample.labels.values())
+            if isinstance(sample, HistogramSample):
+                if sample.name not in histograms:
+                    histograms[sample.name] = HistogramMetricFamily(
+                        sample.name, sample.means, labels=tuple(sample.labels)
+                    )
+                buckets = [
+                    ("+Inf" if math.isinf(bound) else str(bound), count) for bound, count in sample.buckets.items()
+                ]
+                histograms[sample.name].add_metric(labels, buckets, sample.seconds)
+                continue
             if sample.name not in families:
                 of = GaugeMetricFamily if sample.kind == "gauge" else CounterMetricFamily
                 families[sample.name] = of(sample.name, sample.means, labels=tuple(sample.labels))
-            families[sample.name].add_metric(list(sample.labels.values()), float(sample.value))
-        yield from families.values()
+            families[sample.name].add_metric(labels, float(sample.value))
+        yield from (*families.values(), *histograms.values())
+
+
+def _process_age() -> float:
+    """Seconds since the process began; where the system does not tell, since this module was loaded."""
+    try:
+        ticks = int(Path("/proc/self/stat").read_text("ascii", "replace").rpartition(")")[2].split()[19])
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, AttributeError, ValueError, IndexError):
+        return time.monotonic() - _LOADED

@@ -1,14 +1,14 @@
 """Log each request: its id, its trace span, one line in the log, and its counts.
 
-Law: the log holds names that Memex chose, codes, times and the key's public id; no path, query or body of the
-request."""
+Law: the log holds names that Memex chose, codes, times, the key's public id and the client's address; no path, query
+or body of the request."""
 
 from __future__ import annotations
 
 import logging
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from index.errors import MemexError, Unavailable
 from index.tracing import span
+from mcp_server.http.client_address import Network, find_client
 from mcp_server.http.metrics_page import OTHER, Metrics
 from syncd.notes.secret_patterns import redact_values
 from syncd.telemetry.log import bind_fields
@@ -34,14 +35,16 @@ CLOSED: Final = 499  # the client went before it had an answer
 REQUEST: ContextVar[dict[str, Any] | None] = ContextVar("request", default=None)  # what is known of it so far
 
 
-def log_requests(app: ASGIApp, metrics: Metrics, traces: Traces | None = None) -> ASGIApp:
-    """`app`, telling of each request."""
+def log_requests(
+    app: ASGIApp, metrics: Metrics, traces: Traces | None = None, proxies: Sequence[Network] = ()
+) -> ASGIApp:
+    """`app`, telling of each request; what `proxies` say of its client is believed."""
 
     async def log_request(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
-        known: dict[str, Any] = {"request": secrets.token_hex(8)}
+        known: dict[str, Any] = {"request": secrets.token_hex(8), "address": find_client(scope, proxies)}
         begun = time.perf_counter()
 
         async def send_with_id(message: Message) -> None:
@@ -65,6 +68,11 @@ def log_requests(app: ASGIApp, metrics: Metrics, traces: Traces | None = None) -
 def request_id() -> str:
     """The id of the request that is being answered; empty outside of one."""
     return str((REQUEST.get() or {}).get("request", ""))
+
+
+def client_address() -> str:
+    """The address of the client whose request is being answered; empty outside of one."""
+    return str((REQUEST.get() or {}).get("address", ""))
 
 
 def describe_error(error: MemexError) -> dict[str, Any]:

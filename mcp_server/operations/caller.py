@@ -49,6 +49,19 @@ def check_scope(caller: Caller, scope: str) -> None:
         raise PermissionDenied(f"the key lacks the scope {scope!r}; use a key that has it")
 
 
+def open_workspace(agent_access: AgentAccess, caller: Caller, name: str) -> Workspace:
+    """A workspace that the key may see, or of it the namespace that the key is bound to. Raises NotFound."""
+    return agent_access.workspace(name, caller.key.namespace)
+
+
+def imply_namespace(caller: Caller, asked: str | None) -> str | None:
+    """The namespace that a request is about: the key's, if it is bound to one. Raises NotFound when it names another."""
+    bound = caller.key.namespace
+    if bound is not None and asked not in (None, bound):
+        raise NotFound("no such namespace, or the key may not see it; leave namespace out for the key's own")
+    return asked if bound is None else bound
+
+
 def visible_workspaces(agent_access: AgentAccess, caller: Caller) -> list[str]:
     """The workspaces that the request may be about, in order: the one its header names, else all that the key may see."""
     named = caller.workspace
@@ -77,7 +90,7 @@ def resolve_workspace(agent_access: AgentAccess, caller: Caller, *, named: bool 
         name = next(iter(bound)) if bound is not None and len(bound) == 1 else DEFAULT
     if caller.key.can_see(name):
         try:
-            return agent_access.workspace(name)
+            return open_workspace(agent_access, caller, name)
         except NotFound:
             pass
     raise NotFound(

@@ -18,9 +18,10 @@ from pydantic import ValidationError
 
 from index.errors import MemexError, PermissionDenied, Unavailable
 from mcp_server.http.metrics_page import Metrics
-from mcp_server.http.request_log import log_call, request_id
-from mcp_server.operations.caller import Caller, check_scope, resolve_workspace, try_again_error
+from mcp_server.http.request_log import client_address, log_call, request_id
+from mcp_server.operations.caller import Caller, check_scope, imply_namespace, resolve_workspace, try_again_error
 from mcp_server.operations.health_cache import HealthCache
+from mcp_server.operations.read_notes import find_read_notes
 from mcp_server.operations.wire_format import AnswerModel, RequestModel, invalid_argument
 from syncd.history.audit_log import Author, acting_as
 from syncd.settings.settings import Settings
@@ -100,7 +101,7 @@ class OperationRunner:
     @asynccontextmanager
     async def record_call(self, name: str, scope: str, caller: Caller) -> AsyncIterator[dict[str, Any]]:
         """What is done in this block is done for `caller`: it is counted, logged, and audited when it is refused."""
-        author = Author(caller.surface, name, caller.key.id, caller.key.name, request_id())
+        author = make_author(caller, name)
         with log_call(name, self._metrics) as outcome, acting_as(author):
             try:
                 yield outcome
@@ -140,10 +141,16 @@ class OperationRunner:
                 request = operation.given.model_validate(arguments)
         except ValidationError as problem:
             raise invalid_argument(problem) from None
+        request = _confine(operation, caller, request)
 
         def run_operation() -> AnswerModel:
             workspace = resolve_workspace(self.agent_access, caller, named=operation.family in NAMED)
-            return operation.run(workspace.with_progress(progress) if progress else workspace, request, self.settings)
+            returned = operation.run(
+                workspace.with_progress(progress) if progress else workspace, request, self.settings
+            )
+            if workspace.logs_reads:
+                workspace.log_reads(*find_read_notes(returned, request))
+            return returned
 
         return await self.run_in_thread(operation.name, operation.scope, operation.seconds, run_operation)
 
@@ -187,6 +194,8 @@ class OperationRunner:
         """The workspaces whose numbers may be told; None = all of the vault, for its owner."""
         if _owns_vault(caller):
             return None
+        if caller.key.namespace is not None:
+            return frozenset()  # a workspace's numbers count its other namespaces too
         if caller.key.workspaces is not None:
             return caller.key.workspaces
         try:
@@ -195,6 +204,26 @@ class OperationRunner:
             return frozenset()
 
 
+def make_author(caller: Caller, name: str) -> Author:
+    """On whose behalf the call `name` is made."""
+    key = caller.key
+    return Author(caller.surface, name, key.id, key.name, request_id(), address=client_address())
+
+
 def _owns_vault(caller: Caller) -> bool:
     """Whether a key may know of the whole vault: one that is bound to workspaces may not, whatever its scopes."""
-    return caller.key.has_scope("admin") and caller.key.workspaces is None
+    return caller.key.has_scope("admin") and caller.key.workspaces is None and caller.key.namespace is None
+
+
+def _confine(operation: Operation, caller: Caller, request: RequestModel) -> RequestModel:
+    """The request of a key that is bound to a namespace: it is about that one. Refused where it can only be about more."""
+    if caller.key.namespace is None:
+        return request
+    if operation.family in NAMED:
+        raise PermissionDenied(
+            "the key is bound to a namespace, and the graph is that of a whole workspace; use a key of the workspace"
+        )
+    if "namespace" not in operation.given.model_fields:
+        return request  # the workspace that it is run in is confined
+    asked = getattr(request, "namespace", None) if "namespace" in request.model_fields_set else None
+    return request.model_copy(update={"namespace": imply_namespace(caller, asked)})

@@ -11,7 +11,7 @@ from mcp.types import CompleteRequestParams, Completion, PromptReference
 
 from index.errors import InvalidArgument, NotFound
 from index.names import fold
-from mcp_server.operations.caller import Caller, resolve_workspace, visible_workspaces, with_workspace
+from mcp_server.operations.caller import Caller, open_workspace, resolve_workspace, visible_workspaces, with_workspace
 from mcp_server.operations.wire_format import replace_surrogates
 from mcp_server.protocol.prompts import find_kind
 from mcp_server.protocol.resources import TEMPLATE
@@ -62,7 +62,7 @@ def _complete_tags(agent_access: AgentAccess, caller: Caller, workspace: str, ty
     begun = f"{before}{comma}{' ' if comma else ''}"
     has = {fold(tag.strip()) for tag in before.split(",")}
     names = [name for name in visible_workspaces(agent_access, caller) if workspace in ("", name)]
-    known = {fold(tag): tag for name in names for tag in agent_access.workspace(name).tags(VOCABULARY)}
+    known = {fold(tag): tag for name in names for tag in open_workspace(agent_access, caller, name).tags(VOCABULARY)}
     return [f"{begun}{tag}" for tag in _rank_matches((known[key] for key in known if key not in has), last.strip())]
 
 

@@ -38,12 +38,13 @@ from pydantic import AnyUrl, BaseModel
 from index.errors import InvalidArgument, MemexError, NotFound
 from mcp_server.http.request_log import describe_error
 from mcp_server.operations.caller import CALLER, check_scope
-from mcp_server.operations.operation import Operation, OperationRunner
+from mcp_server.operations.operation import NAMED, Operation, OperationRunner, make_author
 from mcp_server.operations.wire_format import compact_schema, encode_payload, with_collections
 from mcp_server.protocol import prompts, resources
 from mcp_server.protocol.completion import complete
 from mcp_server.protocol.progress import report_progress
 from mcp_server.protocol.subscriptions import Updates
+from syncd.history.audit_log import acting_as
 from syncd.notes.secret_patterns import redact_values
 
 T = TypeVar("T")
@@ -124,7 +125,10 @@ class VaultMCP(MCPServer[Any]):
 
     def _listed_families(self) -> frozenset[str]:
         """The families that are listed to the caller here."""
-        asked, served = CALLER.get().toolsets, frozenset(self._families)
+        caller, served = CALLER.get(), frozenset(self._families)
+        asked = caller.toolsets
+        if caller.key.namespace is not None:
+            served -= NAMED  # refused to such a key, which is not shown what it can't call
         return served & (asked if asked is not None else frozenset(self._runner.settings.mcp.toolsets) or served)
 
     async def call_tool(
@@ -191,7 +195,8 @@ class VaultMCP(MCPServer[Any]):
         """What `work` returns, off the event loop, for a key that may read."""
         try:
             check_scope(CALLER.get(), "read")
-            return await self._runner.run_in_thread(method, "read", READ_SECONDS, work)
+            with acting_as(make_author(CALLER.get(), method)):
+                return await self._runner.run_in_thread(method, "read", READ_SECONDS, work)
         except MemexError as error:
             raise protocol_error(error, **data) from None
 

@@ -95,6 +95,7 @@ def recall(workspace: Workspace, arguments: Recall, settings: Settings, families
         )
     )
     sizes = share_budget([len(hit.chunk) for hit in answer.hits], settings.search.budget)
+    workspace.log_reads([hit.record.id for hit in answer.hits])
     passages = [
         _note_facts(hit.record) | {"heading": hit.heading, "passage": hit.chunk[:size]}
         for hit, size in zip(answer.hits, sizes, strict=True)
@@ -161,6 +162,7 @@ def consolidate(workspace: Workspace, arguments: Consolidate, settings: Settings
         wanted = {tag_key(tag) for tag in arguments.tag_list}
         latest = workspace.recent(LOOKED_AT if wanted else TIDIED)
         records = [record for record in latest if wanted <= set(tag_keys(_tags_and_collection(record)))][:TIDIED]
+    workspace.log_reads([record.id for record in records])
     ways = """Look for: several notes that say the same; notes that contradict each other, or that a later one replaces; notes that belong together and want an overview; notes that can't be understood by themselves. Read a note whole with get_thought before you judge it, and use semantic_search for others like it.
 Look for: several notes that say the same; notes that contradict each other, or that a later one replaces; notes that can't be understood by themselves. Read one with kb_get before you judge it, and use kb_search for others like it.
 Then the nodes: get_consolidation_report names those whose summary is owed, relations that may be missing, orphans and clusters. These are candidates: read both sides with open_nodes before you judge one.
@@ -260,7 +262,8 @@ def build_prompt(
     """The prompt as the host puts it before the model, for the families that it is shown. Raises NotFound as tools do."""
     agent_access = runner.agent_access
     workspace = resolve_workspace(agent_access, with_workspace(caller, arguments.workspace))
-    text = kind.text(workspace, arguments, runner.settings, families if caller.workspace else families - NAMED)
+    whole = caller.workspace is not None and caller.key.namespace is None
+    text = kind.text(workspace, arguments, runner.settings, families if whole else families - NAMED)
     if arguments.workspace and workspace.name != (current := _default_workspace_name(agent_access, caller)):
         text += (
             f"\n\nThese notes are of the workspace {json.dumps(workspace.name, ensure_ascii=False)}. The tools work in "

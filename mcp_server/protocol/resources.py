@@ -15,7 +15,7 @@ from mcp.types import Annotations, Resource, ResourceTemplate
 from index.errors import NotFound, ResourceExhausted
 from index.model import Record
 from index.text.hidden_characters import find_hidden
-from mcp_server.operations.caller import Caller, resolve_workspace, visible_workspaces
+from mcp_server.operations.caller import Caller, open_workspace, resolve_workspace, visible_workspaces
 from mcp_server.operations.wire_format import replace_surrogates
 from syncd.notes.timestamps import iso
 
@@ -57,7 +57,7 @@ def find_note(agent_access: AgentAccess, caller: Caller, named: str) -> Resource
         folder, _, address = rest.partition("/")
         name = unquote(folder)
         if name in visible_workspaces(agent_access, caller):
-            workspace = agent_access.workspace(name)
+            workspace = open_workspace(agent_access, caller, name)
             try:
                 return ResourceNote(workspace, workspace.document_at(unquote(address)))
             except NotFound:
@@ -75,6 +75,7 @@ def read(agent_access: AgentAccess, caller: Caller, named: str) -> ReadResourceC
     workspace, record = find_note(agent_access, caller, named)
     try:
         text = replace_surrogates(workspace.read_content(record))
+        workspace.log_reads([record.id])
     except NotFound:
         raise _not_found() from None  # its file went a moment ago
     if len(text.encode()) > LONGEST_TEXT:
@@ -94,6 +95,7 @@ def list_recent(agent_access: AgentAccess, caller: Caller) -> list[Resource]:
         return []
     records = workspace.recent(LISTED)
     addresses = workspace.addresses(records)
+    workspace.log_reads(list(addresses))
     return [
         _describe_note(workspace.name, addresses[record.id], record) for record in records if record.id in addresses
     ]

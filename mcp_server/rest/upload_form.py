@@ -24,7 +24,7 @@ from index.errors import InvalidArgument, MemexError
 from mcp_server.http.body_limits import BodyLimit, TooSlow
 from mcp_server.http.refusals import answer_and_drain
 from mcp_server.http.request_log import CLOSED
-from mcp_server.operations.caller import check_scope, resolve_workspace
+from mcp_server.operations.caller import check_scope, imply_namespace, resolve_workspace
 from mcp_server.operations.operation import OperationRunner
 from mcp_server.operations.wire_format import error_body, http_status
 from syncd.jobs.queued_job import Job
@@ -82,6 +82,7 @@ async def receive_form(runner: OperationRunner, request: Request) -> Job:
                     await anyio.to_thread.run_sync(arrival.write, form.drain())
             request.scope[READ] = True
             arguments = form.read_fields()
+            arguments["namespace"] = imply_namespace(caller, arguments.get("namespace"))
 
             def write_and_queue() -> Job:
                 arrival.write(form.drain())

@@ -98,6 +98,7 @@ def upload_start(workspace: Workspace, arguments: shape.StartUpload, _: Settings
         collection=arguments.collection,
         title=arguments.title,
         sha256=arguments.sha256,
+        namespace=workspace.namespace,
     )
     return shape.Upload(upload_id=upload.upload_id, chunk_bytes=upload.chunk_bytes, expires_at=iso(upload.expires_at))
 
@@ -215,7 +216,7 @@ def status(workspace: Workspace, _arguments: shape.Nothing, _: Settings) -> shap
         documents=shape.Counts(total=count_all, by_type=by_type, by_collection=by_collection),
         chunks=totals.chunks,
         model=shape.Model(name=name, dimensions=dimensions, state=state),
-        queue=workspace.job_counts(),
+        queue=workspace.job_counts(None if workspace.namespace is None else _caller_key_id()),
         collections=list(workspace.collections),
         degraded=list(totals.degraded),
     )

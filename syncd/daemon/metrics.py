@@ -4,21 +4,26 @@ Law: the numbers of notes outside the inbox are the owner's; the caller must be 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from index import timings
 from index.encoders.embedder import Embedder
+from index.timings import Stopwatch
 from syncd.commits.committer import Committer
 from syncd.daemon.health import Health
 from syncd.sync.pipeline import Sync
-from syncd.telemetry.metric_samples import Sample
+from syncd.telemetry.metric_samples import HistogramSample, Sample
 
 ENCODER: Final = ("loading", "ready", "broken")
 WATCH: Final = ("ok", "degraded", "poll", "off")
 
 
-def collect_samples(health: Health, sync: Sync, embedder: Embedder, commits: Committer) -> list[Sample]:
+def collect_samples(
+    health: Health, sync: Sync, embedder: Embedder, commits: Committer
+) -> list[Sample | HistogramSample]:
     """The numbers, each under its name."""
     state = health.status(None)
     numbers = [
@@ -40,6 +45,7 @@ def collect_samples(health: Health, sync: Sync, embedder: Embedder, commits: Com
     background, now = health.background(), time.time_ns() // 1_000_000
     return [
         *numbers,
+        *_timing_samples(),
         *_job_samples(background["jobs"]),
         *_queue_samples(background["queue"], now),
         *_watch_samples(background["watch"]),
@@ -59,6 +65,24 @@ def _encoder_samples(embedder: Embedder) -> Iterator[Sample]:
             "memex_encoder", "Which state the encoder is in.", embedder.state == state, labels={"state": state}
         )
     yield Sample("memex_encoder_queue_texts", "Texts that the encoder was given and has not finished.", embedder.queued)
+
+
+def _timing_samples() -> Iterator[Sample | HistogramSample]:
+    timed: list[tuple[str, str, Mapping[str, str], Stopwatch]] = [
+        ("enrichment", "Finding a summary and tags", {}, timings.ENRICHMENT),
+        *(("embedding", "Encoding texts", {"kind": kind}, timing) for kind, timing in timings.EMBEDDING.items()),
+        *(
+            ("store", "Searches and writes of the store", {"operation": operation}, timing)
+            for operation, timing in timings.STORE.items()
+        ),
+    ]
+    for what, means, labels, timing in timed:
+        counts = timing.counts()
+        buckets = dict(zip((*timings.BOUNDS, math.inf), counts.at_most, strict=True))
+        yield HistogramSample(f"memex_{what}_seconds", f"{means}: how long it took.", buckets, counts.seconds, labels)
+        for cause, count in counts.failures.items():
+            failed = f"{means}: how often it failed, by cause."
+            yield Sample(f"memex_{what}_failures", failed, count, "counter", {**labels, "cause": cause})
 
 
 def _sync_samples(sync: Sync) -> Iterator[Sample]:

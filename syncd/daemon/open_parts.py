@@ -94,7 +94,7 @@ def open_parts(
         stack.callback(claim.release)
         claim.require(predecessor=_last_daemon(state))
     ledger = stack.enter_context(closing(Ledger.open(state / LEDGER)))
-    audit = stack.enter_context(closing(AuditLog(ledger, state)))
+    audit = stack.enter_context(closing(AuditLog(ledger, state, reads=settings.audit.reads)))
     overwritten = OverwrittenBytes(state, days=settings.git.past_days, most=settings.git.past_mb << 20)
     vault = stack.enter_context(closing(_open_vault(settings, audit, overwritten)))
     vault.remove_leftovers()

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
+from index import timings
 from index.encoders.embedder import Embedder
 from index.encoders.word_frequency import word_ranks
 from index.errors import InvalidArgument, MemexError, Unavailable
@@ -142,7 +143,7 @@ class Enricher:
 
     def enrich(self, document: Document, vocabulary: Mapping[str, int]) -> Enrichment:
         """What `document` is about, by whoever is set. Raises Unavailable while an endpoint is away, or DefectiveNote."""
-        with self.isolate(document.path):
+        with self.isolate(document.path), timings.ENRICHMENT.measure():
             return self._find(document, vocabulary)
 
     @contextmanager

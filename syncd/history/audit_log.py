@@ -1,6 +1,7 @@
 """Keep the audit log in the ledger: one entry for each write of a note, chained by digests, on disk before the write.
 
-Law, tested: a write whose entry cannot be saved does not happen, and no read waits for an entry. An entry holds
+Law, tested: a write whose entry cannot be saved does not happen. A read waits for an entry only where the owner has
+set that reads are logged, and then it does not happen without one. An entry holds
 names that Memex chose, ids, paths, sizes and digests; no text of a note, no metadata, no secret: a name that holds
 one is masked before it is sealed."""
 
@@ -28,6 +29,7 @@ HEAD: Final = "audit.head"  # in the state folder: where the log ended when it w
 CAME: Final = "audit.done"  # in the state folder: which of the last entries came about, so far as the process could say
 LATELY: Final = 64  # entries at the end of the log that a crash may have left without their write
 FAILS: Final = "audit: the log can't be written, so nothing is written; searches and reads go on; see memex doctor"
+UNREAD: Final = "audit: the log can't be written, so nothing is written, nor read (audit.reads); see memex doctor"
 DENIALS: Final = 20, 60.0  # entries at once about denied calls of one key, and seconds until one more is written
 PAGE: Final = 2_000  # entries read at a time
 # What is searched by; `key` is id or name.
@@ -35,11 +37,11 @@ WANTED: Final = ("since", "until", "key", "tool", "surface", "workspace", "id", 
 
 log = logging.getLogger(__name__)
 
-_INSERT: Final = "INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # as COLUMNS
+_INSERT: Final = "INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # as COLUMNS
 _FOUND: Final = """SELECT * FROM audit WHERE seq > coalesce(:after, 0)
     AND (:since IS NULL OR at >= :since) AND (:until IS NULL OR at < :until) AND (:key IS NULL OR :key IN (key, name))
     AND (:tool IS NULL OR tool = :tool) AND (:surface IS NULL OR surface = :surface)
-    AND (:workspace IS NULL OR workspace IN (:workspace, :masked_workspace)) AND (:id IS NULL OR id IN (:id, :masked_id))
+    AND (:workspace IS NULL OR workspace IN (:workspace, :masked_workspace)) AND (:id IS NULL OR id IN (:id, :masked_id) OR (kind = 'read' AND instr(' ' || outcome || ' ', ' ' || :masked_id || ' ')))
     AND (:request IS NULL OR request IN (:request, :masked_request))"""
 _OLD: Final = """SELECT * FROM audit WHERE seq <= ?
     AND seq IN (SELECT max(seq) FROM audit WHERE path != '' GROUP BY path)"""
@@ -55,6 +57,7 @@ class Author:
     name: str = ""
     request: str = ""
     undoes: int = 0  # the entry to before which the file goes back; 0 = this is no undo
+    address: str = ""  # of the client, as `client_address` finds it
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,8 @@ def take_back(undo: Callable[[], object]) -> None:
 class AuditLog:
     """The log of one ledger. Safe from any thread; one process writes it, the one that holds the state folder's lock."""
 
-    def __init__(self, ledger: Ledger, state: Path) -> None:
+    def __init__(self, ledger: Ledger, state: Path, *, reads: bool = False) -> None:
+        self.reads = reads  # whether it holds, too, which notes an agent was given text of
         self.problem = ""  # why the last entry could not be written, in a sentence
         self.look: Callable[[], object] = lambda: None  # before events are counted: notice what was changed by hand
         self._ledger = ledger
@@ -203,6 +207,19 @@ class AuditLog:
                 with contextlib.suppress(Unavailable):
                     self._append([self._new_entry(author, kind="denied", outcome=outcome, workspace=workspace)])
 
+    def log_read(self, workspace: str, ids: Collection[str]) -> None:
+        """Log that text of these documents of a workspace is about to be given to somebody.
+
+        Raises Unavailable when that can't be logged: what is not logged is not given."""
+        try:
+            self._append(
+                [self._new_entry(AUTHOR.get(), kind="read", outcome=" ".join(map(mask, ids)), workspace=workspace)]
+            )
+        except Unavailable as error:
+            raise Unavailable(
+                "the audit log can't be written, and audit.reads says that no read goes unlogged"
+            ) from error
+
     def _change_entry(self, author: Author, change: Change, *, kind: str = "", **more: Any) -> Entry:
         about = {name: getattr(change, name) for name in Change.__slots__}
         return self._new_entry(author, kind=kind or change.kind, **about, **more)
@@ -232,7 +249,7 @@ class AuditLog:
             except Unavailable as error:
                 if not self.problem:
                     log.error("the audit log can't be written: %s", error.message)  # noqa: TRY400 - the words are all there is to it
-                self.problem = FAILS
+                self.problem = UNREAD if self.reads else FAILS
                 why = " (the disk is full)" if "disk is full" in error.message else ""
                 message = f"the audit log can't be written{why}, so nothing was changed; reads go on"
                 raise Unavailable(message) from error

@@ -23,7 +23,7 @@ class Entry:
 
     seq: int  # 1, 2, 3 … without a gap
     at: int  # epoch milliseconds
-    kind: str  # create, update, delete, undone, moved, kept: what a file is now; denied, pruned, cut: nothing of a file
+    kind: str  # create, update, delete, undone, moved, kept: what a file is now; denied, read, pruned, cut: nothing of a file
     surface: str  # mcp, rest, cli, daemon or file
     tool: str = ""
     request: str = ""
@@ -38,7 +38,8 @@ class Entry:
     after: str = ""
     outcome: str = "done"
     undoes: int = 0  # the entry that did not come about, or to before which an undo went back; 0 = none
-    seal: str = ""  # over the seal of the entry before and all of the above
+    seal: str = ""  # over the seal of the entry before and all of the rest
+    address: str = ""  # of the client; entries that are older than this column were sealed without it
 
 
 COLUMNS = tuple(column.name for column in fields(Entry))
@@ -82,7 +83,8 @@ class ChainCheck:
 
 def compute_seal(entry: Entry, before: str) -> str:
     """The seal of an entry that follows the one with the seal `before`."""
-    values = [getattr(entry, name) for name in COLUMNS[:-1]]
+    values = [getattr(entry, name) for name in COLUMNS if name not in ("seal", "address")]
+    values += [entry.address] if entry.address else []
     return hashlib.sha256(f"{before}\n{json.dumps(values)}".encode()).hexdigest()
 
 
@@ -143,8 +145,9 @@ def format_line(entry: Entry) -> str:
 def parse_line(text: str) -> Entry:
     """The entry that a line of JSON holds. Raises ValueError for anything else."""
     values: Any = json.loads(text)
-    if not isinstance(values, Mapping) or set(values) != set(COLUMNS):
+    if not isinstance(values, Mapping) or {*values, "address"} != set(COLUMNS):
         raise ValueError("it is no entry of an audit log")
+    values = {"address": "", **values}
     if not all(isinstance(values[column.name], int if column.type == "int" else str) for column in fields(Entry)):
         raise ValueError("a value of the entry is of another kind")
     return Entry(**values)

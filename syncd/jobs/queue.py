@@ -175,12 +175,12 @@ class Queue:
             for (job_id,) in self._ledger.query("SELECT id FROM queue WHERE id BETWEEN ? AND ? LIMIT 2", (id, f"{id}g"))
         ]
 
-    def counts(self, workspace: str | None = None) -> dict[Status, int]:
-        """How many jobs there are in each status; all of them, or those of a workspace."""
-        which = "" if workspace is None else " WHERE workspace = ?"
+    def counts(self, workspace: str | None = None, key: str | None = None) -> dict[Status, int]:
+        """How many jobs there are in each status; all of them, or those of a workspace, of a key."""
         rows = self._ledger.query(
-            f"SELECT status, count(*) FROM queue{which} GROUP BY status",  # noqa: S608 - words of ours
-            () if workspace is None else (workspace,),
+            "SELECT status, count(*) FROM queue WHERE workspace = coalesce(?, workspace) AND key = coalesce(?, key)"
+            " GROUP BY status",
+            (workspace, key),
         )
         return dict.fromkeys(STATUSES, 0) | dict(rows)
 

@@ -51,6 +51,7 @@ def key_operations(agent_access: AgentAccess, keys: ApiKeys, state: Path) -> dic
             arguments["name"],
             workspaces=names,
             scopes=arguments.get("scopes") or ("read", "write"),
+            namespace=arguments.get("namespace"),
             expires_at=arguments.get("expires_at"),
             now=_now(),
         )
@@ -94,6 +95,7 @@ def _key_fields(key: ApiKey) -> dict[str, Any]:
         "name": key.name,
         "scopes": sorted(key.scopes),
         "workspaces": None if key.workspaces is None else sorted(key.workspaces),
+        "namespace": key.namespace,
         "created_at": key.created_at,
         "expires_at": key.expires_at,
         "revoked_at": key.revoked_at,

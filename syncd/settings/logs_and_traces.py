@@ -1,4 +1,4 @@
-"""Define the settings for logs, and for the traces that Memex sends to a collector."""
+"""Define the settings for logs, for the audit log, and for the traces that Memex sends to a collector."""
 
 from __future__ import annotations
 
@@ -15,6 +15,15 @@ class LogSettings:
     level: Literal["debug", "info", "warning", "error"] = setting("info", "What is logged: this, and what is graver.")
     format: Literal["auto", "json", "text"] = setting(
         "auto", "How: JSON lines or plain text; JSON by itself where the journal takes them."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AuditSettings:
+    """What the audit log holds besides each write."""
+
+    reads: bool = setting(
+        False, "Whether it also holds which notes an agent was given text of; a read then waits for it."
     )
 
 

@@ -17,7 +17,7 @@ from syncd.settings.access import AccessSettings, LimitsSettings
 from syncd.settings.automation import ConsolidateSettings, GitSettings, PromoteSettings, ReviewSettings
 from syncd.settings.knowledge_base import KbSettings
 from syncd.settings.known_vaults import choose_settings_file, is_same_folder
-from syncd.settings.logs_and_traces import LogSettings, TelemetrySettings
+from syncd.settings.logs_and_traces import AuditSettings, LogSettings, TelemetrySettings
 from syncd.settings.values import Setting, Variants, convert, did_you_mean, setting, settings_of
 from syncd.state.folder import default_state_folder, read_vault_path
 
@@ -52,6 +52,9 @@ class ServerSettings:
     public_url: str = setting("", "The address under which a proxy shows the daemon to others, if there is one.")
     allowed_hosts: tuple[str, ...] = setting(
         (), "Host names to answer to besides the address listened on, as `notes.example:8765`."
+    )
+    trusted_proxies: tuple[str, ...] = setting(
+        (), "Addresses or networks of proxies whose `X-Forwarded-For` is believed, as `127.0.0.1` or `10.0.0.0/8`."
     )
     allowed_origins: tuple[str, ...] = setting((), "Web origins whose pages may call the daemon; none by default.")
     max_body: int = setting(4_194_304, "The largest request that is read, in bytes.", least=1_024)
@@ -178,6 +181,7 @@ class Settings:
     sync: SyncSettings = field(default_factory=SyncSettings)
     enrich: EnrichSettings = field(default_factory=EnrichSettings)
     log: LogSettings = field(default_factory=LogSettings)
+    audit: AuditSettings = field(default_factory=AuditSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     limits: LimitsSettings = field(default_factory=LimitsSettings)
     kb: KbSettings = field(default_factory=KbSettings)
@@ -209,6 +213,7 @@ SECTIONS: dict[str, type[Any]] = {
     "sync": SyncSettings,
     "enrich": EnrichSettings,
     "log": LogSettings,
+    "audit": AuditSettings,
     "telemetry": TelemetrySettings,
     "limits": LimitsSettings,
     "kb": KbSettings,

@@ -193,6 +193,12 @@ SCHEMA: tuple[str, ...] = (
     """
     CREATE TABLE automatic (id TEXT PRIMARY KEY, digests TEXT NOT NULL) STRICT;
     """,
+    """
+    ALTER TABLE keys ADD COLUMN namespace TEXT;
+    """,
+    """
+    ALTER TABLE audit ADD COLUMN address TEXT NOT NULL DEFAULT '';
+    """,
 )
 
 

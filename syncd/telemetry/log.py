@@ -20,7 +20,17 @@ from typing import Any, Final, TextIO
 from syncd.notes.secret_patterns import redact
 from syncd.settings.logs_and_traces import LogSettings
 
-FIELDS: Final = ("request", "key", "method", "route", "status", "tool", "code", "ms")  # in this order, and no other
+FIELDS: Final = (
+    "request",
+    "key",
+    "address",
+    "method",
+    "route",
+    "status",
+    "tool",
+    "code",
+    "ms",
+)  # in this order, and no other
 OURS: Final = ("index", "syncd", "mcp_server", "memex")  # loggers that follow the level; libraries speak when unwell
 PRIORITY: Final = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3, logging.CRITICAL: 2}
 LONGEST: Final = 16_000  # characters of a text; the journal cuts a line in two at 48 kB

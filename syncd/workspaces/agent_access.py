@@ -17,7 +17,7 @@ from syncd.captures.inbox import Inbox
 from syncd.history.audit_log import Author
 from syncd.notes.secret_patterns import refuse_secret
 from syncd.remote.push_webhook import PushWebhook
-from syncd.telemetry.metric_samples import Sample
+from syncd.telemetry.metric_samples import HistogramSample, Sample
 from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.location import check_workspace_name, locate
 from syncd.workspaces.api_keys import ApiKeys
@@ -33,7 +33,7 @@ class AgentAccess:
         keys: ApiKeys,
         status: Callable[[Collection[str] | None], dict[str, Any]],
         push_webhook: PushWebhook,
-        samples: Callable[[], list[Sample]] = list,
+        samples: Callable[[], list[Sample | HistogramSample]] = list,
     ) -> None:
         self._inbox, self.keys, self.status = inbox, keys, status
         self.push_webhook, self.samples = push_webhook, samples
@@ -71,8 +71,8 @@ class AgentAccess:
             spot.workspace for path in probe if (spot := locate(path, self._inbox.folder)).scope == "captures"
         )
 
-    def workspace(self, name: str) -> Workspace:
-        """The workspace of that name. It must exist."""
+    def workspace(self, name: str, namespace: str | None = None) -> Workspace:
+        """The workspace of that name, or only this namespace of it. It must exist."""
         if name not in self.workspaces():
             way = (
                 "`memex workspace create default` makes it"
@@ -80,7 +80,7 @@ class AgentAccess:
                 else "`memex workspace list` names them"
             )
             raise NotFound(f"no workspace {name!r}: {way}")
-        return Workspace(name, self._inbox)
+        return Workspace(name, self._inbox, namespace=namespace)
 
     def create_workspace(self, name: str) -> Workspace:
         """Make a workspace; one that exists is returned as it is.

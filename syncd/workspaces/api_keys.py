@@ -1,6 +1,6 @@
 """Store API keys as hashes, and decide who may do what: look up a key by its public part, compare in constant time.
 
-Law: scopes, surfaces and workspaces belong to the key; a request can only narrow them."""
+Law: scopes, surfaces, workspaces and a namespace belong to the key; a request can only narrow them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from typing import Any, Final
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd.notes.secret_patterns import refuse_secret
 from syncd.state.ledger import Ledger
+from syncd.vault.location import namespace_path
 
 SCOPES: Final = ("read", "write", "admin")
 SURFACES: Final = ("mcp", "rest")
@@ -31,7 +32,7 @@ EXPIRING_MS: Final = 14 * 24 * 3600 * 1000  # how long before its end a key is l
 log = logging.getLogger(__name__)
 
 _ALL: Final = (
-    "SELECT id, name, scopes, workspaces, surfaces, created_at, expires_at, revoked_at, last_used_at, serial, old_until,"
+    "SELECT id, name, scopes, workspaces, surfaces, created_at, expires_at, revoked_at, last_used_at, serial, old_until, namespace,"
     " digest, old_digest FROM keys"
 )
 _NOBODY: Final = b"\0" * 32  # compared with when no key has the id, so that an unknown id takes as long as a known one
@@ -52,6 +53,7 @@ class ApiKey:
     last_used_at: int | None = None
     serial: int = 1  # counts its secrets; of a key that somebody came in with: which of them it was
     old_until: int | None = None  # the secret before this one is good until then
+    namespace: str | None = None  # of its workspaces it sees this one alone; None = all of each
 
     def can_see(self, workspace: str) -> bool:
         """Whether the key may see `workspace` at all."""
@@ -102,6 +104,7 @@ class ApiKeys:
         workspaces: Collection[str] | None,
         scopes: Collection[str] = ("read", "write"),
         surfaces: Collection[str] = SURFACES,
+        namespace: str | None = None,
         expires_at: int | None = None,
         secret: str | None = None,
         now: int,
@@ -110,6 +113,8 @@ class ApiKeys:
 
         `secret`: one that `SECRET` matches, made before for a ledger that is gone."""
         _check_new_key(name, workspaces, expires_at, now)
+        if namespace is not None:
+            _check_namespace(namespace, scopes)
         key = ApiKey(
             id=secret.split("_")[1] if secret else secrets.token_hex(6),
             name=name,
@@ -118,6 +123,7 @@ class ApiKeys:
             surfaces=_check_known("surface", surfaces, SURFACES),
             created_at=now,
             expires_at=expires_at,
+            namespace=namespace,
         )
         secret = secret or f"{PREFIX}_{key.id}_{secrets.token_hex(32)}"
         with self._lock:
@@ -286,11 +292,11 @@ class ApiKeys:
         """Write down a new key (inside a `transaction`)."""
         workspaces = None if key.workspaces is None else json.dumps(sorted(key.workspaces))
         self._ledger.execute(
-            "INSERT INTO keys (id, name, scopes, workspaces, surfaces, created_at, expires_at, digest)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO keys (id, name, scopes, workspaces, surfaces, created_at, expires_at, namespace, digest)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 *(key.id, key.name, _join(key.scopes), workspaces),
-                *(_join(key.surfaces), key.created_at, key.expires_at, digest),
+                *(_join(key.surfaces), key.created_at, key.expires_at, key.namespace, digest),
             ),
         )
 
@@ -308,6 +314,14 @@ def _check_new_key(name: str, workspaces: Collection[str] | None, expires_at: in
         raise InvalidArgument("a key needs a workspace; name one, or give it all of them")
     if expires_at is not None and expires_at <= now:
         raise InvalidArgument("the key would be expired already; choose a later time")
+
+
+def _check_namespace(namespace: str, scopes: Collection[str]) -> None:
+    """Raises InvalidArgument for what is no namespace, or is given to a key that sees the daemon's own numbers."""
+    namespace_path(namespace)
+    refuse_secret("the namespace", namespace)
+    if "admin" in scopes:
+        raise InvalidArgument("a key with the scope admin sees more than a namespace; leave out one of the two")
 
 
 def _is_current(presented: ApiKey, stored: ApiKey, now: int) -> bool:
@@ -330,6 +344,7 @@ def _key_of_row(row: tuple[object, ...]) -> ApiKey:
         last_used_at,
         serial,
         old_until,
+        namespace,
         *_,
     ) = row
     return ApiKey(
@@ -344,6 +359,7 @@ def _key_of_row(row: tuple[object, ...]) -> ApiKey:
         last_used_at=_as_time(last_used_at),
         serial=_as_time(serial) or 1,
         old_until=_as_time(old_until),
+        namespace=None if namespace is None else str(namespace),
     )
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from index.document_ids import choose_owner
-from index.errors import NotFound, Unavailable
+from index.errors import NotFound, PermissionDenied, Unavailable
 from index.model import COLLECTIONS, Answer, Query, Record
 from index.names import fold, stem
 from index.query import make_filter
@@ -44,6 +44,7 @@ from syncd.memos.memos import Memos
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, split
 from syncd.notes.timestamps import iso
 from syncd.uploads.upload_sessions import Uploads
+from syncd.vault.location import locate
 from syncd.vault.path_rules import is_note
 
 
@@ -77,14 +78,21 @@ class StoredDocument:
 
 
 class Workspace:
-    """One workspace of the inbox; everything it returns lies in it."""
+    """One workspace of the inbox, or one `namespace` of it; everything it returns lies in it."""
 
-    def __init__(self, name: str, inbox: Inbox, progress: Callable[[int], None] | None = None) -> None:
-        self.name, self._inbox, self._progress = name, inbox, progress
+    def __init__(
+        self,
+        name: str,
+        inbox: Inbox,
+        progress: Callable[[int], None] | None = None,
+        *,
+        namespace: str | None = None,
+    ) -> None:
+        self.name, self.namespace, self._inbox, self._progress = name, namespace, inbox, progress
 
     def with_progress(self, progress: Callable[[int], None]) -> Workspace:
         """This workspace, telling `progress` how many passages of a capture have been embedded so far."""
-        return Workspace(self.name, self._inbox, progress)
+        return Workspace(self.name, self._inbox, progress, namespace=self.namespace)
 
     @property
     def memos(self) -> Memos:
@@ -132,7 +140,7 @@ class Workspace:
         rest, title, metadata_tags = split_metadata(metadata or {})
         named, tags = choose_collection(collection, metadata_tags, self.collections)
         check_source(source)
-        folder = self._inbox.namespace_folder(self.name, namespace)
+        folder = self._inbox.namespace_folder(self.name, self.namespace or namespace)
         if again := self._renew_same_content(content_hash, named, now):
             return again
         note_properties = partial(
@@ -168,6 +176,7 @@ class Workspace:
         source: str | None = None,
     ) -> Job:
         """Queue `text` to become a note. A text that is held already becomes that note, with these tags too."""
+        namespace = self.namespace or namespace
         self._inbox.namespace_folder(self.name, namespace)  # refused now and not by the job
         arguments, about = prepare_request(
             text, self.collections, title=title, tags=tags, collection=collection, namespace=namespace, source=source
@@ -184,9 +193,9 @@ class Workspace:
         """The newest jobs that this key has queued here (None: anybody's), those before the job of an id."""
         return self._inbox.queue.jobs(key=key, workspace=self.name, status=status, limit=limit, before=before)
 
-    def job_counts(self) -> dict[Status, int]:
-        """How many jobs there are here in each status, whoever queued them."""
-        return self._inbox.queue.counts(self.name)
+    def job_counts(self, key: str | None = None) -> dict[Status, int]:
+        """How many jobs there are here in each status: those of a key, or whoever queued them."""
+        return self._inbox.queue.counts(self.name, key)
 
     def enrich(self, path: str, enrichment: Enrichment, *, replacing: bool = False) -> Record | None:
         """Write what was found into the note at `path`, into lines of its own; None when there was nothing to write.
@@ -196,9 +205,10 @@ class Workspace:
 
     def search(self, query: Query) -> Answer:
         """Find documents of this workspace; the answer says what kept it from being complete."""
-        narrowed = replace(query, filter=replace(query.filter, workspace=self.name))
+        namespace = self.namespace or query.filter.namespace
+        narrowed = replace(query, filter=replace(query.filter, workspace=self.name, namespace=namespace))
         answer = search_reranked(self._inbox.reranker, narrowed, self._index.search)
-        return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *self._inbox.degraded(self.name)))))
+        return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *self._degraded()))))
 
     def get(self, id: str) -> StoredDocument:
         """The document that answers to `id`."""
@@ -218,7 +228,7 @@ class Workspace:
         ends = fold(f"/{record.superseded_by.removesuffix('.md')}.md")  # a link may say folders too
         meant = [path for path in alike if fold(f"/{path}").endswith(ends)] or alike
         replacement = self._index.record_at(choose_owner(meant)) if meant else None
-        return replacement.id if replacement and replacement.path != record.path else None
+        return replacement.id if replacement and self._sees(replacement) and replacement.path != record.path else None
 
     def writers(self, record: Record) -> tuple[Writer | None, Writer | None]:
         """Who made a document, and who changed it last, as the log knows it; None = it does not know, and = nobody did.
@@ -228,6 +238,17 @@ class Workspace:
         whole = not self._inbox.audit.base().seq
         made = find_creator(entries, record.created_at, whole=whole)
         return made, find_last_editor(entries, record.digest, record.updated_at)
+
+    @property
+    def logs_reads(self) -> bool:
+        """Whether the audit log is to hold what is read here."""
+        return self._inbox.audit.reads
+
+    def log_reads(self, ids: Collection[str], names: Collection[str] = ()) -> None:
+        """Log that text of these documents, and of the nodes of these names, is about to be given away."""
+        nodes = [node.id for name in names if (node := self.nodes.graph.get(name))]
+        if self.logs_reads and (ids or nodes):
+            self._inbox.audit.log_read(self.name, list(dict.fromkeys((*ids, *nodes))))
 
     def hands(self, ids: Collection[str]) -> dict[str, Hand]:
         """Whether only people wrote each of these documents, or an agent's key did too; what the log has forgotten counts as a key's."""
@@ -243,7 +264,7 @@ class Workspace:
 
     def totals(self) -> WorkspaceTotals:
         """How much there is here."""
-        return _count_totals(self._index, self.name, self._inbox.degraded(self.name))
+        return _count_totals(self._index, self.name, self.namespace, self._degraded())
 
     def read_content(self, record: Record) -> str:
         """The body of a document, byte for byte, as its file holds it now; a node's as `agent_paths.strip_link_numbers` has it."""
@@ -266,7 +287,7 @@ class Workspace:
 
     def _find_by_file(self, file: str) -> Record | None:
         """The document of a file that lies where a person put it, under the name that they gave it."""
-        records = (record for record in self._index.records_of_file(file) if record.workspace == self.name)
+        records = (record for record in self._index.records_of_file(file) if self._sees(record))
         return next((record for record in records if record.path.rpartition("/")[0] != file.rpartition("/")[0]), None)
 
     def addresses(self, records: Iterable[Record]) -> dict[str, str]:
@@ -293,7 +314,7 @@ class Workspace:
 
     def tags(self, limit: int) -> list[str]:
         """The tags most used here, the most used first."""
-        return [tag for tag, _ in self._index.vocabulary(self.name, limit)]
+        return [tag for tag, _ in self._index.vocabulary(self.name, limit, self.namespace)]
 
     @property
     def _root(self) -> str:
@@ -301,8 +322,11 @@ class Workspace:
 
     def _paths(self) -> list[str]:
         """The paths of all documents here, below the workspace's folder."""
-        root = self._root
-        return [path[len(root) :] for path in list(self._index.manifest) if path.startswith(root)]
+        root, inbox = self._root, self._inbox.folder
+        paths = [path for path in list(self._index.manifest) if path.startswith(root)]
+        if self.namespace is not None:
+            paths = [path for path in paths if locate(path, inbox).namespace == self.namespace]
+        return [path[len(root) :] for path in paths]
 
     def _plain_address(self, path: str, title: str, type: str) -> str:
         return strip_number(path.removeprefix(self._root), title, type)
@@ -324,11 +348,11 @@ class Workspace:
     def _assign_addresses(self, paths: Iterable[str]) -> dict[str, Record]:
         index, root = self._index, self._root
         records = (index.record_at(f"{root}{path}") for path in paths)
-        return assign_addresses([record for record in records if record and record.workspace == self.name], root)
+        return assign_addresses([record for record in records if record and self._sees(record)], root)
 
     def recent(self, limit: int = 20, *, before: int | None = None) -> list[Record]:
         """The newest documents by creation; with `before`, those created strictly before that time."""
-        return self._index.recent(workspace=self.name, limit=limit, before=before)
+        return self._index.recent(workspace=self.name, limit=limit, before=before, namespace=self.namespace)
 
     def documents(
         self, *, limit: int = 20, cursor: str | None = None, address: str | None = None, **where: Any
@@ -336,7 +360,7 @@ class Workspace:
         """The documents that changed last, or were made, as `index.list_recent` pages them; `where` as `make_filter` takes it.
 
         `address`: only the one that `document_at` finds there."""
-        request = make_filter(workspace=self.name, collections=self.collections, **where)
+        request = make_filter(workspace=self.name, collections=self.collections, namespace=self.namespace, **where)
         path = None
         if address is not None:
             try:
@@ -359,33 +383,52 @@ class Workspace:
 
         Raises Conflict, with the version, when it has another than `version`; and when a person has just edited it."""
         update = NoteUpdate(text, title, tags, collection, version)
-        return update_note(self._inbox, self.name, partial(self._record, id), update, self._progress)
+        return update_note(self._inbox, self.name, partial(self._changeable, id), update, self._progress)
 
     def set_tags(self, id: str, tags: Sequence[str], *, version: int | None = None) -> Record:
         """Put these in place of the tags of a document; one like `collection:x` puts it into that collection.
 
         Raises Conflict, with the version, when it has another than `version`."""
+        self._changeable(id)
         return set_tags(self.name, self._inbox, id, tags, version)
 
     def delete(self, id: str) -> Record:
         """Remove a document: its note, its chunks and their vectors; of a node also the relations that lead to it.
 
         The stored file that it holds the text of goes too, if it still is the one that was read."""
-        if (node := self._record(id)).type == "entity":
+        if (node := self._changeable(id)).type == "entity":
             self.nodes.delete_note(node.path)
             return node
         return delete_document(self._inbox, partial(self._record, id))
 
     def _record(self, id: str) -> Record:
         record = self._index.record(id, self.name)
-        if record is None:
+        if record is None or not self._sees(record):
             raise NotFound(f"no document {id[:64]!r} in workspace {self.name!r}")
         return record
+
+    def _changeable(self, id: str) -> Record:
+        """The document that answers to `id`, to be changed. A node is a part of more than one namespace."""
+        record = self._record(id)
+        if record.type == "entity" and self.namespace is not None:
+            raise PermissionDenied(
+                "a node is a part of the whole workspace's graph, and the key is bound to a namespace"
+            )
+        return record
+
+    def _sees(self, record: Record) -> bool:
+        """Whether a document lies here."""
+        return record.workspace == self.name and self.namespace in (None, record.namespace)
+
+    def _degraded(self) -> list[str]:
+        """What does not work just now; of a namespace that is a folder, its own notes are counted alone."""
+        folders = () if self.namespace in (None, "default") else (str(self.namespace),)
+        return self._inbox.degraded("/".join((self.name, *folders)))
 
     def _renew_same_content(self, content_hash: str, collection: str | None, now: int) -> CaptureResult | None:
         """The note that holds this content already, with its `updated_at` moved to `now`."""
         with hold_commits(self._inbox.captures) as index:
-            record = index.find_capture(self.name, content_hash, collection)
+            record = index.find_capture(self.name, content_hash, collection, notes_of=self.namespace)
             if record is None:
                 return None
             try:
@@ -408,9 +451,9 @@ class Workspace:
             return CaptureResult(require_row(index.record_at(record.path)), created=False)
 
 
-def _count_totals(index: Index, workspace: str, degraded: Sequence[str]) -> WorkspaceTotals:
-    """What the index counts in `workspace`."""
-    rows = index.tally(workspace)
+def _count_totals(index: Index, workspace: str, namespace: str | None, degraded: Sequence[str]) -> WorkspaceTotals:
+    """What the index counts in `workspace`, or in one namespace of it."""
+    rows = index.tally(workspace, namespace)
     return WorkspaceTotals(
         documents=tuple((kind, collection, count) for kind, collection, count, _, _ in rows),
         chunks=sum(chunks for _, _, _, chunks, _ in rows),

@@ -131,6 +131,23 @@ def test_metrics_tell_what_was_done_and_how_the_daemon_is(rim):
     assert found[("process_resident_memory_bytes",)] > 1e6
     assert found[("process_open_fds",)] > 1
     assert any(name == "memex_build_info" for name, *_ in found)
+    # The process counts these, for all daemons that it was.
+    for what in (
+        ("embedding", "query"),
+        ("embedding", "document"),
+        ("store", "search"),
+        ("store", "write"),
+        ("enrichment",),
+    ):
+        name, labels = f"memex_{what[0]}", what[1:]
+        assert found[f"{name}_seconds_count", *labels] >= 1
+        assert found[f"{name}_seconds_bucket", *sorted(("+Inf", *labels))] == found[f"{name}_seconds_count", *labels]
+        assert found[f"{name}_seconds_sum", *labels] > 0
+        assert {cause for key, *causes in found for cause in causes if key == f"{name}_failures_total"} > {
+            "timeout",
+            "bug",
+        }
+    assert found[("memex_first_answer_seconds",)] > 0
     assert SECRET not in text
 
 
@@ -158,6 +175,14 @@ def test_a_degraded_search_is_counted(rim):
     assert found[("memex_degraded_searches_total",)] == 1
     assert found["memex_encoder", "broken"] == 1
     assert found[("memex_degraded_parts",)] >= 1
+
+
+def test_a_failure_is_counted_under_its_cause(rim):
+    before, _ = scraped(rim)
+    assert rim.rest("POST", "/search", json={"query": CRASH}).status_code == 503
+    after, _ = scraped(rim)
+    key = ("memex_embedding_failures_total", "bug", "query")
+    assert after[key] == before[key] + 1
 
 
 def test_labels_do_not_grow_with_what_is_asked(rim):

@@ -18,11 +18,23 @@ FOLDERS = (*PACKAGES, "tests", "docs", "systemd")  # a code span that begins wit
 PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md", "docs/design/*.md", "docs/decisions/*.md")
 LINES = {"ARCHITECTURE.md": 300, "CONTRIBUTING.md": 120, "docs/design/*.md": 150}
 LAWS = 9
+IMPORTED = {  # the libraries that the design names, by what a module imports
+    "watchdog": "watchdog",
+    "gitpython": "git",
+    "python-frontmatter": "frontmatter",
+    "markdown-it-py": "markdown_it",
+    "lancedb": "lancedb",
+    "sentence-transformers": "sentence_transformers",
+    "mcp": "mcp",
+    "apscheduler": "apscheduler",
+    "pytest": "pytest",
+}
 
 FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 SPAN = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 PACKAGE = re.compile(r"^\| `(?P<path>[\w/]+)/` \| (?P<sentence>.+) \| (?P<modules>[\w`, ]+) \|$", re.MULTILINE)
+LIBRARY = re.compile(r"^\| ([\w-]+) \| [^|]+ \| (`\S+\.py`(?:, `\S+\.py`)*) \|$", re.MULTILINE)
 LAW = re.compile(r"^\| (?P<number>\d+)\. .* \| (?P<tests>.+) \|$", re.MULTILINE)
 
 
@@ -126,6 +138,18 @@ def links(text: str, page: str = "ARCHITECTURE.md") -> list[str]:
     return complaints
 
 
+def libraries(text: str) -> list[str]:
+    """Each module in the table of libraries imports the library, and each of those that the design names has a row."""
+    rows = {name: spans(where) for name, where in LIBRARY.findall(text)}
+    complaints = [f"{name} has no row" for name in IMPORTED if name not in rows]
+    for name, files in rows.items():
+        imports = re.compile(rf"^\s*(?:from|import) {IMPORTED.get(name, name)}\b", re.MULTILINE)
+        complaints += [
+            f"{file} does not import {name}" for file in files if not imports.search((ROOT / file).read_text())
+        ]
+    return complaints
+
+
 @pytest.mark.parametrize("pattern", LINES)
 def test_a_page_is_no_longer_than_it_may_be(pattern):
     lengths = {file.name: file.read_text(encoding="utf-8").count("\n") for file in pages(pattern)}
@@ -139,6 +163,10 @@ def test_the_package_tables_are_those_of_the_folders():
 
 def test_every_path_of_the_pages_exists():
     assert {page: complaints for page, text in texts() if (complaints := paths(text) + modules_run(text))} == {}
+
+
+def test_every_main_library_has_a_row_with_where_it_is_used():
+    assert libraries((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")) == []
 
 
 def test_every_law_names_a_test():
@@ -167,6 +195,7 @@ def test_every_decision_has_a_date_and_a_reason_and_the_newest_is_last():
         pytest.param(paths, "see `tests/nothing/`", id="a folder that is not there"),
         pytest.param(paths, "see `syncd/app.py::test_nothing`", id="a test that is not there"),
         pytest.param(modules_run, "run `python -m tests.nothing`", id="a module that can't be run"),
+        pytest.param(libraries, "| watchdog | events | `syncd/app.py` |", id="a library that is not used there"),
         pytest.param(laws, "| 1. A law | It holds. | nobody knows |", id="a law without a test"),
         pytest.param(links, "[a page](docs/nothing.md)", id="a link to no page"),
         pytest.param(links, "[a heading](README.md#nothing-at-all)", id="a link to no heading"),

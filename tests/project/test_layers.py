@@ -12,7 +12,7 @@ from tests.support.sources import PACKAGES, Source, imports, sources
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("vault_fixtures",),
     ("index.errors", "index.model", "index.document_ids", "index.names", "index.tracing", "index.process_memory"),
-    ("index.query",),
+    ("index.query", "index.timings"),
     ("index.encoders", "index.text"),
     ("index.graph", "index.storage"),
     ("index.catalog",),

@@ -53,6 +53,7 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "mcp_server/tools/thoughts_schema.py",
         "syncd/workspaces/workspace.py",
     ),
+    "tests/integration/test_audited_reads.py": ("mcp_server/operations/read_notes.py",),
     "tests/integration/test_consolidation_daemon.py": ("syncd/daemon/vault_services.py",),
     "tests/integration/test_daemon.py": (
         "syncd/app.py",

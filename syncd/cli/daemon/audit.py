@@ -61,9 +61,9 @@ def audit(
 ) -> None:
     """Show who wrote what into the inbox, the newest last: every write by an agent, a command or the daemon itself.
 
-    Also writes that were not allowed, and nodes that were changed by hand. It tells ids, paths, sizes and digests, never
+    Also writes that were not allowed, nodes that were changed by hand and, with audit.reads, what agents read. It tells ids, paths, sizes and digests, never
     the text of a note. With --json: [{"seq", "at", "kind", "surface", "tool", "request", "key", "name", "workspace",
-    "type", "id", "path", "bytes", "before", "after", "outcome", "undoes", "seal"}]."""
+    "type", "id", "path", "bytes", "before", "after", "outcome", "undoes", "seal", "address"}]."""
     if ctx.invoked_subcommand is not None:
         return
     asked: dict[str, Any] = {
@@ -161,7 +161,8 @@ def entry_cells(entry: dict[str, Any], zone: tzinfo | None) -> tuple[str, ...]:
     at = datetime.fromtimestamp(entry["at"] / 1000, zone).strftime("%Y-%m-%d %H:%M:%S")
     what = entry["kind"] if entry["outcome"] == "done" else f"{entry['kind']} ({entry['outcome']})"
     who = entry["name"] or entry["key"]
-    texts = (str(entry["seq"]), at, what, entry["surface"], entry["tool"], who, entry["path"] or entry["workspace"])
+    by = f"{entry['surface']} {entry.get('address', '')}".rstrip()
+    texts = (str(entry["seq"]), at, what, by, entry["tool"], who, entry["path"] or entry["workspace"])
     return tuple(result_text.line(text, 100) for text in texts)
 
 

@@ -63,14 +63,17 @@ def key() -> None:
     help="A workspace it may see; repeat for several.",
 )
 @click.option("--all-workspaces", is_flag=True, help="It may see every workspace, also those made later.")
+@click.option("--namespace", help="It sees this namespace of its workspaces alone, and no graph.")
 @click.option("--scopes", default="read,write", show_default=True, help="Of read, write and admin.")
 @click.option("--expires", metavar="TIME", help="When it ends: 2027-01-31, or 30d from now.")
-def key_create(name: str, names: tuple[str, ...], all_workspaces: bool, scopes: str, expires: str | None) -> None:
+def key_create(
+    names: tuple[str, ...], all_workspaces: bool, scopes: str, expires: str | None, **fields: str | None
+) -> None:
     """Make a key; it is shown this once."""
     if bool(names) == all_workspaces:
         raise InvalidArgument("say which workspaces the key may see: --workspace NAME, or --all-workspaces")
     asked = {
-        "name": name,
+        **fields,
         "workspaces": None if all_workspaces else list(names),
         "scopes": [scope.strip() for scope in scopes.split(",") if scope.strip()],
         "expires_at": parse_expiry(expires, now()),
@@ -205,4 +208,6 @@ def _key_row(key: dict[str, Any], now_ms: int) -> tuple[str, ...]:
         state = f"until {result_text.format_time(ends, None)}" if ends else "good"
         state += f", old secret until {result_text.format_time(old, None)}" if old and old > now_ms else ""
     used = result_text.format_time(key["last_used_at"], None) if key.get("last_used_at") else "never"
-    return key["name"], key["id"], ",".join(key["scopes"]), "all" if seen is None else ",".join(seen), state, used
+    where = "all" if seen is None else ",".join(seen)
+    where += f" (namespace {key['namespace']})" if key.get("namespace") else ""
+    return key["name"], key["id"], ",".join(key["scopes"]), where, state, used

@@ -10,6 +10,7 @@ import pytest
 
 from syncd.cli.main import run_command
 from syncd.settings.automation import GitSettings
+from syncd.telemetry.metric_samples import Sample
 from tests.support.world import World, answering, until
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -67,7 +68,7 @@ def test_the_owner_commits_by_command_and_is_told_what_stays_local(world, capsys
         assert "no branch is checked out" in capsys.readouterr().err
         problems = told(capsys, "status")["degraded"]
         assert any("no branch is checked out" in one for one in problems)
-        samples = {one.name: one.value for one in world.app.agent_access.samples()}
+        samples = {one.name: one.value for one in world.app.agent_access.samples() if isinstance(one, Sample)}
         assert (samples["memex_commits"], samples["memex_commit_kept_files"]) == (1, 1)
         assert samples["memex_commit_waiting_files"] == 1
         assert world.git("diff", "--name-only").split() == ["Note.md"]

@@ -15,6 +15,7 @@ from syncd.cli.main import run_command
 from syncd.daemon import open_parts
 from syncd.daemon.control_socket import ControlServer
 from syncd.history.audit_log import Author, acting_as
+from syncd.telemetry.metric_samples import Sample
 from tests.support.fakes import fake_embedder
 from tests.support.world import World, answering, until
 
@@ -158,18 +159,23 @@ def test_without_a_daemon_a_command_does_the_job_in_its_own_process(tmp_path, mo
         world.close()
 
 
+def _numbers(world):
+    samples = (one for one in world.app.agent_access.samples() if isinstance(one, Sample))
+    return {(one.name, *one.labels.values()): one.value for one in samples}
+
+
 def test_the_status_and_the_metrics_tell_of_the_queue(world, memex):
     job = add(world)
     done, out, _ = memex("status", "--json", "--all")
     told = json.loads(out)["queue"]
     assert (done, told["jobs"]["queued"], told["hindrance"]) == (0, 1, "")
     assert "queue      1 queued" in memex("status")[1]
-    found = {(one.name, *one.labels.values()): one.value for one in world.app.agent_access.samples()}
+    found = _numbers(world)
     assert found["memex_queue_jobs", "queued"] == 1
     assert 0 <= found[("memex_queue_waiting_seconds",)] < 300
     with world.serving():
         until(lambda: world.app.opened.queue.job(job.id).status == "done")
-        found = {(one.name, *one.labels.values()): one.value for one in world.app.agent_access.samples()}
+        found = _numbers(world)
     assert found["memex_queue_jobs", "done"] == found["memex_queue_tries", "done"] == 1
     assert found["memex_queue_tries", "put off"] == 0
 

@@ -1,0 +1,35 @@
+"""syncd/cli/daemon/keys_and_config.py: keys by command, over the owner's door."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mcp_server.server import now_ms
+from syncd.cli.main import run_command
+from tests.support.world import World, answering
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    (tmp_path / "state").mkdir(mode=0o700)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    opened = World(tmp_path)
+    monkeypatch.setenv("MEMEX_VAULT", str(opened.vault))
+    monkeypatch.setenv("MEMEX_STATE", str(opened.state))
+    with answering(opened):
+        yield opened
+
+
+def test_a_key_is_bound_to_a_namespace_and_the_list_says_so(world, capfd):
+    words = ["key", "create", "--name", "claude", "--workspace", "default"]
+    assert run_command([*words, "--namespace", "alpha"]) == 0
+    secret = capfd.readouterr().out.strip()
+    assert world.app.opened.keys.authenticate(secret, now=now_ms()).namespace == "alpha"
+    assert run_command(["key", "list"]) == 0
+    assert "default (namespace alpha)" in capfd.readouterr().out
+    assert run_command(["key", "list", "--json"]) == 0
+    assert [key["namespace"] for key in json.loads(capfd.readouterr().out)] == ["alpha"]
+    assert run_command([*words[:3], "other", *words[4:], "--namespace", "../alpha"]) == 2
+    assert run_command([*words[:3], "owner", *words[4:], "--namespace", "alpha", "--scopes", "read,admin"]) == 2
