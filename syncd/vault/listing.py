@@ -37,6 +37,7 @@ class Listing:
     complete: bool  # False: a folder could not be read, or the root is not the one that was opened
     unread: frozenset[str] = frozenset()  # files and folders that are there but can't be read now; "" = everything
     others: dict[str, Stat] = field(default_factory=dict)  # the files that are no notes and wanted all the same
+    shifted: bool = False  # a folder was moved away meanwhile: another look may be complete
 
     def is_gone(self, path: str) -> bool:
         """Whether this listing proves that nothing it lists is at `path`, which must lie in what was listed."""
@@ -63,6 +64,7 @@ class ListingWalk:
         self._skipped: dict[str, str] = {}
         self._unread: set[str] = set()
         self._complete = True
+        self._shifted = False
 
     def visit(self, under: str) -> None:
         """Look at everything below a folder, or at the one file that is there."""
@@ -81,6 +83,7 @@ class ListingWalk:
             try:
                 self._visit_folder(folder, folders)
             except FileNotFoundError:
+                self._shifted = True
                 self._record_unread(folder, "was moved away while it was listed")
             except OSError as error:
                 self._record_unread(folder, f"can't be read, so what is known of it is kept: {error_text(error)}")
@@ -89,7 +92,7 @@ class ListingWalk:
         """What was found; `lost` says why none of it is to be believed, or ""."""
         if lost:
             self._record_unread("", lost)
-        return Listing(self._files, self._skipped, self._complete, frozenset(self._unread), self._others)
+        return Listing(self._files, self._skipped, self._complete, frozenset(self._unread), self._others, self._shifted)
 
     def _record_unread(self, folder: str, reason: str) -> None:
         self._skipped[to_printable(folder) or "."] = reason

@@ -39,6 +39,7 @@ __all__ = ["Listing", "Vault", "is_ignored"]
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 _PIECE = 1 << 20  # bytes of a large file that are in memory at a time
 _PATIENCE = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08)  # seconds before each look at a file that keeps changing
+LOOKS = 5  # at what shifts under our eyes
 LOST = "the vault's folder is missing or was replaced; nothing is changed until it is back"
 
 
@@ -115,13 +116,19 @@ class Vault:
         return is_ignored(path, folder=folder) or self._ignores(path)
 
     def list_notes(self, under: str = "") -> Listing:
-        """The notes below a folder, or the one at a path; nothing is read and no link is followed."""
+        """The notes below a folder, or the one at a path; nothing is read and no link is followed.
+
+        While folders are moved away under its eyes it looks again: what it has not seen would be neither here nor gone."""
         under = "" if under == "." else under
         if under and (objection(under, reading=True) or self.ignores(under, folder=True)):
             return Listing({}, {}, complete=True)
-        walk = ListingWalk(self._calls.open, self._fd, self.ignores, self.max_bytes, self._wanted)
-        walk.visit(under)
-        return walk.to_listing(LOST if not self.is_present() else "")
+        for _ in range(LOOKS):
+            walk = ListingWalk(self._calls.open, self._fd, self.ignores, self.max_bytes, self._wanted)
+            walk.visit(under)
+            listing = walk.to_listing(LOST if not self.is_present() else "")
+            if not listing.shifted:
+                break
+        return listing
 
     def list_folders(self, under: str = "") -> list[str]:
         """The names of the folders directly in `under`, sorted; none when it is missing, hidden ones left out."""

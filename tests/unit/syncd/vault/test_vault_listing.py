@@ -164,23 +164,45 @@ def test_a_very_deep_folder_is_listed(vault):
     assert vault.read(path)[0] == b""
 
 
-def test_a_folder_that_vanishes_while_it_is_listed_proves_nothing(vault):
-    put(vault, "a/x.md")
-    put(vault, "b/y.md")
+def vanishing(vault, folder, *, times, to=None):
+    """The vault, whose `folder` is removed, or moved to `to`, when it is about to be listed; so many times it is made again before."""
     best = vault._calls.open
+    left = iter(range(times))
 
     def vanish(root, path, flags, mode):
-        if path == "a" and flags & os.O_DIRECTORY:
-            shutil.rmtree(vault.root / "a", ignore_errors=True)
+        if path == folder and flags & os.O_DIRECTORY and next(left, None) is not None:
+            (vault.root / folder).rename(vault.root / to) if to else shutil.rmtree(vault.root / folder)
+            try:
+                return best(root, path, flags, mode)
+            finally:
+                if not to:
+                    (vault.root / folder).mkdir()
         return best(root, path, flags, mode)
 
-    moving = Vault(vault.root, calls=Calls(open=vanish))
+    return Vault(vault.root, calls=Calls(open=vanish))
+
+
+def test_a_folder_that_keeps_vanishing_while_it_is_listed_proves_nothing(vault):
+    put(vault, "a/x.md")
+    put(vault, "b/y.md")
+    moving = vanishing(vault, "a", times=5)
     listing = moving.list_notes()
     assert not listing.complete
     assert not listing.is_gone("a/x.md")
     assert listing.is_gone("b/z.md")
     assert set(listing.files) == {"b/y.md"}
     assert moving.list_notes().complete
+
+
+@pytest.mark.parametrize("to", ["", "b/new"], ids=["removed", "moved"])
+def test_a_folder_that_is_moved_while_it_is_listed_is_looked_for_again(vault, to):
+    """A new index is made of a complete listing only; work in the vault must not keep it from being made."""
+    put(vault, "a/x.md")
+    put(vault, "b/y.md")
+    listing = vanishing(vault, "a", times=1, to=to).list_notes()
+    assert set(listing.files) == ({"b/y.md", "b/new/x.md"} if to else {"b/y.md"})
+    assert listing.complete
+    assert listing.is_gone("a/x.md")
 
 
 @pytest.mark.parametrize("how", ["deleted", "renamed away", "replaced", "a file now"])
