@@ -10,10 +10,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -316,27 +314,15 @@ class Repository:
         out: IO[bytes] | None = None,
     ) -> GitResult:
         """Run a command of Git through GitPython; `open_command` gives what it is called on."""
-        with ExitStack() as opened:
-            stdin_file = opened.enter_context(tempfile.TemporaryFile()) if stdin else None
-            if stdin_file is not None:
-                stdin_file.write(stdin)
-                stdin_file.seek(0)
-            try:
-                status, output, err = getattr(open_command(), command.replace("-", "_"))(
-                    *options,
-                    istream=stdin_file,
-                    env=dict(env or {}),
-                    output_stream=out,
-                    kill_after_timeout=limit_s,
-                    with_extended_output=True,
-                    with_exceptions=False,
-                    stdout_as_string=False,
-                    strip_newline_in_stdout=False,
-                )
-            except _import_commands().git.exc.GitError as failure:
-                return GitResult(_NOT_FOUND, b"", str(failure))
-        late = status and limit_s is not None and err.startswith("Timeout: ")  # and then the whole command
-        return GitResult(status, b"" if out else output, f"no answer within {limit_s:g} s" if late else err)
+        try:
+            ended: ProcessResult = getattr(open_command(), command.replace("-", "_"))(
+                *options, istream=stdin, env=env, output_stream=out, kill_after_timeout=limit_s
+            )
+        except (_import_commands().git.exc.GitError, FileNotFoundError, PermissionError) as failure:
+            return GitResult(_NOT_FOUND, b"", str(failure))
+        return GitResult(
+            ended.code, ended.out, f"no answer within {limit_s:g} s" if ended.late else ended.said.removesuffix("\n")
+        )
 
     def _repo_command(self) -> GitCommand:
         with self._opening:  # the pipe, the thread that follows Git and the owner's commands all ask
