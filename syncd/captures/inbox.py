@@ -51,8 +51,10 @@ class Inbox:
         """The path of a namespace's folder, or of one `inside` it; it need not be there.
 
         Raises InvalidArgument where it can't be one, in words that agents may read: they tell no path."""
-        refuse_secret("namespace", namespace)
-        folder = "/".join(filter(None, (self.folder, workspace, namespace_path(namespace), inside)))
+        home = "/".join(filter(None, (self.folder, workspace, namespace_path(namespace))))
+        if not self.vault.exists(home):  # one that is there keeps its name
+            refuse_secret("namespace", namespace)
+        folder = f"{home}/{inside}" if inside else home
         shown = f"{inside} in the namespace {namespace!r}" if inside else f"the namespace {namespace!r}"
         try:
             self.vault.check_folder(folder)

@@ -69,6 +69,11 @@ def _compile_hints(hints: Iterable[str]) -> re.Pattern[str]:
 _HINTS: Final = _compile_hints(hint for row in FORMATS for hint in row.hints if hint not in (*_OTHER_HINTS, _KEY_HEAD))
 
 
+# Ids that name a kind of lookup and a digest, written as one word: they open nothing.
+_LOOKUP_KEY: Final = re.compile(r"(?<![A-Za-z0-9])(?:sess|session|cache|dedup|idempotency)[-_]key:[0-9a-f]{12,64}\Z")
+_LABEL: Final = 16  # characters before "key" in such an id
+
+
 def find_secrets(text: str) -> tuple[str, ...]:
     """The kinds of the secrets in `text`."""
     kinds = {secret.kind for secret in locate_secrets(text)}
@@ -233,7 +238,9 @@ def _find_assigned(
             match = pattern.match(text, start + at)
             if match:
                 value = match["value"].rstrip(_STOPS)
-                if len(value) >= _SHORTEST and looks_random(value[:_JUDGED]) and not is_sequence(value[:_JUDGED]):
+                if word == "key" and _LOOKUP_KEY.search(text, max(0, start + at - _LABEL), match.end("value")):
+                    pass  # an id made of a digest
+                elif len(value) >= _SHORTEST and looks_random(value[:_JUDGED]) and not is_sequence(value[:_JUDGED]):
                     yield Secret(match.start("value"), match.start("value") + len(value), ASSIGNED)
             at = low.find(word, max(at + 1, match.end() - start if match else 0))
 

@@ -86,8 +86,9 @@ class AgentAccess:
         """Make a workspace; one that exists is returned as it is.
 
         Raises Conflict for the twin of one: where letter case does not count, both would be one folder."""
-        refuse_secret("the workspace's name", name)
         known = self.workspaces()
+        if name not in known:
+            refuse_secret("the workspace's name", name)
         twin = next((other for other in known if fold(other) == fold(name)), None)
         if twin and name not in known:
             raise Conflict(f"there is a workspace {twin!r}: choose a name that differs in more than letter case")

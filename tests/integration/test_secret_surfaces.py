@@ -89,6 +89,17 @@ def test_a_name_that_others_read_is_refused_when_it_is_a_secret(rim, secret):
     assert rim.files() == before
 
 
+def test_a_namespace_or_workspace_that_is_there_keeps_a_name_that_looks_like_a_secret(rim):
+    space, name = rim.space(), f"token={'9f86d081884c7d659a2f'}"
+    assert "seems to hold a secret" in call(rim, space, "memory.save", content="x", namespace=name)[0]
+    (space.folder / name).mkdir()  # as its owner makes one
+    text, is_error = call(rim, space, "memory.save", content="x", namespace=name)
+    assert not is_error, text
+    assert list((space.folder / name).glob("*.md"))
+    (space.folder.parent / name).mkdir()
+    assert rim.agent_access.create_workspace(name)
+
+
 @pytest.mark.parametrize("secret", SECRETS, ids=KINDS)
 def test_no_answer_about_what_is_not_there_repeats_a_secret(rim, secret):
     space = rim.space()
