@@ -22,6 +22,9 @@ _STEMS: Final = frozenset(
         *("crush", "crush.local"),  # https://github.com/charmbracelet/crush
         "warp",  # https://docs.warp.dev/agents/capabilities/rules
         *("codex", "knowledge", "replit", "firebender"),  # older Codex, Codebuff, Replit, Firebender
+        # https://docs.openclaw.ai/concepts/system-prompt; `memory` also https://code.claude.com/docs/en/memory
+        *("soul", "identity", "user", "tools", "heartbeat", "boot", "bootstrap", "memory"),
+        *("instructions", "rules", "jules"),  # older Codex; usual in lists of rule files; Jules, beside AGENTS.md
         "conventions",  # https://aider.chat/docs/usage/conventions.html
         *("llms", "llms-full"),  # https://llmstxt.org
     }

@@ -11,6 +11,7 @@ from syncd.vault.instruction_files import is_instruction_stem
     "stem",
     [
         *("CLAUDE", "claude", "Claude.local", "AGENTS", "Agents.Override", "AGENT", "SKILL", "GEMINI", "QWEN", "WARP"),
+        *("MEMORY", "Soul", "RULES.md", "instructions", "JULES", "Identity", "HEARTBEAT", "tools", "bootstrap"),
         *("copilot-instructions", "python.instructions", "Plan.Prompt", "x.chatmode", "reviewer.agent", "llms"),
         *(
             "CLAUDE.md",
@@ -30,7 +31,17 @@ def test_instruction_files_are_recognized(stem):
 
 @pytest.mark.parametrize(
     "stem",
-    ["CLAUDE note", "Claude Shannon", "Agents of change", "skills", "prompt", "instructions", "The AGENTS", "", ".md"],
+    [
+        "CLAUDE note",
+        "Claude Shannon",
+        "Agents of change",
+        "skills",
+        "prompt",
+        "Memory palace",
+        "House rules",
+        "",
+        ".md",
+    ],
 )
 def test_other_names_are_not(stem):
     assert not is_instruction_stem(stem)
