@@ -1,12 +1,16 @@
 """Who may call what: every route, tool, method, prompt, completion and command that the program has, by every kind of caller.
 
-The rows come from the program itself: a new one without a rule in `RULES` fails with its name. The answers come from a
-real server over HTTP."""
+The rows come from the program itself: a new one without a rule in `RULES` fails with its name. The answers come from the
+real application, called in this process."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import json
 import os
 import re
+import socket
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -24,9 +28,11 @@ from mcp_server.rest import routes as rest
 from mcp_server.rest.upload_form import PATH as FORM
 from mcp_server.server import build_app, now_ms
 from mcp_server.tools.families import FAMILIES
-from tests.support.live_server import PLAIN, running
+from syncd.daemon.control_socket import NAME, TOKEN, ControlServer, short_address
+from syncd.remote.push_webhook import drop_secret, make_secret
+from tests.support.live_server import listed
+from tests.support.local_app import LocalApp, opened
 from tests.support.tool_arguments import ARGUMENTS
-from tests.support.until import until
 
 REVISION = "2026-07-28"
 META = {
@@ -207,6 +213,34 @@ def _caller(key: str, scopes: str = "read write", bound: str = "", surface: str 
     )
 
 
+# What a caller within is told where a row asks for what is not there, or leaves something out: the error's code and words.
+NO_NOTE, NO_MEMO, NO_NODE = ("NOT_FOUND", "no document '"), ("NOT_FOUND", "no memo 'x'"), ("NOT_FOUND", "no node 'x'")
+NO_UPLOAD, NO_SESSION = ("NOT_FOUND", "no such upload"), (-32600, "Missing session ID")
+SAID_WITHIN: dict[str, tuple[object, str]] = {
+    **dict.fromkeys(
+        (
+            *("GET /thought/{id}", "DELETE /thought/{id}", "GET /api/v1/documents/{id}", "PATCH /api/v1/notes/{id}"),
+            *("PUT /api/v1/documents/{id}/tags", "tool get_thought", "tool delete_thought", "tool kb_get"),
+            "tool kb_update_note",
+        ),
+        NO_NOTE,
+    ),
+    **{f"tool memory.{name}": NO_MEMO for name in ("delete", "relation.save", "relation.delete", "relation.graph")},
+    **{
+        f"tool {name}": NO_NODE
+        for name in (
+            *("set_summary", "set_tags", "replace_observation", "query_observations", "update_relation_type"),
+            *("get_relations_between", "get_neighborhood", "get_path"),
+        )
+    },
+    **{f"tool kb_upload_{name}": NO_UPLOAD for name in ("chunk", "finish")},
+    **{row: NO_SESSION for row in ROUTES if "/mcp" in row},
+    **{row: (-32602, "Validation error") for row in ROUTES if row.startswith("POST /mcp")},
+    "GET /api/v1/jobs/{id}": ("NOT_FOUND", "no job '"),
+    "POST /sse/messages": (None, "session_id is required"),
+    "method tools/call": ("INVALID_ARGUMENT", "no tool 'no_such_tool'"),
+}
+
 CALLERS = {
     "no key": Caller(None),
     **{f"a key that is {kind}": Caller(kind) for kind in ("bad", "nonsense", "expired", "revoked")},
@@ -303,19 +337,23 @@ def seen(rule: Rule, caller: Caller) -> str:
     return "in" if allowed[rule.sees] else "forbidden" if rule.sees == "all" else "hidden"
 
 
-def outcome(answer: Any) -> str:
-    """The same of what was answered, over HTTP or as a message of the protocol."""
-    if answer.status_code in (401, 403) or answer.headers.get("content-type", "").startswith("text/event-stream"):
-        return {401: "unauthenticated", 403: "forbidden"}.get(answer.status_code, "in")
-    assert answer.status_code != 500, answer.text
+def outcome(row: str, answer: Any) -> str:
+    """The same of what was answered, over HTTP or as a message of the protocol; "in" only for what a caller within gets."""
     error = find_error(answer)
-    if error.get("code") == "PERMISSION_DENIED":
+    code, message = error.get("code"), str(error.get("message"))
+    if answer.status_code == 401 or code == "UNAUTHENTICATED":
+        return "unauthenticated"
+    if answer.status_code == 403 or code == "PERMISSION_DENIED":
         return "forbidden"
-    if error.get("code") == "NOT_FOUND":
-        message = str(error.get("message"))
-        kinds = {"no such workspace": "hidden", "no such note, or the key": "hidden", "no such route": "absent"}
-        return next((kind for words, kind in kinds.items() if message.startswith(words)), "in")
-    return "in"
+    hidden = {"no such workspace": "hidden", "no such note, or the key": "hidden", "no such route": "absent"}
+    if code == "NOT_FOUND" and (kind := next((hidden[words] for words in hidden if message.startswith(words)), "")):
+        return kind
+    if not error and answer.status_code in (200, 202):
+        return "in"
+    expected_code, words = SAID_WITHIN.get(row, ("", ""))
+    if answer.status_code in (200, 400, 404) and code == expected_code and words in answer.text:
+        return "in"
+    return f"{answer.status_code} {code} {message[:150]} {answer.text[:150]}"
 
 
 def find_error(answer: Any) -> dict[str, Any]:
@@ -330,11 +368,10 @@ def find_error(answer: Any) -> dict[str, Any]:
 
 
 class Door:
-    """One caller at the server, on a connection that stays open."""
+    """One caller at the application."""
 
-    def __init__(self, rim: Any, caller: Caller, http: httpx2.Client) -> None:
-        self._url, self._http = rim.url, http
-        self._caller = caller
+    def __init__(self, rim: Any, caller: Caller, app: LocalApp) -> None:
+        self._app, self._caller = app, caller
         self._headers = dict(caller.headers) | (rim.headers(caller.key) if caller.key else {})
 
     def ask(self, row: str) -> Any:
@@ -365,11 +402,8 @@ class Door:
         elif "search" in path:
             sent = {"params": {"query": "x"}}
         headers = self._headers | {"accept": "application/json, text/event-stream"}
-        url = self._url + path.replace("{id}", "0" * 8).replace("/sse/messages", "/sse/messages/")
-        with self._http.stream(method, url, headers=headers, **sent) as answer:
-            if not answer.headers.get("content-type", "").startswith("text/event-stream"):
-                answer.read()
-            return answer
+        url = path.replace("{id}", "0" * 8).replace("/sse/messages", "/sse/messages/")
+        return self._app.send(method, url, endless=True, headers=headers, **sent)
 
     def method(self, name: str) -> Any:
         """A request of the protocol; those of the older revisions come in a session."""
@@ -414,11 +448,9 @@ class Door:
         message = {"jsonrpc": "2.0", "method": method, "params": params}
         message |= {} if method.startswith("notifications/") else {"id": 1}
         headers = self._headers | {"accept": "application/json, text/event-stream"} | headers
-        with self._http.stream("POST", f"{self._url}/mcp", headers=headers, json=message) as answer:
-            if method == "subscriptions/listen" and answer.headers["content-type"].startswith("text/event-stream"):
-                return answer  # it would not end
-            answer.read()
-            return _last_message(answer)
+        endless = method == "subscriptions/listen"
+        answer = self._app.send("POST", "/mcp", endless=endless, headers=headers, json=message)
+        return answer if endless else _last_message(answer)
 
 
 def _last_message(answer: Any) -> Any:
@@ -433,7 +465,7 @@ def _last_message(answer: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def rim(tmp_path_factory):
-    with running(tmp_path_factory.mktemp("rim") / "state") as served:
+    with listed(tmp_path_factory.mktemp("rim")) as served:
         now = now_ms()
         _, served.secrets["bound"] = served.agent_access.keys.create(
             "bound", workspaces=("work",), scopes=("read", "write", "admin"), now=now
@@ -443,23 +475,27 @@ def rim(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def app(rim):
+    settings = rim.world.app.settings
+    with opened(build_app(rim.agent_access, settings), settings.server.port) as local:
+        yield local
+
+
+@pytest.fixture(scope="module")
 def program(rim):
     return list_program(build_app(rim.agent_access, rim.world.app.settings), rim.world.app.operations)
 
 
-def answers_to(rim: Any, name: str, rows: list[str]) -> dict[str, Any]:
+def answers_to(rim: Any, app: LocalApp, name: str, rows: list[str]) -> dict[str, Any]:
     """What the caller of that name gets for each of these rows."""
-    with httpx2.Client(verify=PLAIN, timeout=30) as http:
-        door = Door(rim, CALLERS[name], http)
-        return {row: door.ask(row) for row in rows}
+    door = Door(rim, CALLERS[name], app)
+    return {row: door.ask(row) for row in rows}
 
 
-def text_of(answer: Any) -> str:
-    """What was read of an answer; a stream that goes on was not."""
-    try:
-        return str(answer.text)
-    except httpx2.StreamError:
-        return ""
+def state_of(rim: Any) -> tuple[Any, ...]:
+    """What a refused request may not change: files, jobs and keys."""
+    opened = rim.world.app.opened
+    return rim.files(), opened.queue.counts(), list(opened.keys.history())
 
 
 def test_all_that_can_be_called_has_a_rule(program):
@@ -484,33 +520,31 @@ def test_a_route_a_tool_or_a_command_without_a_rule_is_named(rim):
 
 
 @pytest.mark.parametrize("name", CALLERS)
-def test_every_caller_gets_what_the_rules_say_and_no_refusal_changes_anything(rim, program, name):
+def test_every_caller_gets_what_the_rules_say_and_no_refusal_changes_anything(rim, app, program, name):
     rows = [row for row in program if not row.startswith("command ")]
-    queue = rim.world.app.opened.queue
-    until(lambda: not any(queue.counts()[status] for status in ("queued", "running")))  # files of the caller before
-    before = rim.files()
-    answers = answers_to(rim, name, [row for row in rows if expected(row, name) != "in"])
-    assert rim.files() == before
-    answers |= answers_to(rim, name, [row for row in rows if row not in answers])
-    differing = {row: outcome(answer) for row, answer in answers.items() if outcome(answer) != expected(row, name)}
-    assert differing == {}
+    before = state_of(rim)
+    answers = answers_to(rim, app, name, [row for row in rows if expected(row, name) != "in"])
+    assert state_of(rim) == before
+    answers |= answers_to(rim, app, name, [row for row in rows if row not in answers])
+    outcomes = {row: outcome(row, answer) for row, answer in answers.items()}
+    assert {row: told for row, told in outcomes.items() if told != expected(row, name)} == {}
     caller = CALLERS[name]
     if not caller.scopes or (caller.workspaces is not None and "secret" not in caller.workspaces):
-        text = "".join(text_of(answer) for answer in answers.values())
+        text = "".join(answer.text for answer in answers.values())
         assert "xqtagzy" not in text
         assert "Hidden" not in text.replace(HIDDEN, "")
 
 
-def test_a_forbidden_workspace_is_told_in_the_words_of_one_that_is_not_there(rim, program):
+def test_a_forbidden_workspace_is_told_in_the_words_of_one_that_is_not_there(rim, app, program):
     rows = [row for row in program if not row.startswith("command ") and RULES[row] is not OPEN]
     names = ("bound to one, a forbidden one named", "bound to one, an unknown one named")
-    forbidden, unknown = (answers_to(rim, name, rows) for name in names)
+    forbidden, unknown = (answers_to(rim, app, name, rows) for name in names)
     for row in rows:
         assert forbidden[row].status_code == unknown[row].status_code, row
-        assert text_of(forbidden[row]) == text_of(unknown[row]), row
+        assert forbidden[row].text == unknown[row].text, row
 
 
-def test_a_key_is_taken_from_its_header_alone(rim, program):
+def test_a_key_is_taken_from_its_header_alone(rim, app, program):
     secret = rim.secrets["full"]
     for row in (row for row in program if row in ROUTES and RULES[row] not in (OPEN, SIGNED)):
         method, path = row.removesuffix(" as a form").split()
@@ -521,28 +555,75 @@ def test_a_key_is_taken_from_its_header_alone(rim, program):
             {"headers": {"x-api-key": secret}},
         ):
             url = path.replace("{id}", "x").replace("/sse/messages", "/sse/messages/")
-            assert rim.rest(method, url, key=None, **sent, **where).status_code == 401, (row, where)
+            assert app.send(method, url, **sent, **where).status_code == 401, (row, where)
 
 
-def test_the_hook_takes_a_signature_and_no_key(rim):
-    for key in (None, "owner", "bad"):
-        assert rim.rest("POST", git_webhook.PATH, key=key, json={}).status_code == 404
+@pytest.mark.parametrize("signed_with", ["the secret", "another secret", "nothing"])
+def test_the_hook_takes_a_signature_and_no_key(rim, app, monkeypatch, signed_with):
+    looks = []
+    monkeypatch.setattr(rim.agent_access.push_webhook, "_on_push", lambda: looks.append(1))
+    secret = make_secret(rim.world.state, rotate=True)
+    before, said = state_of(rim), {}
+    for name, caller in CALLERS.items():
+        body = json.dumps({"pushed by": name}).encode()
+        digest = hmac.new({"the secret": secret}.get(signed_with, "x").encode(), body, hashlib.sha256).hexdigest()
+        headers = dict(caller.headers) | (rim.headers(caller.key) if caller.key else {})
+        headers |= {"content-type": "application/json", "x-github-event": "push", "x-github-delivery": digest}
+        headers |= {} if signed_with == "nothing" else {"x-hub-signature-256": f"sha256={digest}"}
+        said[name] = app.send("POST", git_webhook.PATH, headers=headers, content=body).status_code
+    drop_secret(rim.world.state)
+    opens = signed_with == "the secret"
+    assert said == dict.fromkeys(CALLERS, 202 if opens else 401)
+    assert len(looks) == (len(CALLERS) if opens else 0)
+    assert state_of(rim) == before
+
+
+def test_no_command_is_taken_without_the_token_of_the_control_socket(rim, program):
+    done = []
+    commands = [row.removeprefix("command ") for row in program if row.startswith("command ")]
+    operations = {name: lambda arguments, _: done.append(arguments) for name in rim.world.app.operations}
+    server, before = ControlServer(rim.world.state, operations), state_of(rim)
+    server.start()
+    try:
+        openings = [None, "", "0" * 64, rim.secrets["owner"], f"Authorization: Bearer {rim.secrets['owner']}"]
+        refused = {(name, opening): ask_socket(rim, opening, name) for name in commands for opening in openings}
+        assert {asked for asked, error in refused.items() if error != "PERMISSION_DENIED"} == set()
+        assert (done, state_of(rim)) == ([], before)
+        token = (rim.world.state / TOKEN).read_text()
+        assert [ask_socket(rim, token, name) for name in commands] == [""] * len(commands)
+        assert len(done) == len(commands)
+    finally:
+        server.stop()
+
+
+def ask_socket(rim: Any, opening: str | None, command: str) -> str:
+    """The code of the error with which the control socket answers a command, after this first line if it is one."""
+    request = json.dumps({"op": command, "args": {}}) + "\n"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        client.settimeout(30)
+        with short_address(rim.world.state / NAME) as where:
+            client.connect(where)
+        client.sendall((request if opening is None else f"{opening}\n{request}").encode())
+        client.shutdown(socket.SHUT_WR)
+        with client.makefile() as answer:
+            told = [json.loads(line) for line in answer]
+    return str(told[-1].get("error", {}).get("code", ""))
 
 
 CONNECT = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); print('in')"
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be another user")
-def test_no_other_user_of_the_host_gets_a_command_in(rim, program):
-    assert [row for row in program if row.startswith("command ")]
-    path = rim.world.state / "control.sock"
-    assert path.stat().st_mode & 0o077 == 0
-    owner = [sys.executable, "-S", "-c", CONNECT, path]
-    assert subprocess.run(owner, capture_output=True, text=True, check=False).stdout == "in\n"
-    other = subprocess.run(
-        ["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", *owner],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "PermissionError" in other.stderr
+def test_no_other_user_of_the_host_gets_a_command_in(rim):
+    server = ControlServer(rim.world.state, {})
+    server.start()
+    try:
+        path = rim.world.state / NAME
+        assert path.stat().st_mode & 0o077 == 0
+        owner = [sys.executable, "-S", "-c", CONNECT, path]
+        other = ["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", *owner]
+        ours, theirs = (subprocess.run(words, capture_output=True, text=True, check=False) for words in (owner, other))
+    finally:
+        server.stop()
+    assert ours.stdout == "in\n"
+    assert "PermissionError" in theirs.stderr

@@ -186,6 +186,15 @@ def running(
 
 
 @contextmanager
+def listed(folder: Path) -> Iterator[Rim]:
+    """A vault that has been listed once, with its keys: nothing listens, and no job or watcher runs."""
+    with ExitStack() as opened:
+        rim = _opened(opened, folder, None, {"port": 7801}, limits=UNLIMITED)
+        rim.world.run()
+        yield rim
+
+
+@contextmanager
 def unlisted(folder: Path) -> Iterator[Rim]:
     """Serve a vault that has not been listed yet, and will not be."""
     with ExitStack() as opened:
