@@ -289,9 +289,10 @@ class Guard:
     def _refuse_unauthenticated(self, scope: Scope) -> Refusal:
         """What a request without a valid key is told. Only these are slowed: nobody can lock out a good key behind the same address."""
         address = _client_address(scope)
-        is_open = scope["path"] in OPEN
-        wait = self._take_health(address) if is_open else self._failures.take(address, time.monotonic())
-        if wait:
+        waits = [self._failures.take(address, time.monotonic())]
+        if scope["path"] in OPEN:
+            waits.append(self._take_health(address))
+        if wait := max(waits):
             message = "too many requests without a valid key; come back later, with one"
             return Refusal(429, ResourceExhausted.code, message, wait)
         message = "a valid key is needed: send `Authorization: Bearer <key>`; `memex key create` makes one"

@@ -13,7 +13,7 @@ import re
 import socket
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import httpx2
@@ -30,6 +30,7 @@ from mcp_server.server import build_app, now_ms
 from mcp_server.tools.families import FAMILIES
 from syncd.daemon.control_socket import NAME, TOKEN, ControlServer, short_address
 from syncd.remote.push_webhook import drop_secret, make_secret
+from syncd.settings.access import LimitsSettings
 from tests.support.live_server import listed
 from tests.support.local_app import LocalApp, opened
 from tests.support.tool_arguments import ARGUMENTS
@@ -556,6 +557,19 @@ def test_a_key_is_taken_from_its_header_alone(rim, app, program):
         ):
             url = path.replace("{id}", "x").replace("/sse/messages", "/sse/messages/")
             assert app.send(method, url, **sent, **where).status_code == 401, (row, where)
+
+
+def test_a_wrong_key_at_a_health_route_counts_as_everywhere(rim):
+    settings = replace(rim.world.app.settings, limits=LimitsSettings(failures=3))
+    bad = rim.headers("bad")
+    with opened(build_app(rim.agent_access, settings), settings.server.port) as app:
+        statuses = [app.send("GET", path, headers=bad).status_code for path in ("/healthz", "/readyz", "/openapi.json")]
+        statuses += [app.send("GET", path, headers=bad).status_code for path in ("/healthz", "/openapi.json")]
+        statuses += [
+            app.send("GET", "/healthz").status_code,
+            app.send("GET", "/thoughts", headers=rim.headers()).status_code,
+        ]
+    assert statuses == [401, 401, 401, 429, 429, 200, 200]
 
 
 @pytest.mark.parametrize("signed_with", ["the secret", "another secret", "nothing"])
