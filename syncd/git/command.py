@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import IO
+from typing import Any
 
 import git
 
-from syncd.git.child_process import ProcessResult, inherited_environment, run
+from syncd.git.child_process import inherited_environment, run
 
 
 class GitCommand(git.Git):
@@ -22,19 +22,17 @@ class GitCommand(git.Git):
         "git"  # the one that everything else here starts, whatever the variable of this name says
     )
 
-    def execute(
-        self,
-        command: Sequence[str],
-        istream: bytes = b"",
-        *,
-        env: Mapping[str, str] | None = None,
-        output_stream: IO[bytes] | None = None,
-        kill_after_timeout: float | None = None,
-    ) -> ProcessResult:
-        """GitPython's own method, through which it starts every process."""
-        environ = inherited_environment(os.environ) | self.environment() | dict(env or {})
-        limit_s, folder = kill_after_timeout, self.working_dir
-        return run(command, environ, stdin=istream, limit_s=limit_s, out=output_stream, cwd=folder and str(folder))
+    def execute(self, command: Sequence[str], *_: Any, env: Mapping[str, str] | None = None, **options: Any) -> Any:
+        """GitPython's own method, through which it starts every process; the answer is a `ProcessResult`."""
+        folder = self.working_dir
+        return run(
+            command,
+            inherited_environment(os.environ) | self.environment() | dict(env or {}),
+            stdin=options.get("istream", b""),
+            limit_s=options.get("kill_after_timeout"),
+            out=options.get("output_stream"),
+            cwd=None if folder is None else os.fspath(folder),
+        )
 
 
 class GitRepo(git.Repo):

@@ -24,11 +24,14 @@ class LocalApp:
         return self._runner.run(self._send(httpx2.Request(method, self._url + path, **options), endless=endless))
 
     async def _send(self, request: httpx2.Request, *, endless: bool) -> httpx2.Response:
-        messages, body = [{"type": "http.request", "body": request.read(), "more_body": False}], bytearray()
-        status, headers, streaming = 0, [], asyncio.Event()
+        messages: list[dict[str, Any]] = [{"type": "http.request", "body": request.read(), "more_body": False}]
+        status, body, streaming = 0, bytearray(), asyncio.Event()
+        headers: list[tuple[bytes, bytes]] = []
 
         async def receive() -> dict[str, Any]:
-            return messages.pop() if messages else await asyncio.Event().wait()  # type: ignore[return-value]
+            if not messages:
+                await asyncio.Event().wait()
+            return messages.pop()
 
         async def send(message: dict[str, Any]) -> None:
             nonlocal status, headers
@@ -42,8 +45,8 @@ class LocalApp:
         answering = asyncio.create_task(self._app(_scope_of(request), receive, send))
         async with asyncio.timeout(30):
             await asyncio.wait({begun, answering}, return_when=asyncio.FIRST_COMPLETED)
-            for task in (begun, answering):
-                task.cancel() if not task.done() else None
+            begun.cancel()
+            answering.cancel()  # where it is done, nothing comes of that
             results = await asyncio.gather(begun, answering, return_exceptions=True)
         if isinstance(results[1], Exception):
             raise results[1]
