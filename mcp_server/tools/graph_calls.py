@@ -136,6 +136,8 @@ def query_observations(
 ) -> answer.FoundFacts:
     """Facts of one node, cut where all together are long."""
     outcome = workspace.nodes.search_node(arguments.entity_name, arguments.query, arguments.mode, arguments.limit)
+    node = workspace.nodes.get(arguments.entity_name)
+    by = workspace.hands([node.id])[node.id]
     sizes = share_budget([len(hit.content) for hit in outcome.hits], settings.search.budget)
     return answer.FoundFacts(
         results=[
@@ -143,6 +145,7 @@ def query_observations(
                 ordinal=hit.ordinal,
                 content=hit.content[:size],
                 truncated=size < len(hit.content),
+                by=by,
                 score=round(hit.score, 6),
             )
             for hit, size in zip(outcome.hits, sizes, strict=True)

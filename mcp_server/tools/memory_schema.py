@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue
 
-from mcp_server.operations.wire_format import AnswerModel, NoteText, Replaceable, RequestModel
+from mcp_server.operations.wire_format import NoteText, Replaceable, RequestModel
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _check_metadata_size, _parse_json_text, _refuse_boolean
 from syncd.history.write_lineage import Hand
 from syncd.memos.memo_graph import DEEPEST, LISTED, WALKED, Way
@@ -130,7 +130,7 @@ class Memo(Replaceable):
     version: int
 
 
-class SavedMemo(Memo):
+class SavedMemo(Memo, NoteText):
     """A memo that is on disk and findable."""
 
     created: bool
@@ -146,14 +146,14 @@ class FoundMemo(Memo, NoteText):
     score: float | None
 
 
-class FoundMemos(AnswerModel):
+class FoundMemos(NoteText):
     """What a search found, the best first."""
 
     items: list[FoundMemo]
     degraded: list[str]
 
 
-class DeletedMemo(AnswerModel):
+class DeletedMemo(NoteText):
     """A memo that is gone."""
 
     memo_id: str
@@ -162,7 +162,7 @@ class DeletedMemo(AnswerModel):
     relations_deleted: int
 
 
-class Relation(AnswerModel):
+class Relation(NoteText):
     """A relation."""
 
     model_config = ConfigDict(frozen=True, serialize_by_alias=True)
@@ -178,7 +178,7 @@ class Relation(AnswerModel):
     version: int
 
 
-class DeletedRelation(AnswerModel):
+class DeletedRelation(NoteText):
     """A relation that is gone, as it was."""
 
     deleted: bool
