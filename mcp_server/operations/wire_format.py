@@ -93,6 +93,13 @@ def find_suspicious(value: object) -> list[str]:
     return [kind for kind in hidden_characters.KINDS if kind in kinds]
 
 
+def refuse_hidden(name: str) -> str:
+    """`name`, of something new. With a hidden character, two names that look alike would mean two things."""
+    if kinds := hidden_characters.find_hidden(f" {name.strip()}"):  # a byte order mark at the beginning counts too
+        raise ValueError(f"has characters that a reader does not see ({', '.join(kinds)}); leave them out")
+    return name
+
+
 def warnings_about(defects: Iterable[Defect]) -> list[str]:
     """Which defects of a note its writer is told of, to pass on to a person."""
     reported = (secret_patterns.DEFECT, hidden_characters.DEFECT, runnable_code.DEFECT)

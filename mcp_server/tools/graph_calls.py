@@ -155,7 +155,7 @@ def query_observations(
     )
 
 
-def create_relations(workspace: Workspace, arguments: shape.Relations, _: Settings) -> answer.CreatedRelations:
+def create_relations(workspace: Workspace, arguments: shape.CreateRelations, _: Settings) -> answer.CreatedRelations:
     """Relations, each once."""
     outcome = workspace.nodes.add_relations(_edges_of(arguments))
     return answer.CreatedRelations(
@@ -165,7 +165,7 @@ def create_relations(workspace: Workspace, arguments: shape.Relations, _: Settin
     )
 
 
-def delete_relations(workspace: Workspace, arguments: shape.Relations, _: Settings) -> answer.DeletedRelations:
+def delete_relations(workspace: Workspace, arguments: shape.DeleteRelations, _: Settings) -> answer.DeletedRelations:
     """Relations, counted."""
     deleted, missing = workspace.nodes.remove_relations(_edges_of(arguments))
     return answer.DeletedRelations(deleted=deleted, not_found=missing)
@@ -326,7 +326,7 @@ def get_stats(workspace: Workspace, _: shape.Nothing, __: Settings) -> answer.St
     )
 
 
-def _edges_of(arguments: shape.Relations) -> list[Edge]:
+def _edges_of(arguments: shape.CreateRelations | shape.DeleteRelations) -> list[Edge]:
     return [Edge(relation.from_entity, relation.to_entity, relation.relation_type) for relation in arguments.relations]
 
 

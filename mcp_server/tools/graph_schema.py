@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from mcp_server.operations.wire_format import RequestModel
+from mcp_server.operations.wire_format import RequestModel, refuse_hidden
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _parse_json_text, _refuse_boolean
 
 ITEMS: Final = 100  # nodes, relations or additions in one call
@@ -25,6 +25,8 @@ def _check_length(name: str) -> str:
 
 Name = Annotated[str, AfterValidator(_check_length)]  # bounded without words: it stands in the schemas some 30 times
 Kind = Annotated[str, Field(max_length=100)]  # of a node or a relation
+NewName = Annotated[Name, AfterValidator(refuse_hidden)]
+NewKind = Annotated[Kind, AfterValidator(refuse_hidden)]
 Fact = Annotated[str, Field(max_length=10_000)]
 Summary = Annotated[str, Field(max_length=2_000)]
 Tag = Annotated[str, Field(max_length=100)]
@@ -40,8 +42,8 @@ Tags = Annotated[tuple[Tag, ...], Field(max_length=50), BeforeValidator(_parse_j
 class NewEntity(RequestModel):
     """A node to be."""
 
-    name: Name
-    entity_type: Kind
+    name: NewName
+    entity_type: NewKind
     observations: Annotated[tuple[Fact, ...], Field(max_length=FACTS)] = ()
     summary: Summary | None = None
     tags: Tags = ()
@@ -149,8 +151,22 @@ class GivenRelation(RequestModel):
     relation_type: Kind
 
 
-class Relations(RequestModel):
-    """What `create_relations` and `delete_relations` take."""
+class NewRelation(GivenRelation):
+    """A relation to be."""
+
+    relation_type: NewKind
+
+
+class CreateRelations(RequestModel):
+    """What `create_relations` takes."""
+
+    relations: Annotated[
+        tuple[NewRelation, ...], Field(min_length=1, max_length=ITEMS), BeforeValidator(_parse_json_text)
+    ]
+
+
+class DeleteRelations(RequestModel):
+    """What `delete_relations` takes."""
 
     relations: Annotated[
         tuple[GivenRelation, ...], Field(min_length=1, max_length=ITEMS), BeforeValidator(_parse_json_text)
@@ -163,7 +179,7 @@ class UpdateRelationType(RequestModel):
     from_entity: Name
     to_entity: Name
     old_type: Kind
-    new_type: Kind
+    new_type: NewKind
 
 
 class Pair(RequestModel):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue
 
-from mcp_server.operations.wire_format import NoteText, Replaceable, RequestModel
+from mcp_server.operations.wire_format import NoteText, Replaceable, RequestModel, refuse_hidden
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _check_metadata_size, _parse_json_text, _refuse_boolean
 from syncd.history.write_lineage import Hand
 from syncd.memos.memo_graph import DEEPEST, LISTED, WALKED, Way
@@ -85,6 +85,7 @@ class _Ends(RequestModel):
 class SaveRelation(_Ends):
     """What `memory.relation.save` takes."""
 
+    tag: Annotated[Tag, AfterValidator(refuse_hidden)]
     weight: Number | None = Field(None, ge=0, le=1, description="Confidence, two decimals; 1 if new")
     reason: str | None = Field(None, max_length=1_000)
 

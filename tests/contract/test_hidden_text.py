@@ -110,6 +110,29 @@ def test_nodes_tell_what_is_hidden(one):
     assert replaced["suspicious"] == ["tag"]
 
 
+@pytest.mark.parametrize("hidden", [TAG, BIDI, "\u200b", "\ufeff"])
+def test_nothing_new_is_named_with_characters_that_nobody_sees(one, hidden):
+    bad, good = f"{hidden}Heron", {"name": "Coot", "entity_type": "bird"}
+    ends = {"from_entity": "Coot", "to_entity": "Coot"}
+    near = {"sourceMemoId": "a", "targetMemoId": "b", "tag": bad}
+    one.good("create_entities", entities=[good])
+    one.good("create_relations", relations=[{**ends, "relation_type": "likes"}])
+    for tool, arguments in (
+        ("create_entities", {"entities": [good | {"name": bad}]}),
+        ("create_entities", {"entities": [{"name": "Heron", "entity_type": bad}]}),
+        ("create_relations", {"relations": [{**ends, "relation_type": bad}]}),
+        ("update_relation_type", {**ends, "old_type": "likes", "new_type": bad}),
+        ("memory.relation.save", near),
+    ):
+        code, told = one.ask(tool, **arguments)
+        assert code == "INVALID_ARGUMENT", tool
+        assert "characters that a reader does not see" in told["message"]
+    assert one.refused("memory.relation.delete", **near) == "NOT_FOUND"
+    assert one.good("get_stats")["node_count"] == 1
+    emoji = {"name": "Woman \U0001f469\u200d\U0001f4bb ❤\ufe0f", "entity_type": "می\u200cخواهم"}
+    one.good("create_entities", entities=[emoji])
+
+
 def test_a_resource_and_a_prompt_tell_what_is_hidden(rim):
     space = rim.space()
     made = space.capture(HEAVY, metadata={"title": f"Heron{TAG}", "tags": [f"bird{TAG}"]})
