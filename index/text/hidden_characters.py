@@ -1,8 +1,8 @@
 r"""Find characters that a reader does not see, or that change what a reader sees, name their kinds, and escape them.
 
 Laws, tested: nothing is found in an escaped text, and escaping changes no other character. Characters that a script or
-an emoji needs are not hidden text: joiners between its letters, one selector after a symbol, marks of direction in a
-right-to-left text, the three flags that are spelled with tags."""
+an emoji needs are not hidden text: joiners between its letters, one selector after a character that has variants, marks
+of direction in a line with right-to-left letters, the three flags that are spelled with tags."""
 
 from __future__ import annotations
 
@@ -20,11 +20,19 @@ _KIND_BY_GROUP: Final[dict[str, Kind]] = {kind.replace("-", "_"): kind for kind 
 
 # The inside of character classes. Letters that joiners shape: Arabic, Syriac, Indic, Thai, Tibetan, Burmese, Khmer, Mongolian.
 _SHAPED: Final = "\u0600-\u1099\u1780-\u18af\ua840-\uabff\ufb50-\ufdff\ufe70-\ufefc\U00010a00-\U00011fff"
-_EMOJI: Final = "\u00a9\u00ae\u2190-\u2bff\u3030\u303d\u3297\u3299\ufe0f\U0001f000-\U0001faff\U000e007f"
+_SYMBOLS: Final = "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+_EMOJI: Final = f"{_SYMBOLS}\ufe0f\U000e007f"
+_IDEOGRAPHS: Final = "\u3005-\u3007\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+# What has standardized variants beside them: mathematical symbols, quotation marks, CJK punctuation, Myanmar, Phags-pa, Manichaean.
+_VARIED: Final = f"{_IDEOGRAPHS}\u2018-\u201d\u2190-\u2bff\u3001\u3002\uff01-\uff1f\u1000-\u109f\uaa60-\uaa7f\ua840-\ua877\U00010ac0-\U00010aff"
 _RIGHT_TO_LEFT: Final = re.compile(
     "[\u05d0-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]"
 )
 _MARKS: Final = "\u061c\u200e\u200f"  # of direction: one is common in a right-to-left text
+_KNOWN_VARIANTS: Final = (  # each a selector, and what stands before it
+    rf"[\u180b-\u180d\u180f](?<=[\u1820-\u18aa].)|[\ufe00-\ufe02](?<=[{_VARIED}].)|[\ufe00-\ufe06](?<=[\U00013000-\U000143ff].)"
+    rf"|[\ufe0e\ufe0f](?<=[{_SYMBOLS}].)|\ufe0f(?<=[0-9#*].)(?=\u20e3)|[\U000e0100-\U000e01ef](?<=[{_IDEOGRAPHS}].)"
+)
 _SELECTORS: Final = "\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
 # Unicode's Default_Ignorable_Code_Point, less the selectors, the tags, the joiners and what is bidi.
 _INVISIBLE: Final = "\u034f\u115f\u1160\u17b4\u17b5\u180e\u2060-\u2065\u206a-\u206f\u3164\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
@@ -36,7 +44,7 @@ _PATTERNS: Final[dict[str, str]] = {
     ),
     "ansi": "[\x1b\x90\x98\x9b\x9d-\x9f]",  # begins a sequence that steers a terminal
     "control": "[\0-\x08\x0b\x0e-\x1f\x7f-\x9f]",  # the others, but a form feed, which ends a page
-    "bidi": f"[\u202a-\u202e\u2066-\u2069]|[{_MARKS}](?=[{_MARKS}])",
+    "bidi": f"[\u202a-\u202e\u2066-\u2069]|[{_MARKS}](?:(?=[{_MARKS}])|(?<=[A-Za-z].)(?=[A-Za-z]))",
     "mark": f"[{_MARKS}]",
     "zero_width": (
         f"[{_INVISIBLE}]|\ufeff(?<=..)|[\u200b\u200c](?<![{_SHAPED}].)|\u200d(?<![{_SHAPED}{_EMOJI}].)"
@@ -45,8 +53,7 @@ _PATTERNS: Final[dict[str, str]] = {
         r"(?:(?<!\w.)|(?!\w))"  # a soft hyphen stands where a word may be broken
     ),
     "tag": "[\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]",
-    # A selector belongs to the character before it; no Latin letter and no blank has any.
-    "variation_selector": f"[{_SELECTORS}](?:(?<!..)|(?<=[\\sA-Za-z{_SELECTORS}].))",
+    "variation_selector": f"(?!{_KNOWN_VARIANTS})[{_SELECTORS}]",
 }
 _HIDDEN: Final = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in _PATTERNS.items()), re.DOTALL)
 _IGNORABLE_CLASS: Final = (
@@ -99,15 +106,18 @@ def remove_ignorable(text: str) -> str:
 
 def _find_matches(text: str) -> Iterator[tuple[Kind, int]]:
     """Each hidden character: its kind, and where it stands."""
-    at, right_to_left = 0, None
+    at, line_end, right_to_left = 0, 0, False
     while candidate := _CANDIDATE.search(text, at):
         match = _HIDDEN.match(text, candidate.start())
         at = match.end() if match else candidate.end()
         if match is None or match.lastgroup == "flag":
             continue
         if match.lastgroup == "mark":
-            if right_to_left is None:
-                right_to_left = _RIGHT_TO_LEFT.search(text) is not None
+            if match.start() >= line_end:
+                line = text.rfind("\n", 0, match.start()) + 1
+                line_end = text.find("\n", match.end())
+                line_end = len(text) if line_end < 0 else line_end
+                right_to_left = _RIGHT_TO_LEFT.search(text, line, line_end) is not None
             if right_to_left:
                 continue
         yield _KIND_BY_GROUP[match.lastgroup or ""], match.start()

@@ -1,6 +1,6 @@
 """Name the notes whose text an answer repeats, for an audit log that is to hold what is read.
 
-Law, tested: every tool that gives text of a note away names it here, as its answer is a `NoteText` or holds one."""
+Law, tested: a tool that reads and gives text of a note away names that note here."""
 
 from __future__ import annotations
 
@@ -9,17 +9,13 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from mcp_server.operations.wire_format import NoteText
-
 IDS: Final = ("document_id", "id", "memo_id")
 NAMES: Final = ("name", "entity_name", "node_a", "node_b")  # of nodes, which go by their names
 
 
 def find_read_notes(answer: BaseModel, request: BaseModel) -> tuple[list[str], list[str]]:
     """The ids of the documents, and the names of the nodes, that `answer` repeats text of; what says neither is of the one that was asked about."""
-    parts = list(_text_parts(answer))
-    if not parts:
-        return [], []
+    parts = list(_parts(answer))
     ids, names = _values(parts, IDS), _values(parts, NAMES)
     if not ids and not names:
         ids, names = _values([request], IDS), _values([request], NAMES)
@@ -31,14 +27,12 @@ def _values(parts: list[BaseModel], fields: tuple[str, ...]) -> list[str]:
     return list(dict.fromkeys(value for value in values if isinstance(value, str)))
 
 
-def _text_parts(value: Any, inside: bool = False) -> Iterator[BaseModel]:
-    """The parts of an answer that hold text of notes."""
+def _parts(value: Any) -> Iterator[BaseModel]:
+    """An answer and all parts of it."""
     if isinstance(value, BaseModel):
-        inside = inside or isinstance(value, NoteText)
-        if inside:
-            yield value
+        yield value
         for part in vars(value).values():
-            yield from _text_parts(part, inside)
+            yield from _parts(part)
     elif isinstance(value, list | tuple):
         for part in value:
-            yield from _text_parts(part, inside)
+            yield from _parts(part)

@@ -64,19 +64,20 @@ def _is_empty(value: object) -> bool:
 
 
 class AnswerModel(BaseModel):
-    """What a caller gets."""
+    """A part of what a caller gets."""
 
     model_config = ConfigDict(frozen=True)
 
 
 class NoteText(AnswerModel):
-    """What repeats text of notes; `suspicious` is about all of it, nested parts too."""
+    """What may repeat stored text: the whole answer of an operation, or a part that is read by itself, such as a hit.
+
+    `suspicious` is about all of it: names, tags and nested parts too."""
 
     @computed_field(description="Kinds of hidden characters in this text")
     def suspicious(self) -> list[str]:
         """The kinds of characters in it that a reader does not see; a closed list (`hidden_characters.KINDS`)."""
-        kinds = {kind for text in _texts(self) for kind in hidden_characters.find_hidden(text)}
-        return [kind for kind in hidden_characters.KINDS if kind in kinds]
+        return find_suspicious(self)
 
 
 class Replaceable(AnswerModel):
@@ -84,6 +85,19 @@ class Replaceable(AnswerModel):
 
     stale: bool = Field(False, description="true: a newer one replaces it", exclude_if=_is_empty)
     superseded_by: str | None = Field(None, description="The id of that one", exclude_if=_is_empty)
+
+
+def find_suspicious(value: object) -> list[str]:
+    """The kinds of hidden characters in all texts of `value`: an answer, or plain data."""
+    kinds = {kind for text in _texts(value) for kind in hidden_characters.find_hidden(text)}
+    return [kind for kind in hidden_characters.KINDS if kind in kinds]
+
+
+def refuse_hidden(name: str) -> str:
+    """`name`, of something new. With a hidden character, two names that look alike would mean two things."""
+    if kinds := hidden_characters.find_hidden(f" {name.strip()}"):  # a byte order mark at the beginning counts too
+        raise ValueError(f"has characters that a reader does not see ({', '.join(kinds)}); leave them out")
+    return name
 
 
 def warnings_about(defects: Iterable[Defect]) -> list[str]:

@@ -189,7 +189,8 @@ class VaultMCP(MCPServer[Any]):
 
     async def _complete(self, _: ServerRequestContext[Any, Any], params: CompleteRequestParams) -> CompleteResult:
         work = partial(complete, self._runner.agent_access, CALLER.get(), params)
-        return CompleteResult(completion=await self._run_read("completion/complete", work))
+        completion = await self._run_read("completion/complete", work)
+        return CompleteResult(completion=completion, _meta=resources.suspicious_meta(*completion.values))
 
     async def _run_read(self, method: str, work: Callable[[], T], **data: Any) -> T:
         """What `work` returns, off the event loop, for a key that may read."""

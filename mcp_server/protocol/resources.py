@@ -14,9 +14,8 @@ from mcp.types import Annotations, Resource, ResourceTemplate
 
 from index.errors import NotFound, ResourceExhausted
 from index.model import Record
-from index.text.hidden_characters import find_hidden
 from mcp_server.operations.caller import Caller, open_workspace, resolve_workspace, visible_workspaces
-from mcp_server.operations.wire_format import replace_surrogates
+from mcp_server.operations.wire_format import find_suspicious, replace_surrogates
 from syncd.notes.timestamps import iso
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ def read(agent_access: AgentAccess, caller: Caller, named: str) -> ReadResourceC
             f"the note is larger than the {LONGEST_TEXT:,} bytes that can be read as a resource; get_thought reads it whole",
             limit=LONGEST_TEXT,
         )
-    meta = {"dev.memex/id": record.id, "dev.memex/suspicious": list(find_hidden(text))}
+    meta = {"dev.memex/id": record.id} | suspicious_meta(text)
     return ReadResourceContents(content=text, mime_type=MARKDOWN, meta=meta)
 
 
@@ -101,14 +100,21 @@ def list_recent(agent_access: AgentAccess, caller: Caller) -> list[Resource]:
     ]
 
 
+def suspicious_meta(*texts: str) -> dict[str, list[str]]:
+    """The kinds of hidden characters in `texts`, where the protocol has no field of ours: in `_meta`."""
+    return {"dev.memex/suspicious": find_suspicious(texts)}
+
+
 def _describe_note(workspace: str, address: str, record: Record) -> Resource:
+    summary = record.summary or ""
     return Resource(
         uri=note_uri(workspace, address),
         name=replace_surrogates(address),
         title=replace_surrogates(record.title),
-        description=replace_surrogates(record.summary) if record.summary else None,
+        description=replace_surrogates(summary) or None,
         mime_type=MARKDOWN,
         annotations=Annotations(last_modified=iso(record.updated_at or record.created_at)),
+        _meta=suspicious_meta(address, record.title, summary),
     )
 
 

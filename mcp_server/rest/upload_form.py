@@ -5,7 +5,6 @@ that is cut, a form that is wrong and a key that may not write leave nothing."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -26,7 +25,8 @@ from mcp_server.http.refusals import answer_and_drain
 from mcp_server.http.request_log import CLOSED
 from mcp_server.operations.caller import check_scope, imply_namespace, resolve_workspace
 from mcp_server.operations.operation import OperationRunner
-from mcp_server.operations.wire_format import error_body, http_status
+from mcp_server.operations.wire_format import encode_payload, error_body, http_status
+from mcp_server.tools.kb_schema import QueuedJob
 from syncd.jobs.queued_job import Job
 from syncd.uploads.upload_sessions import SingleUpload
 
@@ -63,7 +63,8 @@ async def answer_form(runner: OperationRunner, request: Request) -> Response:
             {"retry-after": str(math.ceil(error.details["retry_after"]))} if "retry_after" in error.details else None
         )
         return _EarlyResponse(error_body(error), code, headers=again, media_type="application/json")
-    return Response(json.dumps({"job_id": job.id, "status": job.status}), 202, media_type="application/json")
+    _, text = encode_payload(QueuedJob(job_id=job.id, status=job.status))
+    return Response(text, 202, media_type="application/json")
 
 
 async def receive_form(runner: OperationRunner, request: Request) -> Job:

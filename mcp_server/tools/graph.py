@@ -31,7 +31,7 @@ OPERATIONS: Final = (
     _write(
         name="delete_entities",
         title="Delete nodes",
-        description="Delete nodes for good, with their observations and all relations from and to them.",
+        description="Delete nodes for good, with their observations and all their relations.",
         given=shape.DeleteEntities,
         returned=answer.DeletedNodes,
         run=calls.delete_entities,
@@ -59,7 +59,7 @@ OPERATIONS: Final = (
     _read(
         name="get_recently_modified",
         title="List nodes by change",
-        description=f"List nodes changed in the last days, the latest first: to catch up on what is new. {NOTES_ARE_DATA}",
+        description=f"List nodes changed in the last days, the latest first: what is new. {NOTES_ARE_DATA}",
         given=shape.RecentlyModified,
         returned=answer.ChangedNodes,
         run=calls.get_recently_modified,
@@ -67,7 +67,7 @@ OPERATIONS: Final = (
     _write(
         name="set_summary",
         title="Set a summary",
-        description='Write or replace a node\'s summary, after open_nodes; "" removes it.',
+        description=f'Write or replace a node\'s summary, after open_nodes; "" removes it. {NOTES_ARE_DATA}',
         given=shape.SetSummary,
         returned=answer.SummarySet,
         run=calls.set_summary,
@@ -87,7 +87,7 @@ OPERATIONS: Final = (
         title="Add observations",
         description=(
             "Append facts to nodes that exist; each gets the next ordinal. One fact per text, whole in itself. To "
-            "correct a fact use replace_observation."
+            "correct a fact use replace_observation. " + NOTES_ARE_DATA
         ),
         given=shape.AddObservations,
         returned=answer.Additions,
@@ -97,7 +97,7 @@ OPERATIONS: Final = (
     _write(
         name="replace_observation",
         title="Replace an observation",
-        description="Correct one observation in place; its ordinal stays.",
+        description=f"Correct one observation in place; its ordinal stays. {NOTES_ARE_DATA}",
         given=shape.ReplaceObservation,
         returned=answer.ReplacedFact,
         run=calls.replace_observation,
@@ -124,7 +124,7 @@ OPERATIONS: Final = (
         name="create_relations",
         title="Create relations",
         description="Relate existing nodes: from_entity relation_type to_entity, in the active voice (works_at).",
-        given=shape.Relations,
+        given=shape.CreateRelations,
         returned=answer.CreatedRelations,
         run=calls.create_relations,
     ),
@@ -132,7 +132,7 @@ OPERATIONS: Final = (
         name="delete_relations",
         title="Delete relations",
         description="Delete exactly these relations; the nodes stay.",
-        given=shape.Relations,
+        given=shape.DeleteRelations,
         returned=answer.DeletedRelations,
         run=calls.delete_relations,
         destructive=True,
@@ -193,7 +193,7 @@ OPERATIONS: Final = (
     _read(
         name="find_similar_nodes",
         title="Similar nodes",
-        description="Pairs of unrelated nodes alike in meaning: to be related, merged or grouped.",
+        description="Pairs of unrelated nodes alike in meaning: relate, merge or group them.",
         given=shape.SimilarNodes,
         returned=answer.SimilarPairs,
         run=calls.find_similar_nodes,

@@ -18,13 +18,13 @@ class CreatedNode(AnswerModel):
     created_at: str
 
 
-class CreatedNodes(AnswerModel):
+class CreatedNodes(NoteText):
     """The nodes that were made, in the order asked for."""
 
     results: list[CreatedNode]
 
 
-class DeletedNodes(AnswerModel):
+class DeletedNodes(NoteText):
     """What became of each name."""
 
     deleted: list[str]
@@ -61,7 +61,7 @@ class Relation(AnswerModel):
     relation_type: str
 
 
-class OpenedNodes(AnswerModel):
+class OpenedNodes(NoteText):
     """Nodes, and all relations at either end of them."""
 
     entities: list[WholeNode]
@@ -84,7 +84,7 @@ class TaggedNode(ChangedNode):
     tags: list[str]
 
 
-class TaggedNodes(AnswerModel):
+class TaggedNodes(NoteText):
     """Nodes of a type, by name."""
 
     results: list[TaggedNode]
@@ -92,7 +92,7 @@ class TaggedNodes(AnswerModel):
     next_cursor: str | None
 
 
-class ChangedNodes(AnswerModel):
+class ChangedNodes(NoteText):
     """Nodes; `truncated`: there are more than were asked for."""
 
     results: list[ChangedNode]
@@ -100,7 +100,7 @@ class ChangedNodes(AnswerModel):
     next_cursor: str | None
 
 
-class SummarySet(AnswerModel):
+class SummarySet(NoteText):
     """A summary as it is now."""
 
     name: str
@@ -109,7 +109,7 @@ class SummarySet(AnswerModel):
     version: int
 
 
-class TagsSet(AnswerModel):
+class TagsSet(NoteText):
     """Tags as they are now."""
 
     name: str
@@ -125,7 +125,7 @@ class AddedFacts(AnswerModel):
     not_found: bool
 
 
-class Additions(AnswerModel):
+class Additions(NoteText):
     """What each got, in the order asked for."""
 
     results: list[AddedFacts]
@@ -148,7 +148,7 @@ class DroppedFacts(AnswerModel):
     not_found_ordinals: list[int]
 
 
-class Deletions(AnswerModel):
+class Deletions(NoteText):
     """What each lost, in the order asked for."""
 
     results: list[DroppedFacts]
@@ -160,10 +160,11 @@ class FoundFact(NoteText):
     ordinal: int
     content: str
     truncated: bool
+    by: Hand
     score: float
 
 
-class FoundFacts(AnswerModel):
+class FoundFacts(NoteText):
     """Facts of one node, best first."""
 
     results: list[FoundFact]
@@ -171,7 +172,7 @@ class FoundFacts(AnswerModel):
     degraded: list[str]
 
 
-class CreatedRelations(AnswerModel):
+class CreatedRelations(NoteText):
     """What became of each relation."""
 
     created: list[Relation]
@@ -179,14 +180,14 @@ class CreatedRelations(AnswerModel):
     not_found: list[str] = Field(description="Nodes that do not exist; their relations were left out")
 
 
-class DeletedRelations(AnswerModel):
+class DeletedRelations(NoteText):
     """How many went, and how many were not there."""
 
     deleted: int
     not_found: int
 
 
-class RetypedRelation(AnswerModel):
+class RetypedRelation(NoteText):
     """A relation's type before and after."""
 
     from_entity: str
@@ -195,7 +196,7 @@ class RetypedRelation(AnswerModel):
     new_type: str
 
 
-class RelationList(AnswerModel):
+class RelationList(NoteText):
     """Relations."""
 
     results: list[Relation]
@@ -210,7 +211,7 @@ class Neighbor(NoteText):
     tags: list[str]
 
 
-class Surroundings(AnswerModel):
+class Surroundings(NoteText):
     """A node's neighbourhood, the nearest first; `truncated`: the limit left some out."""
 
     nodes: list[Neighbor]
@@ -218,7 +219,7 @@ class Surroundings(AnswerModel):
     truncated: bool
 
 
-class Route(AnswerModel):
+class Route(NoteText):
     """A shortest path, if there is one."""
 
     found: bool
@@ -234,7 +235,7 @@ class RelationGap(AnswerModel):
     reference_count: int
 
 
-class RelationGaps(AnswerModel):
+class RelationGaps(NoteText):
     """Gaps, the most spoken of first."""
 
     results: list[RelationGap]
@@ -252,7 +253,7 @@ class SimilarPair(AnswerModel):
     node_b_type: str
 
 
-class SimilarPairs(AnswerModel):
+class SimilarPairs(NoteText):
     """Pairs, the most alike first."""
 
     results: list[SimilarPair]
@@ -272,7 +273,7 @@ class FoundNode(NoteText):
     score: float
 
 
-class FoundNodes(AnswerModel):
+class FoundNodes(NoteText):
     """Nodes, best first."""
 
     results: list[FoundNode]
@@ -324,7 +325,7 @@ class EventSummary(AnswerModel):
     deletes: int
 
 
-class ConsolidationReport(AnswerModel):
+class ConsolidationReport(NoteText):
     """What needs attention."""
 
     stale_summaries: list[StaleSummary]
@@ -346,7 +347,7 @@ class PendingNode(AnswerModel):
     summary_updated_at: str | None
 
 
-class PendingNodes(AnswerModel):
+class PendingNodes(NoteText):
     """Nodes whose summary is to be written."""
 
     results: list[PendingNode]
@@ -354,7 +355,7 @@ class PendingNodes(AnswerModel):
     next_cursor: str | None
 
 
-class Stats(AnswerModel):
+class Stats(NoteText):
     """The workspace in numbers."""
 
     node_count: int

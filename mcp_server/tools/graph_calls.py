@@ -138,6 +138,8 @@ def query_observations(
 ) -> answer.FoundFacts:
     """Facts of one node, cut where all together are long."""
     outcome = workspace.nodes.search_node(arguments.entity_name, arguments.query, arguments.mode, arguments.limit)
+    node = workspace.nodes.get(arguments.entity_name)
+    by = workspace.hands([node.id])[node.id]
     sizes = share_budget([len(hit.content) for hit in outcome.hits], settings.search.budget)
     return answer.FoundFacts(
         results=[
@@ -145,6 +147,7 @@ def query_observations(
                 ordinal=hit.ordinal,
                 content=hit.content[:size],
                 truncated=size < len(hit.content),
+                by=by,
                 score=round(hit.score, 6),
             )
             for hit, size in zip(outcome.hits, sizes, strict=True)
@@ -154,7 +157,7 @@ def query_observations(
     )
 
 
-def create_relations(workspace: Workspace, arguments: shape.Relations, _: Settings) -> answer.CreatedRelations:
+def create_relations(workspace: Workspace, arguments: shape.CreateRelations, _: Settings) -> answer.CreatedRelations:
     """Relations, each once."""
     outcome = workspace.nodes.add_relations(_edges_of(arguments))
     return answer.CreatedRelations(
@@ -164,7 +167,7 @@ def create_relations(workspace: Workspace, arguments: shape.Relations, _: Settin
     )
 
 
-def delete_relations(workspace: Workspace, arguments: shape.Relations, _: Settings) -> answer.DeletedRelations:
+def delete_relations(workspace: Workspace, arguments: shape.DeleteRelations, _: Settings) -> answer.DeletedRelations:
     """Relations, counted."""
     deleted, missing = workspace.nodes.remove_relations(_edges_of(arguments))
     return answer.DeletedRelations(deleted=deleted, not_found=missing)
@@ -328,7 +331,7 @@ def get_stats(workspace: Workspace, _: shape.Nothing, __: Settings) -> answer.St
     )
 
 
-def _edges_of(arguments: shape.Relations) -> list[Edge]:
+def _edges_of(arguments: shape.CreateRelations | shape.DeleteRelations) -> list[Edge]:
     return [Edge(relation.from_entity, relation.to_entity, relation.relation_type) for relation in arguments.relations]
 
 

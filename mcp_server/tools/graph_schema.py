@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from mcp_server.operations.wire_format import RequestModel
+from mcp_server.operations.wire_format import RequestModel, refuse_hidden
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _parse_json_text, _refuse_boolean
 
 ITEMS: Final = 100  # nodes, relations or additions in one call
@@ -21,6 +21,8 @@ Node = Annotated[Name, Field(description="Name of the node")]
 Source = Annotated[Name, Field(description="Name of the node it leads from")]
 Target = Annotated[Name, Field(description="Name of the node it leads to")]
 Kind = Annotated[str, Field(max_length=100)]  # of a node or a relation
+NewName = Annotated[Name, AfterValidator(refuse_hidden)]
+NewKind = Annotated[Kind, AfterValidator(refuse_hidden)]
 Fact = Annotated[str, Field(max_length=10_000)]
 Summary = Annotated[str, Field(max_length=2_000)]
 Tag = Annotated[str, Field(max_length=100)]
@@ -39,8 +41,8 @@ Tags = Annotated[tuple[Tag, ...], Field(max_length=50), BeforeValidator(_parse_j
 class NewEntity(RequestModel):
     """A node to be."""
 
-    name: Name = Field(description="Unique in the workspace")
-    entity_type: Kind = Field(description="E.g. person, project")
+    name: NewName = Field(description="Unique in the workspace")
+    entity_type: NewKind = Field(description="E.g. person, project")
     observations: Annotated[tuple[Fact, ...], Field(max_length=FACTS, description="One fact each")] = ()
     summary: Summary | None = Field(None, description="What the node is, in short")
     tags: Annotated[Tags, Field(description="Key words")] = ()
@@ -160,12 +162,28 @@ class GivenRelation(RequestModel):
     relation_type: Kind = Field(description="E.g. works_at")
 
 
-class Relations(RequestModel):
-    """What `create_relations` and `delete_relations` take."""
+class NewRelation(GivenRelation):
+    """A relation to be."""
+
+    relation_type: NewKind = Field(description="E.g. works_at")
+
+
+class CreateRelations(RequestModel):
+    """What `create_relations` takes."""
+
+    relations: Annotated[
+        tuple[NewRelation, ...],
+        Field(min_length=1, max_length=ITEMS, description="Relations to create"),
+        BeforeValidator(_parse_json_text),
+    ]
+
+
+class DeleteRelations(RequestModel):
+    """What `delete_relations` takes."""
 
     relations: Annotated[
         tuple[GivenRelation, ...],
-        Field(min_length=1, max_length=ITEMS, description="The relations"),
+        Field(min_length=1, max_length=ITEMS, description="Relations to delete"),
         BeforeValidator(_parse_json_text),
     ]
 
@@ -176,7 +194,7 @@ class UpdateRelationType(RequestModel):
     from_entity: Source
     to_entity: Target
     old_type: Kind = Field(description="Its type now")
-    new_type: Kind = Field(description="Its new type")
+    new_type: NewKind = Field(description="Its new type")
 
 
 class Pair(RequestModel):

@@ -210,7 +210,7 @@ class Passage(Replaceable, NoteText):
     snippet: str
 
 
-class Found(AnswerModel):
+class Found(NoteText):
     """What a search found, best first."""
 
     results: list[Passage]
@@ -218,14 +218,14 @@ class Found(AnswerModel):
     degraded: list[str]
 
 
-class QueuedJob(AnswerModel):
+class QueuedJob(NoteText):
     """A job that will make a document."""
 
     job_id: str
     status: Status
 
 
-class Upload(AnswerModel):
+class Upload(NoteText):
     """An upload that was begun."""
 
     upload_id: str
@@ -233,7 +233,7 @@ class Upload(AnswerModel):
     expires_at: str = Field(description="If no chunk comes before")
 
 
-class UploadProgress(AnswerModel):
+class UploadProgress(NoteText):
     """What has come of an upload."""
 
     upload_id: str
@@ -242,7 +242,7 @@ class UploadProgress(AnswerModel):
     chunks: int
 
 
-class ChangedDocument(Document):
+class ChangedDocument(Document, NoteText):
     """A document as a change left it."""
 
     changed: bool = Field(description="false: it was so already")
@@ -296,7 +296,7 @@ class Model(AnswerModel):
     state: str
 
 
-class State(AnswerModel):
+class State(NoteText):
     """How the knowledge base is doing."""
 
     workspace: str
@@ -316,7 +316,7 @@ class Failure(AnswerModel):
     message: str
 
 
-class Job(AnswerModel):
+class Job(NoteText):
     """A job."""
 
     job_id: str
@@ -332,14 +332,14 @@ class Job(AnswerModel):
     finished_at: str | None
 
 
-class JobList(AnswerModel):
+class JobList(NoteText):
     """Jobs, the latest first."""
 
     jobs: list[Job]
     next_cursor: str | None = Field(description="Pass as cursor for older ones; null: no more")
 
 
-class DocumentList(AnswerModel):
+class DocumentList(NoteText):
     """Documents, those changed last first."""
 
     documents: list[Document]

@@ -173,7 +173,7 @@ OPERATIONS: Final = (
         title="Save a memo",
         description=(
             "Keep a memo in a namespace, or change the one whose memo_id you give. Findable when this returns. Give the "
-            "version you read to be sure that nobody changed it since."
+            "version you read to be sure that nobody changed it since. " + NOTES_ARE_DATA
         ),
         scope="write",
         given=shape.SaveMemo,
@@ -211,7 +211,9 @@ OPERATIONS: Final = (
         family="memory",
         name="memory.relation.save",
         title="Relate memos",
-        description="Say how one memo relates to another, or change the weight or reason of that relation.",
+        description=(
+            f"Say how one memo relates to another, or change the weight or reason of that relation. {NOTES_ARE_DATA}"
+        ),
         scope="write",
         given=shape.SaveRelation,
         returned=shape.Relation,
@@ -222,7 +224,7 @@ OPERATIONS: Final = (
         family="memory",
         name="memory.relation.delete",
         title="Delete a relation",
-        description="Delete one relation; tells what it was.",
+        description=f"Delete one relation; tells what it was. {NOTES_ARE_DATA}",
         scope="write",
         given=shape.DeleteRelation,
         returned=shape.DeletedRelation,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue
 
-from mcp_server.operations.wire_format import AnswerModel, NoteText, Replaceable, RequestModel
+from mcp_server.operations.wire_format import NoteText, Replaceable, RequestModel, refuse_hidden
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _check_metadata_size, _parse_json_text, _refuse_boolean
 from syncd.history.write_lineage import Hand
 from syncd.memos.memo_graph import DEEPEST, LISTED, WALKED, Way
@@ -80,6 +80,7 @@ class _Ends(RequestModel):
 class SaveRelation(_Ends):
     """What `memory.relation.save` takes."""
 
+    tag: Annotated[Kind, AfterValidator(refuse_hidden)]
     weight: Weight | None = Field(None, description="Confidence, two decimals; 1 if new")
     reason: str | None = Field(None, max_length=1_000, description='Why, in a sentence; "" removes it')
 
@@ -125,7 +126,7 @@ class Memo(Replaceable):
     version: int
 
 
-class SavedMemo(Memo):
+class SavedMemo(Memo, NoteText):
     """A memo that is on disk and findable."""
 
     created: bool
@@ -141,14 +142,14 @@ class FoundMemo(Memo, NoteText):
     score: float | None
 
 
-class FoundMemos(AnswerModel):
+class FoundMemos(NoteText):
     """What a search found, the best first."""
 
     items: list[FoundMemo]
     degraded: list[str]
 
 
-class DeletedMemo(AnswerModel):
+class DeletedMemo(NoteText):
     """A memo that is gone."""
 
     memo_id: str
@@ -157,7 +158,7 @@ class DeletedMemo(AnswerModel):
     relations_deleted: int
 
 
-class Relation(AnswerModel):
+class Relation(NoteText):
     """A relation."""
 
     model_config = ConfigDict(frozen=True, serialize_by_alias=True)
@@ -173,7 +174,7 @@ class Relation(AnswerModel):
     version: int
 
 
-class DeletedRelation(AnswerModel):
+class DeletedRelation(NoteText):
     """A relation that is gone, as it was."""
 
     deleted: bool

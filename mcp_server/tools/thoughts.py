@@ -215,7 +215,8 @@ OPERATIONS: Final = (
         description=(
             "Store a note in the captures inbox: a fact, decision, idea or excerpt worth finding later. It is durable "
             "and findable when this returns. The same content again gives the same id and stores nothing twice, so a "
-            "retry is safe. A summary, and tags unless you give some, are found for it. One subject per note finds best. To change a note, capture the new text and delete the old."
+            "retry is safe. A summary, and tags unless you give some, are found for it. One subject per note finds best. To change a note, capture the new text and delete the old. "
+            + NOTES_ARE_DATA
         ),
         scope="write",
         given=CaptureThought,

@@ -106,7 +106,7 @@ class ListRecent(RequestModel):
     detail: Detail = Field("concise", description="full: each note whole, however long")
 
 
-class CapturedNote(AnswerModel):
+class CapturedNote(NoteText):
     """A capture that is on disk and findable."""
 
     id: str
@@ -148,7 +148,7 @@ class FoundThought(Thought, NoteText):
     heading: str
 
 
-class Found(AnswerModel):
+class Found(NoteText):
     """What a search found, best first."""
 
     results: list[FoundThought]
@@ -194,14 +194,14 @@ class RecentThought(Thought, NoteText):
     content_hash: str
 
 
-class Recent(AnswerModel):
+class Recent(NoteText):
     """Notes, the latest first."""
 
     results: list[RecentThought]
     next_before: int | None = Field(description="Pass as `before` for older ones; null = no more")
 
 
-class DeletedNote(AnswerModel):
+class DeletedNote(NoteText):
     """A note that is gone."""
 
     id: str

@@ -73,7 +73,7 @@ def test_the_typescript_sdk_calls_every_tool(environ, era, way, protocol):
     assert told["tags"] == []
     assert told["missing"] == -32602
     assert told["updated"] is True
-    assert told["deleted"] | {"title": ""} == {"id": id, "deleted": True, "title": ""}
+    assert told["deleted"] | {"title": ""} == {"id": id, "deleted": True, "title": "", "suspicious": []}
     assert told["error"] == {"isError": True, "code": "NOT_FOUND", "text": "NOT_FOUND"}
     assert told["invalid"] == {"isError": True, "code": "INVALID_ARGUMENT"}
 

@@ -146,7 +146,12 @@ def test_every_tool_answers_with_the_shape_of_its_seed(graph):
 
 
 def test_an_empty_workspace_has_empty_answers(empty):
-    assert empty.good("open_nodes", names=["Ada"]) == {"entities": [], "relations": [], "not_found": ["Ada"]}
+    assert empty.good("open_nodes", names=["Ada"]) == {
+        "entities": [],
+        "relations": [],
+        "not_found": ["Ada"],
+        "suspicious": [],
+    }
     for tool in ("get_recently_modified", "get_orphans", "get_relation_gaps", "get_pending_consolidation"):
         assert empty.listed(tool) == []
     for tool in ("find_similar_nodes", "get_nodes_by_type", "search_nodes"):
@@ -344,11 +349,13 @@ def test_a_path_is_the_shortest_and_its_relations_join_its_nodes(graph):
         "found": True,
         "path": ["Ada"],
         "relations": [],
+        "suspicious": [],
     }
     for ends in (("Ada", "nobody"), ("nobody", "Ada"), ("nobody", "nobody")):
         assert graph.refused("get_path", from_entity=ends[0], to_entity=ends[1]) == "NOT_FOUND"
         assert graph.refused("get_relations_between", entity_a=ends[0], entity_b=ends[1]) == "NOT_FOUND"
-    assert graph.good("get_path", from_entity="Ada", to_entity="Loner") == {"found": False, "path": [], "relations": []}
+    apart = graph.good("get_path", from_entity="Ada", to_entity="Loner")
+    assert (apart["found"], apart["path"], apart["relations"]) == (False, [], [])
 
 
 def test_gaps_are_names_in_observations_without_a_relation(graph):

@@ -92,6 +92,7 @@ def test_every_tool_answers_in_the_shape_that_was_agreed(rim, mode):
         "created": [edge("Ada Lovelace", "knew", "Charles Babbage")],
         "already_existed": [],
         "not_found": ["X"],
+        "suspicious": [],
     }
     assert (
         agent("create_relations", relations=[relation("Ada Lovelace", "knew", "Charles Babbage")])["already_existed"]
@@ -123,7 +124,7 @@ def test_every_tool_answers_in_the_shape_that_was_agreed(rim, mode):
     assert dropped["results"] == [{"entity_name": "Ada Lovelace", "deleted_ordinals": [2], "not_found_ordinals": [9]}]
 
     summarised = agent("set_summary", name="Ada Lovelace", summary="A mathematician")
-    assert summarised.keys() == {"name", "summary", "updated_at", "version"}
+    assert summarised.keys() == {"name", "summary", "updated_at", "version", "suspicious"}
     assert agent("set_tags", name="Ada Lovelace", tags=["math", "history"])["tags"] == ["math", "history"]
     assert agent("set_tags", name="Ada Lovelace", tags=[], version=1)["code"] == "CONFLICT"
 
@@ -173,6 +174,7 @@ def test_every_tool_answers_in_the_shape_that_was_agreed(rim, mode):
         "to_entity": "Charles Babbage",
         "old_type": "knew",
         "new_type": "wrote to",
+        "suspicious": [],
     }
     wrote = edge("Ada Lovelace", "wrote to", "Charles Babbage")
     assert agent("get_relations_between", entity_a="Charles Babbage", entity_b="Ada Lovelace")["results"] == [wrote]
@@ -180,12 +182,13 @@ def test_every_tool_answers_in_the_shape_that_was_agreed(rim, mode):
     assert [one.keys() for one in near["nodes"]] == [{"name", "entity_type", "summary", "tags", "suspicious"}] * 2
     assert (near["relations"], near["truncated"]) == ([wrote], False)
     assert agent("get_path", from_entity="charles babbage", to_entity="Ada Lovelace") == {
-        "found": True, "path": ["Charles Babbage", "Ada Lovelace"], "relations": [wrote],
+        "found": True, "path": ["Charles Babbage", "Ada Lovelace"], "relations": [wrote], "suspicious": [],
     }  # fmt: skip
     assert agent("get_path", from_entity="Ada Lovelace", to_entity="Loner") == {
         "found": False,
         "path": [],
         "relations": [],
+        "suspicious": [],
     }
     assert [one["name"] for one in agent("get_orphans")["results"]] == ["Loner"]
 
@@ -198,12 +201,12 @@ def test_every_tool_answers_in_the_shape_that_was_agreed(rim, mode):
     worded = agent("search_nodes", query="difference engine", mode="text")
     assert [(one["name"], one["matched_perspective"]) for one in worded["results"]] == [("Charles Babbage", None)]
     asked = agent("query_observations", entity_name="Ada Lovelace", query="when did she die in November")
-    assert asked["results"][0].keys() == {"ordinal", "content", "truncated", "score", "suspicious"}
+    assert asked["results"][0].keys() == {"ordinal", "content", "truncated", "by", "score", "suspicious"}
     assert asked["results"][0]["ordinal"] == 3
     assert agent("query_observations", entity_name="X", query="x")["code"] == "NOT_FOUND"
 
     assert agent("get_stats") == {
-        "node_count": 3, "observation_count": 4, "relation_count": 1, "embedding_coverage": 1.0, "workspace": agent.space.name,
+        "node_count": 3, "observation_count": 4, "relation_count": 1, "embedding_coverage": 1.0, "workspace": agent.space.name, "suspicious": [],
     }  # fmt: skip
     agent("add_observations", observations=[{"entity_name": "Loner", "contents": ["Admires Ada Lovelace"]}])
     assert agent("get_relation_gaps")["results"] == [
@@ -235,8 +238,9 @@ def test_every_tool_answers_in_the_shape_that_was_agreed(rim, mode):
 
     assert agent(
         "delete_relations", relations=[relation("Ada Lovelace", "wrote to", "Charles Babbage"), relation("a", "b", "c")]
-    ) == {"deleted": 1, "not_found": 1}
-    assert agent("delete_entities", entity_names=["loner", "X"]) == {"deleted": ["Loner"], "not_found": ["X"]}
+    ) == {"deleted": 1, "not_found": 1, "suspicious": []}
+    gone = agent("delete_entities", entity_names=["loner", "X"])
+    assert gone == {"deleted": ["Loner"], "not_found": ["X"], "suspicious": []}
     assert agent(
         "create_entities", entities=[{"name": "New", "entity_type": "x"}, {"name": "ada LOVELACE", "entity_type": "x"}]
     )["details"]["names"] == ["Ada Lovelace"]

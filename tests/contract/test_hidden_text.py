@@ -5,12 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from mcp.types import PromptReference
 
 from index.text.hidden_characters import KINDS
-from mcp_server.operations.operation import NOTES_ARE_DATA
-from mcp_server.operations.wire_format import compact_schema
 from mcp_server.protocol.resources import note_uri
-from mcp_server.tools.families import FAMILIES
 from tests.support.live_server import client, run, running
 from tests.support.mcp_agent import member
 from tests.support.until import until
@@ -18,11 +16,6 @@ from tests.support.until import until
 TAG, BIDI, ESC = "\U000e0041", "\u202e", "\x1b[31m"
 HEAVY = f"The heron {BIDI}stands{ESC} in the reeds{TAG} of the lake"
 FOUND = ["ansi", "bidi", "tag"]
-# Tools whose answers repeat no more of a note than names, tags and numbers.
-NAMES_ONLY = {
-    *("kb_status", "kb_jobs", "get_relations_between", "get_path", "get_relation_gaps", "find_similar_nodes"),
-    *("get_pending_consolidation", "get_stats"),
-}
 
 
 @pytest.fixture(scope="module")
@@ -43,14 +36,6 @@ def put_by_hand(space, name, text):
     (space.folder / f"{name}.md").write_text(text, "utf-8")
     path = f"Captures/{space.name}/{name}.md"
     until(lambda: space.rim.world.app.opened.builds.scopes["captures"].index.record_at(path) is not None)
-
-
-def test_every_tool_that_returns_text_of_notes_says_that_it_is_data_and_tells_what_is_hidden():
-    for operation in (operation for family in FAMILIES.values() for operation in family if operation.scope == "read"):
-        returns_text = operation.name not in NAMES_ONLY
-        schema = str(compact_schema(operation.returned, output=True))
-        assert (NOTES_ARE_DATA in operation.description) is returns_text, operation.name
-        assert ("'suspicious'" in schema) is returns_text, operation.name
 
 
 def test_thoughts_tell_what_is_hidden(rim):
@@ -118,23 +103,52 @@ def test_nodes_tell_what_is_hidden(one):
         "Coot": ([], "key"),
     }
     (fact,) = one.good("query_observations", entity_name="Heron", query="reeds")["results"]
-    assert fact["suspicious"] == ["tag"]
+    assert (fact["suspicious"], fact["by"]) == (["tag"], "key")
     (near,) = one.good("get_neighborhood", name="Heron")["nodes"]
     assert near["suspicious"] == ["bidi"]
     replaced = one.good("replace_observation", entity_name="Heron", ordinal=1, new_content="flies")
     assert replaced["suspicious"] == ["tag"]
 
 
+@pytest.mark.parametrize("hidden", [TAG, BIDI, "\u200b", "\ufeff"])
+def test_nothing_new_is_named_with_characters_that_nobody_sees(one, hidden):
+    bad, good = f"{hidden}Heron", {"name": "Coot", "entity_type": "bird"}
+    ends = {"from_entity": "Coot", "to_entity": "Coot"}
+    near = {"sourceMemoId": "a", "targetMemoId": "b", "tag": bad}
+    one.good("create_entities", entities=[good])
+    one.good("create_relations", relations=[{**ends, "relation_type": "likes"}])
+    for tool, arguments in (
+        ("create_entities", {"entities": [good | {"name": bad}]}),
+        ("create_entities", {"entities": [{"name": "Heron", "entity_type": bad}]}),
+        ("create_relations", {"relations": [{**ends, "relation_type": bad}]}),
+        ("update_relation_type", {**ends, "old_type": "likes", "new_type": bad}),
+        ("memory.relation.save", near),
+    ):
+        code, told = one.ask(tool, **arguments)
+        assert code == "INVALID_ARGUMENT", tool
+        assert "characters that a reader does not see" in told["message"]
+    assert one.refused("memory.relation.delete", **near) == "NOT_FOUND"
+    assert one.good("get_stats")["node_count"] == 1
+    emoji = {"name": "Woman \U0001f469\u200d\U0001f4bb ❤\ufe0f", "entity_type": "می\u200cخواهم"}
+    one.good("create_entities", entities=[emoji])
+
+
 def test_a_resource_and_a_prompt_tell_what_is_hidden(rim):
     space = rim.space()
-    made = space.capture(HEAVY, metadata={"title": "Heron"})
+    made = space.capture(HEAVY, metadata={"title": f"Heron{TAG}", "tags": [f"bird{TAG}"]})
 
     async def work():
         async with client(rim, key=space.name, X_Memory_Workspace=space.name) as mcp:
             read = await mcp.read_resource(note_uri(space.name, "Heron.md"))
-            return read, await mcp.get_prompt("recall", {"question": "Where is the heron?"})
+            listed = await mcp.list_resources()
+            tags = await mcp.complete(
+                PromptReference(type="ref/prompt", name="recall"), {"name": "tags", "value": "bird"}
+            )
+            return read, listed, tags, await mcp.get_prompt("recall", {"question": "Where is the heron?"})
 
-    read, prompt = run(work())
+    read, listed, tags, prompt = run(work())
+    assert [note.meta for note in listed.resources] == [{"dev.memex/suspicious": ["tag"]}]
+    assert (tags.completion.values, tags.meta) == ([f"bird{TAG}"], {"dev.memex/suspicious": ["tag"]})
     (note,) = read.contents
     assert note.text == HEAVY
     assert note.meta == {"dev.memex/id": made["id"], "dev.memex/suspicious": FOUND}

@@ -331,7 +331,7 @@ def test_a_note_is_queued_and_becomes_a_document(one):
     told = one.good(
         "kb_addnote", text="# Heat pump\n\nThe filter is due.", title="Pump", tags=["home"], collection="memory"
     )
-    assert set(told) == {"job_id", "status"}
+    assert set(told) == {"job_id", "status", "suspicious"}
     job = ended(one, told["job_id"], status="done", kind="note", error=None, progress=1.0)
     whole = one.good("kb_get", id=job["document_id"])
     assert (whole["title"], whole["collection"], whole["tags"]) == ("Pump", "memory", ["home"])
@@ -645,11 +645,15 @@ def test_what_rest_answers_is_as_its_description_and_the_seed_have_it(rim):
 def test_a_note_is_queued_over_rest_with_202_and_its_job_is_told(rim):
     space = rim.space()
     code, told = rest(space, "POST", "/jobs", json={"text": "by rest", "tags": ["x"], "collection": "memory"})
-    assert (code, set(told)) == (202, {"job_id", "status"})
+    assert (code, set(told)) == (202, {"job_id", "status", "suspicious"})
     path = f"/jobs/{told['job_id']}"
     until(lambda: rest(space, "GET", path)[1]["status"] == "done")
     job = rest(space, "GET", path)[1]
-    assert rest(space, "GET", "/jobs", params={"status": "done"})[1] == {"jobs": [job], "next_cursor": None}
+    assert rest(space, "GET", "/jobs", params={"status": "done"})[1] == {
+        "jobs": [job],
+        "next_cursor": None,
+        "suspicious": [],
+    }
     assert rest(space, "GET", f"/documents/{job['document_id']}")[1]["collection"] == "memory"
 
 
@@ -740,7 +744,7 @@ def test_nothing_of_another_workspace_is_told(rim):
         heard.append(told)
     assert not [word for word in ("xqotherzy", "xqtagzy", "xqjobzy", "Quokka") if word in json.dumps(heard)]
     assert heard[9]["documents"]["total"] == 0
-    assert heard[10] == {"jobs": [], "next_cursor": None}
+    assert heard[10] == {"jobs": [], "next_cursor": None, "suspicious": []}
     assert heard[11][1]["documents"] == []
 
 

@@ -41,7 +41,8 @@ def error(answer):
 def test_a_capture_says_what_became_of_it(rim, work):
     told = work.capture("# Alpha\n\nbody", source="voice", metadata={"project": "x", "tags": ["a"], "title": "T"})
     assert set(told) == {
-        *("id", "created", "content_hash", "title", "tags", "summary", "chunks", "created_at", "updated_at", "warnings")
+        *("id", "created", "content_hash", "title", "tags", "summary", "chunks", "created_at", "updated_at"),
+        *("warnings", "suspicious"),
     }
     assert told["created"] is True
     assert told["title"] == "T"
@@ -83,7 +84,7 @@ def test_what_comes_back_is_what_went_in(rim, work, content):
 def test_a_search_answers_with_the_seeds_fields(rim, work):
     told = work.capture("the quick brown fox", metadata={"project": "zoo"}, source="cli")
     found = work.rest("POST", "/search", json={"query": "quick fox"}).json()
-    assert set(found) == {"results", "mode", "degraded"}
+    assert set(found) == {"results", "mode", "degraded", "suspicious"}
     (hit,) = found["results"]
     assert hit["document_id"] == told["id"]
     assert hit["chunk_content"] == hit["document_content"] == "the quick brown fox"
@@ -187,7 +188,7 @@ def test_deleting_removes_it_everywhere(rim, work):
     told = work.capture("doomed")
     answer = work.rest("DELETE", f"/thought/{told['id']}")
     assert answer.status_code == 200
-    assert answer.json() == {"id": told["id"], "deleted": True, "title": "doomed"}
+    assert answer.json() == {"id": told["id"], "deleted": True, "title": "doomed", "suspicious": []}
     for method in ("GET", "DELETE"):
         answer = work.rest(method, f"/thought/{told['id']}")
         assert (answer.status_code, error(answer)) == (404, "NOT_FOUND")

@@ -81,13 +81,14 @@ def test_every_tool_answers_with_the_fields_of_its_contract(rim, dialect):
     text = "# Sailing\n\nThe keel is lead."
     made = good(space, dialect, "capture_thought", content=text, source="voice", metadata={"a": {"b": [1, None, "x"]}})
     assert set(made) == {
-        *("id", "created", "content_hash", "title", "tags", "summary", "chunks", "created_at", "updated_at", "warnings")
+        *("id", "created", "content_hash", "title", "tags", "summary", "chunks", "created_at", "updated_at"),
+        *("warnings", "suspicious"),
     }
     assert (made["created"], made["chunks"], made["updated_at"]) == (True, 1, None)
     assert (made["summary"], set(made["tags"])) == ("The keel is lead.", {"sailing", "keel", "lead"})
     assert made["content_hash"] == hashlib.sha256(text.encode()).hexdigest()
     found = good(space, dialect, "semantic_search", query="keel of lead")
-    assert set(found) == {"results", "mode", "degraded"}
+    assert set(found) == {"results", "mode", "degraded", "suspicious"}
     (hit,) = found["results"]
     assert set(hit) == THOUGHT | {
         *("document_id", "chunk_content", "document_content", "document_truncated", "score", "heading"),
@@ -108,13 +109,13 @@ def test_every_tool_answers_with_the_fields_of_its_contract(rim, dialect):
     assert whole["metadata"] == hit["metadata"] == {"a": {"b": [1, None, "x"]}}
     assert whole["source"] == "voice"
     recent = good(space, dialect, "list_recent", limit=5)
-    assert set(recent) == {"results", "next_before"}
+    assert set(recent) == {"results", "next_before", "suspicious"}
     assert set(recent["results"][0]) == THOUGHT | {"id", "content", "content_truncated", "content_hash", "suspicious"}
     gone = good(space, dialect, "delete_thought", id=made["id"])
-    assert gone == {"id": made["id"], "deleted": True, "title": "Sailing"}
+    assert gone == {"id": made["id"], "deleted": True, "title": "Sailing", "suspicious": []}
     assert list(space.folder.iterdir()) == []
     assert good(space, dialect, "semantic_search", query="keel of lead")["results"] == []
-    assert good(space, dialect, "list_recent") == {"results": [], "next_before": None}
+    assert good(space, dialect, "list_recent") == {"results": [], "next_before": None, "suspicious": []}
 
 
 @pytest.mark.parametrize("dialect", ["rest", "2026-07-28"])

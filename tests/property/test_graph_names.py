@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from index.errors import MemexError
+from index.text.hidden_characters import find_hidden
 from mcp_server.operations.wire_format import encode_payload
 from mcp_server.tools.families import FAMILIES
 from tests.support import graph_oracle
@@ -59,9 +60,10 @@ def opened(world, name):
 
 
 def bad(name):
-    """Whether the rule refuses it: 1 to 256 characters of one line, without control characters, white space around it aside."""
+    """Whether the rule refuses it: 1 to 256 characters of one line, none hidden or for control, white space around it aside."""
     plain = name.strip()
-    return not 1 <= len(plain) <= 256 or any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in plain)
+    unfit = any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in plain)
+    return not 1 <= len(plain) <= 256 or unfit or bool(find_hidden(f" {plain}"))
 
 
 @OFTEN

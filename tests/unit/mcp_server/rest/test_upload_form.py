@@ -44,7 +44,7 @@ def sent(rim, *files, key="full", data=None, **more):
 def queued(rim, answer):
     """The job that was made, and the bytes that it holds."""
     assert answer.status_code == 202, answer.text
-    assert set(answer.json()) == {"job_id", "status"}
+    assert set(answer.json()) == {"job_id", "status", "suspicious"}
     queue = rim.world.app.opened.queue
     job = queue.job(answer.json()["job_id"])
     file = queue.staged.find(job.id)
