@@ -298,11 +298,13 @@ class ChunkStore:
         """Remove all versions but the newest, while nobody reads or writes; say whether it was done.
 
         There must be nothing to merge, for that would keep them out for seconds; so it is left for the next time when
-        writes don't pause."""
+        writes don't pause, or there is so much to remove that it would take seconds, too."""
+        if self._unpruned > UNPRUNED:
+            return False
         for _ in range(3):
             warmed = self._run(self._table.connect_warm())
             with self._writing:
-                if self._run(self._table.version()) == version and self._unpruned <= UNPRUNED:
+                if self._run(self._table.version()) == version:
                     with self._gate.drain(DRAIN) as alone:
                         if alone:
                             self._run(self._table.optimize(drop=DROP))
@@ -310,8 +312,6 @@ class ChunkStore:
                             self._sync_files(forget=True)
                             self._unpruned = 0
                     return alone
-            if self._unpruned > UNPRUNED:
-                return False  # so many take seconds to remove
             version = self._compact(self._table.optimize)
         return False
 
