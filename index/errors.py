@@ -67,6 +67,10 @@ class Unavailable(MemexError):
     _retryable = True
 
 
+class IndexUnusable(Unavailable):
+    """An index can't be read or written, for no cause that is known to pass; made anew from the notes, it can."""
+
+
 CODES: dict[str, type[MemexError]] = {
     kind.code: kind
     for kind in (InvalidArgument, Unauthenticated, PermissionDenied, NotFound, Conflict, ResourceExhausted, Unavailable)

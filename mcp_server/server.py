@@ -21,7 +21,7 @@ import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, Route
 from starlette.types import Lifespan
 
 from index.errors import MemexError, Unavailable
@@ -34,6 +34,7 @@ from mcp_server.http.metrics_page import Metrics
 from mcp_server.http.request_log import log_requests
 from mcp_server.operations.operation import OperationRunner
 from mcp_server.protocol.mcp_protocol import VaultMCP
+from mcp_server.protocol.request_ids import UniqueRequestIds
 from mcp_server.protocol.sse_connections import SseConnections
 from mcp_server.protocol.subscriptions import Updates
 from mcp_server.rest import git_webhook, upload_form
@@ -113,12 +114,16 @@ def _mcp_routes(
 ) -> Iterator[BaseRoute]:
     """Streamable HTTP for every server, and SSE for the one with all operations."""
     for path, server in servers.items():
-        yield from server.streamable_http_app(
+        routes = server.streamable_http_app(
             streamable_http_path=path,
             transport_security=security,
             max_sessions=settings.sessions,
             max_request_body_size=settings.max_body,
         ).routes
+        for route in routes:
+            if isinstance(route, Route):
+                route.app = UniqueRequestIds(route.app)
+            yield route
     sse = servers["/mcp"].sse_app(
         sse_path="/sse",
         message_path="/sse/messages/",

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from index.catalog.schema import SCHEMA, VERSION
-from index.errors import Unavailable
+from index.errors import IndexUnusable, Unavailable
 
 TERMS: Final = 500  # values in one IN list
 IDLE: Final = 4  # connections that are kept for the next reader
@@ -87,7 +87,7 @@ def to_unavailable(error: sqlite3.Error) -> Unavailable:
     """Turn a failure in SQLite into what callers are told."""
     if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
         return Unavailable("the catalog can't be written: the disk is full; free some space and try again")
-    return Unavailable("the catalog can't be used; if it stays so, make it anew: memex index --full")
+    return IndexUnusable("the catalog can't be used; if it stays so, make it anew: memex index --full")
 
 
 def query_read_only(path: Path, *queries: str) -> list[list[Any]]:

@@ -89,19 +89,21 @@ class Index(Reader):
             store = ChunkStore.open(at, dimensions=dimensions, options=options)
             opened.callback(store.close)
             observations = Observations(observed_at, dimensions=dimensions, options=options)
+            opened.callback(observations.close)
             if catalog.facet_counts():
                 observations.open()
+            index = cls(
+                scope,
+                catalog,
+                store,
+                observations,
+                embedder=embedder,
+                sizes=sizes,
+                made_by=made_by,
+                perspectives=perspectives,
+            )
             opened.pop_all()
-        return cls(
-            scope,
-            catalog,
-            store,
-            observations,
-            embedder=embedder,
-            sizes=sizes,
-            made_by=made_by,
-            perspectives=perspectives,
-        )
+        return index
 
     def close(self) -> None:
         """Release all stores; nothing is pending."""

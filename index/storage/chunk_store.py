@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import threading
 import time
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from datetime import timedelta
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from index import timings
-from index.errors import InvalidArgument, Unavailable
+from index.errors import IndexUnusable, InvalidArgument, Unavailable
 from index.model import Filter
 from index.storage import arrow_rows, crash_repair, lancedb_table, maintenance_policy
 from index.storage.chunk_rows import Match, Row, check_encodable, check_rows
 from index.storage.crash_repair import StoreDamaged
-from index.storage.lancedb_table import discard
+from index.storage.lancedb_table import DROP, discard
 from index.storage.reader_gate import ReaderGate
 from index.storage.resident_rows import Rows, nearest_similarities, to_unit_length
 from index.tracing import span
@@ -32,7 +34,17 @@ __all__ = ["ChunkStore", "Match", "Row", "StoreDamaged", "discard"]
 MOST: Final = 1_000  # matches of one leg
 DRAIN: Final = 10.0  # seconds that removing old versions waits for readers
 DAMAGED: Final = 3  # searches that fail one after the other: no reader's bad moment
-UNPRUNED: Final = 1_000  # commits whose versions may lie about
+UNPRUNED: Final = 300  # commits whose versions are removed while all others wait; more would take seconds
+STEADY: Final = 1.0  # seconds by which the wall clock may go wrong in one maintenance
+
+LONGEST_CAUSE: Final = 500  # characters of a failure that are logged
+SAME, AGAIN_S, KINDS = 60, 60.0, 100  # characters that tell failures apart, seconds until one is logged again, how many
+CLOCK: Final = (
+    "the clock of this machine says a time before 1970, with which the search index can't work; set it, and all goes on"
+)
+
+log = logging.getLogger(__name__)
+_LOGGED: dict[str, float] = {}  # when each failure was last logged
 
 T = TypeVar("T")
 
@@ -160,7 +172,7 @@ class ChunkStore:
     def _run_search(self, work: Coroutine[Any, Any, T]) -> T:
         try:
             answers = self._run(work)
-        except Unavailable:
+        except IndexUnusable:
             self._failures += 1
             raise
         self._failures = 0
@@ -247,7 +259,8 @@ class ChunkStore:
 
         Searches and writes go on meanwhile; only the removal keeps them out, for some tens of milliseconds."""
         with self._keeping:
-            began = time.monotonic()
+            began, wall = time.monotonic(), time.time()
+            before = self._run(self._table.version())
             self._unpruned += self._work.commits
             self._compact(self._table.optimize)
             self._compact(self._table.index_vectors)
@@ -257,6 +270,8 @@ class ChunkStore:
                 warmed = self._run(self._table.connect_warm())
                 with self._writing:
                     self._run(self._table.renew(warmed, self._current_rows()))
+                if prune and version > before and self._unpruned > UNPRUNED:
+                    self._prune_beside(began, wall)
             with self._writing:
                 rows, now = self._run(self._table.count()), time.monotonic()
                 self._work = maintenance_policy.WrittenRows(
@@ -268,14 +283,16 @@ class ChunkStore:
         with self._keeping, self._writing, self._gate.drain(DRAIN):
             self._loop.close()
 
-    def _compact(self, work: Any) -> Any:
-        """Do a part of maintenance beside the writes; beaten by them three times, do it while they wait."""
-        for _ in range(3):
+    def _compact(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Do a part of maintenance beside the writes; beaten by them twice, do it while they wait.
+
+        A part that failed has changed nothing, and its failures have many names, so whichever it is, it is tried again."""
+        for _ in range(2):
             try:
                 return self._loop.run(work())
             except lancedb_table.FAILURES as error:
                 if "conflict" not in str(error).casefold():
-                    raise to_unavailable(error) from error
+                    log_cause(error)
         with self._writing:
             return self._run(work())
 
@@ -283,20 +300,37 @@ class ChunkStore:
         """Remove all versions but the newest, while nobody reads or writes; say whether it was done.
 
         There must be nothing to merge, for that would keep them out for seconds; so it is left for the next time when
-        writes don't pause, until there is much to remove."""
+        writes don't pause, or there is so much to remove that it would take seconds, too."""
+        if self._unpruned > UNPRUNED:
+            return False
         for _ in range(3):
             warmed = self._run(self._table.connect_warm())
             with self._writing:
-                if self._run(self._table.version()) == version or self._unpruned > UNPRUNED:
+                if self._run(self._table.version()) == version:
                     with self._gate.drain(DRAIN) as alone:
                         if alone:
-                            self._run(self._table.optimize(drop=True))
+                            self._run(self._table.optimize(drop=DROP))
                             self._run(self._table.renew(warmed, self._current_rows()))
                             self._sync_files(forget=True)
                             self._unpruned = 0
                     return alone
             version = self._compact(self._table.optimize)
         return False
+
+    def _prune_beside(self, began: float, wall: float) -> None:
+        """Remove the versions of before this maintenance, which is `began` ago, while others read and write.
+
+        The handles were renewed since, and it wrote a version itself: so readers who come have one of after its
+        beginning, and those who were there leave first. What is old is told by the wall clock: it must not have leapt."""
+        with self._writing:
+            self._run(self._table.undo_write())  # while the version to go back to is still there
+        with self._gate.drain(DRAIN) as left:
+            pass
+        took = time.monotonic() - began
+        if left and abs(time.time() - wall - took) < STEADY:
+            self._compact(lambda: self._table.optimize(drop=timedelta(seconds=took + STEADY)))
+            self._sync_files(indices=True, forget=True)
+            self._unpruned = 0
 
     def _sync_files(self, *, indices: bool = False, forget: bool = False) -> None:
         if self._table.folder:
@@ -361,7 +395,11 @@ class EventLoopThread:
         if self._loop.is_closed():
             work.close()
             raise Unavailable("the store is closed", retryable=False)
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        if time.time() < 0:  # LanceDB panics at it
+            work.close()
+            raise Unavailable(CLOCK)
+        with lancedb_table.PanicAsFailure():
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def close(self) -> None:
         """Stop, once what runs now has been handed back."""
@@ -376,8 +414,19 @@ def _check_pool(pool: int) -> None:
         raise InvalidArgument(f"a pool of {pool} is not between 1 and {MOST}")
 
 
+def log_cause(error: Exception) -> None:
+    """Log what LanceDB says of a failure; the same again within a minute is not said again."""
+    cause, now = f"{type(error).__name__}: {error}"[:LONGEST_CAUSE], time.monotonic()
+    if now - _LOGGED.get(cause[:SAME], -AGAIN_S) >= AGAIN_S:
+        if len(_LOGGED) >= KINDS:
+            _LOGGED.clear()
+        _LOGGED[cause[:SAME]] = now
+        log.warning("the store failed: %s", " ".join(cause.split()))
+
+
 def to_unavailable(error: Exception) -> Unavailable:
     """Turn a failure in LanceDB into what callers are told: never its own words, which name folders and values."""
     if "no space left" in str(error).casefold():
         return Unavailable("the search index can't be written: the disk is full; free some space and try again")
-    return Unavailable("the search index can't be used; if it stays so, make it anew: memex index --full")
+    log_cause(error)
+    return IndexUnusable("the search index can't be used; if it stays so, make it anew: memex index --full")

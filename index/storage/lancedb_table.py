@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from types import TracebackType
 from typing import Any, Final
 
 import numpy as np
@@ -25,7 +26,7 @@ from index.storage.resident_rows import Rows
 
 NAME: Final = "chunks"
 VECTOR_INDEX: Final = "vector_idx"
-FAILURES: Final = (RuntimeError, ValueError, OSError)  # what LanceDB raises
+FAILURES: Final = (RuntimeError, ValueError, OSError)  # what LanceDB raises, but for a panic: see `PanicAsFailure`
 
 WORDS: Final = FTS(  # `simple`, the default tokenizer, finds nothing inside a Japanese sentence
     base_tokenizer="icu/split", language="English", stem=True, remove_stop_words=False, ascii_folding=True
@@ -122,23 +123,24 @@ class Table:
         """Replace the rows of these documents; return a reader of the result and the number of rows removed.
 
         None when there was nothing to do: no version is written then."""
-        await self._undo_write()
+        await self.undo_write()
         known = [doc_id for doc_id in ids if doc_id in self._counts]
         batch = next(batches, None)
         if not known and batch is None:
             return None
         self._undo = await self._writer.version()
         try:
-            for terms in _batches(known):
-                await self._writer.delete(_is_in("doc_id", terms))
-            counts, digests = Counter[str](), set[int]()
-            while batch is not None:
-                await self._writer.add(batch)
-                counts.update(count_rows(batch))
-                digests.update(map(hash, batch["digest"].to_pylist()))
-                batch = next(batches, None)
+            with PanicAsFailure():
+                for terms in _batches(known):
+                    await self._writer.delete(_is_in("doc_id", terms))
+                counts, digests = Counter[str](), set[int]()
+                while batch is not None:
+                    await self._writer.add(batch)
+                    counts.update(count_rows(batch))
+                    digests.update(map(hash, batch["digest"].to_pylist()))
+                    batch = next(batches, None)
         except FAILURES:
-            await self._undo_write()  # should this fail as well (a full disk), the next write begins with it
+            await self.undo_write()  # should this fail as well (a full disk), the next write begins with it
             raise
         self._undo = None
         removed = sum(self._counts.pop(doc_id) for doc_id in known)
@@ -146,7 +148,8 @@ class Table:
         self._digests |= digests
         return await self._db.open_table(NAME), removed
 
-    async def _undo_write(self) -> None:
+    async def undo_write(self) -> None:
+        """Go back to before a write that failed."""
         if self._undo is not None:
             writer = await self._db.open_table(NAME)
             await writer.checkout(self._undo)
@@ -257,12 +260,14 @@ class Table:
         """The newest version, whoever wrote it."""
         return int(await (await self._db.open_table(NAME)).version())
 
-    async def optimize(self, *, drop: bool = False) -> int:
-        """Merge small pieces and bring the indices up to date; return the version left. `drop`: and keep no older one."""
-        if drop:
-            await self._undo_write()  # while the version to go back to is still there
+    async def optimize(self, *, drop: timedelta = KEEP) -> int:
+        """Merge small pieces and bring the indices up to date; return the version left.
+
+        `drop`: and remove versions that are older; with all of them, what no version needs, as files of a write under way."""
+        if drop == DROP:
+            await self.undo_write()  # while the version to go back to is still there
         table = await self._db.open_table(NAME)
-        await table.optimize(cleanup_older_than=DROP if drop else KEEP, delete_unverified=drop)
+        await table.optimize(cleanup_older_than=drop, delete_unverified=drop == DROP)
         return int(await table.version())
 
     async def index_vectors(self) -> None:
@@ -289,8 +294,9 @@ class Table:
         """Put right what can be; True when rows may have been lost by it."""
         torn = self.folder is not None and crash_repair.drop_torn_manifests(self.folder)
         try:
-            table = await self._db.open_table(NAME)
-            columns = await table.schema()
+            with PanicAsFailure():
+                table = await self._db.open_table(NAME)
+                columns = await table.schema()
         except FAILURES as error:
             raise StoreDamaged("the search index can't be opened: it must be made anew") from error
         if [(field.name, field.type) for field in columns] != [(f.name, f.type) for f in schema(self.dimensions)]:
@@ -301,6 +307,17 @@ class Table:
             await _restore_readable_version(table)
         await _ensure_indices(table, probe=local)
         return torn or back
+
+
+class PanicAsFailure:
+    """Inside, a panic in LanceDB, as damaged bytes cause, is one of its FAILURES: the class of it can't be imported."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if kind is not None and kind.__name__ == "RustPanic":
+            raise RuntimeError(f"LanceDB panicked: {error}") from error
 
 
 async def _run_query(query: Any, condition: str | None, columns: Sequence[str], pool: int) -> Any:
@@ -338,7 +355,8 @@ def discard(uri: str, options: Mapping[str, str] | None = None) -> None:
 async def _is_readable(table: AsyncTable) -> bool:
     """Whether every data file opens: LanceDB opens a table, and counts its rows, without having looked."""
     try:
-        await table.query().select(["ord"]).to_arrow()
+        with PanicAsFailure():
+            await table.query().select(["ord"]).to_arrow()
     except FAILURES:
         return False
     return True
@@ -376,7 +394,8 @@ async def _can_query(table: AsyncTable, column: str) -> bool:
     else:
         query = query.where("array_has_all(tags, [''])" if column == "tags" else f"{column} = ''")
     try:
-        await query.select(["ord"]).limit(1).to_arrow()
+        with PanicAsFailure():
+            await query.select(["ord"]).limit(1).to_arrow()
     except FAILURES:
         return False
     return True

@@ -11,6 +11,9 @@ VectorIndex: TypeAlias = Literal["none", "sq", "rq"]
 
 APART, REST = 20.0, 20.0  # between two passes: seconds, and how many times the last one took
 COMMITS, FEW_COMMITS = 40, 10  # each commit not yet merged makes a search about 0.3 ms slower
+MANY_COMMITS = (
+    200  # so many don't wait for the rest: under steady writing each longer pass would make the next one longer
+)
 IDLE, ASLEEP = 15.0, 600.0  # seconds without a write after which a few commits, or any, are worth a pass
 DIRTY_SHARE, DIRTY_ROWS = 0.05, 500  # rows written since the last pass: this share of all, and at least this many
 HELD, OUTGROWN = 20_000, 25_000  # rows up to which they are taken into memory, and beyond which they are let go
@@ -41,7 +44,8 @@ class WrittenRows:
 
 def is_due(work: WrittenRows, now: float) -> bool:
     """Whether a pass of maintenance is worth it now."""
-    if not work.commits or now - work.kept < max(APART, REST * work.took):
+    rest = APART if work.commits >= MANY_COMMITS else max(APART, REST * work.took)
+    if not work.commits or now - work.kept < rest:
         return False
     idle = now - work.written
     return (

@@ -25,6 +25,7 @@ from index.errors import (
 from index.text import hidden_characters, link_schemes, runnable_code
 from mcp_server.http.request_log import describe_error
 from syncd.notes import secret_patterns
+from syncd.notes.front_matter import MERGE_CONFLICT
 
 if TYPE_CHECKING:
     from index.model import Defect, Record
@@ -102,7 +103,10 @@ def refuse_hidden(name: str) -> str:
 
 def warnings_about(defects: Iterable[Defect]) -> list[str]:
     """Which defects of a note its writer is told of, to pass on to a person."""
-    reported = (secret_patterns.DEFECT, hidden_characters.DEFECT, runnable_code.DEFECT, link_schemes.DEFECT)
+    reported = (
+        *(secret_patterns.DEFECT, hidden_characters.DEFECT, runnable_code.DEFECT, link_schemes.DEFECT),
+        MERGE_CONFLICT,
+    )
     return [str(defect) for defect in defects if defect.name in reported]
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from index.errors import Conflict, MemexError, Unavailable
 from index.model import Document, Record
+from index.storage import chunk_store
 from syncd.daemon.note_warnings import SimilarNames, graph_totals, name_warnings
 from syncd.daemon.open_parts import OpenParts
 from syncd.daemon.vault_services import VaultServices
@@ -36,6 +37,8 @@ from syncd.workspaces.agent_access import AgentAccess
 COMPARED = 50  # captures that wait, of which each is looked at to see whether agents may know of it
 NO_RERANKER: Final[Mapping[str, str]] = {"state": "off", "problem": ""}
 ELSEWHERE: Final = "vault: process {} serves it too, with another state folder; stop one of the two"
+UNWRITABLE: Final = "vault: {} can't be written to, so captures and promotions fail; give Memex's user the right, or mount its disk writable"
+CLOCK: Final = f"clock: {chunk_store.CLOCK}"
 HOMELESS: Final = "inbox: it holds no workspace, so nothing can be captured: `memex workspace create default`"
 
 Facts: TypeAlias = tuple[tuple[str, Callable[[], Any]], ...]  # the name of each, and the part that states it
@@ -115,6 +118,8 @@ class Health:
         reranker, push_webhook = opened.reranker, self._agent_access.push_webhook
         return (
             self._workspace_sentences,
+            self._write_sentences,
+            lambda: [CLOCK] if time.time() < 0 else [],
             lambda: [reranker.degraded if reranker else "", opened.enricher.degraded],
             self._watch_sentences,
             lambda: [head_follower.unwell, push_webhook.problem, opened.ledger.problem, opened.audit.problem],
@@ -191,6 +196,13 @@ class Health:
             return self._agent_access.workspaces()
         except Unavailable:  # the vault is missing; its owner must still be able to ask what is wrong
             return []
+
+    def _write_sentences(self) -> list[str]:
+        """Whether Memex can't write where it has to; without the names of workspaces, as agents read it too."""
+        inbox = (self._inbox, *(f"{self._inbox}/{name}" for name in self._workspaces()))
+        if not self._vault.can_write():
+            return [UNWRITABLE.format("it")]
+        return [] if all(map(self._vault.can_write, inbox)) else [UNWRITABLE.format("a folder of its inbox")]
 
     def _workspace_sentences(self) -> list[str]:
         with suppress(Unavailable):  # the vault is missing, and the pipeline says so

@@ -25,7 +25,16 @@ from syncd.documents.entity_lines import parse_page as page_of
 from syncd.documents.entity_node import OWN, node_of_page
 from syncd.documents.file_names import CONFLICT_COPY
 from syncd.documents.memo_relations import read_relations
-from syncd.notes.front_matter import FrontmatterError, decode, has_merge_conflict, is_reserved, is_unclosed, read, split
+from syncd.notes.front_matter import (
+    MERGE_CONFLICT,
+    FrontmatterError,
+    decode,
+    has_merge_conflict,
+    is_reserved,
+    is_unclosed,
+    read,
+    split,
+)
 from syncd.notes.inline_syntax import find_wikilinks, is_tag
 from syncd.notes.markdown_outline import parse_outline
 from syncd.notes.property_reader import Properties, as_text, as_time, is_for_person
@@ -367,5 +376,5 @@ def _find_merge_conflict(front: str, body: str, defects: list[Defect]) -> None:
     """List a merge that was left unresolved: its three marks begin lines, in their order."""
     for text in (front, body):
         if has_merge_conflict(text):
-            defects.append(Defect("merge-conflict", "a merge left its markers (<<<<<<<, =======, >>>>>>>) in the text"))
+            defects.append(Defect(MERGE_CONFLICT, "a merge left its markers (<<<<<<<, =======, >>>>>>>) in the text"))
             return

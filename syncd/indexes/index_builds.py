@@ -5,6 +5,7 @@ Law: the build named in `current` answers; a new build is made beside it and nam
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import logging
 import shutil
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import get_args
 
 from index.encoders.embedder import Embedder, EncoderSettings
-from index.errors import Unavailable
+from index.errors import IndexUnusable, Unavailable
 from index.model import Scope
 from index.observations.perspectives import DEFAULTS
 from index.scope.index import Index
@@ -26,11 +27,12 @@ from index.scope.reader import Looks
 from index.storage.chunk_store import StoreDamaged, discard
 from index.text.chunking import Sizes, chunk_sizes
 from syncd.indexes.previous_encoder import encoder_to_recall, from_table, to_table
-from syncd.state.folder import write_private
+from syncd.state.folder import read_regular_file, write_private
 
 log = logging.getLogger(__name__)
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
+DAMAGED = "index: it was damaged and is being built anew; until then searches miss notes"
 MENDING = "index: it was not whole, and the notes are read again; until then searches miss some"
 NO_ENCODER = 384, 256  # dimensions and window of an index that is made while no encoder can be had
 
@@ -272,12 +274,8 @@ class IndexBuilds:
         self._embedder.wait()
         inputs = self._wanted_inputs()
         for folder in self._unused_folders():
-            if _read_made(folder) == inputs:
-                try:
-                    return self._open(folder, inputs)
-                except StoreDamaged:
-                    log.warning("an unfinished index is damaged; starting it again")
-                    self._discard(folder)
+            if _read_made(folder) == inputs and (build := self._open_or_set_aside(folder, inputs)):
+                return build
         return None
 
     def _unused_folders(self) -> list[Path]:
@@ -346,17 +344,30 @@ class IndexBuilds:
         inputs = folder and _read_made(folder)
         if not folder or not inputs:
             return None
-        try:
-            build = self._open(folder, inputs)
-        except StoreDamaged as damage:
-            self.rebuilt_because = f"index: it was damaged and is being built anew ({damage}); searches miss notes"
-            log.warning("%s", self.rebuilt_because)
-            self._discard(folder)
+        build = self._open_or_set_aside(folder, inputs)
+        if build is None:
+            self.rebuilt_because = DAMAGED
             return None
         if any(index.mending for index in build.indexes.values()):
             self.rebuilt_because = MENDING
             log.warning("%s", self.rebuilt_because)
         return build
+
+    def _open_or_set_aside(self, folder: Path, inputs: BuildInputs) -> Build | None:
+        """The build in `folder`; None when it can't be opened, and then it stands in nobody's way."""
+        try:
+            return self._open(folder, inputs)
+        except (StoreDamaged, IndexUnusable, OSError) as error:
+            elsewhere = bool(self._settings.uri) and not isinstance(error, StoreDamaged)
+            if elsewhere or getattr(error, "errno", None) == errno.ENOSPC:
+                raise  # the network, say
+            log.warning("the index %s can't be opened (%s); its notes are read again", folder.name, error)
+        if self._settings.uri:
+            self._discard(folder)
+        else:
+            (folder / "made.json").unlink(missing_ok=True)  # so that nobody takes it up again
+            folder.rename(_free_name(folder))  # and goes with other builds that nobody uses
+        return None
 
     def _create(self) -> Build:
         self._embedder.wait()  # dimensions are the encoder's; without one the index is made for words alone
@@ -395,6 +406,8 @@ class IndexBuilds:
         return Build(folder, inputs, indexes, {path: _device_and_inode(path) for path in paths})
 
     def _name_current(self, build: Build) -> None:
+        if (self._root / "current").is_dir():
+            shutil.rmtree(self._root / "current")  # nothing that Memex made
         write_private(self._root / "current", build.folder.name)
 
     def _discard(self, folder: Path) -> None:
@@ -431,10 +444,15 @@ def _size_list(cut: Sizes) -> list[int]:
     return [cut.tokens, cut.overlap, cut.context]
 
 
+def _free_name(folder: Path) -> Path:
+    """A name for a build that is damaged, which is that of no other."""
+    return next(name for n in range(1, 10_000) if not (name := folder.with_name(f"damaged-{n}")).exists())
+
+
 def _current_folder(root: Path) -> Path | None:
     try:
-        name = (root / "current").read_text("ascii").strip()
-    except (FileNotFoundError, ValueError):  # there is none yet, or it was torn
+        name = read_regular_file(root / "current").decode("ascii").strip()
+    except (OSError, ValueError):  # there is none yet, or it was torn
         return None
     return next((folder for folder in root.iterdir() if folder.name == name and folder.is_dir()), None)
 
@@ -449,9 +467,9 @@ def _device_and_inode(path: Path) -> tuple[int, int] | None:
 
 def _read_made(folder: Path) -> BuildInputs | None:
     try:
-        inputs = json.loads((folder / "made.json").read_text("utf-8"))
+        inputs = json.loads(read_regular_file(folder / "made.json"))
         return BuildInputs(
             inputs["identity"], inputs["dimensions"], Sizes(*inputs["sizes"]), from_table(inputs.get("encoder"))
         )
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None  # not finished being made, or made by another version: built anew

@@ -33,6 +33,7 @@ from syncd.history.audit_log import CAME, HEAD
 from syncd.history.overwritten_bytes import FOLDER
 from syncd.installation.vault_setup import toml_string
 from syncd.state import ledger
+from syncd.state.damage import ASIDE
 from syncd.state.folder import LEDGER, sync_folder
 
 FORMAT = 1
@@ -99,15 +100,21 @@ def irreplaceable_files(state: Path) -> Iterator[str]:
     """The files of a state folder that can't be made again, by their names in it, but for the ledger's own."""
     for folder, folders, names in os.walk(state):
         inner = Path(folder).relative_to(state)
-        folders[:] = sorted(name for name in folders if str(inner / name) not in DERIVED and not name.startswith("."))
+        folders[:] = sorted(name for name in folders if not _is_derived(inner / name) and not name.startswith("."))
         for name in sorted(names):
             path = str(inner / name)
             if (
-                path not in DERIVED | OWN
+                not _is_derived(inner / name)
+                and path not in OWN
                 and not name.startswith(".")
                 and stat.S_ISREG(Path(folder, name).lstat().st_mode)
             ):
                 yield path
+
+
+def _is_derived(path: Path) -> bool:
+    """Whether a path of a state folder can be made again, or is what was set aside of such a one."""
+    return str(path).partition(ASIDE)[0] in DERIVED
 
 
 def pack(

@@ -6,19 +6,34 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from index.errors import Conflict, InvalidArgument, NotFound
+from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd.settings.known_vaults import default_settings_file, find_vault, known_vaults
 from syncd.settings.settings import Settings, load
-from syncd.state.folder import KEY_FILE, LEDGER, claim, default_state_folder, path_digest, write_private
-from syncd.state.ledger import Ledger
+from syncd.state.damage import check_shapes, set_aside, set_ledger_aside, set_staged_aside
+from syncd.state.folder import (
+    KEY_FILE,
+    LEDGER,
+    claim,
+    default_state_folder,
+    path_digest,
+    read_regular_file,
+    read_vault_path,
+    write_private,
+)
+from syncd.state.ledger import Ledger, is_damaged
+from syncd.state.process_lock import ProcessLock, holder_pid
 from syncd.vault.path_rules import is_note
 from syncd.vault.vault import Vault
-from syncd.workspaces.api_keys import ApiKeys
+from syncd.workspaces.api_keys import SECRET, ApiKeys
+
+log = logging.getLogger(__name__)
 
 OWNER = "owner"
 LOOKED_AT = 50_000  # entries of a folder in which a note is looked for
@@ -33,7 +48,9 @@ def set_up_vault(settings: Settings, *, now: int, again: bool = False) -> Path:
     refuse_home(path)
     if not path.is_dir():
         raise NotFound(f"there is no folder {path}: check the path, or make it with `memex init --create`")
+    check_shapes(settings.state)
     claim(settings.state, path)
+    _keep_lost_queue(settings.state)
     vault = Vault(path)
     try:
         if again or settings.vault.inbox not in vault.list_folders(""):
@@ -45,6 +62,15 @@ def set_up_vault(settings: Settings, *, now: int, again: bool = False) -> Path:
         return ensure_owner_key(settings.state, ApiKeys(ledger), now=now, again=again)
     finally:
         ledger.close()
+
+
+def _keep_lost_queue(state: Path) -> None:
+    """Set the files of queued jobs aside when the ledger that knew them is gone and nobody works with it."""
+    ledger = state / LEDGER
+    lost = not os.path.lexists(ledger) or (ledger.is_file() and not ledger.stat().st_size)
+    if lost and holder_pid(state) is None:
+        for path in set_staged_aside(state):
+            log.warning("the ledger is gone, and with it the queue: the files of its jobs are kept in %s", path)
 
 
 def refuse_home(folder: Path) -> None:
@@ -79,11 +105,17 @@ def has_notes(folder: Path) -> bool:
 
 
 def ensure_owner_key(state: Path, keys: ApiKeys, *, now: int, again: bool = False) -> Path:
-    """The file with a key for everything; made, with its key, when there is none.
+    """The file with a key for everything; made, with its key, when there is none that is whole.
 
     A key that a person revoked stays revoked unless they ask `again`; one whose file they moved away stays good."""
     path = state / KEY_FILE
-    secret = path.read_text().strip() if path.is_file() else ""
+    secret = path.read_text("utf-8", "replace").strip() if path.is_file() else ""
+    secret = secret if SECRET.fullmatch(secret) else ""
+    if path.is_dir():
+        raise Unavailable(
+            f"{path} is a folder, where Memex keeps the owner's key: `memex key reset --yes` sets it aside and makes a new key",
+            retryable=False,
+        )
     held = next((key for key in keys.list() if secret.startswith(f"mx_{key.id}_")), None)
     if held is not None and (held.is_live(now) or not again):
         if not path.is_symlink():  # a file elsewhere is left as it is, and the doctor names the link
@@ -109,23 +141,41 @@ def install_owner_key(state: Path, vault: Path, secret: str, *, now: int) -> Non
         ledger.close()
 
 
-def reset_owner_key(state: Path, *, now: int) -> Path:
-    """Break-glass: the file with a new owner's key, whoever has the old one or lost it. Needs no daemon and no vault."""
-    if not (state / LEDGER).exists():
+@dataclass(frozen=True, slots=True)
+class OwnerKeyReset:
+    """The file with the new owner's key, and where what was damaged lies now."""
+
+    key_file: Path
+    set_aside: list[Path]
+
+
+def reset_owner_key(state: Path, *, now: int) -> OwnerKeyReset:
+    """Break-glass: a new owner's key, whoever has the old one or lost it. Needs no daemon and no vault.
+
+    A ledger that is damaged is set aside with all that belongs to it. Raises Conflict while a daemon works with it."""
+    if not os.path.lexists(state / LEDGER) and read_vault_path(state) is None:
         raise NotFound(f"{state} is not the state folder of a vault: run `memex init VAULT`, or pass --state")
-    path = state / KEY_FILE
+    check_shapes(state)
+    path, aside = state / KEY_FILE, []
+    if is_damaged(state / LEDGER):
+        with ProcessLock.acquire(state):
+            aside = set_ledger_aside(state)
+    else:
+        _keep_lost_queue(state)
+    if path.is_dir() and not path.is_symlink():
+        aside.append(set_aside(path))
     ledger = Ledger.open(state / LEDGER)
     try:
         keys = ApiKeys(ledger)
         secret = ""
         with contextlib.suppress(OSError, UnicodeDecodeError):  # whatever is there is replaced
-            secret = path.read_text().strip()
+            secret = read_regular_file(path).decode().strip()
         held = [key.id for key in keys.list() if secret.startswith(f"mx_{key.id}_")]
         _, secret = keys.reset(OWNER, instead_of=held, now=now)
         write_private(path, secret + "\n")
     finally:
         ledger.close()
-    return path
+    return OwnerKeyReset(path, aside)
 
 
 def ensure_settings_file(settings: Settings, named: str | None, environ: Mapping[str, str]) -> tuple[Path, bool]:

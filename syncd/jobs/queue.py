@@ -22,9 +22,9 @@ from syncd.jobs.queued_job import STATUSES, Job, Kind, Status, job_of_row
 from syncd.jobs.staged_files import StagedFiles
 from syncd.notes.secret_patterns import redact, redact_values
 from syncd.settings.knowledge_base import KbSettings
+from syncd.state.damage import STAGED
 from syncd.state.ledger import Ledger
 
-STAGED: Final = "staged"  # in the state folder: the files of jobs, each under its job's id
 TRIES: Final = 10
 BACKOFF_S: Final = 2.0, 300.0  # after the first try, doubling, and at most
 ENDED: Final = 10_000  # jobs of one key that are remembered after they have ended

@@ -9,7 +9,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from index.names import fold
 from syncd.notes.property_reader import (
@@ -26,6 +26,7 @@ from syncd.notes.property_reader import (
 )
 
 __all__ = [
+    "MERGE_CONFLICT",
     "OWNED",
     "FrontmatterError",
     "PropertyValue",
@@ -49,6 +50,7 @@ __all__ = [
 
 PropertyValue: TypeAlias = str | int | float | bool | list[Any] | dict[str, Any] | None
 
+MERGE_CONFLICT: Final = "merge-conflict"  # the name of the defect
 _MERGE_MARKS = ("<<<<<<<", "=======", ">>>>>>>")
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _UNCLOSED = re.compile(r"\ufeff?---[ \t]*(?:\r\n|\n|\r)\s*+[^\s:#-][^\r\n:]{0,200}:(?:\s|\Z)")

@@ -5,6 +5,7 @@ names that Memex itself gives are removed, and only once they are older than any
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -37,11 +38,13 @@ def default_state_folder(vault: Path, environ: Mapping[str, str]) -> Path:
 
 
 def read_vault_path(state: Path) -> Path | None:
-    """The vault that a state folder belongs to, if it has been used."""
+    """The vault that a state folder belongs to, if it has been used and says so in one whole line."""
     try:
-        return Path(os.fsdecode((state / "vault").read_bytes().rstrip(b"\n")))
+        line = read_regular_file(state / "vault")
     except OSError:
         return None
+    path = line.removesuffix(b"\n")
+    return Path(os.fsdecode(path)) if path != line and path[:1] == b"/" and b"\0" not in path else None
 
 
 def claim(state: Path, vault: Path) -> None:
@@ -57,7 +60,7 @@ def claim(state: Path, vault: Path) -> None:
             raise PermissionDenied(f"the state folder {state} belongs to another user")
         state.chmod(0o700)
         if before != vault:
-            (state / "vault").write_bytes(os.fsencode(vault) + b"\n")
+            write_private(state / "vault", os.fsdecode(vault) + "\n")
     except (FileExistsError, NotADirectoryError):
         raise InvalidArgument(f"the state folder {state} is a file: pass another --state") from None
     except PermissionError:
@@ -66,12 +69,24 @@ def claim(state: Path, vault: Path) -> None:
         raise Unavailable(f"the state folder {state} can't be made: {error.strerror}") from error
 
 
+def read_regular_file(path: Path) -> bytes:
+    """The bytes of a file. OSError when there is none, or something else of which a read might never end."""
+    with open(path, "rb", opener=_open_without_waiting) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "no regular file", str(path))
+        return file.read()
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
 def write_private(path: Path, text: str) -> None:
     """Write a file that only its owner can read, durably, or not at all."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        with open(fd, "w", encoding="utf-8") as stream:  # noqa: PTH123 - the descriptor is what makes it private
+        with open(fd, "w", encoding="utf-8", errors="surrogateescape") as stream:  # noqa: PTH123 - the descriptor is what makes it private
             stream.write(text)
             stream.flush()
             os.fsync(fd)

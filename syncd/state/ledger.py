@@ -18,6 +18,10 @@ from typing import Any
 from index.errors import Unavailable
 
 SQLITE_HERE = sqlite3.sqlite_version_info  # of the library that Python brings
+WAYS_OUT = (
+    "`memex restore BACKUP --force` puts a backup in its place, `memex key reset --yes` sets it aside and begins with a "
+    "new owner's key alone"
+)
 log = logging.getLogger(__name__)
 
 # One entry per schema version, in order; `PRAGMA user_version` counts those that were applied. Never edit an entry
@@ -223,8 +227,7 @@ class Ledger:
             _migrate(connection, path)
         except sqlite3.Error as error:
             raise Unavailable(
-                f"the ledger {path.name} can't be opened ({error}); restore it from a backup, or move it away "
-                "to start with no keys",
+                f"the ledger {path.name} can't be opened ({error}); {WAYS_OUT}",
                 retryable=False,
             ) from error
         return cls(path, connection)
@@ -297,6 +300,23 @@ def check_integrity(path: Path) -> str:
     return "" if lines == ["ok"] else "; ".join(lines)
 
 
+def is_damaged(path: Path) -> bool:
+    """Whether what is at `path` can't be a ledger any more, for any version of Memex."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return False
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+        return True
+    try:
+        with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as reader:
+            return bool(reader.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",))
+    except sqlite3.OperationalError:  # it can't be had just now: locked, no right, a disk that fails
+        return False
+    except sqlite3.DatabaseError:
+        return True
+
+
 def query_read_only(path: Path, statement: str) -> Iterator[tuple[Any, ...]]:
     """What a query answers of the ledger at `path`, looked at without changing it; nothing where it has no such table."""
     try:
@@ -329,7 +349,7 @@ def _ensure_private(path: Path) -> None:
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
             raise Unavailable(
-                f"the ledger {path.name} is not a regular file of this user; move it away", retryable=False
+                f"the ledger {path.name} is not a regular file of this user; {WAYS_OUT}", retryable=False
             ) from None
         if status.st_mode & 0o077:
             raise Unavailable(

@@ -79,7 +79,7 @@ class ProcessLock:
 def holder_pid(state: Path) -> int | None:
     """The pid of the process that holds the lock of `state` (0: it has not said yet), or None when none does."""
     try:
-        fd = os.open(state / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = os.open(state / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
     try:

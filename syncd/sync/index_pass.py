@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import partial
 
@@ -124,9 +125,10 @@ class IndexPass:
             if request.under is None:
                 index.forget_outdated(self._collections)
             comparison = compare_stats(files, index.entries(request.under), under=request.under, embedded=embedding)
-            late = []
+            late = self._list_rewritten(request.under or (), files, comparison.suspects, index)
             if scope == "captures" and request.live:
-                late = list_unadopted(files.keys() - set(comparison.suspects), index, self._edits.paths)
+                others = files.keys() - set(comparison.suspects) - set(late)
+                late += list_unadopted(others, index, self._edits.paths)
             suspects += comparison.suspects + late
             missing += [path for path in comparison.missing if listing.is_gone(path)]
             outcome.unchanged += comparison.unchanged - len(late)
@@ -162,6 +164,19 @@ class IndexPass:
             frozenset().union(*(look.unread for look in looks)),
             {path: stat for look in looks for path, stat in look.others.items()},
         )
+
+    def _list_rewritten(
+        self, named: Collection[str], files: Mapping[str, Stat], suspects: Collection[str], index: Index
+    ) -> list[str]:
+        """The notes among those `named` by an event whose bytes differ from what was indexed, though their stats do not."""
+        known = set(suspects)
+        return sorted(path for path in named if path in files and path not in known and self._differs(path, index))
+
+    def _differs(self, path: str, index: Index) -> bool:
+        entry = index.manifest.get(path)
+        with suppress(MemexError):  # it changes just now and there will be an event, or it can't be read
+            return entry is not None and self._vault.digest_file(path).digest != entry.digest
+        return False
 
     def _record_skipped(self, request: PassRequest, index: Index, skipped: dict[str, str]) -> None:
         """Remember what this look found that is no note to read."""

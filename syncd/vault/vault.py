@@ -111,6 +111,14 @@ class Vault:
         except OSError:
             return False
 
+    def can_write(self, folder: str = "") -> bool:
+        """Whether this user may make files in a folder, as far as its rights and its disk say; True where there is none."""
+        try:
+            missing = folder != "" and not self.exists(folder)
+            return missing or os.access(folder or ".", os.W_OK | os.X_OK, dir_fd=self._fd)
+        except (OSError, MemexError):
+            return True  # it is missing, and that is told
+
     def ignores(self, path: str, *, folder: bool = False) -> bool:
         """Whether a path is noise, or was asked to be left out."""
         return is_ignored(path, folder=folder) or self._ignores(path)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 
 import httpx2
 import pytest
@@ -236,7 +237,8 @@ def test_the_workspace_may_change_from_request_to_request_in_one_session(rim):
     rim.agent_access.workspace("work").delete(in_work.record.id)
 
 
-def test_a_session_belongs_to_the_key_that_opened_it(rim):
+def open_session(rim):
+    """The headers of a session of the older protocol."""
     hello = {
         "jsonrpc": "2.0",
         "id": 1,
@@ -245,7 +247,39 @@ def test_a_session_belongs_to_the_key_that_opened_it(rim):
     }
     accept = {"accept": "application/json, text/event-stream"}
     opened = rim.rest("POST", "/mcp", json=hello, headers=accept)
-    session = {"mcp-session-id": opened.headers["mcp-session-id"], "mcp-protocol-version": "2025-06-18"} | accept
+    return {"mcp-session-id": opened.headers["mcp-session-id"], "mcp-protocol-version": "2025-06-18"} | accept
+
+
+@pytest.mark.parametrize("again", [7, "7"])
+def test_a_second_request_with_an_id_that_is_in_use_is_refused_and_the_first_is_answered(rim, again):
+    session, other = open_session(rim), open_session(rim)
+    call = {"name": "semantic_search", "arguments": {"query": SLOW}}
+    answers = []
+
+    def first():
+        message = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call}
+        answers.append(rim.rest("POST", "/mcp", json=message, headers=session))
+
+    with rim.encoder.held():
+        caller = threading.Thread(target=first)
+        caller.start()
+        assert rim.encoder.waiting.acquire(timeout=30)
+        ping = {"jsonrpc": "2.0", "id": again, "method": "ping"}
+        refused = rim.rest("POST", "/mcp", json=ping, headers=session)
+        assert refused.status_code == 400
+        told = refused.json()
+        assert (told["id"], told["error"]["code"]) == (again, -32600)
+        assert "its own id" in told["error"]["message"]
+        assert rim.rest("POST", "/mcp", json=ping, headers=other).status_code == 200
+        assert rim.rest("POST", "/mcp", json=ping | {"id": 8}, headers=session).status_code == 200
+    caller.join(30)
+    assert answers[0].status_code == 200
+    assert '"isError":false' in answers[0].text.replace(" ", "")
+    assert rim.rest("POST", "/mcp", json=ping, headers=session).status_code == 200
+
+
+def test_a_session_belongs_to_the_key_that_opened_it(rim):
+    session = open_session(rim)
     ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
     assert rim.rest("POST", "/mcp", json=ping, headers=session).status_code == 200
     stolen = rim.rest("POST", "/mcp", key="work", json=ping, headers=session)

@@ -75,6 +75,14 @@ def test_who_captures_code_or_links_that_obsidian_may_run_is_told_and_the_bytes_
     assert good(space, dialect, "get_thought", id=made["id"])["content"] == text
 
 
+def test_who_captures_the_markers_of_a_merge_is_told_and_the_bytes_stay(rim):
+    text = "# Tides\n\n<<<<<<< HEAD\nhigh at six\n=======\nhigh at seven\n>>>>>>> theirs\n"
+    space = rim.space()
+    made = good(space, DIALECTS[0], "capture_thought", content=text)
+    assert made["warnings"] == ["merge-conflict: a merge left its markers (<<<<<<<, =======, >>>>>>>) in the text"]
+    assert good(space, DIALECTS[0], "get_thought", id=made["id"])["content"] == text
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_every_tool_answers_with_the_fields_of_its_contract(rim, dialect):
     space = rim.space()

@@ -19,6 +19,7 @@ from index.errors import MemexError, Unavailable
 from syncd.sync import pipeline
 from tests.support.disk_faults import filled, small_disk
 from tests.support.fast_daemon import Daemon
+from tests.support.shifted_clock import Clock
 from tests.support.world import World, until
 
 
@@ -255,3 +256,26 @@ def test_torn_files_are_mended_or_made_anew_and_never_answer_with_nothing(tmp_pa
         assert not world.app.health.degraded()
     finally:
         world.close()
+
+
+@pytest.mark.skipif(not Clock.possible, reason="no compiler to make a clock with")
+def test_a_clock_before_1970_is_told_in_few_words_and_passes(tmp_path, monkeypatch):
+    clock = Clock(tmp_path)
+    for name, value in clock.environ.items():
+        monkeypatch.setenv(name, value)
+    with Daemon(tmp_path) as daemon:
+        daemon.write("A.md", "a heron\n")
+        until(lambda: daemon.found("heron") == ["A.md"])
+        before = len(daemon.log.read_text().splitlines())
+        clock.set(-int(time.time()) - 1_000_000)
+        for number in range(20):
+            with pytest.raises(Unavailable, match="clock"):
+                daemon.ask("capture", content=f"capture {number}")
+            time.sleep(0.3)
+        assert any("before 1970" in sentence for sentence in daemon.status("degraded"))
+        said = daemon.log.read_text().splitlines()[before:]
+        assert len(said) < 40, said
+        clock.set(0)
+        assert daemon.ask("capture", content="a kingfisher")["created"]
+        until(lambda: daemon.found("heron") == ["A.md"] and daemon.found("kingfisher"))
+        until(lambda: daemon.status("degraded") == [])

@@ -140,6 +140,15 @@ def damaged(world):
     yield answers(world)
 
 
+@contextmanager
+def not_writable(world):
+    world.run()
+    vault = world.app.opened.vault
+    vault.can_write = lambda folder="": folder != "Captures/default"
+    yield answers(world)
+    del vault.can_write
+
+
 @pytest.mark.parametrize(
     ("unwell", "words"),
     [
@@ -153,6 +162,7 @@ def damaged(world):
         (folder_unread, "vault: some folders can't be read"),
         (rebuilding, "index: being built anew"),
         (damaged, "index: it was "),
+        (not_writable, "vault: a folder of its inbox can't be written to"),
     ],
 )
 def test_each_degraded_state_is_in_every_answer(world, unwell, words):

@@ -60,6 +60,7 @@ def restore(file: str, force: bool) -> None:
     written where there is none, and led to where the vault is now. Every digest is checked first: of an archive that is
     damaged, cut or hostile nothing is taken. Afterwards all keys work again, and `memex serve` builds the index anew."""
     from syncd.installation import backup as archives
+    from syncd.state.damage import set_ledger_aside
     from syncd.state.process_lock import ProcessLock
 
     with tempfile.TemporaryDirectory(prefix="memex-restore-") as unpacked:
@@ -71,7 +72,10 @@ def restore(file: str, force: bool) -> None:
         claim(chosen.state, chosen.vault.path)
         with ProcessLock.acquire(chosen.state):
             archives.check_replaceable(chosen.state, force=force)  # somebody may have been quicker
-            if (chosen.state / "ledger.db").exists():
+            ledger = chosen.state / "ledger.db"
+            if ledger.is_symlink() or ledger.is_dir():
+                set_ledger_aside(chosen.state)
+            if ledger.exists():
                 _pack_replaced_state(chosen, chosen.state / archives.REPLACED)
             names = archives.restore_files(folder, chosen.state, contents)
         text = (folder / archives.SETTINGS).read_text(encoding="utf-8") if archives.SETTINGS in contents.files else None

@@ -134,13 +134,20 @@ def key_rotate(name: str, overlap: str, expires: str | None) -> None:
 @key.command("reset")
 @YES
 def key_reset(yes: bool) -> None:
-    """Make a new owner's key and end the old one, also when no daemon runs or the vault is away."""
+    """Make a new owner's key and end the old one, also when no daemon runs, the vault is away or the ledger is damaged.
+
+    A damaged ledger is set aside beside the new one, with the audit log and the queue that it holds; the daemon must not
+    run then, and agents need new keys. With --json: {"key_file", "set_aside"}."""
     from syncd.installation.vault_setup import reset_owner_key  # noqa: PLC0415 - it brings the vault's parts, which no other command here needs
 
     chosen = load_settings()
     confirm(f"End the owner's key of {result_text.line(str(chosen.vault.path), 300)}, and make another?", yes=yes)
-    file = reset_owner_key(chosen.state, now=now())
-    print_answer({"key_file": str(file)}, lambda: f"your new key is in {file}")
+    done = reset_owner_key(chosen.state, now=now())
+    lines = [f"your new key is in {done.key_file}", *(f"what was damaged is kept in {path}" for path in done.set_aside)]
+    if done.set_aside:
+        lines.append("agents need new keys: memex key create")
+    answer = {"key_file": str(done.key_file), "set_aside": [str(path) for path in done.set_aside]}
+    print_answer(answer, lambda: "\n".join(lines))
 
 
 @key.command("history")

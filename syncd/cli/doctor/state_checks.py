@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from index.errors import MemexError, Unavailable
 from syncd.cli.doctor.doctor import DoctorContext, Finding, Rank, lstat_or_none, quote_path, remove_files, restrict_mode
 from syncd.daemon import control_socket
+from syncd.state.damage import STAGED, find_misfits
 from syncd.state.folder import KEY_FILE, read_vault_path
 from syncd.version import installed
 
@@ -85,6 +86,9 @@ def check_state(context: DoctorContext) -> Iterator[Finding]:
         yield Finding(
             "state", "wrong", f"{folder} belongs to the vault {vault}", f"memex status --vault {quote_path(vault)}"
         )
+    for misfit in find_misfits(folder):
+        how = f"chmod {misfit.mode:o} {quote_path(misfit.path)}" if misfit.mode is not None else "memex doctor --fix"
+        yield Finding("state", "wrong", misfit.says, how, misfit.mend)
     open_to_others = [folder] if info.st_mode & 0o077 else []
     open_to_others += [path for name in SECRETS if (path := folder / name) and _is_readable_by_others(path)]
     for path in open_to_others:
@@ -105,6 +109,8 @@ def _is_readable_by_others(path: Path) -> bool:
 
 def check_key_file(context: DoctorContext) -> Iterator[Finding]:
     """The file with the owner's key; who else may read it is found with the state folder."""
+    from syncd.workspaces.api_keys import SECRET
+
     path = context.state / KEY_FILE
     info = lstat_or_none(path)
     if info is None:
@@ -113,12 +119,15 @@ def check_key_file(context: DoctorContext) -> Iterator[Finding]:
     if stat.S_ISLNK(info.st_mode):
         yield Finding("key", "wrong", f"{path} is a link, so the key lies where others may read or change it", mend)
     elif not stat.S_ISREG(info.st_mode):
-        away = f"mv {quote_path(path)} {quote_path(path)}.away; {mend}"
-        yield Finding("key", "wrong", f"{path} is no regular file", away)
+        yield Finding("key", "wrong", f"{path} is no regular file", mend)
     elif info.st_uid != os.geteuid():
         yield Finding("key", "wrong", f"{path} belongs to another user", mend)
     elif os.access(path, os.R_OK) and not path.read_bytes().strip():
         yield Finding("key", "wrong", f"{path} is empty, so commands and clients that use it are refused", mend)
+    elif os.access(path, os.R_OK) and not SECRET.fullmatch(path.read_text("utf-8", "replace").strip()):
+        yield Finding(
+            "key", "wrong", f"{path} holds no whole key, so commands and clients that use it are refused", mend
+        )
     else:
         yield Finding("key", "ok", f"{path} holds a key")
 
@@ -197,7 +206,7 @@ def check_ledger(context: DoctorContext) -> Iterator[Finding]:
             )
         return
     if wrong := check_integrity(path):
-        mend = f"memex restore BACKUP --force, or begin with no keys: mv {quote_path(path)} {quote_path(path)}.damaged"
+        mend = "memex restore BACKUP --force; without a backup: memex key reset --yes"
         yield Finding("ledger", "wrong", f"{path.name}: {wrong}", mend)
     else:
         yield Finding("ledger", "ok", f"{path.name} is whole")
@@ -243,7 +252,6 @@ def _verify_chain(path: Path) -> dict[str, Any]:
 
 def check_queue(context: DoctorContext) -> Iterator[Finding]:
     """The jobs that wait or failed, and the files that lie staged for them."""
-    from syncd.jobs.queue import STAGED
     from syncd.jobs.queued_job import UNFINISHED, unfinished_of_rows
     from syncd.jobs.staged_files import StagedFiles, find_unneeded
     from syncd.state.folder import LEDGER

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -11,8 +12,9 @@ import time
 import psutil
 import pytest
 
-from index.errors import MemexError
+from index.errors import MemexError, Unavailable
 from index.model import Filter
+from index.storage import chunk_store
 from index.storage.chunk_store import ChunkStore
 from tests.support.chunk_rows import ALL, found, near, row, unit
 from tests.support.paths import ROOT
@@ -87,6 +89,75 @@ def test_a_thousand_commits_leave_memory_and_files_as_they_were(tmp_path):
     assert later[-1][1] < warm[1] + 20, (warm, later)
     assert later[-1][2] < warm[2] + 40, (warm, later)
     store.close()
+
+
+def test_a_failure_of_maintenance_is_tried_again_and_its_cause_is_logged_once(store, monkeypatch, caplog):
+    optimize, failing = store._table.optimize, [RuntimeError("something of the disk"), OSError("something of the disk")]
+
+    async def fails_at_first(**given):
+        if failing:
+            raise failing.pop()
+        return await optimize(**given)
+
+    monkeypatch.setattr(store._table, "optimize", fails_at_first)
+    monkeypatch.setattr(chunk_store, "_LOGGED", {})
+    store.replace({"a": [row("a", 0, "text")]})
+    store.maintain()
+    store.maintain()
+    causes = [record.message for record in caplog.records if "something of the disk" in record.message]
+    assert causes == [
+        "the store failed: OSError: something of the disk",
+        "the store failed: RuntimeError: something of the disk",
+    ]
+    for _ in range(3):
+        chunk_store.log_cause(RuntimeError("something of the disk"))
+    assert len([record for record in caplog.records if "something of the disk" in record.message]) == 2
+
+
+def test_very_many_versions_are_removed_while_others_read_and_write(store, monkeypatch):
+    monkeypatch.setattr(chunk_store, "UNPRUNED", 5)
+    monkeypatch.setattr(chunk_store, "STEADY", 0.05)
+    stop, failures, held = threading.Event(), [], {}
+
+    def work():
+        for n in itertools.count():
+            if stop.wait(0.02):
+                return
+            try:
+                store.replace({f"d{n % 30}": [row(f"d{n % 30}", 0, f"text {n}")]})
+                held[f"d{n % 30}"] = f"text {n}"
+                assert near(store, f"text {n}")[0] == f"d{n % 30}"
+            except (MemexError, AssertionError) as error:
+                failures.append(error)
+
+    threads = [
+        threading.Thread(target=work),
+        threading.Thread(target=lambda: [found(store, "text") for _ in iter(lambda: stop.wait(0.01), True)]),
+    ]
+    for thread in threads:
+        thread.start()
+    versions = store._table.folder / "_versions"
+    for _ in range(4):
+        time.sleep(0.1)
+        store.maintain()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert {doc: store.rows_of(doc)[0].text for doc in held} == held
+    assert len([*versions.glob("*.manifest")]) < store._run(store._table.version()) / 2
+
+
+def test_a_clock_before_1970_is_told_and_asks_nothing_of_lancedb(store, monkeypatch, capfd):
+    store.replace({"a": [row("a", 0, "text")]})
+    with monkeypatch.context() as wrong:
+        wrong.setattr(chunk_store.time, "time", lambda: -1e6)
+        for attempt in (lambda: found(store, "text"), lambda: store.replace({"b": [row("b")]}), store.maintain):
+            with pytest.raises(Unavailable, match=r"clock .* before 1970"):
+                attempt()
+    assert found(store, "text") == ["a"]
+    assert not store.is_damaged
+    assert "panicked" not in capfd.readouterr().err
 
 
 def test_reads_and_writes_go_on_during_maintenance(store):

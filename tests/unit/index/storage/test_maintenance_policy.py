@@ -37,6 +37,19 @@ def test_maintenance_takes_a_twentieth_of_the_time_at_most():
     assert is_due(slow, 100.0)
 
 
+def test_under_steady_writing_the_work_that_waits_levels_off():
+    """A pass takes the longer the more there is to merge; were it to rest in proportion, the next would take longer still."""
+    work, merged = FRESH, []
+    for now in range(3_600):
+        for _ in range(10):
+            work = work.add_commit(added=1, removed=0, now=now)
+        if is_due(work, now):
+            merged.append(work.commits)
+            work = WrittenRows(rows=work.rows, commits=0, dirty=0, written=now, kept=now, took=0.02 * work.commits)
+    assert max(merged) <= 300
+    assert len(merged) > 100
+
+
 def test_removed_rows_count_as_work():
     assert FRESH.add_commit(added=1, removed=3, now=5.0) == WrittenRows(
         rows=9_998, commits=1, dirty=4, written=5.0, kept=0.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from index.encoders.embedder import Embedder, EmbedSettings
@@ -47,6 +49,42 @@ def test_a_vault_that_was_not_read_yet_is_stated_unless_a_repair_says_why(world)
     assert builds.degraded() == ["index: it was damaged"]
     filled(world)
     assert builds.degraded() == []
+
+
+@pytest.mark.parametrize("where", ["data", "_versions", "_indices", "_deletions", "catalog"])
+def test_an_index_whose_bytes_flipped_is_set_aside_and_made_again(world, where):
+    filled(world)
+    world.app.opened.builds.scopes["captures"].index.maintain(force=True)
+    build = world.app.opened.builds.live.folder
+    world.close()
+    files = [build / "captures.db"] if where == "catalog" else build.glob(f"captures.lance/chunks.lance/{where}/**/*")
+    for file in files:
+        if file.is_file():
+            raw = bytearray(file.read_bytes())
+            raw[len(raw) // 3 :: max(1, len(raw) // 50)] = bytes(len(raw[len(raw) // 3 :: max(1, len(raw) // 50)]))
+            file.write_bytes(raw)
+    world.app = world._open()
+    builds = world.app.opened.builds
+    world.run()
+    assert world.found("heron", mode="text") == ["Captures/default/Heron.md"]
+    assert world.found("warbler", mode="text") == ["Birds/Reed.md"]
+    assert builds.degraded() == []
+
+
+def test_an_index_that_cannot_be_opened_is_kept_beside_until_it_is_swept(world):
+    builds = filled(world)
+    folder = builds.live.folder
+    world.close()
+    shutil.rmtree(folder / "captures.lance")
+    (folder / "captures.lance").write_text("no folder at all")
+    world.app = world._open()
+    builds = world.app.opened.builds
+    assert builds.degraded() == ["index: it was damaged and is being built anew; until then searches miss notes"]
+    assert (folder.parent / "damaged-1/captures.lance").read_text() == "no folder at all"
+    assert builds.live.folder != folder.parent / "damaged-1"
+    world.run()
+    assert builds.degraded() == []
+    assert builds.drop_unused(older_s=-1) == ["damaged-1"]
 
 
 def test_an_encoder_that_is_away_is_stated_before_the_notes_that_lack_vectors(tmp_path):

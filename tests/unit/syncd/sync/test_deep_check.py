@@ -41,6 +41,15 @@ def unseen(file, text):
     os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))
 
 
+def unheard(file, text):
+    """The same through a mapping, of which the system tells nobody."""
+    was = file.stat()
+    with file.open("r+b") as opened, mmap.mmap(opened.fileno(), 0) as memory:
+        memory[:] = text.encode()
+        memory.flush()
+    os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))
+
+
 def asked(world):
     told = []
     return world.app.operations["check"]({}, told.append), told
@@ -92,10 +101,20 @@ def test_rows_that_got_lost_and_rows_of_no_note_are_mended(world, tmp_path):
     assert world.dump() == before == world.rebuilt(tmp_path / "other")
 
 
+def test_an_event_is_reason_enough_to_compare_the_bytes_of_a_note(world, tmp_path):
+    unseen(world.vault / "n/07.md", "a wryneck at on post 07\n")
+    assert world.run(under=["n/08.md", "n"]).changes == 0, "no event names the note itself"
+    outcome = world.run(under=["n/07.md", "n/09.md"])
+    assert (outcome.modified, outcome.unchanged) == (1, 1)
+    assert world.found("wryneck", mode="text") == ["n/07.md"]
+    assert world.dump() == world.rebuilt(tmp_path / "other")
+
+
 def test_in_the_daemon_it_sends_what_differs_down_the_pipe(world):
     with world.serving():
         world.settled()
-        unseen(world.vault / "n/07.md", "a wryneck at on post 07\n")
+        world.app.watch.stop()
+        unheard(world.vault / "n/07.md", "a wryneck at on post 07\n")
         world.app.opened.check.run(GO)
         assert world.app.health.facts()["deep_check"]["mended"] == 1
         until(lambda: world.found("wryneck", mode="text") == ["n/07.md"])

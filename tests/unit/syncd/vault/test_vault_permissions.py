@@ -37,7 +37,8 @@ TRIED = """
             attempt()
         except MemexError as error:
             told[name] = [error.code, error.message]
-    print(json.dumps([sorted(listing.files), listing.skipped, listing.complete, listing.is_gone("closed/n.md"), listing.is_gone("open/gone.md"), told, vault.remove_leftovers()]))
+    writable = {folder: vault.can_write(folder) for folder in ("", "locked", "closed", "open", "gone")}
+    print(json.dumps([writable, sorted(listing.files), listing.skipped, listing.complete, listing.is_gone("closed/n.md"), listing.is_gone("open/gone.md"), told, vault.remove_leftovers()]))
 """
 
 
@@ -54,6 +55,7 @@ def test_what_the_account_may_not_touch_is_named_and_kept(tmp_path):
     (root / "secret.md").chmod(0o000)
     (root / "closed").chmod(0o000)
     (root / "locked").chmod(0o755)
+    (root / "open").chmod(0o777)
     other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", sys.executable, "-c"]
     env = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
     if subprocess.run(
@@ -63,7 +65,8 @@ def test_what_the_account_may_not_touch_is_named_and_kept(tmp_path):
     command = [*other, textwrap.dedent(TRIED), str(root)]
     done = subprocess.run(command, cwd="/", env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    files, skipped, complete, gone_in_closed, gone_in_open, told, swept = json.loads(done.stdout)
+    writable, files, skipped, complete, gone_in_closed, gone_in_open, told, swept = json.loads(done.stdout)
+    assert writable == {"": False, "locked": False, "closed": False, "open": True, "gone": True}
     assert files == ["locked/n.md", "open/n.md", "secret.md"]
     assert list(skipped) == ["closed"]
     assert "permission denied" in skipped["closed"]
@@ -83,6 +86,7 @@ def test_a_read_only_disk_is_named(tmp_path):
         (tmp_path / "a.md").write_bytes(b"text")
         subprocess.run(["mount", "-o", "remount,ro", tmp_path], check=True)
         vault = Vault(tmp_path)
+        assert not vault.can_write()
         for change in (
             lambda: vault.create("b.md", b""),
             lambda: vault.replace("a.md", b"", digest=sha(b"text")),
