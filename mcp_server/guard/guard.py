@@ -13,7 +13,7 @@ import ipaddress
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
@@ -23,6 +23,7 @@ from starlette.authentication import AuthCredentials
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from index.errors import InvalidArgument, PermissionDenied, ResourceExhausted, Unauthenticated, Unavailable
+from mcp_server.guard.admission import Admission, ClientLeft, Place, TooBusy
 from mcp_server.guard.token_bucket import TokenBuckets
 from mcp_server.http.body_limits import BodyLimit, limit_body
 from mcp_server.http.refusals import Refusal, refuse, with_headers
@@ -47,6 +48,10 @@ ONCE: Final = frozenset(
 HEAD_BYTES: Final = 16 * 1024  # uvicorn's own limit counts only what is still incomplete
 # Apart from the rates of calls: a monitor must not use up what the calls of its key need, nor the reverse.
 HEALTH_RATE, HEALTH_BURST = 20.0, 40  # requests of the health routes a second, and at once: of a key, or of an address
+OVERDRAFT_RATE, OVERDRAFT_BURST = (
+    5.0,
+    20,
+)  # calls of tools that can't wait and are told so as a result; the others by 429
 WATCH_SECONDS: Final = 2.0
 KEY_ENDED: Final = (
     "the key was revoked or has expired while the request was under way; a write may have been carried out"
@@ -65,6 +70,7 @@ class _Request:
     repeated: str  # the header that stands twice but must not; "" = none
     key: ApiKey | None = None
     late: float = 0.0  # seconds that it comes too early
+    place: Place = field(default_factory=Place)  # held until it is answered
 
 
 _Check: TypeAlias = Callable[[_Request], Awaitable[Refusal | None]]
@@ -91,11 +97,11 @@ class Guard:
         self._app = AuthContextMiddleware(app)
         self._keys = keys
         self._push_webhook = push_webhook
-        self._settings = settings
-        self._bodies, self._access = bodies, access
+        self._settings, self._bodies, self._access = settings, bodies, access
         self._rates = TokenBuckets(limits.rate, limits.burst)
-        self._overdrafts = TokenBuckets(limits.rate, limits.burst)
         self._unverified = TokenBuckets(limits.rate, limits.burst)  # deliveries whose signature is not checked yet
+        self._admission = Admission(limits, self._rates)
+        self._overdrafts = TokenBuckets(OVERDRAFT_RATE, OVERDRAFT_BURST)
         self._failures = TokenBuckets(limits.failures / 60, limits.failures)
         self._health_rates = TokenBuckets(limits.rate and HEALTH_RATE, HEALTH_BURST)
         self._hosts = frozenset(host.encode() for host in hosts)
@@ -122,14 +128,17 @@ class Guard:
         if scope["type"] != "http":
             return  # a web socket: uvicorn closes what is not accepted
         request = _Request(scope, receive, *_read_headers(scope))
-        refusal = await self._first_refusal(request)
+        try:
+            refusal = await self._first_refusal(request)
+            if refusal is None:
+                caller = None if request.key is None else _make_caller(request)
+                refusal = await self._forward(scope, request.receive, with_headers(send), caller)
+        except ClientLeft:
+            return  # there is nobody to answer
+        finally:
+            request.place.release()
         if refusal is not None:
             scope["memex.refused"] = refusal.code  # for the one line that is logged of each request
-            await refuse(refusal, request.receive, send, keyed=request.key is not None)
-            return
-        caller = None if request.key is None else _make_caller(request.key, request.headers, scope, request.late)
-        if (refusal := await self._forward(scope, request.receive, with_headers(send), caller)) is not None:
-            scope["memex.refused"] = refusal.code
             await refuse(refusal, request.receive, send, keyed=request.key is not None)
 
     async def watch_keys(self) -> None:
@@ -180,8 +189,20 @@ class Guard:
             return _too_fast_refusal(wait) if wait else None
         if request.key is None:
             return None
-        request.late, refusal = self._limit_rate(request.key, request.scope)
-        return refusal
+        scope = request.scope
+        is_stream = scope["method"] == "GET" and _surface_of(scope["path"]) == "mcp"
+        try:
+            request.place, request.receive = await self._admission.admit(
+                request.key.id, request.receive, is_stream=is_stream
+            )
+        except TooBusy as busy:
+            request.receive = busy.receive
+            # A call of a tool is answered as one, so that the model reads it, as long as that is not abused in turn.
+            is_tool = scope["method"] == "POST" and scope["path"].startswith("/mcp")
+            if not is_tool or self._overdrafts.take(request.key.id, time.monotonic()):
+                return _too_fast_refusal(busy.wait)
+            request.late = busy.wait
+        return None
 
     async def _check_announced_body(self, request: _Request) -> Refusal | None:
         if request.scope["method"] not in (*WRITING, "DELETE"):
@@ -302,17 +323,6 @@ class Guard:
         """Seconds until a key, or an address without one, may ask for the daemon's health again; 0.0 = now."""
         return self._health_rates.take(name, time.monotonic())
 
-    def _limit_rate(self, key: ApiKey, scope: Scope) -> tuple[float, Refusal | None]:
-        """How many seconds too early the request comes, and whether it goes no further.
-
-        A call of a tool is answered as one, so that the model reads it, as long as that is not abused in turn."""
-        now = time.monotonic()
-        late = self._rates.take(key.id, now)
-        as_tool = scope["method"] == "POST" and scope["path"].startswith("/mcp")
-        if late and not (as_tool and not self._overdrafts.take(key.id, now)):
-            return late, _too_fast_refusal(late)
-        return late, None
-
     def _refuse_announced_body(self, scope: Scope, headers: dict[bytes, bytes]) -> Refusal | None:
         """Refuse a body by what its head says of it."""
         length = headers.get(b"content-length", b"0")
@@ -348,16 +358,14 @@ class Guard:
         return limit is not None and limit.content_type != b""
 
     async def _read_body_ahead(self, receive: Receive, largest: int) -> Receive | Refusal:
-        """The same `receive` with the body read ahead, within its limits of size and time."""
+        """The same `receive` with the body read ahead, within its limits of size and time. Raises ClientLeft."""
         body = bytearray()
-        waiting: deque[Message] = deque()
         try:
             async with asyncio.timeout(self._settings.body_s):
                 while True:
                     message = await receive()
                     if message["type"] != "http.request":
-                        waiting.append(message)
-                        break
+                        raise ClientLeft
                     body += message.get("body", b"")
                     if len(body) > largest:
                         return _too_large_refusal(largest)
@@ -366,7 +374,7 @@ class Guard:
         except TimeoutError:
             seconds = self._settings.body_s
             return Refusal(408, ResourceExhausted.code, f"the body did not arrive within {seconds:g} s")
-        waiting.appendleft({"type": "http.request", "body": bytes(body), "more_body": bool(waiting)})
+        waiting: deque[Message] = deque([{"type": "http.request", "body": bytes(body), "more_body": False}])
 
         async def replay() -> Message:
             return waiting.popleft() if waiting else await receive()
@@ -417,7 +425,9 @@ def _surface_of(path: str) -> str:
     return "mcp" if path.startswith(("/mcp", "/sse")) else "rest"
 
 
-def _make_caller(key: ApiKey, headers: dict[bytes, bytes], scope: Scope, late: float) -> Caller:
+def _make_caller(request: _Request) -> Caller:
+    key, headers, scope = request.key, request.headers, request.scope
+    assert key is not None
     toolsets = headers.get(b"x-mcp-toolsets")
     names = headers.get(b"x-mcp-tool-names", b"dotted" if b"names=dotted" in scope["query_string"].split(b"&") else b"")
     return Caller(
@@ -427,7 +437,8 @@ def _make_caller(key: ApiKey, headers: dict[bytes, bytes], scope: Scope, late: f
         if toolsets is None
         else frozenset(word.strip() for word in _decode_header(toolsets).lower().split(",")),
         readonly=headers.get(b"x-mcp-readonly", b"").lower() == b"true",
-        late=late,
+        late=request.late,
+        give_up_place=request.place.release,
         surface=_surface_of(scope["path"]),
         names={b"dotted": "dotted", b"safe": "safe"}.get(names),  # type: ignore[arg-type]  # both are Names
     )

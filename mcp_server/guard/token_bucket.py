@@ -20,14 +20,16 @@ class TokenBuckets:
         self._rate, self._burst, self._most = rate, burst, most
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # name -> what was left, and when
 
-    def take(self, name: str, now: float) -> float:
-        """Take one: 0.0, or the seconds until there is one. `now` never goes back."""
+    def take(self, name: str, now: float, *, patience: float = 0.0) -> float:
+        """Take one: 0.0, or the seconds until there is one. `now` never goes back.
+
+        Who has the `patience` to wait that long has taken it, and comes before those who ask later."""
         if self._rate <= 0:
             return 0.0
         left, at = self._left.pop(name, (self._burst, now))
         left = min(self._burst, left + (now - at) * self._rate)
         wait = 0.0 if left >= 1 else (1 - left) / self._rate
-        self._left[name] = (left if wait else left - 1, now)
+        self._left[name] = (left - 1 if wait <= patience else left, now)
         if len(self._left) > self._most:
             self._left.popitem(last=False)
         return wait

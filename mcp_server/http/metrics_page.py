@@ -73,7 +73,7 @@ class Metrics:
             self._took.labels(method, route).observe(seconds)
 
     def count_call(self, tool: str, *, code: str, seconds: float, degraded: bool) -> None:
-        """A tool has ended; `code` is OK or an error's."""
+        """A tool has ended; `code` is OK, CANCELLED or an error's."""
         self._calls.labels(tool, code).inc()
         self._call_took.labels(tool).observe(seconds)
         if code == "OK" and not self._answered:

@@ -5,6 +5,7 @@ or body of the request."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 import time
@@ -93,6 +94,9 @@ def log_call(tool: str, metrics: Metrics | None) -> Iterator[dict[str, Any]]:
     with span(f"tool {tool}", tool=tool) as timed:
         try:
             yield outcome
+        except asyncio.CancelledError:  # the caller left, or the key was revoked: no fault of the tool
+            outcome["code"] = "CANCELLED"
+            raise
         finally:
             seconds, code = time.perf_counter() - begun, outcome["code"]
             timed.note(code=code, **({} if code == "OK" else {"error": code}))

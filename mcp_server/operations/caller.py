@@ -5,8 +5,9 @@ Law: an unknown workspace, one that the key may not see, and none at all where o
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from index.errors import NotFound, PermissionDenied, ResourceExhausted
@@ -36,6 +37,7 @@ class Caller:
     names: Names | None = None  # X-MCP-Tool-Names
     late: float = 0.0  # seconds to wait before the key's rate allows this request
     surface: str = "rest"  # or "mcp": by which of the key's surfaces it came in
+    give_up_place: Callable[[], None] = field(default=lambda: None, compare=False)  # for a request that stays open
 
 
 CALLER: ContextVar[Caller] = ContextVar("caller")

@@ -19,7 +19,15 @@ from pydantic import ValidationError
 from index.errors import MemexError, PermissionDenied, Unavailable
 from mcp_server.http.metrics_page import Metrics
 from mcp_server.http.request_log import client_address, log_call, request_id
-from mcp_server.operations.caller import Caller, check_scope, imply_namespace, resolve_workspace, try_again_error
+from mcp_server.operations.caller import (
+    CALLER,
+    Caller,
+    check_scope,
+    imply_namespace,
+    resolve_workspace,
+    try_again_error,
+)
+from mcp_server.operations.fair_queue import FairQueue, QueueFull
 from mcp_server.operations.health_cache import HealthCache
 from mcp_server.operations.read_notes import find_read_notes
 from mcp_server.operations.wire_format import NoteText, RequestModel, invalid_argument
@@ -81,6 +89,8 @@ class OperationRunner:
         self._metrics, self._traces = metrics, traces
         self._health = HealthCache(agent_access.status)
         self._threads = {"read": anyio.CapacityLimiter(READERS), "write": anyio.CapacityLimiter(WRITERS)}
+        waiting = settings.limits.queue
+        self._turns = {"read": FairQueue(READERS, waiting=waiting), "write": FairQueue(WRITERS, waiting=waiting)}
         self._places = {scope: threading.Semaphore(READERS + ABANDONED) for scope in self._threads}
 
     async def call(
@@ -89,12 +99,15 @@ class OperationRunner:
         caller: Caller,
         arguments: Mapping[str, Any] | bytes,
         progress: Callable[[int], None] | None = None,
+        on_start: Callable[[], None] = lambda: None,
     ) -> NoteText:
         """Run `operation` for `caller`; raises the errors of `index.errors`. `progress` as `Workspace.with_progress` has it.
 
+        `on_start` is called when it is the call's turn.
+
         A write that outlives its time limit or its caller runs to its end: half a capture does not exist."""
         async with self.record_call(operation.name, operation.scope, caller) as outcome:
-            returned = await self._validate_and_run(operation, caller, arguments, progress)
+            returned = await self._validate_and_run(operation, caller, arguments, progress, on_start)
             outcome["degraded"] = bool(getattr(returned, "degraded", ()))
             return returned
 
@@ -132,6 +145,7 @@ class OperationRunner:
         caller: Caller,
         arguments: Mapping[str, Any] | bytes,
         progress: Callable[[int], None] | None,
+        on_start: Callable[[], None],
     ) -> NoteText:
         check_scope(caller, operation.scope)
         try:
@@ -152,16 +166,17 @@ class OperationRunner:
                 workspace.log_reads(*find_read_notes(returned, request))
             return returned
 
-        return await self.run_in_thread(operation.name, operation.scope, operation.seconds, run_operation)
+        return await self.run_in_thread(operation.name, operation.scope, operation.seconds, run_operation, on_start)
 
-    async def run_in_thread(self, name: str, scope: str, seconds: float, work: Callable[[], T]) -> T:
-        """What `work` returns, done in a thread that reads or writes; its caller must have been allowed to.
+    async def run_in_thread(
+        self, name: str, scope: str, seconds: float, work: Callable[[], T], on_start: Callable[[], None] = lambda: None
+    ) -> T:
+        """What `work` returns, done in a thread that reads or writes when it is its key's turn; its caller must have been allowed to.
 
         A caller who leaves gives its place free at once: a read that nobody waits for holds up nobody. It can't be stopped
         either, so there is a limit to how many of these may run."""
         threads, places = self._threads[scope], self._places[scope]
-        if threads.statistics().tasks_waiting >= self.settings.limits.queue:
-            raise try_again_error("too many calls wait already; try again in a moment", BUSY_SECONDS)
+        caller = CALLER.get(None)
 
         def work_in_slot() -> T:
             if not places.acquire(blocking=False):
@@ -173,7 +188,11 @@ class OperationRunner:
 
         with anyio.move_on_after(seconds):
             try:
-                return await anyio.to_thread.run_sync(work_in_slot, abandon_on_cancel=True, limiter=threads)
+                async with self._turns[scope].place(caller.key.id if caller else ""):
+                    on_start()
+                    return await anyio.to_thread.run_sync(work_in_slot, abandon_on_cancel=True, limiter=threads)
+            except QueueFull:
+                raise try_again_error("too many calls of this key wait already", BUSY_SECONDS) from None
             except MemexError:
                 raise
             except Exception as bug:  # the top of every call: a bug is logged, and its text goes no further

@@ -30,7 +30,7 @@ from mcp_server.operations.caller import CALLER, Caller, check_scope
 from mcp_server.operations.operation import OperationRunner
 from mcp_server.protocol.resources import find_notes
 
-STREAMS: Final = 16  # that one key may hold open: streams that listen, and sessions that watch notes
+STREAMS: Final = 32  # that one key may hold open: streams that listen, and sessions that watch notes
 WATCHED: Final = 100  # notes in each of them
 SECONDS: Final = 15.0
 
@@ -123,6 +123,7 @@ class Updates:
         caller = CALLER.get()
         uris = dict.fromkeys(params.notifications.resource_subscriptions or ())
         with self._stream_slot(caller), self._watching(await self._find_paths(caller, uris)):
+            caller.give_up_place()
             return await self._handler(ctx, params)
 
     @contextlib.contextmanager

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Coroutine, Mapping
 from http import HTTPStatus
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import anyio.to_thread
 from pydantic_core import from_json
@@ -18,6 +19,7 @@ from starlette.routing import BaseRoute, Route
 
 from index.errors import InvalidArgument, MemexError, NotFound, Unavailable
 from mcp_server.http.metrics_page import CONTENT_TYPE
+from mcp_server.http.request_log import CLOSED
 from mcp_server.operations.operation import Operation, OperationRunner
 from mcp_server.operations.wire_format import compact_schema, encode_payload, error_body, http_status
 from mcp_server.rest import openapi, upload_form
@@ -25,6 +27,8 @@ from mcp_server.rest.upload_form import Endpoint
 from mcp_server.tools import kb, thoughts
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 ANY: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 
@@ -128,10 +132,38 @@ def _make_endpoint(runner: OperationRunner, operation: Operation, route: RouteOp
             arguments = _merge_arguments(await request.body(), request.path_params)
         else:
             arguments = await request.body()
-        _, text = encode_payload(await runner.call(operation, request.scope["memex.caller"], arguments))
+        begun = asyncio.Event()
+        work = runner.call(operation, request.scope["memex.caller"], arguments, on_start=begun.set)
+        answer = await _unless_left(request, work, begun)
+        if answer is None:
+            return Response(status_code=CLOSED)  # nobody reads it; the log does
+        _, text = encode_payload(answer)
         return _json_response(text.encode(), route.code)
 
     return endpoint
+
+
+async def _unless_left(request: Request, work: Coroutine[Any, Any, T], begun: asyncio.Event) -> T | None:
+    """What `work` returns; None when the client hangs up before it has `begun`, and so leaves the queue.
+
+    What has begun keeps its thread to the end: each hurried client would otherwise leave a trail of threads at work."""
+    asking = asyncio.ensure_future(work)
+
+    async def hear_the_end() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        if not begun.is_set():
+            asking.cancel()
+
+    hearing = asyncio.ensure_future(hear_the_end())
+    try:
+        return await asking
+    except asyncio.CancelledError:
+        if hearing.done() and not hearing.cancelled():
+            return None
+        raise
+    finally:
+        hearing.cancel()
 
 
 def _query_arguments(request: Request, lists: Collection[str]) -> dict[str, Any]:

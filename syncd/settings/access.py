@@ -20,15 +20,15 @@ _SAFE_URL: Final = re.compile(
 class LimitsSettings:
     """How much is taken from one key, and from one address that has none."""
 
-    rate: float = setting(20.0, "Requests a second that one key may make in the long run; 0 = any number.", least=0)
-    burst: int = setting(40, "Requests that one key may make at once.", least=1)
+    rate: float = setting(
+        20.0, "Requests a second that one key may make in the long run; more wait their turn. 0 = any number.", least=0
+    )
+    burst: int = setting(200, "Requests that one key may make at once before its rate holds.", least=1)
     failures: int = setting(
         10, "Requests without a good key that one address may make in a minute; 0 = any number.", least=0
     )
-    queue: int = setting(
-        64, "Calls that may wait for a thread, of those that read and of those that write; more are told to come back.",
-        least=1,
-    )  # fmt: skip
+    queue: int = setting(64, "Requests of one key that may wait their turn; more are told to come back.", least=1)
+    wait_s: float = setting(15.0, "Seconds that a request may wait its turn; then it is told to come back.", least=0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class ServerSettings:
     max_body: int = setting(4_194_304, "The largest request that is read, in bytes.", least=1_024)
     head_s: float = setting(5.0, "Seconds in which a request's head must arrive.", least=0.1)
     body_s: float = setting(10.0, "Seconds in which a request's body must arrive, or each 16 KiB of a file.", least=0.1)
-    connections: int = setting(128, "Connections that are served at once; more are turned away.", least=1)
+    connections: int = setting(256, "Connections that are served at once; more are turned away.", least=1)
     sessions: int = setting(256, "Sessions that older MCP clients may hold open at once.", least=1)
     grace_s: float = setting(5.0, "Seconds that requests under way get to finish when the daemon stops.", least=0)
 

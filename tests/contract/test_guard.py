@@ -38,7 +38,9 @@ ROUTES = [
 
 @pytest.fixture(scope="module")
 def rim(tmp_path_factory):
-    with running(tmp_path_factory.mktemp("rim") / "state", head_s=1.0, body_s=1.5, max_body=200_000) as served:
+    with running(
+        tmp_path_factory.mktemp("rim") / "state", head_s=1.0, body_s=1.5, max_body=200_000, connections=128
+    ) as served:
         yield served
 
 

@@ -18,6 +18,13 @@ def test_a_burst_is_taken_at_once_and_then_one_has_to_wait():
     assert buckets.take("a", 100.06) == 0.0
 
 
+def test_who_has_the_patience_has_taken_one_and_comes_before_those_after():
+    buckets = TokenBuckets(10, 1)
+    assert [buckets.take("a", 0.0, patience=0.25) for _ in range(4)] == pytest.approx([0.0, 0.1, 0.2, 0.3])
+    assert buckets.take("a", 0.1, patience=0.25) == pytest.approx(0.2)  # who was told 0.3 has taken none
+    assert buckets.take("a", 0.2) == pytest.approx(0.2)
+
+
 def test_who_was_away_has_a_full_bucket_and_no_more():
     buckets = TokenBuckets(20, 3)
     assert [buckets.take("a", 1e6) > 0 for _ in range(5)] == [False, False, False, True, True]

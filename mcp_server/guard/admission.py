@@ -1,0 +1,120 @@
+"""Admission of the requests of keys: one that comes too fast, or finds all places taken, waits for its turn.
+
+Law, tested: a request waits before its body is read, so it holds no more of it than the server had received. A key that
+asks without end delays and refuses its own requests alone. A client that hangs up leaves the queue."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from starlette.types import Message, Receive
+
+from mcp_server.guard.token_bucket import TokenBuckets
+from mcp_server.operations.fair_queue import FairQueue, QueueFull
+from syncd.settings.access import LimitsSettings
+
+PLACES: Final = 64  # requests at work at once, each with its body in memory;
+EACH: Final = 48  # and those of one key, so that others always find a place
+FULL_SECONDS: Final = 1.0  # after which a key whose queue is full may come back
+
+
+class TooBusy(Exception):
+    """The request can't wait for its turn; `wait` says in how many seconds it may come again, `receive` what is left of it."""
+
+    def __init__(self, wait: float, receive: Receive) -> None:
+        super().__init__(wait)
+        self.wait, self.receive = wait, receive
+
+
+class ClientLeft(Exception):
+    """The client hung up while its request waited."""
+
+
+class Place:
+    """What an admitted request holds until it is answered, or gives it back early."""
+
+    def __init__(self, give_back: Callable[[], None] | None = None) -> None:
+        self._give_back = give_back
+
+    def release(self) -> None:
+        """Give the place to the next request; a second time does nothing."""
+        give_back, self._give_back = self._give_back, None
+        if give_back:
+            give_back()
+
+
+class Admission:
+    """One for a server. `rates` says how fast a key's requests follow each other."""
+
+    def __init__(self, limits: LimitsSettings, rates: TokenBuckets) -> None:
+        self._rates, self._most, self._patience = rates, limits.queue, limits.wait_s
+        self._places = FairQueue(PLACES, each=EACH, waiting=limits.queue)
+        self._waiting: Counter[str] = Counter()  # key -> its requests that wait
+
+    async def admit(self, key: str, receive: Receive, *, is_stream: bool) -> tuple[Place, Receive]:
+        """A place for a request of `key`, and what it receives from now on. Raises TooBusy and ClientLeft.
+
+        A stream that only listens takes no place: it would hold it for hours."""
+        if self._waiting[key] >= self._most:
+            raise TooBusy(FULL_SECONDS, receive)
+        pause = self._rates.take(key, time.monotonic(), patience=self._patience)
+        if pause > self._patience:
+            raise TooBusy(pause, receive)
+        if not pause and (is_stream or self._places.take_free(key)):
+            return self._make_place(key, is_stream), receive
+        self._waiting[key] += 1
+        try:
+            return await _wait_unless_left(self._come_up(key, pause, is_stream), receive, self._patience)
+        finally:
+            self._waiting[key] -= 1
+
+    async def _come_up(self, key: str, pause: float, is_stream: bool) -> Place:
+        """The place, when it is the request's turn."""
+        await asyncio.sleep(pause)
+        if not is_stream:
+            await self._places.take(key)
+        return self._make_place(key, is_stream)
+
+    def _make_place(self, key: str, is_stream: bool) -> Place:
+        return Place() if is_stream else Place(lambda: self._places.release(key))
+
+
+async def _wait_unless_left(
+    turn: Coroutine[Any, Any, Place], receive: Receive, seconds: float
+) -> tuple[Place, Receive]:
+    """Wait for `turn`; what is received meanwhile comes again from the `receive` that is returned. As `Admission.admit`.
+
+    Only the end of the connection is waited for. A second piece of a body is not taken, which would make room for more."""
+    heard: list[Message] = []
+
+    async def hear_the_end() -> None:
+        while not heard or (heard[-1]["type"] == "http.request" and not heard[-1].get("more_body", False)):
+            heard.append(await receive())
+        if heard[-1]["type"] == "http.request":
+            await asyncio.Event().wait()  # the rest of the body stays where it is
+
+    async def receive_again() -> Message:
+        return heard.pop(0) if heard else await receive()
+
+    coming, hearing = asyncio.ensure_future(turn), asyncio.ensure_future(hear_the_end())
+    is_admitted = False
+    try:
+        await asyncio.wait({coming, hearing}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if coming.done():
+            place, is_admitted = coming.result(), True
+            return place, receive_again
+        if hearing.done():
+            raise ClientLeft
+        raise TooBusy(FULL_SECONDS, receive_again)
+    except QueueFull:
+        raise TooBusy(FULL_SECONDS, receive_again) from None
+    finally:
+        for task in (coming, hearing):
+            task.cancel()
+        ended, _ = await asyncio.gather(coming, hearing, return_exceptions=True)
+        if isinstance(ended, Place) and not is_admitted:
+            ended.release()
