@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict, fields, replace
 
@@ -182,3 +183,14 @@ def test_verify_tells_what_was_changed_by_hand(world):
     assert owner(world, "audit.verify", head="99:" + "a" * 64)["broken"] == 1
     with pytest.raises(InvalidArgument, match="1234"):
         owner(world, "audit.verify", head="nonsense")
+
+
+def test_an_entry_from_before_addresses_keeps_its_seal_and_is_read_from_its_line():
+    entry = Entry(1, 2, "create", "mcp", path="a.md", after="3")
+    before = [1, 2, "create", "mcp", *[""] * 7, "a.md", 0, "", "3", "done", 0]  # all that was sealed then
+    sealed = hashlib.sha256(f"{Head().seal}\n{json.dumps(before)}".encode()).hexdigest()
+    assert compute_seal(entry, Head().seal) == sealed
+    values = json.loads(format_line(entry))
+    assert values.pop("address") == ""
+    assert parse_line(json.dumps(values)) == entry
+    assert compute_seal(replace(entry, address="192.0.2.1"), Head().seal) != sealed
