@@ -18,11 +18,13 @@ from index.encoders.embedder import Embedder
 from index.model import Chunk, Document, Stat
 from index.observations.observation_rows import PerspectiveRow, make_facets
 from index.observations.perspectives import Perspective, hash_perspectives
+from index.process_memory import release_unused
 from index.query import tag_keys
 from index.scope.vector_reuse import Vectors
 from index.storage.chunk_rows import Row
 from index.text.chunking import CHUNKING, Sizes, split_document
 
+MANY = 2_000  # passages of one call, of which memory is given back early
 LAYOUT = 4  # grows when what is stored, or how a note is read, changes: the index is then built anew
 
 
@@ -91,6 +93,8 @@ def prepare(
         )
         for document, stat in documents
     ]
+    if sum(len(pieces) for _, _, pieces, _ in cut) > MANY:
+        release_unused()  # what cutting took, before the vectors need room
     node_facets = [make_facets(document, looks) for document, _, _, looks in cut]
     digests = [[chunk.digest for chunk in pieces] for _, _, pieces, _ in cut]
     texts: dict[str, str] = {}
