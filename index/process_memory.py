@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import threading
 from typing import Any, Final
 
 M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8
 ARENAS: Final = 2
+LARGE_TEXT: Final = 500_000  # characters from which a text is taken in by nobody who does not hold `one_large_text`
 LARGE: Final = 128 << 10  # bytes from which a block is mapped on its own; stating glibc's default keeps it from growing
+
+one_large_text = threading.Lock()  # what is made of a text, until it is stored, may need some ten times its size
 
 
 def limit_arenas() -> None:

@@ -27,7 +27,7 @@ from index.observations.observation_store import Observations
 from index.observations.perspectives import DEFAULTS, hash_perspectives
 from index.process_memory import release_unused
 from index.scope.integrity_check import describe_difference, store_uris
-from index.scope.prepared_document import ChunkRows, PreparedDocument, prepare
+from index.scope.prepared_document import MANY, ChunkRows, PreparedDocument, prepare
 from index.scope.reader import Looks, Reader
 from index.scope.vector_reuse import Vectors
 from index.storage.chunk_rows import Row
@@ -61,6 +61,7 @@ class Index(Reader):
         self._vectors = Vectors(store.vectors, observations.vectors)
         self.on_commit: Callable[[Collection[str]], object] | None = None  # given the paths; quick, raises nothing
         self.memos = MemoRows(catalog, store, lambda: self.manifest, self._usable_embedder)
+        self._swollen = False  # much memory was needed since it was last given back
         self._orphans: set[str] = set()  # keys of rows that no catalog row stands for: removed with the next commit
         self._reconcile_stores()
         self._load()
@@ -166,6 +167,7 @@ class Index(Reader):
                 self._forget_rows([*gone, *(new.document.path for new in ready)])
                 raise
             self._remember(ready, gone)
+            self._swollen |= sum(map(len, chunks.values())) > MANY
             if self.on_commit:
                 self.on_commit([*gone, *(new.document.path for new in ready)])
             return stale
@@ -376,7 +378,8 @@ class Index(Reader):
         due = [store for store in self._stores if force or store.needs_maintenance()]
         for store in due:
             store.maintain()
-        if due:
+        if due or self._swollen:
+            self._swollen = False
             release_unused()
         return bool(due)
 

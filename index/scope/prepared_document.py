@@ -18,11 +18,13 @@ from index.encoders.embedder import Embedder
 from index.model import Chunk, Document, Stat
 from index.observations.observation_rows import PerspectiveRow, make_facets
 from index.observations.perspectives import Perspective, hash_perspectives
+from index.process_memory import release_unused
 from index.query import tag_keys
 from index.scope.vector_reuse import Vectors
 from index.storage.chunk_rows import Row
-from index.text.chunking import CHUNKING, Sizes, split_document
+from index.text.chunking import CHUNKING, Count, Sizes, split_document
 
+MANY = 2_000  # passages of one call, of which memory is given back early
 LAYOUT = 4  # grows when what is stored, or how a note is read, changes: the index is then built anew
 
 
@@ -81,16 +83,9 @@ def prepare(
     progress: Callable[[int], None] | None,
 ) -> list[PreparedDocument]:
     """Cut `documents` and embed what is not known by its digest, all in one call; nothing is stored yet."""
-    count = embedder.count_tokens if embedder else estimate_tokens
-    cut = [
-        (
-            document,
-            stat,
-            tuple(split_document(document, sizes, count)),
-            perspectives(document.workspace) if document.node else (),
-        )
-        for document, stat in documents
-    ]
+    cut = list(_cut(documents, sizes, embedder.count_tokens if embedder else estimate_tokens, perspectives))
+    if sum(len(pieces) for _, _, pieces, _ in cut) > MANY:
+        release_unused()  # what cutting took, before the vectors need room
     node_facets = [make_facets(document, looks) for document, _, _, looks in cut]
     digests = [[chunk.digest for chunk in pieces] for _, _, pieces, _ in cut]
     texts: dict[str, str] = {}
@@ -110,6 +105,18 @@ def prepare(
             PreparedDocument(document, stat, pieces, whole, fresh, reused, seen, views, hash_perspectives(looks))
         )
     return made
+
+
+def _cut(
+    documents: Sequence[tuple[Document, Stat]],
+    sizes: Sizes,
+    count: Count,
+    perspectives: Callable[[str], tuple[Perspective, ...]],
+) -> Iterator[tuple[Document, Stat, tuple[Chunk, ...], tuple[Perspective, ...]]]:
+    """Each document with its passages and, of a node, the perspectives of its facts."""
+    for document, stat in documents:
+        looks = perspectives(document.workspace) if document.node else ()
+        yield document, stat, tuple(split_document(document, sizes, count)), looks
 
 
 @dataclass(frozen=True, slots=True)

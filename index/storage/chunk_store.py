@@ -104,7 +104,12 @@ class ChunkStore:
             return
         with self._writing:
             held, unsure = self._current_rows(), self._unsure
-            rows = None if held is None else held.replace(documents)
+            added = sum(map(len, documents.values()))
+            rows = (
+                held.replace(documents)
+                if held is not None and held.count_after(documents) <= maintenance_policy.OUTGROWN
+                else None
+            )
             self._unsure = True
             batches = arrow_rows.to_batches(itertools.chain.from_iterable(documents.values()), self._table.dimensions)
             written = self._run(self._table.replace(list(documents), batches))
@@ -113,13 +118,11 @@ class ChunkStore:
                 return
             reader, removed = written
             self._sync_files()
-            self._table.show_readers(reader, rows if rows is None or len(rows) <= maintenance_policy.OUTGROWN else None)
+            self._table.show_readers(reader, rows)
             self._unsure = False
             if self._missed is not None:
                 self._missed.append(dict(documents))
-            self._work = self._work.add_commit(
-                added=sum(map(len, documents.values())), removed=removed, now=time.monotonic()
-            )
+            self._work = self._work.add_commit(added=added, removed=removed, now=time.monotonic())
 
     def search(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
@@ -90,8 +90,12 @@ class Rows:
     def __len__(self) -> int:
         return int(np.count_nonzero(self.live))
 
+    def count_after(self, documents: Mapping[str, Collection[Row]]) -> int:
+        """How many rows there are once these are the rows of these documents."""
+        return len(self) + sum(len(rows) - len(self.places.get(doc_id, ())) for doc_id, rows in documents.items())
+
     def replace(self, documents: Mapping[str, Collection[Row]]) -> Rows:
-        """The state in which these are the rows of these documents.
+        """The state in which these are the rows of these documents, in any order if they are in a sequence.
 
         Of two states made from one, only the later may be used."""
         added = sum(map(len, documents.values()))
@@ -105,7 +109,7 @@ class Rows:
                 live[gone] = near[gone] = False
             if rows:
                 places[doc_id] = tuple(range(at, at + len(rows)))
-            for row in sorted(rows, key=lambda row: row.ord):
+            for row in sorted(rows, key=lambda row: row.ord) if isinstance(rows, Sequence) else rows:
                 near[at], live[at] = memory.write_row(at, row), True
                 at += 1
         return Rows(self.dimensions, live, near, places, memory)

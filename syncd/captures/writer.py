@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from index.errors import Conflict, MemexError, Unavailable
 from index.model import Document, Record, Stat
 from index.names import fold
+from index.process_memory import LARGE_TEXT
 from index.scope.index import Index
 from index.scope.prepared_document import PreparedDocument
 from index.text.summary_and_tags import Enrichment
@@ -182,13 +183,13 @@ def try_create(
     These are recorded as automatic, and `automatic` with them. The note is cut and embedded before anything is written:
     a note that can't be made findable is refused. While every other commit is held back, `instead` is asked last of
     all, and what it has is the answer; then `taken`, of the folded name."""
-    index, bare, bare_text = inbox.captures.index, document, decode(raw)
+    index, bare, bare_raw, result = inbox.captures.index, document, raw, None
+    if len(raw) > LARGE_TEXT:  # what is read of it again would be in memory beside its passages
+        result, raw, document = _enrich(inbox, raw, document, finding)
     ready = prepare(index, document)
-    with span("enrich"):
-        result = finding()
-    with suppress(FrontmatterError):
-        raw, document = fill_missing(raw, document, result.enrichment, read=inbox.parse_note) or (raw, document)
-    ready = replace(ready, document=document)  # no passage shows summary or tags
+    if result is None:
+        result, raw, document = _enrich(inbox, raw, document, finding)
+        ready = replace(ready, document=document)  # no passage shows summary or tags
     with hold_commits(inbox.captures) as current:
         if (other := instead()) is not None:
             return other
@@ -204,8 +205,19 @@ def try_create(
         with undo_on_failure(partial(inbox.vault.remove, document.path, digest=document.digest)), span("commit"):
             index.commit([replace(ready, stat=stat)])
         record = require_row(index.record_at(document.path))
-    values = {**automatic, **filled_values(bare, bare_text, document, decode(raw))}
+    values = {**automatic, **filled_values(bare, decode(bare_raw), document, decode(raw))}
     return record_values(inbox, record, values, owed=result.owed)
+
+
+def _enrich(
+    inbox: Inbox, raw: bytes, document: Document, finding: Callable[[], EnrichmentResult]
+) -> tuple[EnrichmentResult, bytes, Document]:
+    """What was found, and the note with what it lacked of that."""
+    with span("enrich"):
+        result = finding()
+    with suppress(FrontmatterError):
+        raw, document = fill_missing(raw, document, result.enrichment, read=inbox.parse_note) or (raw, document)
+    return result, raw, document
 
 
 def record_values(

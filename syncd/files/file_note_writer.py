@@ -5,8 +5,8 @@ Law, tested: the note has the planned id and exists once, however the run before
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from index.errors import InvalidArgument, NotFound, Unavailable
 from index.model import Document, Record
+from index.process_memory import LARGE_TEXT, one_large_text
 from index.scope.index import Index
 from index.scope.prepared_document import PreparedDocument
 from syncd.captures.writer import ROUNDS, UNWRITTEN, MissedAttempt, try_create
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 SAMPLE: Final = 100_000  # characters from which summary and tags are found
 PASSAGE: Final = 800  # characters of a passage, more or less: how many are left to embed is only guessed
+LOOK_S: Final = 1.0  # between two looks at whether the daemon ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +113,35 @@ def write_note(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | Non
     """Write the note of the file at `path` (None: the note is all of it) and make it findable.
 
     None when its name went to another note meanwhile."""
+    with hold_large_text(planned.order) if len(planned.facts.text) > LARGE_TEXT else nullcontext():
+        return _write_note(inbox, taken, planned, path, note)
+
+
+@contextmanager
+def hold_large_text(order: FileOrder) -> Iterator[None]:
+    """Wait until no other large text is taken in, and keep others out."""
+    while not one_large_text.acquire(timeout=LOOK_S):
+        _check_stopping(order)
+    try:
+        yield
+    finally:
+        one_large_text.release()
+
+
+def _check_stopping(order: FileOrder) -> None:
+    if order.stopping.is_set():
+        raise Unavailable("the daemon is ending; the file is gone on with at the next start", retryable=True)
+
+
+def _write_note(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | None, note: str) -> Record | None:
     now, order = inbox.now(), planned.order
-    text, document = _compose(inbox, planned, path, note, now)
+    raw, document = _compose(inbox, planned, path, note, now)
     brief = replace(planned, facts=replace(planned.facts, text=planned.facts.text[:SAMPLE]))
     finding = inbox.enricher.begin(_compose(inbox, brief, path, note, now)[1])
     total = len(planned.facts.text) // PASSAGE + 1
 
     def report_progress(count: int) -> None:
-        if order.stopping.is_set():
-            raise Unavailable("the daemon is ending; the file is gone on with at the next start", retryable=True)
+        _check_stopping(order)
         order.progress(count, max(count, total), "embedding")
 
     def prepare(index: Index, document: Document) -> PreparedDocument:
@@ -129,7 +151,7 @@ def write_note(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | Non
         return ready
 
     for _ in range(ROUNDS):
-        outcome = try_create(inbox, encode(text), document, prepare=prepare, finding=finding, taken=taken)
+        outcome = try_create(inbox, raw, document, prepare=prepare, finding=finding, taken=taken)
         if outcome is MissedAttempt.TAKEN:
             return None
         if outcome is not MissedAttempt.SWITCHED:
@@ -137,8 +159,8 @@ def write_note(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | Non
     raise Unavailable("the index was being switched all the while; the file is gone on with later", retryable=True)
 
 
-def _compose(inbox: Inbox, planned: PlannedNote, path: str | None, note: str, now: int) -> tuple[str, Document]:
-    """The note's text, and the document that it is."""
+def _compose(inbox: Inbox, planned: PlannedNote, path: str | None, note: str, now: int) -> tuple[bytes, Document]:
+    """The note's bytes, and the document that it is."""
     order, arguments = planned.order, planned.order.given
     collection, tags = choose_collection(arguments.get("collection"), arguments.get("tags") or (), inbox.collections)
     note_properties = partial(
@@ -162,7 +184,9 @@ def _compose(inbox: Inbox, planned: PlannedNote, path: str | None, note: str, no
         note_properties(title=arguments.get("title") or order.name, tags=_clean_tags(tags), metadata=metadata),
         planned.facts.text,
     )
-    return text, inbox.parse_note(encode(text), note, mtime_ms=now)
+    raw = encode(text)
+    del text  # one copy less of a large one, while it is parsed
+    return raw, inbox.parse_note(raw, note, mtime_ms=now)
 
 
 def _clean_tags(raw_tags: Collection[str]) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from index.encoders.word_frequency import word_ranks
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Document, Record, Stat
 from index.names import fold, stem
+from index.process_memory import LARGE_TEXT, one_large_text
 from index.text.hidden_characters import find_hidden
 from index.text.link_schemes import find_unsafe
 from index.text.runnable_code import find_runnable
@@ -53,6 +54,7 @@ RELOOK_S: Final = 6 * 3600.0  # after which a capture is looked at again because
 COMPARED: Final = 5  # notes whose text is compared with a capture's
 LEAST_NEAR: Final = 0.4  # similarity from which that is worth it
 FIRST_TAGS: Final = 4  # tags of a capture that are looked for as words
+READ: Final = 100_000  # characters of a text that are compared, and in which names of notes are looked for
 UNSPOKEN: Final = frozenset({"code", "html", "math"})  # blocks that name no notes
 CODE: Final = re.compile(r"(`+)[^`\n]+\1")
 UNLINKABLE: Final = frozenset("#^[]|")
@@ -197,6 +199,16 @@ class Review:
     def _update_capture(self, record: Record) -> bool | None:
         """Write suggestions into a capture if they differ; whether it was written to, None when that can't be yet."""
         raw, stat = self._vault.read(record.path)
+        if len(raw) <= LARGE_TEXT:
+            return self._update_read_capture(record, raw, stat)
+        if not one_large_text.acquire(blocking=False):
+            return None
+        try:
+            return self._update_read_capture(record, raw, stat)
+        finally:
+            one_large_text.release()
+
+    def _update_read_capture(self, record: Record, raw: bytes, stat: Stat) -> bool | None:
         before = self._parsed(raw, record.path, stat)
         age = time.time() - stat.mtime_ns / 1e9
         if before.digest != record.digest or 0 <= age < self._settings.sync.adopt_s or self._edits.is_pending(before):
@@ -256,7 +268,7 @@ class Review:
         spoken = "\n\n".join(
             document.text[block.start : block.end] for block in document.blocks if block.kind not in UNSPOKEN
         )
-        spoken = CODE.sub(" ", spoken)
+        spoken = CODE.sub(" ", spoken[:READ])
         words = " ".join([document.title, *document.tags[:FIRST_TAGS]])
         similar = self._proper.index.find_similar(self._captures.index.vectors_of(record), words)
         similar = [hit for hit in similar if not hit.record.path.startswith(f"{self._inbox}/")]
@@ -265,13 +277,13 @@ class Review:
             for link in document.links
             if link.line >= 0 and (path := learnt.paths.resolve(link.target, document.path))
         }
-        mine, shares = shingles(document.content), {}
+        mine, shares = shingles(document.content[:READ]), {}
         for hit in [hit for hit in similar if hit.near >= LEAST_NEAR or _has_name(hit.record, document.title)][
             :COMPARED
         ]:
             with suppress(MemexError):  # it went a moment ago
                 body = split(decode(self._vault.read(hit.record.path)[0]))[1]
-                shares[hit.record.path] = shared_parts(mine, shingles(body))
+                shares[hit.record.path] = shared_parts(mine, shingles(body[:READ]))
         return suggest(SuggestionSubject(document.title, document.tags, spoken, linked), similar, learnt.habits, shares)
 
     def _link_targets(self, suggestions: Suggestions, record: Record) -> dict[str, str]:

@@ -39,6 +39,7 @@ from syncd.vault.vault import Listing, Vault
 log = logging.getLogger(__name__)
 
 WINDOW = 48  # documents between two commits of a bulk run: a few seconds of work
+WINDOW_BYTES = 1_000_000  # of their text, unless one is larger: what is made of a window is in memory at once
 MANY = 200  # paths from which one listing of the whole vault is cheaper than a look at each
 TRIES = 5  # looks at a file that can't be read just now, further and further apart; then it waits for a listing
 POISONED = 100  # notes in a row that can't be indexed, from which it is not the notes' fault
@@ -108,6 +109,7 @@ class IndexPass:
         self.on_look: Callable[[Listing, Collection[str] | None], object] = lambda *_: None
         self._tries: dict[str, int] = {}  # path → how often it was put off
         self._poisoned = 0  # notes in a row on which a defect of ours showed
+        self._urgent = False  # a pass over saves is under way inside of another
 
     def run(self, request: PassRequest, progress: Progress | None = None) -> PassOutcome:
         """One pass. Raises Unavailable when a new build is being made and not everything can be seen."""
@@ -141,7 +143,8 @@ class IndexPass:
             self._tries.clear()
         gone = self._decide_removals(request, listing, missing)
         suspects.sort(key=lambda path: (self._locate(path).scope == "vault", -listing.files[path].mtime_ns))
-        self._process(request, suspects, gone, outcome, progress)
+        sizes = [listing.files[path].size for path in suspects]
+        self._process(request, list(_split_into_windows(suspects, sizes)), gone, outcome, progress)
         if request.under is None and request.live and not self._pending_paths.stopped:
             self.failed = {path: why for path, why in self.failed.items() if path in listing.files}
             self.unseen = not listing.complete
@@ -212,50 +215,66 @@ class IndexPass:
     def _process(
         self,
         request: PassRequest,
-        suspects: Sequence[str],
+        windows: Sequence[Sequence[str]],
         gone: Collection[str],
         outcome: PassOutcome,
         progress: Progress | None,
     ) -> None:
         """Window by window; what is gone goes last, so that its vectors can still be found by their digest."""
-        left = set(gone)
+        left, finished = set(gone), 0
+        suspects = [path for window in windows for path in window]
+
+        def meanwhile(busy: Collection[str]) -> None:
+            if progress:
+                progress(finished, len(suspects), "indexing")
+            self._run_urgent(request, outcome, busy)
+
         with self._pending_paths.processing(suspects) as done:
-            for start in range(0, len(suspects), WINDOW):
+            for window in windows:
                 if self._pending_paths.stopped:
                     return
-                window = suspects[start : start + WINDOW]
                 try:
-                    self._process_window(request, window, left, outcome)
+                    self._process_window(request, window, left, outcome, meanwhile)
                 except Exception:
-                    for path in suspects[start:] if request.live else ():
+                    for path in suspects[finished:] if request.live else ():
                         self._pending_paths.recheck(path, FINAL)  # they are still pending
                     raise
                 done(window)
-                if progress:
-                    progress(start + len(window), len(suspects), "indexing")
-                if len(suspects) > WINDOW:
-                    self._run_urgent(request, outcome)
+                finished += len(window)
+                meanwhile(())
         for index in request.build.indexes.values():
             paths = [path for path in left if path in index.manifest]
             for start in range(0, len(paths), 1000):
                 index.commit([], paths[start : start + 1000], fresh=self._current_stat)
             outcome.removed += sum(path not in index.manifest for path in paths)
 
-    def _run_urgent(self, request: PassRequest, outcome: PassOutcome) -> None:
-        """A save does not wait behind a bulk run."""
+    def _run_urgent(self, request: PassRequest, outcome: PassOutcome, busy: Collection[str]) -> None:
+        """A save does not wait behind a bulk run, nor behind a note that takes minutes to embed; those in hand are `busy`."""
         answering = request.build if request.live else request.beside
-        if answering and (due := self._pending_paths.take_due()):
+        if self._urgent or answering is None or not (due := self._pending_paths.take_due()):
+            return
+        for path in (paths := frozenset(due)).intersection(busy):
+            self._pending_paths.recheck(path, FINAL)
+        self._urgent = True
+        try:
             with self._pending_paths.processing(due):
-                done = self.run(PassRequest(answering, live=True, under=frozenset(due)))
-            if request.live:
-                outcome.add(done)
+                done = self.run(PassRequest(answering, live=True, under=paths.difference(busy)))
+        finally:
+            self._urgent = False
+        if request.live:
+            outcome.add(done)
 
     def _process_window(
-        self, request: PassRequest, window: Sequence[str], left: set[str], outcome: PassOutcome
+        self,
+        request: PassRequest,
+        window: Sequence[str],
+        left: set[str],
+        outcome: PassOutcome,
+        meanwhile: Callable[[Collection[str]], None],
     ) -> None:
         documents = dict(self._read_notes(request, window, outcome))
         try:
-            self._commit(request, documents, left, outcome)
+            self._commit(request, documents, left, outcome, lambda _: meanwhile(window))
         except Unavailable:
             raise  # no note's fault
         except Exception as fault:  # noqa: BLE001 - one note must not keep the others out
@@ -263,7 +282,7 @@ class IndexPass:
                 self._record_defect(next(iter(documents)), fault, outcome)
                 return
             for path in documents:  # which one is found out
-                self._process_window(request, [path], left, outcome)
+                self._process_window(request, [path], left, outcome, meanwhile)
         else:
             self._poisoned = 0
 
@@ -279,7 +298,12 @@ class IndexPass:
             raise fault
 
     def _commit(
-        self, request: PassRequest, documents: Mapping[str, tuple[Document, Stat]], left: set[str], outcome: PassOutcome
+        self,
+        request: PassRequest,
+        documents: Mapping[str, tuple[Document, Stat]],
+        left: set[str],
+        outcome: PassOutcome,
+        meanwhile: Callable[[int], None],
     ) -> None:
         for scope, index in request.build.indexes.items():
             mine = {path: pair for path, pair in documents.items() if pair[0].scope == scope}
@@ -294,7 +318,7 @@ class IndexPass:
             moved = {change.old: change.new for change in planned.changes if isinstance(change, MovedNote)}
             changed = [change.path for change in planned.changes if not isinstance(change, MovedNote | RemovedNote)]
             aged = [path for path in planned.touched if _has_file_time(*mine[path])]
-            ready = index.prepare([mine[path] for path in (*moved.values(), *changed, *aged)])
+            ready = index.prepare([mine[path] for path in (*moved.values(), *changed, *aged)], progress=meanwhile)
             stale = index.commit(ready, moved.keys(), fresh=self._current_stat)
             index.touch(planned.touched)
             left -= moved.keys()
@@ -353,6 +377,20 @@ class IndexPass:
 
     def _parse(self, raw: bytes, path: str, stat: Stat) -> Document:
         return parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox, collections=self._collections)
+
+
+def _split_into_windows(paths: Sequence[str], sizes: Sequence[int]) -> Iterator[list[str]]:
+    """The paths in lists of `WINDOW` at most, and of `WINDOW_BYTES` unless a single file is larger."""
+    window: list[str] = []
+    filled = 0
+    for path, size in zip(paths, sizes, strict=True):
+        if window and (len(window) == WINDOW or filled + size > WINDOW_BYTES):
+            yield window
+            window, filled = [], 0
+        window.append(path)
+        filled += size
+    if window:
+        yield window
 
 
 def _find_elsewhere(build: Build, listing: Listing, missing: Collection[str]) -> set[str]:

@@ -38,8 +38,7 @@ __all__ = ["Listing", "Vault", "is_ignored"]
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 _PIECE = 1 << 20  # bytes of a large file that are in memory at a time
-_PATIENCE = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08)  # seconds before each look at a file that keeps changing
-LOOKS = 5  # at what shifts under our eyes
+_PATIENCE = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08)  # seconds before each look at a file, or a tree, that keeps changing
 LOST = "the vault's folder is missing or was replaced; nothing is changed until it is back"
 
 
@@ -130,7 +129,8 @@ class Vault:
         under = "" if under == "." else under
         if under and (objection(under, reading=True) or self.ignores(under, folder=True)):
             return Listing({}, {}, complete=True)
-        for _ in range(LOOKS):
+        for pause in _PATIENCE:
+            time.sleep(pause)
             walk = ListingWalk(self._calls.open, self._fd, self.ignores, self.max_bytes, self._wanted)
             walk.visit(under)
             listing = walk.to_listing(LOST if not self.is_present() else "")

@@ -1,7 +1,7 @@
 """A daemon for measuring, in a process of its own: `python -m tests.bench.daemon VAULT STATE [--made-up]`.
 
-With `--made-up` the vectors of documents are made up from their words, quickly, while queries go through the real model:
-a vault of 100,000 chunks is then ready in minutes, and a search costs what it costs."""
+With `--made-up` the vectors of documents are made up, quickly, while queries go through the real model: a vault of
+100,000 chunks is then ready in minutes, and a search costs what it costs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import argparse
 import json
 import sys
 import time
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,20 +21,23 @@ from syncd.app import App, Ready, import_server_early
 from syncd.installation.vault_setup import set_up_vault
 from syncd.settings.access import LimitsSettings
 from syncd.settings.settings import ServerSettings, Settings, VaultSettings
-from tests.support.fakes import FakeEncoder
 
 
 class MadeUp:
     """The real encoder for queries and captures, made-up vectors for documents in bulk."""
 
     def __init__(self, real: Encoder) -> None:
-        self._real, self._fake = real, FakeEncoder(real.dimensions)
+        self._real = real
         self.name, self.dimensions, self.max_tokens, self.batch = "made-up", real.dimensions, real.max_tokens, 64
         self.identity = "made-up"
 
     def encode(self, texts: Sequence[str], *, kind: Kind, urgent: bool) -> np.ndarray:
-        chosen = self._real if urgent or kind == "query" else self._fake
-        return chosen.encode(texts, kind=kind, urgent=urgent)
+        if urgent or kind == "query":
+            return self._real.encode(texts, kind=kind, urgent=urgent)
+        # Nothing is remembered between two calls: the daemon's memory is measured, too.
+        seeds = [zlib.crc32(text.encode("utf-8", "replace")) for text in texts]
+        rows = [np.random.default_rng(seed).standard_normal(self.dimensions, np.float32) for seed in seeds]
+        return np.array([row / np.linalg.norm(row) for row in rows], np.float32)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return self._real.count_tokens(texts)

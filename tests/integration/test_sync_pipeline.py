@@ -167,6 +167,43 @@ def test_one_poisoned_note_stops_no_other_and_is_named(tmp_path):
         world.close()
 
 
+class Saving(FakeEncoder):
+    """While it embeds a heavy note, somebody saves another."""
+
+    save = None
+
+    def encode(self, texts, *, kind, urgent):
+        if self.save and any("heavy" in text for text in texts):
+            self.save()
+            self.save = None
+        if len(texts) == self.batch:
+            time.sleep(0.03)  # until the editor is quiet
+        return super().encode(texts, kind=kind, urgent=urgent)
+
+
+def test_a_save_waits_for_no_heavy_note(tmp_path):
+    """One may take minutes to embed, and many of them together much memory."""
+    encoder = Saving()
+    world = World(tmp_path, embedder=fake_embedder(encoder))
+    try:
+        world.write("edited.md", "the puffin")
+        world.run()
+        for number in range(4):
+            world.write(f"{number}.md", " ".join(f"heavy {n % 999 * number}" for n in range(60_000)))
+        encoder.save = lambda: (
+            world.write("edited.md", "the gannet"),
+            world.app.opened.sync.hint(["edited.md", "3.md"]),
+        )
+        index, committed = world.app.opened.builds.scopes["vault"].index, []
+        index.on_commit = committed.append
+        world.run()
+        assert committed == [["edited.md"], ["3.md"], ["2.md"], ["1.md"], ["0.md"]]
+        assert "edited.md" in world.found("gannet", mode="text")
+        assert world.app.opened.sync.pending_count <= 1  # the heavy note in hand is looked at again
+    finally:
+        world.close()
+
+
 def test_a_row_that_the_catalog_refuses_stops_no_other(world):
     real = world.app.opened.builds.scopes["vault"].index._catalog
 

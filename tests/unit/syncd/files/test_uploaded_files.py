@@ -7,6 +7,7 @@ import dataclasses
 import errno
 import hashlib
 import threading
+import time
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
@@ -16,7 +17,7 @@ from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailab
 from index.model import Query
 from syncd.documents.file_types import KNOWN, media_type_of
 from syncd.files.conversion.converter import Limits, Unreadable, convert
-from syncd.files.file_note_writer import Converter
+from syncd.files.file_note_writer import Converter, hold_large_text
 from syncd.notes.front_matter import read_properties, split
 from tests.support.disk_faults import Fault, failing, half
 from tests.support.fakes import fake_embedder
@@ -55,6 +56,41 @@ def test_a_file_is_stored_as_it_is_and_told_by_the_note_beside_it(filing):
     filing.world.run()
     assert filing.world.dump() == before
     assert filing.noticed() == []
+
+
+def test_large_texts_are_taken_in_one_after_the_other(filing):
+    """Each needs some ten times its size; a small one waits for none of them."""
+    busy, met, ended = set(), [], []
+
+    def order(name, data):
+        order = filing.order(name, data)
+
+        def progress(_done, _total, stage):
+            if stage == "embedding" and name != "small.pdf":
+                busy.add(name)
+                met.append(len(busy))
+                time.sleep(0.001)
+
+        return dataclasses.replace(order, progress=progress)
+
+    def carry_out(name, data):
+        filing.files.import_file(order(name, data))
+        busy.discard(name)
+        ended.append(name)
+
+    large = [(f"{letter}.pdf", b"%PDF-" + f"{letter} ".encode() * 300_000) for letter in "ab"]
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda given: carry_out(*given), [*large, ("small.pdf", PDF)]))
+    assert max(met) == 1
+    assert ended[0] == "small.pdf"
+    assert all(said(filing, path)["summary"] for path in filing.notes() if "small" not in path)
+
+
+def test_a_large_text_that_waits_is_left_when_the_daemon_ends(filing):
+    order = filing.order("a.pdf", b"%PDF-" + b"a " * 300_000)
+    order.stopping.set()
+    with hold_large_text(filing.order("b.pdf", PDF)), pytest.raises(Unavailable, match="gone on with"):
+        filing.files.import_file(order)
 
 
 def test_a_note_is_written_as_it_is_indexed_when_the_index_is_switched_meanwhile(filing):

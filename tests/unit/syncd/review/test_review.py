@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from index.process_memory import one_large_text
 from syncd.cli.notes.review import table
 from syncd.notes.front_matter import read_properties, split
 from syncd.review import review
@@ -226,6 +227,14 @@ def test_a_note_that_is_being_edited_or_a_busy_repository_waits(tmp_path):
     (world.vault / ".git/index.lock").unlink()
     assert reviewed(world) == 1
     world.close()
+
+
+def test_a_large_capture_waits_for_other_large_texts(world):
+    path = capture(world, "Potato soup", "Simmer potatoes in stock.\n\n" * 20_000 + "Pancakes")
+    with one_large_text:
+        assert reviewed(world) == 0
+    assert reviewed(world) == 1
+    assert "Pancakes" not in str(said(world, path).get("suggested_links")), "only the beginning is looked through"
 
 
 def test_suggestions_stay_while_they_are_as_good_and_go_when_they_are_not(alone):

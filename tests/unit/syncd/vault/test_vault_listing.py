@@ -185,7 +185,7 @@ def vanishing(vault, folder, *, times, to=None):
 def test_a_folder_that_keeps_vanishing_while_it_is_listed_proves_nothing(vault):
     put(vault, "a/x.md")
     put(vault, "b/y.md")
-    moving = vanishing(vault, "a", times=5)
+    moving = vanishing(vault, "a", times=6)
     listing = moving.list_notes()
     assert not listing.complete
     assert not listing.is_gone("a/x.md")
