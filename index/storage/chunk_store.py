@@ -36,6 +36,7 @@ DRAIN: Final = 10.0  # seconds that removing old versions waits for readers
 DAMAGED: Final = 3  # searches that fail one after the other: no reader's bad moment
 UNPRUNED: Final = 300  # commits whose versions are removed while all others wait; more would take seconds
 STEADY: Final = 1.0  # seconds by which the wall clock may go wrong in one maintenance
+MARGIN: Final = 60.0  # seconds by which a version must be older than a maintenance that removes it beside readers
 
 LONGEST_CAUSE: Final = 500  # characters of a failure that are logged
 SAME, AGAIN_S, KINDS = 60, 60.0, 100  # characters that tell failures apart, seconds until one is logged again, how many
@@ -264,7 +265,8 @@ class ChunkStore:
         with self._keeping:
             began, wall = time.monotonic(), time.time()
             before = self._run(self._table.version())
-            self._unpruned += self._work.commits
+            counted = self._work.commits
+            self._unpruned += counted
             self._compact(self._table.optimize)
             self._compact(self._table.index_vectors)
             version = self._compact(self._table.optimize)
@@ -275,10 +277,11 @@ class ChunkStore:
                     self._run(self._table.renew(warmed, self._current_rows()))
                 if prune and version > before and self._unpruned > UNPRUNED:
                     self._prune_beside(began, wall)
+                    self._unpruned = counted  # about as many are younger than the margin
             with self._writing:
                 rows, now = self._run(self._table.count()), time.monotonic()
                 self._work = maintenance_policy.WrittenRows(
-                    rows=rows, commits=0, dirty=0, written=now, kept=now, took=now - began
+                    rows=rows, commits=self._work.commits - counted, dirty=0, written=now, kept=now, took=now - began
                 )
 
     def close(self) -> None:
@@ -321,7 +324,7 @@ class ChunkStore:
         return False
 
     def _prune_beside(self, began: float, wall: float) -> None:
-        """Remove the versions of before this maintenance, which is `began` ago, while others read and write.
+        """Remove the versions of long before this maintenance, which `began` then, while others read and write.
 
         The handles were renewed since, and it wrote a version itself: so readers who come have one of after its
         beginning, and those who were there leave first. What is old is told by the wall clock: it must not have leapt."""
@@ -331,9 +334,8 @@ class ChunkStore:
             pass
         took = time.monotonic() - began
         if left and abs(time.time() - wall - took) < STEADY:
-            self._compact(lambda: self._table.optimize(drop=timedelta(seconds=took + STEADY)))
+            self._compact(lambda: self._table.optimize(drop=timedelta(seconds=took + MARGIN)))
             self._sync_files(indices=True, forget=True)
-            self._unpruned = 0
 
     def _sync_files(self, *, indices: bool = False, forget: bool = False) -> None:
         if self._table.folder:
