@@ -55,7 +55,6 @@ def run(
     stop: threading.Event | None = None,
     keep: Collection[int] = (),
     out: IO[bytes] | None = None,
-    cwd: str | None = None,
 ) -> ProcessResult:
     """Run `command` with `stdin` on its standard input; `keep` are open files that it inherits, `out` is one it writes to.
 
@@ -70,7 +69,6 @@ def run(
             stdout=out or stdout,
             stderr=err,
             env=environ,
-            cwd=cwd,
             start_new_session=True,
             pass_fds=tuple(keep),
         )

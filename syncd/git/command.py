@@ -24,15 +24,12 @@ class GitCommand(git.Git):
 
     def execute(self, command: Sequence[str], *_: Any, env: Mapping[str, str] | None = None, **options: Any) -> Any:
         """GitPython's own method, through which it starts every process; the answer is a `ProcessResult`."""
-        folder = self.working_dir
-        return run(
-            command,
-            inherited_environment(os.environ) | self.environment() | dict(env or {}),
-            stdin=options.get("istream", b""),
-            limit_s=options.get("kill_after_timeout"),
-            out=options.get("output_stream"),
-            cwd=None if folder is None else os.fspath(folder),
-        )
+        environ = inherited_environment(os.environ) | self.environment() | dict(env or {})
+        how = {"limit_s": options.get("kill_after_timeout"), "out": options.get("output_stream")}
+        try:
+            return run(command, environ, stdin=options.get("istream", b""), **how)
+        except (FileNotFoundError, PermissionError) as error:
+            raise git.exc.GitCommandNotFound(list(command), error) from None
 
 
 class GitRepo(git.Repo):

@@ -318,7 +318,7 @@ class Repository:
             ended: ProcessResult = getattr(open_command(), command.replace("-", "_"))(
                 *options, istream=stdin, env=env, output_stream=out, kill_after_timeout=limit_s
             )
-        except (_import_commands().git.exc.GitError, FileNotFoundError, PermissionError) as failure:
+        except _import_commands().git.exc.GitError as failure:
             return GitResult(_NOT_FOUND, b"", str(failure))
         return GitResult(
             ended.code, ended.out, f"no answer within {limit_s:g} s" if ended.late else ended.said.removesuffix("\n")

@@ -181,19 +181,6 @@ def test_a_variable_of_a_call_counts_where_our_environment_has_one_of_its_name(h
     assert [line for line in lines if line.startswith(names)] == ["GIT_INDEX_FILE=theirs", "GIT_TERMINAL_PROMPT=0"]
 
 
-def test_the_arguments_of_a_command_hold_no_value_of_a_variable(history, repo, tmp_path, monkeypatch):
-    env = tmp_path / "bin" / "env"
-    env.parent.mkdir()
-    env.write_text(f"""#!/bin/sh\nprintf '%s\\n' "$@" > '{tmp_path}/arguments'\nexec '{shutil.which("env")}' "$@"\n""")
-    env.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{env.parent}:{os.environ['PATH']}")
-    monkeypatch.setenv("KB_API_KEY", "unseen-value")
-    assert repo.query("rev-parse", "HEAD") == run(history, "rev-parse", "HEAD")
-    arguments = (tmp_path / "arguments").read_text()
-    assert "-u\nKB_API_KEY\n" in arguments
-    assert "unseen-value" not in arguments
-
-
 def test_a_git_that_is_gone_is_told(history, repo, tmp_path, monkeypatch):
     assert repo.local_state() == "ok"
     folder = tmp_path / "bin"
