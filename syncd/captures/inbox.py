@@ -52,14 +52,14 @@ class Inbox:
 
         Raises InvalidArgument where it can't be one, in words that agents may read: they tell no path."""
         home = "/".join(filter(None, (self.folder, workspace, namespace_path(namespace))))
-        if not self.vault.exists(home):  # one that is there keeps its name
-            refuse_secret("namespace", namespace)
         folder = f"{home}/{inside}" if inside else home
         shown = f"{inside} in the namespace {namespace!r}" if inside else f"the namespace {namespace!r}"
         try:
+            if not self.vault.exists(home):  # one that is there keeps its name
+                refuse_secret("namespace", namespace)
             self.vault.check_folder(folder)
         except MemexError as error:
-            words = error.message.replace(folder, shown)
+            words = error.message.replace(folder, shown).replace(home, f"the namespace {namespace!r}")
             raise type(error)(words, retryable=error.retryable, **error.details) from error
         return folder
 

@@ -136,9 +136,8 @@ class IndexPass:
             outcome.unchanged += comparison.unchanged - len(late)
             if request.under is None:
                 index.drop_orphans()
-            self._record_skipped(
-                request, index, {p: why for p, why in listing.skipped.items() if self._locate(p).scope == scope}
-            )
+            skipped = {path: why for path, why in listing.skipped.items() if self._locate(path).scope == scope}
+            self._record_skipped(request, index, skipped)
         if request.under is None:
             self._tries.clear()
         gone = self._decide_removals(request, listing, missing)
