@@ -25,9 +25,13 @@ class GitCommand(git.Git):
     def execute(self, command: Sequence[str], *_: Any, env: Mapping[str, str] | None = None, **options: Any) -> Any:
         """GitPython's own method, through which it starts every process; the answer is a `ProcessResult`."""
         environ = inherited_environment(os.environ) | self.environment() | dict(env or {})
-        how = {"limit_s": options.get("kill_after_timeout"), "out": options.get("output_stream")}
+        stdin, out, limit_s = (
+            options.get("istream", b""),
+            options.get("output_stream"),
+            options.get("kill_after_timeout"),
+        )
         try:
-            return run(command, environ, stdin=options.get("istream", b""), **how)
+            return run(command, environ, stdin=stdin, limit_s=limit_s, out=out)
         except (FileNotFoundError, PermissionError) as error:
             raise git.exc.GitCommandNotFound(list(command), error) from None
 
