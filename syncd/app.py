@@ -21,6 +21,7 @@ from typing import Any, Self
 from index.encoders.embedder import Embedder
 from index.errors import MemexError, Unavailable
 from index.process_memory import limit_arenas
+from syncd.captures.inbox import Inbox
 from syncd.daemon import background_jobs
 from syncd.daemon.background_jobs import REMOTE
 from syncd.daemon.control_socket import ControlServer
@@ -70,7 +71,7 @@ class App:
         self._sole: socket.socket | None = None
         with ExitStack() as stack:
             parts = self.opened = open_parts(settings, stack, embedder=embedder)
-            inbox = build_inbox(self.opened, lambda workspace: self.health.degraded((workspace,)))
+            inbox = self._build_inbox()
             self.head_follower = HeadFollower(
                 parts.repo,
                 settings.state,
@@ -101,6 +102,13 @@ class App:
                 alone=self.is_only_daemon,
             )
             self._closing = stack.pop_all()
+
+    def _build_inbox(self) -> Inbox:
+        return build_inbox(
+            self.opened,
+            lambda workspace: self.health.degraded((workspace,)),
+            lambda workspace: self.health.degraded_search((workspace,)),
+        )
 
     def _build_backfill(self) -> Backfill:
         access = self.agent_access

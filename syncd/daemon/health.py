@@ -1,14 +1,15 @@
 """Report the daemon's health: numbers, facts for the owner, and a sentence for each thing that does not work.
 
-Law: no failure is silent. Everything degraded is stated here, and status, searches and monitors repeat it from here."""
+Law: no failure is silent. Everything degraded is stated here, and status and monitors repeat all of it. A search repeats
+only what may keep notes from being found: the state of Git, say, makes no search incomplete."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeAlias
 
 from index.errors import Conflict, MemexError, Unavailable
@@ -39,7 +40,15 @@ ELSEWHERE: Final = "vault: another Memex works on it with another state folder; 
 HOMELESS: Final = "inbox: it holds no workspace, so nothing can be captured: `memex workspace create default`"
 
 Facts: TypeAlias = tuple[tuple[str, Callable[[], Any]], ...]  # the name of each, and the part that states it
-Sentences: TypeAlias = Callable[[], list[str]]  # of one part; "" where all is well
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part that may be degraded. Each sentence stays for as long as its cause does; "" = all is well."""
+
+    name: str
+    sentences: Callable[[], list[str]]
+    of_search: bool = False  # whether searches may miss notes, or order them worse, meanwhile
 
 
 class Health:
@@ -72,7 +81,7 @@ class Health:
             ("queue", worker.facts),
         )
         self._facts = self._list_facts(opened, services, backfill, files)
-        self._degraded = self._list_sentences(opened, services, head_follower, jobs, files.sandbox)
+        self.parts = self._list_parts(opened, services, head_follower, jobs, files.sandbox)
 
     def _list_facts(self, opened: OpenParts, services: VaultServices, backfill: Backfill, files: FileImport) -> Facts:
         """What the owner may want to know, in the order in which status states it."""
@@ -103,26 +112,31 @@ class Health:
             ("version", installed),
         )
 
-    def _list_sentences(
+    def _list_parts(
         self,
         opened: OpenParts,
         services: VaultServices,
         head_follower: HeadFollower,
         jobs: Callable[[], Scheduler],
         sandbox: SandboxReport,
-    ) -> tuple[Sentences, ...]:
-        """What may not work besides the index, in the order in which it is stated."""
+    ) -> tuple[Part, ...]:
+        """What may be degraded besides the index, in the order in which it is stated."""
         reranker, push_webhook = opened.reranker, self._agent_access.push_webhook
         return (
-            self._workspace_sentences,
-            lambda: [reranker.degraded if reranker else "", opened.enricher.degraded],
-            self._watch_sentences,
-            lambda: [head_follower.unwell, push_webhook.problem, opened.ledger.problem, opened.audit.problem],
-            lambda: _exchange_sentences(head_follower.unwell, services),
-            self._queue_sentences,
-            lambda: [sandbox.degraded],
-            lambda: opened.sync.problems,
-            lambda: jobs().troubles(),
+            Part("inbox", self._workspace_sentences),
+            Part("reranker", lambda: [reranker.degraded if reranker else ""], of_search=True),
+            Part("enrichment", lambda: [opened.enricher.degraded]),
+            Part("watch", self._watch_sentences, of_search=True),
+            Part("daemons", self._daemon_sentences),
+            Part("repository", lambda: [head_follower.unwell]),
+            Part("webhooks", lambda: [push_webhook.problem]),
+            Part("ledger", lambda: [opened.ledger.problem]),
+            Part("audit", lambda: [opened.audit.problem]),
+            Part("exchange", lambda: _exchange_sentences(head_follower.unwell, services)),
+            Part("queue", self._queue_sentences),
+            Part("sandbox", lambda: [sandbox.degraded]),
+            Part("sync", lambda: opened.sync.problems, of_search=True),
+            Part("jobs", lambda: jobs().troubles()),
         )
 
     def status(self, workspaces: Collection[str] | None) -> dict[str, Any]:
@@ -173,11 +187,18 @@ class Health:
 
     def degraded(self, workspaces: Collection[str] | None = None) -> list[str]:
         """What does not work as it should just now, in sentences; notes are counted in these workspaces only (None: everywhere)."""
+        return self._collect_sentences(self.parts, workspaces)
+
+    def degraded_search(self, workspaces: Collection[str] | None = None) -> list[str]:
+        """Of `degraded`, what may keep a search from finding notes or from ordering them well."""
+        return self._collect_sentences([part for part in self.parts if part.of_search], workspaces)
+
+    def _collect_sentences(self, parts: Iterable[Part], workspaces: Collection[str] | None) -> list[str]:
         if workspaces is None:
             of_index = self._builds.degraded()
         else:
             of_index = self._builds.degraded(("captures",), [f"{self._inbox}/{name}" for name in workspaces])
-        return of_index + [sentence for sentences in self._degraded for sentence in sentences() if sentence]
+        return of_index + [sentence for part in parts for sentence in part.sentences() if sentence]
 
     def activity(self) -> str:
         """What the daemon does just now, in a few words for a service manager's page."""
@@ -199,9 +220,10 @@ class Health:
 
     def _watch_sentences(self) -> list[str]:
         hearing = self._hearing()
-        if hearing is None:
-            return []
-        return [f"watch: {hearing.problem}" if hearing.problem else "", "" if self._alone() else ELSEWHERE]
+        return [f"watch: {hearing.problem}"] if hearing and hearing.problem else []
+
+    def _daemon_sentences(self) -> list[str]:
+        return [] if self._hearing() is None or self._alone() else [ELSEWHERE]
 
     def _queue_sentences(self) -> list[str]:
         with suppress(Unavailable):  # of the ledger, which says so itself

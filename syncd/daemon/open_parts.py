@@ -109,8 +109,10 @@ def open_parts(settings: Settings, stack: ExitStack, *, embedder: Embedder | Non
     )  # fmt: skip
 
 
-def build_inbox(opened: OpenParts, degraded: Callable[[str], list[str]]) -> Inbox:
-    """The inbox as the workspaces of agents reach it. `degraded` says what does not work just now, as a workspace may know it."""
+def build_inbox(
+    opened: OpenParts, degraded: Callable[[str], list[str]], degraded_search: Callable[[str], list[str]]
+) -> Inbox:
+    """The inbox as the workspaces of agents reach it. The last two say what does not work, as a workspace may know it."""
     settings = opened.settings
     return Inbox(
         vault=opened.vault,
@@ -120,6 +122,7 @@ def build_inbox(opened: OpenParts, degraded: Callable[[str], list[str]]) -> Inbo
         taken=opened.sync.is_name_taken,
         now=_now,
         degraded=degraded,
+        degraded_search=degraded_search,
         enricher=opened.enricher,
         automatic=opened.automatic,
         queue=opened.queue,

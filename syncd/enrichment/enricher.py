@@ -196,6 +196,11 @@ class Enricher:
                 self._pause = min(self._pause * 2, PAUSE_S[1])
             self._problem = problem
 
+    def forget_problem(self) -> None:
+        """Drop the last failure unless a note still waits because of it: nothing else would show that it is over."""
+        if not self.is_resting and not self.pending_retries():
+            self._problem = ""
+
     def vocabulary(self, workspace: str) -> dict[str, int]:
         """The tags most used in `workspace`, with their use. A large one is read again only now and then."""
         known, index = self._vocabularies.get(workspace), self._captures.index

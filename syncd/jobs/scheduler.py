@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from apscheduler.executors.base import BaseExecutor
+from apscheduler.jobstores.base import JobLookupError
 from apscheduler.jobstores.memory import MemoryJobStore
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.base import BaseTrigger
@@ -32,6 +33,7 @@ LATE_S = 60.0  # a run that came due while nothing ran is made up this long afte
 FIRST_S = 3600.0  # the longest wait for a job that never ran
 LIMIT_S = 3600.0  # a run that takes longer is shown as too long
 CLOCK_S = 1.0  # a clock that differs by more from what went by was set
+AGAIN_S = 3600.0  # a job that failed is tried again this soon, however rarely it runs
 LOOK_S = 60.0  # the longest the scheduler sleeps: a clock set forward, or a sleep of the machine, is seen this soon
 
 
@@ -258,6 +260,16 @@ class Scheduler:
             job.last, job.began, job.asked = run, None, False
             job.runs, job.failures = job.runs + 1, job.failures + bool(error)
             self._changed.notify_all()
+        if error and job.every_s > AGAIN_S:
+            self._try_again(name)
+
+    def _try_again(self, name: str) -> None:
+        """Run a rare job again before its time, so that what it reports does not outlive its cause by days."""
+        with suppress(JobLookupError):  # the scheduler stops just now
+            planned, soon = self._scheduler.get_job(name), datetime.now(UTC) + timedelta(seconds=AGAIN_S)
+            due = getattr(planned, "next_run_time", None)  # none while nothing is scheduled
+            if self._scheduler.running and due is not None and due > soon:
+                self._scheduler.modify_job(name, next_run_time=soon)
 
     def _keep_run(self, job: _Job, run: Run) -> None:
         with self._keeping:

@@ -23,7 +23,7 @@ Operation: TypeAlias = Callable[[Arguments, Any], Any]
 
 
 def operations(opened: OpenParts, agent_access: AgentAccess, degraded: Callable[[], list[str]]) -> dict[str, Operation]:
-    """What the owner may ask of notes, by name. `degraded`: what does not work just now, which a search repeats."""
+    """What the owner may ask of notes, by name. `degraded`: what may keep a search from being complete just now."""
     return read_operations(opened, agent_access, degraded) | write_operations(opened, agent_access)
 
 

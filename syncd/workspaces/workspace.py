@@ -198,7 +198,9 @@ class Workspace:
         """Find documents of this workspace; the answer says what kept it from being complete."""
         narrowed = replace(query, filter=replace(query.filter, workspace=self.name))
         answer = search_reranked(self._inbox.reranker, narrowed, self._index.search)
-        return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *self._inbox.degraded(self.name)))))
+        return replace(
+            answer, degraded=tuple(dict.fromkeys((*answer.degraded, *self._inbox.degraded_search(self.name))))
+        )
 
     def get(self, id: str) -> StoredDocument:
         """The document that answers to `id`."""

@@ -58,7 +58,6 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "syncd/daemon/open_parts.py",
         "syncd/owner/index.py",
     ),
-    "tests/integration/test_degraded_modes.py": ("syncd/daemon/health.py",),
     "tests/integration/test_files_served.py": ("syncd/files/file_import.py",),
     "tests/integration/test_real_files.py": (
         "syncd/files/conversion/readers/pdf.py",
