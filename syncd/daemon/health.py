@@ -30,6 +30,7 @@ from syncd.jobs.worker import Worker
 from syncd.notes.secret_patterns import list_flagged, redact
 from syncd.sync.hand_edits import visible_digest
 from syncd.vault.location import locate
+from syncd.vault.obsidian_settings import ObsidianSettings
 from syncd.version import installed
 from syncd.watch.watcher import WatcherState
 from syncd.workspaces.agent_access import AgentAccess
@@ -38,6 +39,9 @@ COMPARED = 50  # captures that wait, of which each is looked at to see whether a
 NO_RERANKER: Final[Mapping[str, str]] = {"state": "off", "problem": ""}
 ELSEWHERE: Final = "vault: another Memex works on it with another state folder; stop one of the two"
 HOMELESS: Final = "inbox: it holds no workspace, so nothing can be captured: `memex workspace create default`"
+
+# What placeholders make of the properties of a template.
+TEMPLATE_DEFECTS: Final = frozenset({"template", "bad-frontmatter", "bad-date", "duplicate-keys"})
 
 Facts: TypeAlias = tuple[tuple[str, Callable[[], Any]], ...]  # the name of each, and the part that states it
 
@@ -268,7 +272,7 @@ class NoteDefects:
     def __init__(self, opened: OpenParts, dropped: InboxFileScanner) -> None:
         builds = opened.builds
         self._builds, self._sync, self._captures, self._dropped = builds, opened.sync, opened.captures, dropped
-        self._inbox = opened.settings.vault.inbox
+        self._inbox, self._obsidian = opened.settings.vault.inbox, ObsidianSettings(opened.vault)
         self.twins = SimilarNames(
             lambda: [path for paths in builds.paths().values() for path in paths], lambda: builds.generation
         )
@@ -276,7 +280,11 @@ class NoteDefects:
     def find(self, workspaces: Collection[str] | None) -> list[tuple[str, str]]:
         """Each note with a defect of it, sorted; of the whole vault (None), or of the captures of these workspaces."""
         if workspaces is None:
-            defects = self._builds.defects()
+            is_template = self._obsidian.template_test()
+            # The placeholders of a template are no properties, and none of its other oddities is a defect of a note.
+            defects = [
+                (path, why) for path, why in self._builds.defects() if not _is_excused(why) or not is_template(path)
+            ]
             return sorted({*defects, *self._sync.failures.items(), *self.twins.defects(), *self._missing_files(None)})
         captures, inbox = self._captures.index, self._inbox
         defects = [defect for name in workspaces for defect in captures.defects(name)]
@@ -313,6 +321,11 @@ def _exchange_sentences(git_unwell: str, services: VaultServices) -> list[str]:
     """What keeps the remote and the commits back, unless the state of the repository says it already."""
     remote = services.remote.unwell
     return ["" if remote == git_unwell else remote, "" if git_unwell else services.commits.problem]
+
+
+def _is_excused(defect: str) -> bool:
+    """Whether a defect is what a template's properties have by their nature."""
+    return defect.partition(":")[0] in TEMPLATE_DEFECTS
 
 
 def _now() -> int:

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from index.document_ids import choose_owner
 from index.errors import NotFound, Unavailable
 from index.model import COLLECTIONS, Answer, Query, Record
-from index.names import fold, stem
+from index.names import fold
 from index.query import make_filter
 from index.scope.index import Index
 from index.search.reranker import search_reranked
@@ -38,6 +37,7 @@ from syncd.documents.collection_membership import choose_collection
 from syncd.files.file_removal import delete_document
 from syncd.graph.nodes import Nodes
 from syncd.history.write_lineage import Hand, Writer, find_creator, find_last_editor
+from syncd.indexes.note_lookup import find_successor
 from syncd.jobs.queued_job import Job, Status
 from syncd.memos.memo_graph import MemoGraph
 from syncd.memos.memos import Memos
@@ -212,15 +212,11 @@ class Workspace:
         return self._record(id)
 
     def successor(self, record: Record) -> str | None:
-        """The id of the document of this workspace that replaces `record`; None when none does, or its link leads elsewhere."""
-        if record.superseded_by is None:
-            return None
-        wanted, folder = stem(record.superseded_by), f"{self._inbox.folder}/{self.name}/"
-        alike = [path for path in list(self._index.manifest) if path.startswith(folder) and stem(path) == wanted]
-        ends = fold(f"/{record.superseded_by.removesuffix('.md')}.md")  # a link may say folders too
-        meant = [path for path in alike if fold(f"/{path}").endswith(ends)] or alike
-        replacement = self._index.record_at(choose_owner(meant)) if meant else None
-        return replacement.id if replacement and replacement.path != record.path else None
+        """The id of the document of this workspace that replaces `record`, at the end of a chain of such documents.
+
+        None when none does, or its link leads elsewhere."""
+        replacement = find_successor([self._index], record, under=f"{self._inbox.folder}/{self.name}/")
+        return replacement.id if replacement else None
 
     def writers(self, record: Record) -> tuple[Writer | None, Writer | None]:
         """Who made a document, and who changed it last, as the log knows it; None = it does not know, and = nobody did.

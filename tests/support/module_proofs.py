@@ -143,7 +143,6 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "syncd/owner/uploads.py",
         "syncd/uploads/local_files.py",
     ),
-    "tests/unit/syncd/cli/notes/test_notes.py": ("syncd/owner/notes.py",),
     "tests/unit/syncd/cli/notes/test_promotion.py": ("syncd/owner/promotion.py",),
     "tests/unit/syncd/cli/notes/test_review.py": ("syncd/owner/review.py",),
     "tests/unit/syncd/cli/test_main.py": (
