@@ -63,14 +63,14 @@ class Ready:
 class App:
     """Everything that is open while Memex works on a vault, in the daemon or for one command."""
 
-    def __init__(self, settings: Settings, *, embedder: Embedder | None = None) -> None:
+    def __init__(self, settings: Settings, *, embedder: Embedder | None = None, later: bool = False) -> None:
         limit_arenas()  # before threads are started
-        self.settings = settings
+        self.settings, self.later = settings, later
         self.watch: Watcher | None = None  # as `traces`: while the daemon serves
         self.traces: request_traces.Traces | None = None
         self._sole: socket.socket | None = None
         with ExitStack() as stack:
-            parts = self.opened = open_parts(settings, stack, embedder=embedder)
+            parts = self.opened = open_parts(settings, stack, embedder=embedder, later=later)
             inbox = self._build_inbox()
             self.head_follower = HeadFollower(
                 parts.repo,
@@ -124,9 +124,11 @@ class App:
         )
 
     @classmethod
-    def open(cls, settings: Settings) -> App:
-        """Open everything, alone: a second one is refused with CONFLICT while this one lives."""
-        return cls(settings)
+    def open(cls, settings: Settings, *, later: bool = False) -> App:
+        """Open everything, alone: a second one is refused with CONFLICT while this one lives.
+
+        `later`: the encoder and the stores of the index are opened when something of them is wanted."""
+        return cls(settings, later=later)
 
     def close(self) -> None:
         """Finish what was accepted and release everything."""

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeAlias
 
-from index.errors import Conflict, MemexError, Unavailable
+from index.errors import MemexError, Unavailable
 from index.model import Document, Record
 from syncd.daemon.note_warnings import SimilarNames, graph_totals, name_warnings
 from syncd.daemon.open_parts import OpenParts
@@ -100,7 +100,7 @@ class Health:
             ("enrichment", backfill.facts),
             *self._background,
             ("files", files.dropped.facts),
-            ("sandbox", files.sandbox.facts),
+            ("sandbox", lambda: files.sandbox.facts() if self._is_daemon() else {}),  # to find out starts a process
             ("review", services.review.summary),
             ("consolidation", services.consolidation_facts),
             ("promotion", services.promotion_facts),
@@ -138,7 +138,7 @@ class Health:
             Part("audit", lambda: [opened.audit.problem]),
             Part("exchange", lambda: _exchange_sentences(head_follower.unwell, services)),
             Part("queue", self._queue_sentences),
-            Part("sandbox", lambda: [sandbox.degraded]),
+            Part("sandbox", lambda: [sandbox.degraded] if self._is_daemon() else []),
             Part("sync", lambda: opened.sync.problems, of_search=True),
             Part("jobs", lambda: jobs().troubles()),
         )
@@ -210,6 +210,9 @@ class Health:
             return doing
         amiss = "; not all is well: memex status" if self.degraded() else ""
         return f"ready: {self._builds.documents:,} notes{amiss}"
+
+    def _is_daemon(self) -> bool:
+        return self._hearing() is not None
 
     def _workspaces(self) -> list[str]:
         try:
@@ -312,7 +315,7 @@ class NoteDefects:
 def _git_facts(opened: OpenParts, services: VaultServices) -> dict[str, Any]:
     """How the vault stands with Git; for its owner only, as the advice names paths."""
     facts: dict[str, Any] = opened.repo.facts() | {"hooks": []} | services.git_facts()
-    with suppress(Conflict):  # no repository, and the state says so
+    if facts["state"] not in ("no-git", "no-repo"):
         facts |= hooks.facts(opened.repo.hooks_folder(), opened.settings.state)
     return facts
 

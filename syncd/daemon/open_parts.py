@@ -74,8 +74,12 @@ class OpenParts:
         return self.builds.scopes["vault"]
 
 
-def open_parts(settings: Settings, stack: ExitStack, *, embedder: Embedder | None = None) -> OpenParts:
-    """Open everything, alone: Conflict while another process has the vault open. `stack` closes it again."""
+def open_parts(
+    settings: Settings, stack: ExitStack, *, embedder: Embedder | None = None, later: bool = False
+) -> OpenParts:
+    """Open everything, alone: Conflict while another process has the vault open. `stack` closes it again.
+
+    `later`: the encoder and the stores of the index are opened when something of them is wanted."""
     state, since = settings.state, _now()
     environment_keys = read_environment_keys(os.environ)
     claim(state, settings.vault.path)
@@ -88,11 +92,11 @@ def open_parts(settings: Settings, stack: ExitStack, *, embedder: Embedder | Non
     vault.remove_leftovers()
     keys = ApiKeys(ledger, static=environment_keys)
     stack.callback(keys.flush)
-    embedder = stack.enter_context(closing(embedder or _start_embedder(settings)))
+    embedder = stack.enter_context(closing(embedder or _make_embedder(settings, start=not later)))
     repo = stack.enter_context(closing(Repository(settings.vault.path)))
     perspectives = Perspectives(ledger)
     builds = stack.enter_context(
-        closing(IndexBuilds(state / "index", embedder, _index_build_settings(settings, perspectives.of)))
+        closing(IndexBuilds(state / "index", embedder, _index_build_settings(settings, perspectives.of), later=later))
     )
     captures = builds.scopes["captures"]
     edits = HandEdits(ledger, audit, repo, vault)
@@ -189,7 +193,7 @@ def _index_build_settings(settings: Settings, perspectives: Looks) -> IndexBuild
     return IndexBuildSettings(index.uri, index.storage_options, index.chunk_tokens, index.chunk_overlap, perspectives)
 
 
-def _start_embedder(settings: Settings) -> Embedder:
+def _make_embedder(settings: Settings, *, start: bool) -> Embedder:
     root = settings.state / "index"
     inputs = IndexBuilds.read_inputs(root)
     embedder = Embedder(
@@ -199,7 +203,8 @@ def _start_embedder(settings: Settings) -> Embedder:
         made_with=inputs.encoder if inputs else None,
         begun=IndexBuilds.read_identities(root),
     )
-    embedder.start()
+    if start:
+        embedder.start()
     return embedder
 
 

@@ -131,7 +131,7 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     ),
     "tests/unit/syncd/cli/daemon/test_status.py": ("syncd/version.py",),
     "tests/unit/syncd/cli/doctor/test_doctor.py": ("syncd/cli/daemon/doctor.py",),
-    "tests/unit/syncd/cli/framework/test_completion.py": ("syncd/cli/framework/commands.py",),
+    "tests/unit/syncd/cli/framework/test_commands.py": ("index/storage/store_opening.py",),
     "tests/unit/syncd/cli/framework/test_help_text.py": ("syncd/cli/manual_page.py",),
     "tests/unit/syncd/cli/graph/test_graph.py": (
         "syncd/cli/graph/nodes.py",
@@ -228,7 +228,7 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "syncd/jobs/staged_files.py",
         "syncd/settings/knowledge_base.py",
     ),
-    "tests/unit/syncd/jobs/test_scheduler.py": ("syncd/jobs/run_history.py",),
+    "tests/unit/syncd/jobs/test_scheduler.py": ("syncd/jobs/run_history.py", "syncd/jobs/timer.py"),
     "tests/unit/syncd/links/test_link_rewriting.py": (
         "syncd/links/link_resolution.py",
         "syncd/links/note_link_positions.py",

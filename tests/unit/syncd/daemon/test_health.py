@@ -17,6 +17,7 @@ import pytest
 
 from index.errors import Conflict, Unavailable
 from index.model import Query
+from syncd.app import App
 from syncd.commits import committer
 from syncd.daemon import health
 from syncd.enrichment import enricher
@@ -32,7 +33,7 @@ from syncd.sync import pipeline
 from syncd.watch.watcher import WatcherState
 from tests.support.fakes import FakeEncoder, fake_embedder
 from tests.support.git_states import run
-from tests.support.world import World, until
+from tests.support.world import World, settings_of, until
 
 ENTRIES: list[tuple[str, str, object]] = []  # part, the sentence as the program has it, what makes and ends its cause
 SOURCES = [path for folder in ("index", "syncd") for path in sorted(Path(folder).rglob("*.py"))]
@@ -65,12 +66,18 @@ def world(tmp_path_factory):
     made.close()
 
 
-@entry("index", "index: the vault is being read for the first time; until then searches miss notes")
-def first_listing(world, _):
+@entry("index", index_builds.READING, index_builds.NEVER_READ)
+def first_listing(world, sentence):
     world.app.close()
     shutil.rmtree(world.state / "index")
+    if sentence == index_builds.NEVER_READ:  # a command that waits for nothing says so
+        settings = settings_of(world.vault, world.state)
+        world.app = App(settings, embedder=fake_embedder(world.encoder), later=True)
+        yield
+        world.app.close()
     world.app = world._open()
-    yield
+    if sentence == index_builds.READING:
+        yield
     world.run()
 
 
@@ -358,6 +365,7 @@ def layer_missing(world, _):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sandbox_report, "probe_layers", lambda: SandboxLayers(7, seccomp=False))
         patch.setattr("sys.platform", "linux")
+        patch.setattr(world.app.health, "_hearing", lambda: WatcherState("ok"))
         yield
 
 
