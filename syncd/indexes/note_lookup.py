@@ -111,9 +111,9 @@ def _follow_link(indexes: Sequence[Index], record: Record, under: str) -> Record
     for index, folder in zip(indexes, (under, *("" for _ in indexes[1:])), strict=True):
         alike = [path for path in list(index.manifest) if path.startswith(folder) and stem(path) == wanted]
         meant = [path for path in alike if fold(f"/{path}").endswith(ends)] or alike
-        found: Record | None = index.record_at(choose_owner(meant)) if meant else None
-        if found is not None:
-            return found
+        newer: Record | None = index.record_at(choose_owner(meant)) if meant else None
+        if newer is not None:
+            return newer
     return None
 
 

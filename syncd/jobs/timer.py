@@ -1,4 +1,4 @@
-"""Keep the times of jobs with APScheduler: every so often, or at the times of a cron expression, on threads of their own.
+"""The timer begins the runs of jobs with APScheduler: every so often, or at the times of a cron expression.
 
 Law: a clock that is set forward or back neither stops a job nor multiplies its runs. The library takes long to import,
 so that only what serves does."""

@@ -54,12 +54,13 @@ class ObsidianSettings:
             if len(text) > 2 and text.startswith("/") and text.endswith("/"):
                 with suppress(re.error):  # what JavaScript alone knows leaves out nothing
                     patterns.append(re.compile(text[1:-1]))
-        starts = tuple(fold(one) for one in filters if not one.startswith("/"))
+        starts = tuple(fold(text) for text in filters if not text.startswith("/"))
         return lambda path: fold(path).startswith(starts) or any(pattern.search(path) for pattern in patterns)
 
     def _read_filters(self) -> list[str]:
-        given: object = self._read(*_EXCLUDED)
-        return [str(one) for one in given if 0 < len(str(one)) <= _LONGEST] if isinstance(given, list) else []
+        filters = self._read(*_EXCLUDED)
+        texts = [text for text in filters if isinstance(text, str)] if isinstance(filters, list) else []
+        return [text for text in texts if 0 < len(text) <= _LONGEST]
 
     def _read_text(self, path: str, key: str) -> str:
         value: object = self._read(path, key)

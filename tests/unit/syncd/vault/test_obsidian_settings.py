@@ -30,7 +30,7 @@ def settings(tmp_path):
         (["Templates/"], ["templates/a.md", "Templates/b/c.md"]),
         (["Temp"], ["Temporary.md", "templates/a.md", "Templates/b/c.md"]),
         (["/^Temp.*c/"], ["Templates/b/c.md"]),
-        (["/[/", "", 5, None, "x" * 501], []),
+        (["/[/", "", None, 5, ["Note.md"], {"Note.md": 1}, "x" * 501], []),
         (None, []),
         ("Templates/", []),
     ],
