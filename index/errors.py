@@ -4,7 +4,12 @@ HTTP statuses, MCP results and exit codes are tables in `mcp_server` and the com
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
+
+# In a sentence, why no index can be written or searched; status says it too.
+EARLY_CLOCK: Final = (
+    "the clock of this machine says a time before 1970, with which the search index can't work; set it, and all goes on"
+)
 
 
 class MemexError(Exception):

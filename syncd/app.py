@@ -20,6 +20,7 @@ from typing import Any, Self
 from index.encoders.embedder import Embedder
 from index.errors import MemexError
 from index.process_memory import limit_arenas
+from syncd.captures.inbox import Inbox
 from syncd.daemon import background_jobs
 from syncd.daemon.background_jobs import REMOTE
 from syncd.daemon.control_socket import ControlServer
@@ -63,15 +64,18 @@ class Ready:
 class App:
     """Everything that is open while Memex works on a vault, in the daemon or for one command."""
 
-    def __init__(self, settings: Settings, *, embedder: Embedder | None = None, alone: bool = False) -> None:
+    def __init__(
+        self, settings: Settings, *, embedder: Embedder | None = None, alone: bool = False, later: bool = False
+    ) -> None:
         limit_arenas()  # before threads are started
-        self.settings = settings
+        self.settings, self.later = settings, later
         self.claim = VaultClaim(settings.vault.path)
         self.watch: Watcher | None = None  # as `traces`: while the daemon serves
         self.traces: request_traces.Traces | None = None
         with ExitStack() as stack:
-            parts = self.opened = open_parts(settings, stack, embedder=embedder, claim=self.claim if alone else None)
-            inbox = build_inbox(self.opened, lambda workspace: self.health.degraded((workspace,)))
+            claim = self.claim if alone else None
+            parts = self.opened = open_parts(settings, stack, embedder=embedder, claim=claim, later=later)
+            inbox = self._build_inbox()
             self.head_follower = HeadFollower(
                 parts.repo,
                 settings.state,
@@ -89,19 +93,29 @@ class App:
             self.services = build_services(parts, self.agent_access, self.head_follower, lambda: self.jobs.stopping)
             self.backfill = self._build_backfill()
             self.jobs = self._build_jobs()
-            self.health = Health(
-                self.opened,
-                self.agent_access,
-                self.services,
-                head_follower=self.head_follower,
-                files=self.file_import,
-                backfill=self.backfill,
-                worker=self.worker,
-                jobs=lambda: self.jobs,
-                hearing=self._watcher_state,
-                other_daemon=self.claim.other_holder,
-            )
+            self.health = self._build_health()
             self._closing = stack.pop_all()
+
+    def _build_health(self) -> Health:
+        return Health(
+            self.opened,
+            self.agent_access,
+            self.services,
+            head_follower=self.head_follower,
+            files=self.file_import,
+            backfill=self.backfill,
+            worker=self.worker,
+            jobs=lambda: self.jobs,
+            hearing=self._watcher_state,
+            other_daemon=self.claim.other_holder,
+        )
+
+    def _build_inbox(self) -> Inbox:
+        return build_inbox(
+            self.opened,
+            lambda workspace: self.health.degraded((workspace,)),
+            lambda workspace: self.health.degraded_search((workspace,)),
+        )
 
     def _build_backfill(self) -> Backfill:
         access = self.agent_access
@@ -117,11 +131,12 @@ class App:
         )
 
     @classmethod
-    def open(cls, settings: Settings, *, alone: bool = False) -> App:
+    def open(cls, settings: Settings, *, alone: bool = False, later: bool = False) -> App:
         """Open everything: a second process with this state folder is refused with CONFLICT while this one lives.
 
-        `alone`: to serve; a daemon that serves the vault with another state folder is a CONFLICT too."""
-        return cls(settings, alone=alone)
+        `alone`: to serve; a daemon that serves the vault with another state folder is a CONFLICT too.
+        `later`: the encoder and the stores of the index are opened when something of them is wanted."""
+        return cls(settings, alone=alone, later=later)
 
     def close(self) -> None:
         """Finish what was accepted and release everything."""

@@ -128,15 +128,23 @@ class Embedder:
 
     def facts(self) -> dict[str, str]:
         """The state, and what keeps the encoder from working; that it loads is its state, and no problem."""
-        return {"state": self.state, "problem": "" if self.state == "loading" else self.problem}
+        state = "unused" if self.state == "loading" and not self.is_started else self.state
+        return {"state": state, "problem": "" if self.state == "loading" else self.problem}
+
+    @property
+    def is_started(self) -> bool:
+        """Whether anybody has wanted the encoder yet."""
+        return self._thread.ident is not None
 
     def start(self) -> None:
         """Begin to load; returns at once."""
         self._thread.start()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until loading has ended; True when ready."""
+        """Wait until loading has ended; True when ready. Begins to load if nobody has."""
         with self._changed:
+            if not self.is_started and self.state == "loading":
+                self._thread.start()
             self._changed.wait_for(lambda: self.state != "loading" or self._closed, timeout)
             return self.state == "ready"
 

@@ -5,8 +5,8 @@ Law, tested: no part of this store exists, on disk or in memory, before a node h
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,11 @@ from index.model import Filter
 from index.observations.observation_rows import FoundObservation, to_observation
 from index.observations.similarity_baseline import Point
 from index.storage.chunk_rows import Match, Row
-from index.storage.chunk_store import ChunkStore, StoreDamaged, discard
+from index.storage.crash_repair import StoreDamaged
+from index.storage.store_opening import discard, open_later, open_store
+
+if TYPE_CHECKING:
+    from index.storage.chunk_store import ChunkStore
 
 log = logging.getLogger(__name__)
 
@@ -27,9 +31,17 @@ class Observations:
         self._uri, self._dimensions, self._options = uri, dimensions, options
         self._store: ChunkStore | None = None
 
-    def open(self) -> None:
-        """Open what is known to be there. Raises StoreDamaged when it can't be mended."""
-        self._store = ChunkStore.open(self._uri, dimensions=self._dimensions, options=self._options)
+    def open(self, later: Callable[[], object] | None = None) -> None:
+        """Open what is known to be there. Raises StoreDamaged when it can't be mended.
+
+        `later`: open it when something of it is wanted, and call this then."""
+        if later:
+            self._store = open_later(self._uri, dimensions=self._dimensions, options=self._options, opened=later)
+        else:
+            self._store = self._open_store()
+
+    def _open_store(self) -> ChunkStore:
+        return open_store(self._uri, dimensions=self._dimensions, options=self._options)
 
     def close(self) -> None:
         """Let go of the store."""
@@ -57,11 +69,11 @@ class Observations:
 
     def _create_store(self) -> ChunkStore:
         try:
-            return ChunkStore.open(self._uri, dimensions=self._dimensions, options=self._options)
+            return self._open_store()
         except StoreDamaged:
             log.warning("a store of observations that nothing is known of is damaged; it is made anew")
             discard(self._uri, self._options)
-            return ChunkStore.open(self._uri, dimensions=self._dimensions, options=self._options)
+            return self._open_store()
 
     def row_counts(self) -> dict[str, int]:
         """How many rows each document has."""

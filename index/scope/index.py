@@ -10,7 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from index import timings
 from index.catalog.catalog import Catalog
@@ -31,9 +35,12 @@ from index.scope.prepared_document import MANY, ChunkRows, PreparedDocument, pre
 from index.scope.reader import Looks, Reader
 from index.scope.vector_reuse import Vectors
 from index.storage.chunk_rows import Row
-from index.storage.chunk_store import ChunkStore
+from index.storage.store_opening import open_later, open_store
 from index.text.chunking import Sizes
 from index.tracing import span
+
+if TYPE_CHECKING:
+    from index.storage.chunk_store import ChunkStore
 
 LOADING_S = 15.0  # how long a bulk run waits for an encoder that is still loading
 
@@ -52,19 +59,25 @@ class Index(Reader):
         sizes: Sizes,
         made_by: str,
         perspectives: Looks,
+        later: bool = False,
     ) -> None:
         super().__init__(
             catalog, store, observations, embedder=embedder, sizes=sizes, made_by=made_by, perspectives=perspectives
         )
         self.scope = scope
         self.lock = threading.RLock()
-        self._vectors = Vectors(store.vectors, observations.vectors)
+        self.mending, self._reconciled = False, not later
+        self._vectors = Vectors(self._stored_vectors, observations.vectors)
         self.on_commit: Callable[[Collection[str]], object] | None = None  # given the paths; quick, raises nothing
         self.memos = MemoRows(catalog, store, lambda: self.manifest, self._usable_embedder)
         self._swollen = False  # much memory was needed since it was last given back
         self._orphans: set[str] = set()  # keys of rows that no catalog row stands for: removed with the next commit
-        self._reconcile_stores()
+        if not later:
+            self._reconcile_stores()
         self._load()
+
+    def _stored_vectors(self, digests: Collection[str]) -> dict[str, np.ndarray]:
+        return self._store.vectors(digests)
 
     @classmethod
     def open(
@@ -79,31 +92,26 @@ class Index(Reader):
         sizes: Sizes,
         made_by: str,
         perspectives: Looks = lambda _: DEFAULTS,
+        later: bool = False,
     ) -> Index:
         """Open or make the index in `folder`; its rows are kept at `uri`. Raises StoreDamaged when it must be rebuilt.
 
-        `perspectives` gives those of a workspace."""
-        at, observed_at = store_uris(uri, scope)
+        `perspectives` gives those of a workspace. `later`: the stores are opened when something of them is wanted."""
+        make = partial(cls, embedder=embedder, sizes=sizes, made_by=made_by, perspectives=perspectives, later=later)
+        made: list[Index] = []
+        reconcile = (lambda: made[0].reconcile_late()) if later else None  # noqa: PLW0108 - it is made below
         with ExitStack() as opened:
             catalog = Catalog.open(folder / f"{scope}.db")
             opened.callback(catalog.close)
-            store = ChunkStore.open(at, dimensions=dimensions, options=options)
-            opened.callback(store.close)
-            observations = Observations(observed_at, dimensions=dimensions, options=options)
-            opened.callback(observations.close)
-            if catalog.facet_counts():
-                observations.open()
-            index = cls(
-                scope,
-                catalog,
-                store,
-                observations,
-                embedder=embedder,
-                sizes=sizes,
-                made_by=made_by,
-                perspectives=perspectives,
+            observed = bool(catalog.facet_counts())
+            store, observations = _open_stores(
+                store_uris(uri, scope), dimensions, options, observed=observed, later=reconcile
             )
+            opened.callback(store.close)
+            opened.callback(observations.close)
+            index = make(scope, catalog, store, observations)
             opened.pop_all()
+        made.append(index)
         return index
 
     def close(self) -> None:
@@ -274,6 +282,15 @@ class Index(Reader):
             self._catalog.forget(None if healed else differ)
         self.mending = bool(healed or differ or self._catalog.fresh)
 
+    def reconcile_late(self) -> None:
+        """Do so when the first of stores that were to be opened later is opened."""
+        with self.lock:
+            if not self._reconciled:
+                self._reconciled = True
+                self._reconcile_stores()
+                if self.mending:
+                    self._load()
+
     def describe_differences(self) -> str:
         """How catalog and stores differ just now; "" = not at all."""
         with self.lock:
@@ -388,6 +405,28 @@ class Index(Reader):
         """Hold back every commit."""
         with self.lock:
             yield
+
+
+def _open_stores(
+    uris: tuple[str, str],
+    dimensions: int,
+    options: Mapping[str, str],
+    *,
+    observed: bool,
+    later: Callable[[], None] | None,
+) -> tuple[ChunkStore, Observations]:
+    """Open the chunks and, if there are any, the observations. `later`: when something of them is wanted, and call this then."""
+    with ExitStack() as opened:
+        if later:
+            store = open_later(uris[0], dimensions=dimensions, options=options, opened=later)
+        else:
+            store = open_store(uris[0], dimensions=dimensions, options=options)
+        opened.callback(store.close)
+        observations = Observations(uris[1], dimensions=dimensions, options=options)
+        if observed:
+            observations.open(later)
+        opened.pop_all()
+    return store, observations
 
 
 def _parent_folders(path: str) -> Iterator[str]:

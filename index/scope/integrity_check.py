@@ -9,7 +9,7 @@ from pathlib import Path
 
 from index.catalog import catalog
 from index.errors import MemexError
-from index.storage import crash_repair, lancedb_table
+from index.storage import crash_repair
 
 
 def check_index(folder: Path, scope: str, *, uri: str, options: Mapping[str, str] | None = None) -> str:
@@ -30,6 +30,8 @@ def store_uris(uri: str, scope: str) -> tuple[str, str]:
 
 
 def _check_store(uri: str, known: Mapping[str, int], what: str, options: Mapping[str, str]) -> list[str]:
+    from index.storage import lancedb_table  # noqa: PLC0415 - it imports LanceDB, which few commands need
+
     where = crash_repair.local_folder(uri)
     if where and crash_repair.has_torn_manifest(where / f"{lancedb_table.NAME}.lance"):
         return [f"the newest manifest of the {what} is cut short"]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +36,12 @@ from index.observations.similarity_baseline import SimilarityBaselines
 from index.scope.prepared_document import fingerprint
 from index.search.hybrid_search import search
 from index.search.related_documents import find_similar
-from index.storage.chunk_store import ChunkStore
 from index.storage.resident_rows import to_unit_length
 from index.text.chunking import Sizes
 from index.tracing import span
+
+if TYPE_CHECKING:
+    from index.storage.chunk_store import ChunkStore
 
 Looks: TypeAlias = Callable[[str], tuple[Perspective, ...]]  # the perspectives of a workspace
 

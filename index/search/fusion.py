@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
 from index.model import Hit
+from index.names import fold, stem
 from index.storage.chunk_rows import Match
 from index.text.chunking import ALIAS, SEPARATOR
 
@@ -148,9 +149,39 @@ def rank_by_vector(near: Sequence[Match]) -> list[RankedDocument]:
 
 
 def demote_superseded(hits: Sequence[Hit]) -> list[Hit]:
-    """Sort hits, best first, so that those that a newer document replaces count less."""
+    """Sort hits, best first, so that those that a newer document replaces count less, and stand below that one."""
     scored = [replace(hit, score=hit.score * STALE) if hit.record.superseded_by is not None else hit for hit in hits]
-    return sorted(scored, key=lambda hit: -hit.score)
+    return place_below_successors(scored)
+
+
+def place_below_successors(hits: Sequence[Hit]) -> list[Hit]:
+    """Sort hits, best first; one that another of them replaces gets no higher score than that one, and follows it."""
+    named: dict[str, list[Hit]] = {}
+    for hit in hits:
+        named.setdefault(stem(hit.record.path), []).append(hit)
+    placed: list[tuple[float, int, Hit]] = []
+    for hit in hits:
+        score, seen, successor = hit.score, [hit], _find_successor(hit, named)
+        while successor is not None and successor not in seen:
+            score = min(score, successor.score)
+            seen.append(successor)
+            successor = _find_successor(successor, named)
+        placed.append((score, len(seen), hit if score == hit.score else replace(hit, score=score)))
+    return [hit for _, _, hit in sorted(placed, key=lambda place: (-place[0], place[1]))]
+
+
+def _find_successor(hit: Hit, named: Mapping[str, Sequence[Hit]]) -> Hit | None:
+    """The hit that replaces `hit`, if it is among those `named`: in the same workspace, or in the vault by now."""
+    record = hit.record
+    if record.superseded_by is None:
+        return None
+    alike = [
+        other
+        for other in named.get(stem(record.superseded_by), ())
+        if other is not hit and other.record.workspace in (record.workspace, "")
+    ]
+    ends = fold(f"/{record.superseded_by.removesuffix('.md')}.md")  # a link may say folders too
+    return next((other for other in alike if fold(f"/{other.record.path}").endswith(ends)), alike[0] if alike else None)
 
 
 def _best_passages(scored: Iterable[tuple[float, Match]]) -> list[RankedDocument]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from index.encoders import model_files
 from index.errors import Unavailable
 from index.model import Answer, Hit, Query
-from index.search.fusion import demote_superseded
+from index.search.fusion import demote_superseded, place_below_successors
 from index.tracing import span
 
 if TYPE_CHECKING:  # it imports torch
@@ -130,7 +130,7 @@ class Reranker:
         pairs = sorted(zip(scores, head, strict=True), key=lambda pair: -pair[0])
         least = pairs[-1][0]
         judged = demote_superseded([replace(hit, score=score) for score, hit in pairs])
-        return (*judged, *(replace(hit, score=hit.score * least) for hit in rest)), ()
+        return tuple(place_below_successors([*judged, *(replace(hit, score=hit.score * least) for hit in rest)])), ()
 
     def _request_model(self) -> str:
         """Have the model loaded, if it is time to; what to tell whoever asked."""

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from index import timings
-from index.errors import IndexUnusable, InvalidArgument, Unavailable
+from index.errors import EARLY_CLOCK, IndexUnusable, InvalidArgument, Unavailable
 from index.model import Filter
 from index.storage import arrow_rows, crash_repair, lancedb_table, maintenance_policy
 from index.storage.chunk_rows import Match, Row, check_encodable, check_rows
@@ -40,9 +40,6 @@ MARGIN: Final = 60.0  # seconds by which a version must be older than a maintena
 
 LONGEST_CAUSE: Final = 500  # characters of a failure that are logged
 SAME, AGAIN_S, KINDS = 60, 60.0, 100  # characters that tell failures apart, seconds until one is logged again, how many
-CLOCK: Final = (
-    "the clock of this machine says a time before 1970, with which the search index can't work; set it, and all goes on"
-)
 
 log = logging.getLogger(__name__)
 _LOGGED: dict[str, float] = {}  # when each failure was last logged
@@ -402,7 +399,7 @@ class EventLoopThread:
             raise Unavailable("the store is closed", retryable=False)
         if time.time() < 0:  # LanceDB panics at it
             work.close()
-            raise Unavailable(CLOCK)
+            raise Unavailable(EARLY_CLOCK)
         with lancedb_table.PanicAsFailure():
             return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 

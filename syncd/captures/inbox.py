@@ -34,6 +34,7 @@ class Inbox:
     taken: Callable[[str], bool]  # whether a folded base name is in use anywhere in the vault
     now: Callable[[], int]  # epoch milliseconds
     degraded: Callable[[str], list[str]]  # what does not work as it should just now, as a workspace may know it
+    degraded_search: Callable[[str], list[str]]  # of that, what may keep a search from being complete
     enricher: Enricher
     automatic: AutomaticValues  # which values of captures nobody gave
     queue: Queue

@@ -155,7 +155,6 @@ class Committer:
             owed = sorted(self._waiting | self.kept.keys())
             for at in range(0, len(owed), ROUND):
                 done = self._run_on_head(partial(self._commit_round, owed[at : at + ROUND]), patience_s)
-                self._tried = time.monotonic()
                 if done is None:
                     return made
                 made += done
@@ -186,6 +185,7 @@ class Committer:
 
     def tick(self) -> None:
         """Flush when what was written has been quiet for long enough."""
+        self._forget_solved_problem()
         if not self.is_on:
             return
         with self._lock:
@@ -197,6 +197,11 @@ class Committer:
                 return
             if self._is_quiet():
                 self.flush()
+
+    def _forget_solved_problem(self) -> None:
+        """Drop a problem whose cause is gone, as nothing may be left to commit that would show it."""
+        if self.problem and time.monotonic() - self._tried >= AGAIN_S and self.hindrance() in ("", _NONE):
+            self.problem = ""
 
     def stop(self, grace_s: float = GRACE_S) -> None:
         """Commit what is left, and wait no longer than that for it: what is not done then is done at the next start."""
@@ -319,6 +324,7 @@ class Committer:
                     return done
             if why and (why != _STATES["locked"] or time.monotonic() + pause > end or races > RACES):
                 self.problem = "" if why == _NONE else why  # of a vault without a history nothing is owed
+                self._tried = time.monotonic()
                 return None
             if why:
                 time.sleep(pause)

@@ -1,19 +1,19 @@
 """Report the daemon's health: numbers, facts for the owner, and a sentence for each thing that does not work.
 
-Law: no failure is silent. Everything degraded is stated here, and status, searches and monitors repeat it from here."""
+Law: no failure is silent. Everything degraded is stated here, and status and monitors repeat all of it. A search repeats
+only what may keep notes from being found: the state of Git, say, makes no search incomplete."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeAlias
 
-from index.errors import Conflict, MemexError, Unavailable
+from index.errors import EARLY_CLOCK, MemexError, Unavailable
 from index.model import Document, Record
-from index.storage import chunk_store
 from syncd.daemon.note_warnings import SimilarNames, graph_totals, name_warnings
 from syncd.daemon.open_parts import OpenParts
 from syncd.daemon.vault_services import VaultServices
@@ -30,6 +30,7 @@ from syncd.jobs.worker import Worker
 from syncd.notes.secret_patterns import list_flagged, redact
 from syncd.sync.hand_edits import visible_digest
 from syncd.vault.location import locate
+from syncd.vault.obsidian_settings import ObsidianSettings
 from syncd.version import installed
 from syncd.watch.watcher import WatcherState
 from syncd.workspaces.agent_access import AgentAccess
@@ -38,11 +39,22 @@ COMPARED = 50  # captures that wait, of which each is looked at to see whether a
 NO_RERANKER: Final[Mapping[str, str]] = {"state": "off", "problem": ""}
 ELSEWHERE: Final = "vault: process {} serves it too, with another state folder; stop one of the two"
 UNWRITABLE: Final = "vault: {} can't be written to, so captures and promotions fail; give Memex's user the right, or mount its disk writable"
-CLOCK: Final = f"clock: {chunk_store.CLOCK}"
+CLOCK: Final = f"clock: {EARLY_CLOCK}"
 HOMELESS: Final = "inbox: it holds no workspace, so nothing can be captured: `memex workspace create default`"
 
+# What placeholders make of the properties of a template.
+TEMPLATE_DEFECTS: Final = frozenset({"template", "bad-frontmatter", "bad-date", "duplicate-keys"})
+
 Facts: TypeAlias = tuple[tuple[str, Callable[[], Any]], ...]  # the name of each, and the part that states it
-Sentences: TypeAlias = Callable[[], list[str]]  # of one part; "" where all is well
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part that may be degraded. Each sentence stays for as long as its cause does; "" = all is well."""
+
+    name: str
+    sentences: Callable[[], list[str]]
+    of_search: bool = False  # whether searches may miss notes, or order them worse, meanwhile
 
 
 class Health:
@@ -75,7 +87,7 @@ class Health:
             ("queue", worker.facts),
         )
         self._facts = self._list_facts(opened, services, backfill, files)
-        self._degraded = self._list_sentences(opened, services, head_follower, jobs, files.sandbox)
+        self.parts = self._list_parts(opened, services, head_follower, jobs, files.sandbox)
 
     def _list_facts(self, opened: OpenParts, services: VaultServices, backfill: Backfill, files: FileImport) -> Facts:
         """What the owner may want to know, in the order in which status states it."""
@@ -90,7 +102,7 @@ class Health:
             ("enrichment", backfill.facts),
             *self._background,
             ("files", files.dropped.facts),
-            ("sandbox", files.sandbox.facts),
+            ("sandbox", lambda: files.sandbox.facts() if self._is_daemon() else {}),  # to find out starts a process
             ("review", services.review.summary),
             ("consolidation", services.consolidation_facts),
             ("promotion", services.promotion_facts),
@@ -106,28 +118,33 @@ class Health:
             ("version", installed),
         )
 
-    def _list_sentences(
+    def _list_parts(
         self,
         opened: OpenParts,
         services: VaultServices,
         head_follower: HeadFollower,
         jobs: Callable[[], Scheduler],
         sandbox: SandboxReport,
-    ) -> tuple[Sentences, ...]:
-        """What may not work besides the index, in the order in which it is stated."""
+    ) -> tuple[Part, ...]:
+        """What may be degraded besides the index, in the order in which it is stated."""
         reranker, push_webhook = opened.reranker, self._agent_access.push_webhook
         return (
-            self._workspace_sentences,
-            self._write_sentences,
-            lambda: [CLOCK] if time.time() < 0 else [],
-            lambda: [reranker.degraded if reranker else "", opened.enricher.degraded],
-            self._watch_sentences,
-            lambda: [head_follower.unwell, push_webhook.problem, opened.ledger.problem, opened.audit.problem],
-            lambda: _exchange_sentences(head_follower.unwell, services),
-            self._queue_sentences,
-            lambda: [sandbox.degraded],
-            lambda: opened.sync.problems,
-            lambda: jobs().troubles(),
+            Part("inbox", self._workspace_sentences),
+            Part("writes", self._write_sentences),
+            Part("clock", lambda: [CLOCK] if time.time() < 0 else []),
+            Part("reranker", lambda: [reranker.degraded if reranker else ""], of_search=True),
+            Part("enrichment", lambda: [opened.enricher.degraded]),
+            Part("watch", self._watch_sentences, of_search=True),
+            Part("daemons", self._daemon_sentences),
+            Part("repository", lambda: [head_follower.unwell]),
+            Part("webhooks", lambda: [push_webhook.problem]),
+            Part("ledger", lambda: [opened.ledger.problem]),
+            Part("audit", lambda: [opened.audit.problem]),
+            Part("exchange", lambda: _exchange_sentences(head_follower.unwell, services)),
+            Part("queue", self._queue_sentences),
+            Part("sandbox", lambda: [sandbox.degraded] if self._is_daemon() else []),
+            Part("sync", lambda: opened.sync.problems, of_search=True),
+            Part("jobs", lambda: jobs().troubles()),
         )
 
     def status(self, workspaces: Collection[str] | None) -> dict[str, Any]:
@@ -178,11 +195,18 @@ class Health:
 
     def degraded(self, workspaces: Collection[str] | None = None) -> list[str]:
         """What does not work as it should just now, in sentences; notes are counted in these workspaces only (None: everywhere)."""
+        return self._collect_sentences(self.parts, workspaces)
+
+    def degraded_search(self, workspaces: Collection[str] | None = None) -> list[str]:
+        """Of `degraded`, what may keep a search from finding notes or from ordering them well."""
+        return self._collect_sentences([part for part in self.parts if part.of_search], workspaces)
+
+    def _collect_sentences(self, parts: Iterable[Part], workspaces: Collection[str] | None) -> list[str]:
         if workspaces is None:
             of_index = self._builds.degraded()
         else:
             of_index = self._builds.degraded(("captures",), [f"{self._inbox}/{name}" for name in workspaces])
-        return of_index + [sentence for sentences in self._degraded for sentence in sentences() if sentence]
+        return of_index + [sentence for part in parts for sentence in part.sentences() if sentence]
 
     def activity(self) -> str:
         """What the daemon does just now, in a few words for a service manager's page."""
@@ -190,6 +214,9 @@ class Health:
             return doing
         amiss = "; not all is well: memex status" if self.degraded() else ""
         return f"ready: {self._builds.documents:,} notes{amiss}"
+
+    def _is_daemon(self) -> bool:
+        return self._hearing() is not None
 
     def _workspaces(self) -> list[str]:
         try:
@@ -211,13 +238,11 @@ class Health:
 
     def _watch_sentences(self) -> list[str]:
         hearing = self._hearing()
-        if hearing is None:
-            return []
-        other = self._other_daemon()
-        return [
-            f"watch: {hearing.problem}" if hearing.problem else "",
-            "" if other is None else ELSEWHERE.format(other or "?"),
-        ]
+        return [f"watch: {hearing.problem}"] if hearing and hearing.problem else []
+
+    def _daemon_sentences(self) -> list[str]:
+        other = None if self._hearing() is None else self._other_daemon()
+        return [] if other is None else [ELSEWHERE.format(other or "?")]
 
     def _queue_sentences(self) -> list[str]:
         with suppress(Unavailable):  # of the ledger, which says so itself
@@ -262,7 +287,7 @@ class NoteDefects:
     def __init__(self, opened: OpenParts, dropped: InboxFileScanner) -> None:
         builds = opened.builds
         self._builds, self._sync, self._captures, self._dropped = builds, opened.sync, opened.captures, dropped
-        self._inbox = opened.settings.vault.inbox
+        self._inbox, self._obsidian = opened.settings.vault.inbox, ObsidianSettings(opened.vault)
         self.twins = SimilarNames(
             lambda: [path for paths in builds.paths().values() for path in paths], lambda: builds.generation
         )
@@ -270,7 +295,11 @@ class NoteDefects:
     def find(self, workspaces: Collection[str] | None) -> list[tuple[str, str]]:
         """Each note with a defect of it, sorted; of the whole vault (None), or of the captures of these workspaces."""
         if workspaces is None:
-            defects = self._builds.defects()
+            is_template = self._obsidian.template_test()
+            # The placeholders of a template are no properties, and none of its other oddities is a defect of a note.
+            defects = [
+                (path, why) for path, why in self._builds.defects() if not _is_excused(why) or not is_template(path)
+            ]
             return sorted({*defects, *self._sync.failures.items(), *self.twins.defects(), *self._missing_files(None)})
         captures, inbox = self._captures.index, self._inbox
         defects = [defect for name in workspaces for defect in captures.defects(name)]
@@ -298,7 +327,7 @@ class NoteDefects:
 def _git_facts(opened: OpenParts, services: VaultServices) -> dict[str, Any]:
     """How the vault stands with Git; for its owner only, as the advice names paths."""
     facts: dict[str, Any] = opened.repo.facts() | {"hooks": []} | services.git_facts()
-    with suppress(Conflict):  # no repository, and the state says so
+    if facts["state"] not in ("no-git", "no-repo"):
         facts |= hooks.facts(opened.repo.hooks_folder(), opened.settings.state)
     return facts
 
@@ -307,6 +336,11 @@ def _exchange_sentences(git_unwell: str, services: VaultServices) -> list[str]:
     """What keeps the remote and the commits back, unless the state of the repository says it already."""
     remote = services.remote.unwell
     return ["" if remote == git_unwell else remote, "" if git_unwell else services.commits.problem]
+
+
+def _is_excused(defect: str) -> bool:
+    """Whether a defect is what a template's properties have by their nature."""
+    return defect.partition(":")[0] in TEMPLATE_DEFECTS
 
 
 def _now() -> int:

@@ -80,19 +80,19 @@ class OpenParts:
 
 
 def open_parts(
-    settings: Settings, stack: ExitStack, *, embedder: Embedder | None = None, claim: VaultClaim | None = None
+    settings: Settings,
+    stack: ExitStack,
+    *,
+    embedder: Embedder | None = None,
+    claim: VaultClaim | None = None,
+    later: bool = False,
 ) -> OpenParts:
-    """Open everything, alone: Conflict while another process has the state folder. `stack` closes it again.
+    """Open everything: Conflict while another process has the state folder, or with `claim` the vault. `stack` closes it.
 
-    `claim`: Conflict too while another daemon serves the vault."""
+    `later`: the encoder and the stores of the index are opened when something of them is wanted."""
     state, since = settings.state, _now()
     environment_keys = read_environment_keys(os.environ)
-    claim_state(state, settings.vault.path)
-    lock = ProcessLock.acquire(state)
-    stack.callback(lock.release)
-    if claim is not None:
-        stack.callback(claim.release)
-        claim.require(predecessor=_last_daemon(state))
+    lock = _lock_folders(settings, stack, claim)
     ledger = stack.enter_context(closing(Ledger.open(state / LEDGER)))
     audit = stack.enter_context(closing(AuditLog(ledger, state, reads=settings.audit.reads)))
     overwritten = OverwrittenBytes(state, days=settings.git.past_days, most=settings.git.past_mb << 20)
@@ -100,11 +100,11 @@ def open_parts(
     vault.remove_leftovers()
     keys = ApiKeys(ledger, static=environment_keys)
     stack.callback(keys.flush)
-    embedder = stack.enter_context(closing(embedder or _start_embedder(settings)))
+    embedder = stack.enter_context(closing(embedder or _make_embedder(settings, start=not later)))
     repo = stack.enter_context(closing(Repository(settings.vault.path)))
     perspectives = Perspectives(ledger)
     builds = stack.enter_context(
-        closing(IndexBuilds(state / "index", embedder, _index_build_settings(settings, perspectives.of)))
+        closing(IndexBuilds(state / "index", embedder, _index_build_settings(settings, perspectives.of), later=later))
     )
     captures = builds.scopes["captures"]
     edits = HandEdits(ledger, audit, repo, vault)
@@ -121,8 +121,20 @@ def open_parts(
     )  # fmt: skip
 
 
-def build_inbox(opened: OpenParts, degraded: Callable[[str], list[str]]) -> Inbox:
-    """The inbox as the workspaces of agents reach it. `degraded` says what does not work just now, as a workspace may know it."""
+def _lock_folders(settings: Settings, stack: ExitStack, claim: VaultClaim | None) -> ProcessLock:
+    claim_state(settings.state, settings.vault.path)
+    lock = ProcessLock.acquire(settings.state)
+    stack.callback(lock.release)
+    if claim is not None:
+        stack.callback(claim.release)
+        claim.require(predecessor=_last_daemon(settings.state))
+    return lock
+
+
+def build_inbox(
+    opened: OpenParts, degraded: Callable[[str], list[str]], degraded_search: Callable[[str], list[str]]
+) -> Inbox:
+    """The inbox as the workspaces of agents reach it. The last two say what does not work, as a workspace may know it."""
     settings = opened.settings
     return Inbox(
         vault=opened.vault,
@@ -132,6 +144,7 @@ def build_inbox(opened: OpenParts, degraded: Callable[[str], list[str]]) -> Inbo
         taken=opened.sync.is_name_taken,
         now=_now,
         degraded=degraded,
+        degraded_search=degraded_search,
         enricher=opened.enricher,
         automatic=opened.automatic,
         queue=opened.queue,
@@ -206,7 +219,7 @@ def _index_build_settings(settings: Settings, perspectives: Looks) -> IndexBuild
     return IndexBuildSettings(index.uri, index.storage_options, index.chunk_tokens, index.chunk_overlap, perspectives)
 
 
-def _start_embedder(settings: Settings) -> Embedder:
+def _make_embedder(settings: Settings, *, start: bool) -> Embedder:
     root = settings.state / "index"
     inputs = IndexBuilds.read_inputs(root)
     embedder = Embedder(
@@ -216,7 +229,8 @@ def _start_embedder(settings: Settings) -> Embedder:
         made_with=inputs.encoder if inputs else None,
         begun=IndexBuilds.read_identities(root),
     )
-    embedder.start()
+    if start:
+        embedder.start()
     return embedder
 
 

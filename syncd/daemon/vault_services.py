@@ -15,8 +15,6 @@ from typing import Any
 
 from index.errors import MemexError, Unavailable
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
-from syncd.consolidation import workspace_scan
-from syncd.consolidation.analysis.capture_attention import LIMIT
 from syncd.consolidation.analysis.findings import Findings
 from syncd.consolidation.consolidation import Consolidation
 from syncd.consolidation.graph_proposals import graph_kinds
@@ -184,12 +182,14 @@ def build_consolidation(
         if stopping().is_set():
             raise Unavailable("consolidation was broken off, as the daemon stops; it begins anew the next time")
 
-    def scan_workspace(workspace: str, *, limit: int = LIMIT) -> Findings[Events]:
+    def scan_workspace(workspace: str, **limits: int) -> Findings[Events]:
+        from syncd.consolidation import workspace_scan  # noqa: PLC0415 - its rules take long to compile, for a rare job
+
         index, graph = opened.captures.index, agent_access.workspace(workspace).nodes.report()
         linked = index.linked_names(folders) | opened.notes.index.linked_names(folders)
         now = time.time_ns() // 1_000_000
         return workspace_scan.scan_workspace(
-            index, workspace, graph, linked=linked, now=now, go_on=check_not_stopping, limit=limit
+            index, workspace, graph, linked=linked, now=now, go_on=check_not_stopping, **limits
         )
 
     return Consolidation(

@@ -211,6 +211,7 @@ class Backfill:
                     return
             else:
                 self._enricher.remove_retry(id)
+        self._enricher.forget_problem()
 
     def _check_enabled(self) -> None:
         if self._enricher.by == "off":

@@ -15,7 +15,7 @@ from concurrent.futures import TimeoutError as TooLate
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from index import timings
 from index.encoders.embedder import Embedder
@@ -26,7 +26,6 @@ from index.text.sentences import plain_text, read_prose, shorten
 from index.text.summary_and_tags import NOTHING, SUMMARY, Enrichment, enrich, normalize_answer
 from index.text.tags import MOST
 from syncd.documents.collection_membership import tag_changes
-from syncd.enrichment.chat_endpoint import ChatEndpoint
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.notes.front_matter import decode, edit, encode, split
 from syncd.notes.secret_patterns import redact
@@ -44,6 +43,9 @@ LARGE_S: Final = 0.005  # of CPU time to read it; a smaller one is read for each
 FAILS: Final = "enrichment: it fails just now; new captures have no summary and tags until it works, and get them then"
 DEFECTIVE: Final = "enrichment: it fails for some captures, which have no summary and tags; memex status names them"
 NAMED: Final = 5  # notes with a defect that status names
+
+if TYPE_CHECKING:
+    from syncd.enrichment.chat_endpoint import ChatEndpoint
 
 log = logging.getLogger(__name__)
 
@@ -197,6 +199,11 @@ class Enricher:
                 self._pause = min(self._pause * 2, PAUSE_S[1])
             self._problem = problem
 
+    def forget_problem(self) -> None:
+        """Drop the last failure unless a note still waits because of it: nothing else would show that it is over."""
+        if not self.is_resting and not self.pending_retries():
+            self._problem = ""
+
     def vocabulary(self, workspace: str) -> dict[str, int]:
         """The tags most used in `workspace`, with their use. A large one is read again only now and then."""
         known, index = self._vocabularies.get(workspace), self._captures.index
@@ -293,6 +300,8 @@ def _make_endpoint(settings: EnrichSettings) -> ChatEndpoint:
         raise InvalidArgument(
             'enrich.by = "endpoint" needs enrich.base_url and enrich.model; or set enrich.by = "local"'
         )
+    from syncd.enrichment.chat_endpoint import ChatEndpoint  # noqa: PLC0415 - it imports an HTTP client, which few need
+
     return ChatEndpoint(settings.base_url, settings.model, key=_read_api_key(settings), timeout_s=settings.timeout_s)
 
 

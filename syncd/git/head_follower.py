@@ -117,7 +117,8 @@ class HeadFollower:
         if now - self._stood < STANDING_S[0]:
             return
         glance = self._repo.state_fingerprint(self._upstream)
-        if glance == self._glance and not self._repo.busy_reason() and now - self._stood < STANDING_S[1]:
+        quiet = glance == self._glance and not self.unwell and not self._repo.busy_reason()
+        if quiet and now - self._stood < STANDING_S[1]:
             return
         state = self._repo.read_state()
         self._glance, self._upstream, self._stood = glance, state.upstream, now

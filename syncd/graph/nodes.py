@@ -279,7 +279,8 @@ class Nodes:
 
     def _add_degraded(self, answer: ObservationAnswer) -> ObservationAnswer:
         """The answer, saying what else kept it from being complete."""
-        return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *self._inbox.degraded(self.workspace)))))
+        also = self._inbox.degraded_search(self.workspace)
+        return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *also))))
 
     def _node_at(self, path: str) -> Vertex:
         vertex = self.graph.vertex_at(path)

@@ -24,7 +24,8 @@ from index.scope.index import Index
 from index.scope.integrity_check import store_uris
 from index.scope.prepared_document import fingerprint
 from index.scope.reader import Looks
-from index.storage.chunk_store import StoreDamaged, discard
+from index.storage.crash_repair import StoreDamaged
+from index.storage.store_opening import discard
 from index.text.chunking import Sizes, chunk_sizes
 from syncd.indexes.previous_encoder import encoder_to_recall, from_table, to_table
 from syncd.state.folder import read_regular_file, write_private
@@ -33,7 +34,10 @@ log = logging.getLogger(__name__)
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 DAMAGED = "index: it was damaged and is being built anew; until then searches miss notes"
+READING = "index: the vault is being read for the first time; until then searches miss notes"
+NEVER_READ = "index: the vault is not indexed yet; `memex serve` or `memex index` does it"
 MENDING = "index: it was not whole, and the notes are read again; until then searches miss some"
+PASSING = "none"  # the folder of a build that no command after this one sees
 NO_ENCODER = 384, 256  # dimensions and window of an index that is made while no encoder can be had
 
 
@@ -110,8 +114,9 @@ class IndexBuildSettings:
 class IndexBuilds:
     """Holds the build in use. `scopes` stay the same for life; the indexes that they hold change with `switch`."""
 
-    def __init__(self, root: Path, embedder: Embedder, settings: IndexBuildSettings) -> None:
-        self._root, self._embedder, self._settings = root, embedder, settings
+    def __init__(self, root: Path, embedder: Embedder, settings: IndexBuildSettings, *, later: bool = False) -> None:
+        """`later`: the stores are opened when something of them is wanted; an index that is not made yet is not begun."""
+        self._root, self._embedder, self._settings, self._later = root, embedder, settings, later
         self._switching = threading.Lock()
         self._retired: list[tuple[float, Build | Embedder]] = []
         self._making: Build | None = None
@@ -119,9 +124,10 @@ class IndexBuilds:
         self._recalling = threading.Lock()
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.rebuilt_because = ""
-        self.live = self._open_current() or self._resume() or self._create()
+        self.live = self._open_current() or (self._open_passing() if later else self._resume() or self._create())
         self.scopes: dict[Scope, ScopeIndex] = {scope: ScopeIndex(self.live.indexes[scope]) for scope in SCOPES}
-        self._name_current(self.live)
+        if not self._is_passing(self.live):
+            self._name_current(self.live)
 
     @staticmethod
     def read_inputs(root: Path) -> BuildInputs | None:
@@ -200,7 +206,7 @@ class IndexBuilds:
     @property
     def is_complete(self) -> bool:
         """Whether the whole vault has been indexed once."""
-        return all(index.is_complete for index in self.indexes.values())
+        return not self._is_passing(self.live) and all(index.is_complete for index in self.indexes.values())
 
     @property
     def generation(self) -> int:
@@ -230,10 +236,10 @@ class IndexBuilds:
         `under`: count only what lies in these folders; with none of them, notes are not counted."""
         sentences = [because] if (because := self.rebuilt_because) else []
         if not sentences and not self.is_complete:
-            sentences.append("index: the vault is being read for the first time; until then searches miss notes")
+            sentences.append(NEVER_READ if self._later else READING)
         meanwhile = "the encoder before it answers" if self.can_embed else "searches use full text only"
         encoder = self._embedder.facts()
-        if encoder["state"] != "ready":
+        if encoder["state"] not in ("ready", "unused"):
             sentences.append(f"encoder: {encoder['problem'] or 'still loading'}; {meanwhile}")
         elif self.is_outdated():
             sentences.append(f"index: made with another encoder; {meanwhile} until it is built anew")
@@ -329,6 +335,8 @@ class IndexBuilds:
         """Release everything."""
         self.drop_retired(grace=0)
         self.live.close()
+        if self._is_passing(self.live):
+            shutil.rmtree(self.live.folder, ignore_errors=True)
         if self._former:
             self._former.close()
 
@@ -382,6 +390,17 @@ class IndexBuilds:
         _write_made(build)
         return build
 
+    def _open_passing(self) -> Build:
+        """An empty build for a command that needs no index, where none was made; it goes when it is closed."""
+        folder = self._root / PASSING
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(mode=0o700)
+        return self._open(folder, self._wanted_inputs())
+
+    @staticmethod
+    def _is_passing(build: Build) -> bool:
+        return build.folder.name == PASSING
+
     def _open(self, folder: Path, inputs: BuildInputs) -> Build:
         indexes: dict[Scope, Index] = {}
         try:
@@ -396,6 +415,7 @@ class IndexBuilds:
                     sizes=inputs.sizes,
                     made_by=inputs.made_by,
                     perspectives=self._settings.perspectives,
+                    later=self._later,
                 )
         except BaseException:
             for index in indexes.values():

@@ -13,7 +13,7 @@ from typing import Final
 from index.document_ids import choose_owner, path_id
 from index.errors import InvalidArgument
 from index.model import Record
-from index.names import stem
+from index.names import fold, stem
 from index.scope.index import Index
 from syncd.vault.location import ARCHIVE
 
@@ -90,6 +90,31 @@ def choose(reference: str, notes: Collection[Candidate]) -> Candidate | None:
             candidates=sorted(kept)[:SHOWN],
         )
     return next(iter(kept.values()), None)
+
+
+def find_successor(indexes: Sequence[Index], record: Record, *, under: str) -> Record | None:
+    """Find the note that replaces `record`, at the end of a chain of notes that still exist; None when none does.
+
+    Of the first index only notes `under` this folder count; a later index is asked where that has none."""
+    seen, newest = {record.path}, record
+    while (newer := _follow_link(indexes, newest, under)) is not None and newer.path not in seen:
+        seen.add(newer.path)
+        newest = newer
+    return newest if newest is not record else None
+
+
+def _follow_link(indexes: Sequence[Index], record: Record, under: str) -> Record | None:
+    if record.superseded_by is None:
+        return None
+    wanted = stem(record.superseded_by)
+    ends = fold(f"/{record.superseded_by.removesuffix('.md')}.md")  # a link may say folders too
+    for index, folder in zip(indexes, (under, *("" for _ in indexes[1:])), strict=True):
+        alike = [path for path in list(index.manifest) if path.startswith(folder) and stem(path) == wanted]
+        meant = [path for path in alike if fold(f"/{path}").endswith(ends)] or alike
+        newer: Record | None = index.record_at(choose_owner(meant)) if meant else None
+        if newer is not None:
+            return newer
+    return None
 
 
 def _may_mean(reference: str, id: str, path: str) -> bool:

@@ -13,17 +13,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
-
-from apscheduler.executors.base import BaseExecutor
-from apscheduler.jobstores.memory import MemoryJobStore
-from apscheduler.schedulers.background import BackgroundScheduler
-from apscheduler.triggers.base import BaseTrigger
-from apscheduler.triggers.cron import CronTrigger
+from typing import TYPE_CHECKING, Any
 
 from index.errors import MemexError, NotFound, Unavailable
 from syncd.jobs.run_history import Run, RunHistory
 from syncd.settings.cron_schedule import parse_cron
+
+if TYPE_CHECKING:
+    from syncd.jobs.timer import Timer
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +28,7 @@ OFTEN_S = 300.0  # of a job that runs more often than this only what changed is 
 LATE_S = 60.0  # a run that came due while nothing ran is made up this long after the start, which has enough to do
 FIRST_S = 3600.0  # the longest wait for a job that never ran
 LIMIT_S = 3600.0  # a run that takes longer is shown as too long
-CLOCK_S = 1.0  # a clock that differs by more from what went by was set
-LOOK_S = 60.0  # the longest the scheduler sleeps: a clock set forward, or a sleep of the machine, is seen this soon
+AGAIN_S = 3600.0  # a job that failed is tried again this soon, however rarely it runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +74,8 @@ class Scheduler:
         self._jobs: dict[str, _Job] = {}
         self._changed = threading.Condition()
         self._keeping = threading.Lock()  # apart from the above: who asks how jobs stand does not wait for a disk
-        self._scheduler = _Scheduler(
-            executors={"default": _Threads()},
-            jobstores={"default": _Store()},
-            job_defaults={"misfire_grace_time": None, "coalesce": True},
-            timezone=UTC,
-        )
+        self._planned: dict[str, Callable[[Timer], None]] = {}  # by name: what gives the timer a job
+        self._timer: Timer | None = None  # from the start on
 
     def every(
         self,
@@ -103,23 +95,34 @@ class Scheduler:
         now = datetime.now(UTC)
         wait = _first_delay(last, seconds, now.timestamp()) if after is None else after
         first = now if soon else now + timedelta(seconds=wait)
-        self._add(_Job(name, seconds, limit_s, work, last, last), _Every(seconds), first)
+
+        def plan(timer: Timer) -> None:
+            from syncd.jobs.timer import Every  # noqa: PLC0415 - it is imported where jobs are scheduled
+
+            self._schedule(timer, name, Every(seconds), first)
+
+        self._add(_Job(name, seconds, limit_s, work, last, last), plan)
 
     def cron(self, name: str, expression: str, work: Callable[[], object], *, limit_s: float = LIMIT_S) -> None:
         """Run `work` at these local times, five words of cron. ValueError, with a sentence, for what is none.
 
         A run that came due while nothing ran is made up once, a while after the start; the first is that of the first time
         after the job was first known."""
+        parse_cron(expression)
         last = self._last_run(name)
-        now = datetime.now(UTC)
-        trigger = _Cron(expression)
-        due, then = trigger.next_after(now), trigger.next_after(trigger.next_after(now))
-        missed = (
-            trigger.next_after(_believable_time(last.started_at if last else self._known_since(name, now), now)) <= now
-        )
-        first = min(due, now + timedelta(seconds=LATE_S)) if missed else due
-        every_s = (then - due).total_seconds()
-        self._add(_Job(name, every_s, limit_s, work, last, last, cron=expression), trigger, first)
+        job = _Job(name, 0.0, limit_s, work, last, last, cron=expression)
+
+        def plan(timer: Timer) -> None:
+            from syncd.jobs.timer import Cron  # noqa: PLC0415 - as above
+
+            now, trigger = datetime.now(UTC), Cron(expression)
+            due, then = trigger.next_after(now), trigger.next_after(trigger.next_after(now))
+            since = _believable_time(last.started_at if last else self._known_since(name, now), now)
+            missed = trigger.next_after(since) <= now
+            job.every_s = (then - due).total_seconds()
+            self._schedule(timer, name, trigger, min(due, now + timedelta(seconds=LATE_S)) if missed else due)
+
+        self._add(job, plan)
 
     def _last_run(self, name: str) -> Run | None:
         return next(iter(self._kept.runs_of(name, 1)), None) if self._kept else None
@@ -130,24 +133,31 @@ class Scheduler:
             return self._kept.known_since(name, moment) if self._kept else moment
         return moment
 
-    def _add(self, job: _Job, trigger: BaseTrigger, first: datetime) -> None:
+    def _add(self, job: _Job, plan: Callable[[Timer], None]) -> None:
         with self._changed:
             self._jobs[job.name] = job
-        self._scheduler.add_job(
-            self._run, trigger, args=(job.name,), id=job.name, replace_existing=True, next_run_time=first
-        )
+        self._planned[job.name] = plan
+        if self._timer is not None:
+            plan(self._timer)
+
+    def _schedule(self, timer: Timer, name: str, trigger: Any, first: datetime) -> None:
+        timer.add_job(self._run, trigger, args=(name,), id=name, replace_existing=True, next_run_time=first)
 
     def start(self) -> None:
-        """Begin; the scheduler's own chatter about a run that takes longer than its interval is not logged."""
-        for name in ("apscheduler.scheduler", "apscheduler.executors.default"):
-            logging.getLogger(name).setLevel(logging.ERROR)
-        self._scheduler.start()
+        """Begin."""
+        from syncd.jobs.timer import Timer  # noqa: PLC0415 - a command that only asks about jobs needs no library for it
+
+        timer = Timer()
+        for plan in self._planned.values():
+            plan(timer)
+        self._timer = timer
+        timer.start()
 
     def stop(self, grace_s: float = 10.0) -> list[str]:
         """Begin no more runs, and wait so long for those under way; the names of those that did not end."""
         self.stopping.set()
-        if self._scheduler.running:
-            self._scheduler.shutdown(wait=False)
+        if self._timer is not None and self._timer.running:
+            self._timer.shutdown(wait=False)
         with self._changed:
             self._changed.notify_all()
             self._changed.wait_for(lambda: not self._running_jobs(), grace_s)
@@ -170,11 +180,11 @@ class Scheduler:
             if self.stopping.is_set():
                 raise Unavailable(f"the daemon is stopping, so {name} was not run")
             ended, job.asked = job.runs, True
-        if not self._scheduler.running:
+        if self._timer is None or not self._timer.running:
             self._run(name)
             return job.last
         if job.began is None:
-            self._scheduler.modify_job(name, next_run_time=datetime.now(UTC))
+            self._timer.run_soon(name, datetime.now(UTC))
         if not wait:
             return None
         with self._changed:
@@ -194,12 +204,12 @@ class Scheduler:
 
     def states(self) -> dict[str, JobState]:
         """How each job stands, by name."""
-        due = {job.id: getattr(job, "next_run_time", None) for job in self._scheduler.get_jobs()}
+        running = self._timer is not None and self._timer.running
+        due = (
+            {job.id: job.next_run_time for job in self._timer.get_jobs()} if self._timer is not None and running else {}
+        )
         with self._changed:
-            return {
-                name: _job_state(job, due.get(name) if self._scheduler.running else None)
-                for name, job in self._jobs.items()
-            }
+            return {name: _job_state(job, due.get(name)) for name, job in self._jobs.items()}
 
     def facts(self) -> dict[str, dict[str, Any]]:
         """The same in plain values."""
@@ -258,6 +268,9 @@ class Scheduler:
             job.last, job.began, job.asked = run, None, False
             job.runs, job.failures = job.runs + 1, job.failures + bool(error)
             self._changed.notify_all()
+        if error and job.every_s > AGAIN_S and self._timer is not None and self._timer.running:
+            # What it reports must not outlive its cause by days.
+            self._timer.run_soon(name, datetime.now(UTC) + timedelta(seconds=AGAIN_S), unless_sooner=True)
 
     def _keep_run(self, job: _Job, run: Run) -> None:
         with self._keeping:
@@ -300,89 +313,3 @@ def _job_state(job: _Job, due: datetime | None) -> JobState:
         too_long=so_far is not None and so_far > job.limit_s,
         cron=job.cron,
     )
-
-
-class _Scheduler(BackgroundScheduler):  # type: ignore[misc]  # the library has no types
-    """The library's, which reads the clock twice a turn: one set back in between would have it sleep for as long."""
-
-    def _process_jobs(self) -> float:
-        """Run what is due; the seconds to the next turn."""
-        clock, ticked = time.time(), time.monotonic()
-        seconds = super()._process_jobs()
-        turned = (time.time() - clock) - (time.monotonic() - ticked)
-        return 0.0 if abs(turned) > CLOCK_S else min(LOOK_S, LOOK_S if seconds is None else seconds)
-
-
-class _Every(BaseTrigger):  # type: ignore[misc]  # the library has no types
-    """Each run a fixed time after the one before: after a sleep, or a clock set forward, one run is owed, not thousands."""
-
-    def __init__(self, seconds: float) -> None:
-        self.interval = timedelta(seconds=seconds)
-
-    def get_next_fire_time(self, _previous: datetime | None, now: datetime) -> datetime:
-        """When to run next."""
-        return now + self.interval
-
-
-class _Cron(BaseTrigger):  # type: ignore[misc]  # the library has no types
-    """At the local times of an expression, of which those that were missed are owed once.
-
-    The library is asked about the wall clock alone: a time that a day has twice would be due again and again."""
-
-    def __init__(self, expression: str) -> None:
-        self._times = CronTrigger(**parse_cron(expression), timezone=UTC)
-
-    def next_after(self, moment: datetime) -> datetime:
-        """The first of the times after `moment`; one that a day lacks is as much later as the clock was set forward."""
-        wall, due = moment.astimezone().replace(tzinfo=UTC), moment
-        while due <= moment:
-            wall = self._times.get_next_fire_time(None, wall + timedelta(microseconds=1))
-            due = datetime.fromtimestamp(wall.replace(tzinfo=None).timestamp(), UTC)
-        return due
-
-    def get_next_fire_time(self, _previous: datetime | None, now: datetime) -> datetime:
-        """When to run next."""
-        return self.next_after(now)
-
-
-class _Store(MemoryJobStore):  # type: ignore[misc]  # the library has no types
-    """The jobs by when they are due, on a clock that may be set back: then they are due as much earlier."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._looked: tuple[datetime, float] | None = None
-
-    def get_due_jobs(self, now: datetime) -> list[Any]:
-        """The jobs that are due; the scheduler asks when, by the monotonic clock, the first of them should be."""
-        ticked = time.monotonic()
-        if self._looked is not None:
-            back = self._looked[0] + timedelta(seconds=ticked - self._looked[1]) - now
-            if back > timedelta(seconds=CLOCK_S):
-                log.warning("the clock was set back by %s", back)
-                for job in self.get_all_jobs():
-                    job.modify(next_run_time=_set_back(job, now, back))
-        self._looked = now, ticked
-        return list(super().get_due_jobs(now))
-
-
-def _set_back(job: Any, now: datetime, back: timedelta) -> datetime:
-    """When a job is due on a clock that went back; one that runs by the clock at its times, a run that is owed at once."""
-    if not isinstance(job.trigger, _Cron):
-        shifted: datetime = job.next_run_time - back
-        return shifted
-    due: datetime = min(job.next_run_time, job.trigger.next_after(now))
-    return due
-
-
-class _Threads(BaseExecutor):  # type: ignore[misc]  # the library has no types
-    """A thread for each run: no job waits for another, and one that hangs does not keep the process from ending.
-
-    The library lowers its own count of running jobs only after the waiting caller has its answer, and drops a run that is
-    requested in between. So this executor keeps no count; `Scheduler._run` sees to it that no job runs twice at once."""
-
-    def submit_job(self, job: Any, _times: list[datetime]) -> None:
-        """Begin a run."""
-        threading.Thread(target=job.func, args=job.args, name=f"job {job.id}", daemon=True).start()
-
-    def _do_submit_job(self, job: Any, times: list[datetime]) -> None:
-        self.submit_job(job, times)

@@ -124,7 +124,8 @@ class Worker:
 
         No number is in them that moves with each job: an agent would learn when another workspace has one."""
         sentences = []
-        if self._streak >= STREAK:
+        counts = self._queue.counts() if self._streak >= STREAK else {}
+        if counts.get("queued") or counts.get("failed"):  # else nothing is left of what failed
             sentences.append("queue: job after job fails; memex job queue says why")
         waiting, running = self._queue.due_since(), min([*self._under_way.values()], default=None)
         if waiting is not None and now - waiting > LATE_MS:

@@ -153,7 +153,7 @@ class Memos:
         records = rows.records([key for key, _ in scored])
         items = tuple(FoundMemo(records[key], score) for key, score in scored if key in records)
         degraded = [f"{unseen} of the memos have no vector yet, and were not compared"] if unseen else []
-        return FoundMemos(items, tuple(dict.fromkeys((*degraded, *self._inbox.degraded(self.workspace)))))
+        return FoundMemos(items, tuple(dict.fromkeys((*degraded, *self._inbox.degraded_search(self.workspace)))))
 
     def delete(self, memo_id: str, *, namespace: str = "default", version: int | None = None) -> tuple[Record, int]:
         """Remove a memo with its relations, from whichever end; how many these were is told too.

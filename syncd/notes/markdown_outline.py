@@ -7,19 +7,21 @@ must."""
 
 from __future__ import annotations
 
+import functools
 import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock
-from markdown_it.token import Token
+from typing import TYPE_CHECKING, Any
 
 from index.model import Block, BlockKind, Callout, Defect, Heading, Link, Task
 from syncd.notes.inline_syntax import COMMENT, scan
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_block import StateBlock
+    from markdown_it.token import Token
 
 DEEPEST = 60  # containers within containers; what lies deeper is searchable, but its links are not seen
 MOST_LINES = 20_000  # the grammar makes some 2 KB of objects of a line
@@ -70,7 +72,7 @@ def parse_outline(body: str, hidden: Sequence[tuple[int, int]] = ()) -> Outline:
     Never raises: what the grammar can't read is outlined as paragraphs."""
     reader = _Reader(body, hidden)
     try:
-        tokens = _GRAMMAR.parse(body) if len(reader.starts) <= MOST_LINES else None
+        tokens = _grammar().parse(body) if len(reader.starts) <= MOST_LINES else None
         why = f"it has more than {MOST_LINES:,} lines"
     except (RecursionError, IndexError, RuntimeError, ValueError) as error:
         tokens, why = None, type(error).__name__
@@ -87,6 +89,8 @@ def is_open_ended(body: str) -> bool:
 
 def _parse_paragraphs(body: str, starts: Sequence[int]) -> list[Token]:
     """The tokens of a body read as nothing but paragraphs, which blank lines end; those of very many lines are joined."""
+    from markdown_it.token import Token  # noqa: PLC0415 - as in `_grammar`
+
     tokens: list[Token] = []
     first, last = 0, len(starts) - 1
     shortest = PARAGRAPH_LINES if last > MOST_LINES else 1
@@ -336,13 +340,13 @@ def _math_block(state: StateBlock, start_line: int, end_line: int, silent: bool)
     return True
 
 
-def _make_grammar() -> MarkdownIt:
+@functools.cache
+def _grammar() -> MarkdownIt:
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - a command that reads no note needs no grammar
+
     grammar = MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable("table").disable("reference")
     ends: Any = {"alt": ["paragraph", "reference", "blockquote", "list"]}
     grammar.block.ruler.before("fence", "comment", _comment_block, ends)
     grammar.block.ruler.before("fence", "math", _math_block, ends)
     grammar.core.ruler.enableOnly(["normalize", "block"])
     return grammar
-
-
-_GRAMMAR = _make_grammar()

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from index.errors import InvalidArgument
 from index.model import Defect
-from syncd.notes.secret_rules.credential_formats import ASSIGNMENTS, FORMATS, CredentialFormat
+from syncd.notes.secret_rules.credential_formats import ASSIGNMENTS, FORMATS, CredentialFormat, compile_assignment
 from syncd.notes.secret_rules.value_randomness import is_placeholder, is_sequence, looks_random
 
 DEFECT: Final = "secret"
@@ -129,7 +129,7 @@ def locate_secrets(text: str) -> list[Secret]:
     hints = {*_HINTS.findall(near), *(hint for hint in _OTHER_HINTS if hint in low), _KEY_HEAD}
     rules = [rule for rule in _RULES if not hints.isdisjoint(rule.format.hints) and rule.format.needs in text]
     secrets = [secret for rule in rules for secret in _find_format(rule, text, windows)]
-    assignments = [(word, pattern) for word, pattern in ASSIGNMENTS if word in low]
+    assignments = [(word, compile_assignment(word)) for word in ASSIGNMENTS if word in low]
     if assignments:
         secrets += [secret for window in windows for secret in _find_assigned(text, window, assignments)]
     return _join_overlaps(secrets)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, TypeAlias
 
 from index.errors import InvalidArgument, NotFound
 from index.model import Answer, Filter, Hit, Query, Record, Scope
+from index.names import fold
 from index.query import make_query
+from index.search.fusion import place_below_successors
+from index.search.hybrid_search import WIDEST
 from index.search.reranker import search_reranked
 from syncd.daemon.open_parts import OpenParts
 from syncd.history.audit_log import AUTHOR
 from syncd.indexes import note_lookup
 from syncd.indexes.index_builds import SCOPES
+from syncd.indexes.note_lookup import find_successor
 from syncd.notes.front_matter import decode, split
+from syncd.vault.location import REPORTS
+from syncd.vault.obsidian_settings import ObsidianSettings
+from syncd.vault.vault import Vault
 from syncd.workspaces.agent_access import AgentAccess
 from syncd.workspaces.workspace import StoredDocument
 
@@ -23,7 +30,7 @@ Operation: TypeAlias = Callable[[Arguments, Any], Any]
 
 
 def operations(opened: OpenParts, agent_access: AgentAccess, degraded: Callable[[], list[str]]) -> dict[str, Operation]:
-    """What the owner may ask of notes, by name. `degraded`: what does not work just now, which a search repeats."""
+    """What the owner may ask of notes, by name. `degraded`: what may keep a search from being complete just now."""
     return read_operations(opened, agent_access, degraded) | write_operations(opened, agent_access)
 
 
@@ -40,9 +47,11 @@ def read_operations(
         if query.filter.workspace:
             agent_access.workspace(query.filter.workspace)
         scopes = [name for name in SCOPES if scope in (name, "all")]
-        answer = search_reranked(opened.reranker, query, lambda wider: _search_scopes(opened, wider, scopes))
+        left_out = LeftOut(opened.vault, opened.settings.vault.inbox, nothing=bool(arguments.get("hidden")))
+        answer = search_reranked(opened.reranker, query, lambda wider: _search_scopes(opened, wider, scopes, left_out))
         return {
-            "hits": [_hit_fields(hit) for hit in answer.hits],
+            "hits": [_hit_fields(hit) | _successor_fields(opened, hit.record) for hit in answer.hits],
+            "left_out": sorted(left_out.paths),
             "mode": answer.mode,
             "degraded": list(dict.fromkeys([*answer.degraded, *degraded()])),
         }
@@ -92,12 +101,60 @@ def write_operations(opened: OpenParts, agent_access: AgentAccess) -> dict[str, 
     return {"capture": capture, "updatenote": update, "delete": delete}
 
 
-def _search_scopes(opened: OpenParts, query: Query, scopes: list[Scope]) -> Answer:
+class LeftOut:
+    """What a search of the owner leaves out of the vault: templates, what Obsidian excludes, and Memex's own reports."""
+
+    def __init__(self, vault: Vault, inbox: str, *, nothing: bool) -> None:
+        settings, self._inbox, self._nothing = ObsidianSettings(vault), inbox, nothing
+        self._tests = (settings.template_test(), settings.exclusion_test())
+        self.paths: set[str] = set()  # of the notes that would have been found
+
+    def take(self, hits: Iterable[Hit]) -> list[Hit]:
+        """The hits without those that are left out."""
+        if self._nothing:
+            return list(hits)
+        kept = []
+        for hit in hits:
+            if self._is_left_out(hit.record.path):
+                self.paths.add(hit.record.path)
+            else:
+                kept.append(hit)
+        return kept
+
+    def _is_left_out(self, path: str) -> bool:
+        if path.startswith(f"{self._inbox}/"):  # where only Memex's own settings count
+            return fold(path.removeprefix(f"{self._inbox}/")).startswith(f"{fold(REPORTS)}/")
+        return any(test(path) for test in self._tests)
+
+
+def _search_scopes(opened: OpenParts, query: Query, scopes: list[Scope], left_out: LeftOut) -> Answer:
     """The best of these scopes."""
-    answers = [opened.builds.scopes[scope].index.search(_query_for_scope(query, scope)) for scope in scopes]
-    hits = sorted((hit for answer in answers for hit in answer.hits), key=lambda hit: -hit.score)
+    answers = [_search_scope(opened, _query_for_scope(query, scope), scope, left_out) for scope in scopes]
+    hits = place_below_successors([hit for answer in answers for hit in answer.hits])
     degraded = tuple(sentence for answer in answers for sentence in answer.degraded)
     return Answer(tuple(hits[: query.limit]), answers[0].mode, degraded)
+
+
+def _search_scope(opened: OpenParts, query: Query, scope: Scope, left_out: LeftOut) -> Answer:
+    """The best of one scope; more is looked for in place of what is left out."""
+    wider = query
+    while True:
+        answer = opened.builds.scopes[scope].index.search(wider)
+        kept = left_out.take(answer.hits) if scope == "vault" else list(answer.hits)
+        if len(kept) >= query.limit or len(answer.hits) < wider.limit or wider.limit >= WIDEST:
+            return replace(answer, hits=tuple(kept[: query.limit]))
+        wider = replace(wider, limit=4 * wider.limit)
+
+
+def _successor_fields(opened: OpenParts, record: Record) -> dict[str, Any]:
+    """Whether a newer note replaces a capture, and which: its id and path, where it still exists."""
+    under = f"{opened.settings.vault.inbox}/{record.workspace}/"
+    newer = find_successor([opened.captures.index, opened.notes.index], record, under=under)
+    return {
+        "stale": record.superseded_by is not None,
+        "superseded_by": newer.id if newer else None,
+        "successor": newer.path if newer else None,
+    }
 
 
 def _find_capture(opened: OpenParts, arguments: Arguments) -> Record:

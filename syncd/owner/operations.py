@@ -42,7 +42,7 @@ def operations(
 ) -> dict[str, Operation]:
     """Every operation by its name; each takes its arguments as JSON values and answers with one."""
     named = {
-        **notes.operations(opened, agent_access, health.degraded),
+        **notes.operations(opened, agent_access, health.degraded_search),
         **owner_index.operations(opened, health, lambda: jobs().stopping),
         **workspaces_and_keys.operations(agent_access, opened.keys, opened.perspectives, state=opened.settings.state),
         "enrich": backfill.enrich_note,

@@ -73,6 +73,10 @@ class MergeNeedsPerson(Conflict):
         self.state = state
 
 
+class NothingTracked(Conflict):
+    """The branch follows no branch of a remote."""
+
+
 class RemoteSync:
     """Brings the vault and its remote together, one at a time, from any thread."""
 
@@ -164,13 +168,24 @@ class RemoteSync:
             try:
                 outcome = self._exchange(pull, push, tell)
             except MemexError as error:
-                self._record_failure(error)
-                self._owed = pull, push
+                if isinstance(error, NothingTracked) and not self._is_planned:
+                    self._record_success()  # a history of its own is all that a vault needs
+                else:
+                    self._record_failure(error)
+                    self._owed = pull, push
                 raise
-            self._owed = (False, False)
-            self.problem = self.unwell = self._logged = ""
-            self._due = self._pause = 0.0
+            self._record_success()
             return outcome
+
+    @property
+    def _is_planned(self) -> bool:
+        """Whether the settings ask for an exchange."""
+        return bool(self._settings.push or self._settings.pull_s)
+
+    def _record_success(self) -> None:
+        self._owed = (False, False)
+        self.problem = self.unwell = self._logged = ""
+        self._due = self._pause = 0.0
 
     def _record_failure(self, error: MemexError) -> None:
         first, most = BACKOFF_S
@@ -187,7 +202,9 @@ class RemoteSync:
         if tracked is None:
             state = self._repo.read_state()
             advice = self._repo.advice(state) or f"add one: `{self._git_command()} remote add origin ADDRESS`"
-            raise Conflict(f"there is no branch of a remote to exchange anything with; {advice}", state=state.state)
+            raise NothingTracked(
+                f"there is no branch of a remote to exchange anything with; {advice}", state=state.state
+            )
         outcome = SyncOutcome()
         for _ in range(TRIES):
             tell("committing")

@@ -6,7 +6,6 @@ operation is under way, and its suggestions have changed; a table that a person 
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import re
 import threading
@@ -47,6 +46,7 @@ from syncd.state import named_values
 from syncd.state.ledger import Ledger
 from syncd.sync.hand_edits import visible_digest
 from syncd.sync.note_adoption import UNADOPTED
+from syncd.vault.obsidian_settings import ObsidianSettings
 
 RUN_S: Final = 5.0  # seconds of a run, after which the next one goes on
 RELEARN_S: Final = 600.0  # seconds after which the habits of a vault that changed are learnt anew
@@ -58,12 +58,6 @@ READ: Final = 100_000  # characters of a text that are compared, and in which na
 UNSPOKEN: Final = frozenset({"code", "html", "math"})  # blocks that name no notes
 CODE: Final = re.compile(r"(`+)[^`\n]+\1")
 UNLINKABLE: Final = frozenset("#^[]|")
-# Where Obsidian keeps which folders are for daily notes and templates.
-_SETTINGS: Final = (
-    (".obsidian/daily-notes.json", "folder"),
-    (".obsidian/templates.json", "folder"),
-    (".obsidian/plugins/templater-obsidian/data.json", "templates_folder"),
-)
 
 log = logging.getLogger(__name__)
 
@@ -306,21 +300,14 @@ class Review:
             if known is None or (known.generation != index.generation and now - known.at > RELEARN_S):
                 generation = index.generation
                 vault_habits = learn_habits(
-                    index.note_names(), inbox=self._inbox, aside=self._special_folders(), ordinary=word_ranks()
+                    index.note_names(),
+                    inbox=self._inbox,
+                    aside=ObsidianSettings(self._vault).special_folders(),
+                    ordinary=word_ranks(),
                 )
                 files = [*index.manifest.copy(), *self._captures.index.manifest.copy()]
                 known = self._learnt = LearntVault(vault_habits, Paths(files), generation, now)
             return known
-
-    def _special_folders(self) -> list[str]:
-        """The folders that the vault's own settings keep for daily notes and templates."""
-        folders = []
-        for path, key in _SETTINGS:
-            with suppress(MemexError, ValueError, RecursionError):  # not there, or no JSON
-                value = json.loads(self._vault.read(path)[0])
-                folder = value.get(key) if isinstance(value, dict) else None
-                folders += [folder] if isinstance(folder, str) else []
-        return folders
 
 
 def is_undecided(marks: OwnerMarks) -> bool:

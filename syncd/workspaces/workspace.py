@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from index.document_ids import choose_owner
 from index.errors import NotFound, PermissionDenied, Unavailable
 from index.model import COLLECTIONS, Answer, Query, Record
-from index.names import fold, stem
+from index.names import fold
 from index.query import make_filter
 from index.scope.index import Index
 from index.search.reranker import search_reranked
@@ -38,6 +37,7 @@ from syncd.documents.collection_membership import choose_collection
 from syncd.files.file_removal import delete_document
 from syncd.graph.nodes import Nodes
 from syncd.history.write_lineage import Hand, Writer, find_creator, find_last_editor
+from syncd.indexes.note_lookup import find_successor
 from syncd.jobs.queued_job import Job, Status
 from syncd.memos.memo_graph import MemoGraph
 from syncd.memos.memos import Memos
@@ -208,7 +208,8 @@ class Workspace:
         namespace = self.namespace or query.filter.namespace
         narrowed = replace(query, filter=replace(query.filter, workspace=self.name, namespace=namespace))
         answer = search_reranked(self._inbox.reranker, narrowed, self._index.search)
-        return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *self._degraded()))))
+        degraded = self._inbox.degraded_search(self._counted_folder)
+        return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *degraded))))
 
     def get(self, id: str) -> StoredDocument:
         """The document that answers to `id`."""
@@ -220,15 +221,11 @@ class Workspace:
         return self._record(id)
 
     def successor(self, record: Record) -> str | None:
-        """The id of the document of this workspace that replaces `record`; None when none does, or its link leads elsewhere."""
-        if record.superseded_by is None:
-            return None
-        wanted, folder = stem(record.superseded_by), f"{self._inbox.folder}/{self.name}/"
-        alike = [path for path in list(self._index.manifest) if path.startswith(folder) and stem(path) == wanted]
-        ends = fold(f"/{record.superseded_by.removesuffix('.md')}.md")  # a link may say folders too
-        meant = [path for path in alike if fold(f"/{path}").endswith(ends)] or alike
-        replacement = self._index.record_at(choose_owner(meant)) if meant else None
-        return replacement.id if replacement and self._sees(replacement) and replacement.path != record.path else None
+        """The id of the document of this workspace that replaces `record`, at the end of a chain of such documents.
+
+        None when none does, or its link leads elsewhere."""
+        replacement = find_successor([self._index], record, under=f"{self._inbox.folder}/{self.name}/")
+        return replacement.id if replacement and self._sees(replacement) else None
 
     def writers(self, record: Record) -> tuple[Writer | None, Writer | None]:
         """Who made a document, and who changed it last, as the log knows it; None = it does not know, and = nobody did.
@@ -421,9 +418,13 @@ class Workspace:
         return record.workspace == self.name and self.namespace in (None, record.namespace)
 
     def _degraded(self) -> list[str]:
-        """What does not work just now; of a namespace that is a folder, its own notes are counted alone."""
-        folders = () if self.namespace in (None, "default") else (str(self.namespace),)
-        return self._inbox.degraded("/".join((self.name, *folders)))
+        """What does not work just now."""
+        return self._inbox.degraded(self._counted_folder)
+
+    @property
+    def _counted_folder(self) -> str:
+        """Where notes are counted in what is said to be degraded; of a namespace that is a folder, there alone."""
+        return self.name if self.namespace in (None, "default") else f"{self.name}/{self.namespace}"
 
     def _renew_same_content(self, content_hash: str, collection: str | None, now: int) -> CaptureResult | None:
         """The note that holds this content already, with its `updated_at` moved to `now`."""

@@ -11,7 +11,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.bench import audit, consolidate, convert, git, graph, kb, move, replay, retrieval, speed, suggest, week
+from tests.bench import (
+    alone,
+    audit,
+    consolidate,
+    convert,
+    git,
+    graph,
+    kb,
+    move,
+    replay,
+    retrieval,
+    speed,
+    suggest,
+    week,
+)
 from tests.bench.measure import ROOT, Row
 
 DATA = Path(os.environ.get("MEMEX_DATA", ROOT.parent / "shared/data"))
@@ -21,6 +35,7 @@ def groups(work: Path, data: Path) -> dict[str, Callable[[], Iterator[Row]]]:
     """Every group of rows by its name, the quick ones first."""
     return {
         "tokens": lambda: speed.tokens(work),
+        "alone": lambda: alone.alone(work),
         "audit": lambda: audit.audit(work),
         "git": lambda: git.git(work),
         "convert": lambda: convert.convert(work),

@@ -266,7 +266,7 @@ def test_who_fails_is_slowed_and_a_good_key_is_not(paced):
     assert int(answer.headers["retry-after"]) >= 1
     assert answer.json()["error"]["retryable"]
     assert paced.rest("GET", "/thoughts", key=own_key(paced, "honest")).status_code == 200
-    assert paced.rest("GET", "/healthz", key="bad").status_code == 401
+    assert paced.rest("GET", "/healthz", key="bad").status_code == 429
     assert paced.rest("GET", "/healthz", key=None).status_code == 200
 
 

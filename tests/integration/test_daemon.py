@@ -18,7 +18,10 @@ from tests.support.world import until
 
 STATUS = ["ready", "pending", "generation", "captures", "vault", "defects", "degraded"]
 INDEX = ["added", "modified", "moved", "removed", "unchanged", "failed", "chunks", "embedded", "reused", "seconds"]
-HIT = ["id", "path", "title", "heading", "chunk", "score", "scope", "workspace"]
+HIT = [
+    *("id", "path", "title", "heading", "chunk", "score", "scope", "workspace"),
+    *("stale", "superseded_by", "successor"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -162,7 +162,6 @@ def not_writable(world):
         (folder_unread, "vault: some folders can't be read"),
         (rebuilding, "index: being built anew"),
         (damaged, "index: it was "),
-        (not_writable, "vault: a folder of its inbox can't be written to"),
     ],
 )
 def test_each_degraded_state_is_in_every_answer(world, unwell, words):
@@ -174,6 +173,12 @@ def test_each_degraded_state_is_in_every_answer(world, unwell, words):
             assert "Secret plan" not in text
             assert "Private" not in text
             assert str(world.vault.parent) not in text
+
+
+def test_an_inbox_that_can_not_be_written_to_is_told_by_status_alone(world):
+    with not_writable(world) as told:
+        saying = {who for who, sentences in told.items() if any("can't be written to" in one for one in sentences)}
+    assert saying == {who for who in told if "status" in who}
 
 
 def test_a_missing_vault_is_told_to_whoever_can_still_ask(world):

@@ -73,7 +73,7 @@ def costs(folder, monkeypatch, notes):
         until(lambda: world.app.head_follower._marks == world.app.opened.repo.position())
         world.settled()
     world.close()
-    return {*read}, listed
+    return {path for path in read if path.endswith(".md")}, listed
 
 
 def _noted(work, calls):

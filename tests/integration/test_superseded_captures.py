@@ -89,6 +89,7 @@ def test_a_stale_hit_counts_less_and_equals_keep_their_order():
     class Row:
         def __init__(self, stale):
             self.superseded_by = "New" if stale else None
+            self.path, self.workspace = "Captures/default/A.md", "default"
 
     hits = [
         Hit(Row(stale), n, "", "", score) for n, (stale, score) in enumerate([(True, 0.8), (False, 0.5), (False, 0.5)])

@@ -112,7 +112,7 @@ IMPURE_CALLS = frozenset(
 # Replacing a library rewrites one place. Patterns; several mean that it has different work in each.
 HOMES = {
     "anyio": ("mcp_server/*",),
-    "apscheduler": ("syncd/jobs/scheduler.py",),
+    "apscheduler": ("syncd/jobs/timer.py",),
     "click": ("syncd/cli*.py",),
     "charset_normalizer": ("syncd/files/conversion/readers/plain_text.py",),
     "ctypes": (

@@ -14,6 +14,9 @@ HIT = {
     "score": 0.5,
     "scope": "vault",
     "workspace": "",
+    "stale": False,
+    "superseded_by": None,
+    "successor": None,
 }
 RECORD = {"id": "i1", "path": "Captures/default/A.md", "created_at": 0, "content_hash": "h", "chunks": 1}
 STATUS = {

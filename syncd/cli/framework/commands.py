@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from index.errors import Conflict, NotFound
+from index.errors import Conflict, NotFound, Unavailable
 from syncd.cli.framework import help_text
 from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
@@ -30,27 +30,23 @@ if TYPE_CHECKING:
     from syncd.app import App
 
 STARTING_S = 15.0  # a daemon that holds the lock and is not yet listening gets this long
-EMBEDDING = (
-    "search",
-    "capture",
-    "updatenote",
-    "index",
-    "enrich",
-    "enrich.backfill",
-    "check",
-    "status",
-    "job.run",
-    "queue.wait",
-    "node.create",
-    "node.observe",
-    "node.replace",
-    "node.search",
-    "graph.import",
-    "graph.similar",
-    "graph.report",
-    "undo",
-)  # what waits for the encoder, where no daemon has it loaded
-GRAPH = ("node.", "relation.", "graph.")  # operations on nodes
+# Operations that need neither the encoder nor notes in the index. All that stands in no list here waits for both.
+WITHOUT_INDEX = frozenset(
+    {
+        *("status", "workspace.create", "workspace.list", "perspective.list"),
+        *("key.create", "key.list", "key.revoke", "key.rotate", "key.history"),
+        *("audit.list", "audit.verify", "audit.prune"),
+        *("job.list", "job.history", "queue.list", "queue.show", "queue.cancel"),
+    }
+)
+# Operations that read the index of a vault, and need no encoder.
+WITHOUT_ENCODER = frozenset(
+    {
+        *("get", "recent", "node.list", "node.open", "node.names", "relation.list"),
+        *("graph.path", "graph.around", "graph.whole", "graph.export"),
+    }
+)
+MAKES_INDEX = ("index", "check")
 FLAGS, JSON, VAULT_SAID = "memex.flags", "memex.json", "memex.vault"
 Event = Mapping[str, Any]
 
@@ -275,35 +271,55 @@ def open_session(*, fresh: bool = False, current: bool = False) -> Iterator[Call
             while app is None:
                 with contextlib.suppress(control_socket.NoDaemon):
                     return control_socket.call(chosen.state, operation, values, on_progress=progress)
+                later = not current and operation in WITHOUT_INDEX | WITHOUT_ENCODER
                 try:
-                    app = kept.enter_context(_open_app(chosen, fresh=fresh))
+                    app = kept.enter_context(_open_app(chosen, fresh=fresh, later=later))
                 except Conflict as error:  # a daemon is starting, or another command holds the lock
                     if "pid" not in error.details or time.monotonic() > end:
                         raise
                     time.sleep(0.2)
                 else:
                     if current:
-                        app.opened.builds.wait_for_encoders()
+                        _await_encoder(app, progress)
                         app.operations["index"]({}, progress)
-                    elif operation.startswith(GRAPH) and not app.opened.builds.scopes["captures"].index.is_complete:
-                        print_message(
-                            "memex: the notes have not been read yet, so nodes are missing: run `memex index`"
-                        )
-            if operation in EMBEDDING:
-                app.opened.builds.wait_for_encoders()
+            if app.later and not _suffices(app, operation):
+                kept.close()
+                app = kept.enter_context(_open_app(chosen, fresh=fresh, later=False))
+            if not _suffices(app, operation):
+                _prepare(app, operation, progress)
             return app.operations[operation](values, progress)
 
         yield call
 
 
-def _open_app(chosen: Settings, *, fresh: bool) -> contextlib.AbstractContextManager[App]:
+def _suffices(app: App, operation: str) -> bool:
+    """Whether an operation can be carried out with what is opened, without the encoder."""
+    return operation in WITHOUT_INDEX or (operation in WITHOUT_ENCODER and app.opened.builds.is_complete)
+
+
+def _prepare(app: App, operation: str, progress: Callable[[Event], None]) -> None:
+    """Wait for the encoder; index the vault if that was never done and `operation` does not do it."""
+    _await_encoder(app, progress)
+    if operation not in MAKES_INDEX and not app.opened.builds.is_complete:
+        print_message("memex: this vault is not indexed yet, so it is indexed first")
+        app.operations["index"]({}, progress)
+        if not app.opened.builds.is_complete:
+            raise Unavailable("the vault could not be indexed, so nothing can be found in it: `memex doctor` says why")
+
+
+def _await_encoder(app: App, progress: Callable[[Event], None]) -> None:
+    progress({"stage": "loading the model", "done": 0, "total": 1})
+    app.opened.builds.wait_for_encoders()
+
+
+def _open_app(chosen: Settings, *, fresh: bool, later: bool) -> contextlib.AbstractContextManager[App]:
     if not fresh and read_vault_path(chosen.state) is None:
         raise NotFound(f"{chosen.vault.path} is not set up for Memex yet: run `{_init_command(chosen)}`")
-    from syncd.app import App  # noqa: PLC0415 - as above
-    from syncd.installation.vault_setup import set_up_vault  # noqa: PLC0415 - the stores take longer to import than the daemon to answer
+    from syncd.app import App  # noqa: PLC0415 - as below
+    from syncd.installation.vault_setup import set_up_vault  # noqa: PLC0415 - this takes longer to import than the daemon to answer
 
     set_up_vault(chosen, now=now())
-    return App.open(chosen)
+    return App.open(chosen, later=later)
 
 
 def _init_command(chosen: Settings) -> str:

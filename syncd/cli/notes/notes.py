@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument, MemexError
+from index.names import pluralize
 from index.text.hidden_characters import DEFECT as HIDDEN
 from index.text.link_schemes import DEFECT as UNSAFE_LINK
 from index.text.runnable_code import DEFECT as RUNNABLE
@@ -33,7 +34,8 @@ from syncd.cli.terminal import result_text
 from syncd.cli.terminal.result_text import way_back
 from syncd.notes.secret_patterns import DEFECT as SECRET
 
-HIT = ("id", "path", "title", "heading", "chunk", "score", "scope", "workspace")  # what scripts may rely on
+# What scripts may rely on.
+HIT = ("id", "path", "title", "heading", "chunk", "score", "scope", "workspace", "stale", "superseded_by", "successor")
 
 
 @click.command(cls=Command)
@@ -75,10 +77,13 @@ def index(full: bool, check: bool, accept_removals: bool) -> None:
 @click.option("--source", help="Only notes from this source.")
 @click.option("--since", metavar="TIME", help="Only notes created at or after 2026-11-20, or 7d ago.")
 @click.option("--until", metavar="TIME", help="Only notes created before it.")
+@click.option("--hidden", is_flag=True, help="Also templates, files that Obsidian excludes, and Memex's reports.")
 def search(
     query: tuple[str, ...], kind: str | None, since: str | None, until: str | None, tags: tuple[str, ...], **rest: Any
 ) -> None:
-    """Find notes about QUERY, best first: your own notes and the captures."""
+    """Find notes about QUERY, best first: your own notes and the captures.
+
+    A capture that a newer note replaces says so, and stands below that note."""
     asked = {
         **rest,
         "query": " ".join(query),
@@ -90,7 +95,12 @@ def search(
     result = ask("search", asked)
     for sentence in result.get("degraded", []):
         print_message(f"memex: {result_text.sanitize(sentence)}")
-    hits = [{name: hit[name] for name in HIT} for hit in result["hits"]]
+    if count := len(result.get("left_out", ())):
+        print_message(
+            f"memex: left out {pluralize(count, 'note')} (templates, files that Obsidian excludes, Memex's reports): "
+            "--hidden shows them"
+        )
+    hits = [{name: hit.get(name) for name in HIT} for hit in result["hits"]]
     print_answer(hits, lambda: result_text.format_hits(hits, color=has_color()))
 
 

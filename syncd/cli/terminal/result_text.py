@@ -59,6 +59,9 @@ def format_hits(results: Sequence[Mapping[str, Any]], *, color: bool = False) ->
         )
         score = colorize(f"{hit['score']:.2f}", DIM, color)
         passage = line(hit["chunk"])
+        if hit.get("stale"):
+            newer = f"superseded by {line(hit['successor'], 200)}" if hit.get("successor") else "superseded"
+            head += f"  {colorize(newer, YELLOW, color)}"
         blocks.append(f"{score}  {head}" + (f"\n      {passage}" if passage else ""))
     return "\n".join(blocks) if blocks else "nothing found"
 

@@ -5,7 +5,9 @@ time in proportion to the text: no repetition gives back what it has taken."""
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 GITLEAKS: Final = "gitleaks, config/gitleaks.toml at 009e025 (MIT)"
@@ -168,20 +170,25 @@ _KEY_OF: Final = (
 )
 
 
-def _compile(pattern: str) -> re.Pattern[str]:
-    # Without ASCII, the class of characters above would refuse "k" and "s", as two signs are their capitals too.
-    return re.compile(pattern, re.IGNORECASE | re.ASCII)
-
+_FOLDED: Final = (
+    re.IGNORECASE | re.ASCII
+)  # without ASCII, "k" and "s" would be refused: two signs are their capitals too
 
 # A word in small letters, and what matches where it stands.
-ASSIGNMENTS: Final = (
-    *((word, re.compile(f".{{{len(word)}}}{_SUFFIX}{_SIGN}{_VALUE}", re.ASCII | re.DOTALL)) for word in _WORDS),
-    ("pwd", _compile(rf"(?<![a-z])pwd{_SUFFIX}{_SIGN}{_VALUE}")),
-    ("pass", _compile(rf"(?<![a-z])pass(?![a-z]){_SIGN}{_VALUE}")),
-    ("key", _compile(rf"{_KEY_OF}key(?![a-z]){_SUFFIX}{_SIGN}{_VALUE}")),
-    ("bearer", _compile(rf"(?<![a-z])bearer(?=\s){_VALUE}")),
-    (
-        "authorization",
-        _compile(rf"authorization[\"']?\s{{0,3}}+[:=]\s{{0,3}}+[\"']?(?:basic|token|apikey|key)(?=\s){_VALUE}"),
+ASSIGNMENTS: Final[Mapping[str, tuple[str, re.RegexFlag]]] = {
+    **{word: (f".{{{len(word)}}}{_SUFFIX}{_SIGN}{_VALUE}", re.ASCII | re.DOTALL) for word in _WORDS},
+    "pwd": (rf"(?<![a-z])pwd{_SUFFIX}{_SIGN}{_VALUE}", _FOLDED),
+    "pass": (rf"(?<![a-z])pass(?![a-z]){_SIGN}{_VALUE}", _FOLDED),
+    "key": (rf"{_KEY_OF}key(?![a-z]){_SUFFIX}{_SIGN}{_VALUE}", _FOLDED),
+    "bearer": (rf"(?<![a-z])bearer(?=\s){_VALUE}", _FOLDED),
+    "authorization": (
+        rf"authorization[\"']?\s{{0,3}}+[:=]\s{{0,3}}+[\"']?(?:basic|token|apikey|key)(?=\s){_VALUE}",
+        _FOLDED,
     ),
-)
+}
+
+
+@functools.cache
+def compile_assignment(word: str) -> re.Pattern[str]:
+    """The pattern of a word of `ASSIGNMENTS`. To compile all takes long, and few words stand in a text."""
+    return re.compile(*ASSIGNMENTS[word])

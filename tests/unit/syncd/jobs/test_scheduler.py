@@ -16,7 +16,8 @@ import pytest
 
 from index.errors import NotFound, Unavailable
 from syncd.jobs.run_history import KEPT, Run, RunHistory
-from syncd.jobs.scheduler import FIRST_S, LATE_S, Scheduler, _Cron, _Every, _first_delay
+from syncd.jobs.scheduler import FIRST_S, LATE_S, Scheduler, _first_delay
+from syncd.jobs.timer import Cron, Every
 from tests.support.paths import ROOT
 from tests.support.shifted_clock import Clock
 from tests.support.world import until
@@ -294,7 +295,7 @@ def test_the_first_run_is_counted_from_the_last_one_before_the_start(last, secon
 
 
 def test_a_machine_that_slept_for_years_owes_one_run():
-    trigger, woken = _Every(10), datetime(2026, 11, 21, tzinfo=UTC)
+    trigger, woken = Every(10), datetime(2026, 11, 21, tzinfo=UTC)
     owed = datetime(1970, 1, 1, tzinfo=UTC)
     assert trigger.get_next_fire_time(owed, woken) == woken + timedelta(seconds=10)
     assert trigger.get_next_fire_time(None, woken) == woken + timedelta(seconds=10)
@@ -310,7 +311,7 @@ def berlin(monkeypatch):
 
 
 def test_a_time_of_day_is_that_of_the_place_summer_and_winter(berlin):
-    trigger = _Cron("30 3 * * *")
+    trigger = Cron("30 3 * * *")
     moment, days = datetime(2026, 3, 27, 12, tzinfo=UTC), []
     for _ in range(4):
         moment = trigger.get_next_fire_time(None, moment)
@@ -320,14 +321,14 @@ def test_a_time_of_day_is_that_of_the_place_summer_and_winter(berlin):
 
 @pytest.mark.parametrize(("month", "day", "local"), [(3, 29, "03:30"), (10, 25, "02:30")])
 def test_an_hour_that_a_day_lacks_or_has_twice_owes_one_run(berlin, month, day, local):
-    trigger, moment, runs = _Cron("30 2 * * *"), datetime(2026, month, day - 1, 12, tzinfo=UTC), []
+    trigger, moment, runs = Cron("30 2 * * *"), datetime(2026, month, day - 1, 12, tzinfo=UTC), []
     while (moment := trigger.next_after(moment)) < datetime(2026, month, day + 1, 12, tzinfo=UTC):
         runs.append(moment.astimezone(berlin).strftime("%d %H:%M"))
     assert runs == [f"{day} {local}", f"{day + 1} 02:30"]
 
 
 def test_of_the_times_that_were_slept_through_one_is_owed():
-    trigger, woken = _Cron("* * * * *"), datetime(2026, 11, 21, 10, 0, 30, tzinfo=UTC)
+    trigger, woken = Cron("* * * * *"), datetime(2026, 11, 21, 10, 0, 30, tzinfo=UTC)
     assert trigger.get_next_fire_time(datetime(1970, 1, 1, tzinfo=UTC), woken) == woken + timedelta(seconds=30)
     on_time = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
     assert trigger.get_next_fire_time(None, on_time) == on_time + timedelta(minutes=1)
@@ -382,8 +383,8 @@ def test_how_a_job_that_runs_by_the_clock_stands_says_when(jobs):
 def test_one_that_is_due_each_minute_runs(jobs):
     work = Beat(1)
     jobs.cron("minute", "* * * * *", work)
-    jobs._scheduler.get_job("minute").modify(next_run_time=datetime.now(UTC))
     jobs.start()
+    jobs._timer.get_job("minute").modify(next_run_time=datetime.now(UTC))
     assert work.done.wait(60)
     until(lambda: jobs.states()["minute"].next_run_at > time.time() * 1000 - 60_000)
     jobs.stop()
@@ -438,16 +439,16 @@ def test_a_clock_that_jumps_neither_stops_nor_floods_jobs(tmp_path):
 MIDST = """
 import os, threading, time
 from pathlib import Path
-from syncd.jobs import scheduler
+from syncd.jobs import scheduler, timer
 clock, ticks, turns = Path(os.environ["CLOCK_SET"]), [], iter((-86400,))
-class Turned(scheduler._Every):
+class Turned(timer.Every):
     def get_next_fire_time(self, previous, now):
         for seconds in turns if len(ticks) > 2 else ():
             fresh = clock.with_name("fresh")
             fresh.write_text(str(seconds))
             fresh.replace(clock)
         return super().get_next_fire_time(previous, now)
-scheduler._Every = Turned
+timer.Every = Turned
 one = scheduler.Scheduler()
 enough = threading.Event()
 one.every("tick", 0.05, lambda: ticks.append(time.time()) or len(ticks) < 9 or enough.set())

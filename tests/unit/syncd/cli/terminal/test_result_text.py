@@ -55,6 +55,12 @@ def test_a_hit_shows_score_path_heading_and_passage():
     assert result_text.format_hits([]) == "nothing found"
 
 
+def test_a_hit_that_a_newer_note_replaces_says_so():
+    stale = HIT | {"stale": True, "successor": "Captures/default/B.md"}
+    assert "# Top > Sub  superseded by Captures/default/B.md\n" in result_text.format_hits([stale])
+    assert "# Top > Sub  superseded\n" in result_text.format_hits([stale | {"successor": None}])
+
+
 def test_an_escape_in_a_path_is_not_shown():
     assert "\x1b" not in result_text.format_hits([HIT | {"path": "a\x1b]0;owned\x07.md", "heading": "\x1b[31m"}])
 

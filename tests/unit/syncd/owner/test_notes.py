@@ -1,0 +1,113 @@
+"""The owner's search: what it leaves out of the vault unless asked, and how it marks what a newer note replaces."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+
+from index.model import Query
+from tests.support.world import World
+
+SETTINGS = {
+    "templates.json": {"folder": "Templates"},
+    "daily-notes.json": {"folder": "Daily", "template": "Plans/Day"},
+    "app.json": {"userIgnoreFilters": ["Old/", "/\\.raw\\.md$/", "/(broken/", "Captures/"]},
+}
+LEFT_OUT = ["Captures/Reports/2026 Consolidation.md", "Old/a.md", "Plans/Day.md", "Templates/Video.md", "x.raw.md"]
+SHOWN = [
+    "Captures/Archive/default/Aside.md",
+    "Captures/default/Heron.md",
+    "Daily/2026-11-23.md",
+    "Elsewhere.md",
+    "Plain.md",
+]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    made = World(tmp_path_factory.mktemp("search"))
+    for name, settings in SETTINGS.items():
+        made.write(f".obsidian/{name}", json.dumps(settings))
+    for path in (*LEFT_OUT, *SHOWN):
+        made.write(path, f"a heron at the weir, in {path}\n")
+    made.write("Templates/Video.md", "---\ncreated: {{date}}\n---\na heron at the weir, as a template\n")
+    made.write("Elsewhere.md", "---\ncreated: {{date}}\n---\na template in no folder of such\n")
+    made.run()
+    yield made
+    made.close()
+
+
+def search(world, **given):
+    return world.app.operations["search"]({"query": "heron weir", "scope": "all", **given}, lambda _: None)
+
+
+def paths(answer):
+    return sorted(hit["path"] for hit in answer["hits"])
+
+
+def test_templates_excluded_files_and_reports_are_left_out_and_that_is_told(world):
+    for scope in ("all", "vault"):
+        shown = [path for path in SHOWN if scope == "all" or path != "Captures/default/Heron.md"]
+        answer = search(world, scope=scope)
+        assert (paths(answer), answer["left_out"]) == (shown, LEFT_OUT)
+        answer = search(world, scope=scope, hidden=True)
+        assert (paths(answer), answer["left_out"]) == (sorted((*LEFT_OUT, *shown)), [])
+
+
+def test_others_take_the_places_of_what_is_left_out(world):
+    assert paths(search(world, scope="vault", limit=4)) == [path for path in SHOWN if "default/Heron" not in path]
+
+
+def test_the_inbox_and_agents_never_lose_a_note_to_the_settings_of_obsidian(world):
+    assert paths(search(world, scope="captures")) == ["Captures/default/Heron.md"]
+    hits = world.app.agent_access.workspace("default").search(Query("heron weir")).hits
+    assert [hit.record.path for hit in hits] == ["Captures/default/Heron.md"]
+
+
+def test_a_template_is_no_defect_in_its_folder_alone(world):
+    status = world.app.operations["status"]({}, lambda _: None)
+    assert {one["path"] for one in status["defects"]} == {"Elsewhere.md"}
+    file = world.write(".obsidian/templates.json", json.dumps({"folder": "/"}))  # the root is no folder of templates
+    status = world.app.operations["status"]({}, lambda _: None)
+    assert {one["path"] for one in status["defects"]} == {"Elsewhere.md", "Templates/Video.md"}
+    file.write_text(json.dumps(SETTINGS["templates.json"]))
+
+
+def test_a_replaced_capture_is_marked_and_stands_below_the_end_of_its_chain(world):
+    def capture(name, text, newer=""):
+        by = f'superseded_by: "[[{newer}]]"\n' if newer else ""
+        world.write(f"Captures/default/{name}.md", f"---\nid: {name}\n{by}---\n{text}\n")
+
+    capture("First", "the otter gauge reads otter gauge", "Second")
+    capture("Second", "the otter gauge", "Third")
+    capture("Third", "somewhere there is an otter with a gauge, among many other words that are said here")
+    capture("Round", "a newt", "Trip")
+    capture("Trip", "a newt", "Round")
+    capture("Lost", "a lone vole", "Nowhere")
+    capture("Moved", "a shrew of the inbox", "Shrew")
+    world.write("Shrew.md", "the shrew as the owner took it over, at length and with many more words")
+    world.run()
+    for mode in ("hybrid", "text"):
+        hits = search(world, query="otter gauge", mode=mode)["hits"]
+        assert [hit["id"] for hit in hits[:3]] == ["Third", "Second", "First"]
+        assert [(hit["stale"], hit["superseded_by"]) for hit in hits[:3]] == [
+            (False, None), (True, "Third"), (True, "Third"),
+        ]  # fmt: skip
+        assert {hit["successor"] for hit in hits[1:3]} == {"Captures/default/Third.md"}
+        assert [hit["path"] for hit in search(world, query="shrew", mode=mode)["hits"][:2]] == [
+            "Shrew.md",
+            "Captures/default/Moved.md",
+        ]
+    newts = {hit["id"]: hit["superseded_by"] for hit in search(world, query="newt")["hits"] if hit["stale"]}
+    assert {"Round": "Trip", "Trip": "Round"}.items() <= newts.items()
+    (lost,) = [hit for hit in search(world, query="lone vole")["hits"] if hit["id"] == "Lost"]
+    assert (lost["stale"], lost["superseded_by"], lost["successor"]) == (True, None, None)
+    space = world.app.agent_access.workspace("default")
+    led = {name: space.successor(space.record(name)) for name in ("First", "Second", "Third", "Moved")}
+    assert led == {"First": "Third", "Second": "Third", "Third": None, "Moved": None}
+    (world.vault / "Captures/default/Third.md").unlink()
+    world.run()
+    assert space.successor(space.record("First")) == "Second", "the end that still exists"
+    assert Counter(hit["stale"] for hit in search(world, query="otter gauge", limit=2)["hits"])[True] == 2
