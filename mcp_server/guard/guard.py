@@ -52,6 +52,8 @@ OVERDRAFT_RATE, OVERDRAFT_BURST = (
     5.0,
     20,
 )  # calls of tools that can't wait and are told so as a result; the others by 429
+# Of the body of such a call, and until it has come: it has no place, and its answer needs its id alone.
+OVERDRAFT_BYTES, OVERDRAFT_SECONDS = 64 * 1024, 2.0
 WATCH_SECONDS: Final = 2.0
 KEY_ENDED: Final = (
     "the key was revoked or has expired while the request was under way; a write may have been carried out"
@@ -207,7 +209,10 @@ class Guard:
     async def _check_announced_body(self, request: _Request) -> Refusal | None:
         if request.scope["method"] not in (*WRITING, "DELETE"):
             return None
-        return self._refuse_announced_body(request.scope, request.headers)
+        refusal = self._refuse_announced_body(request.scope, request.headers)
+        if refusal is None and request.late and int(request.headers.get(b"content-length", b"0")) > OVERDRAFT_BYTES:
+            return _too_fast_refusal(request.late)
+        return refusal
 
     async def _check_body(self, request: _Request) -> Refusal | None:
         """Read the body ahead; one that brings a file is read by its route, and held to its pace."""
@@ -217,9 +222,12 @@ class Guard:
                 request.receive, largest=self._body_size_limit(scope, headers), seconds=self._settings.body_s
             )
         elif not headers.keys().isdisjoint((b"content-length", b"transfer-encoding")):
-            received = await self._read_body_ahead(request.receive, self._body_size_limit(scope, headers))
+            largest, seconds = self._body_size_limit(scope, headers), self._settings.body_s
+            if request.late:
+                largest, seconds = min(largest, OVERDRAFT_BYTES), min(seconds, OVERDRAFT_SECONDS)
+            received = await _read_body_ahead(request.receive, largest, seconds)
             if isinstance(received, Refusal):
-                return received
+                return _too_fast_refusal(request.late) if request.late else received
             request.receive = received
         return None
 
@@ -357,29 +365,29 @@ class Guard:
         limit = self._route_body_limit(scope, headers)
         return limit is not None and limit.content_type != b""
 
-    async def _read_body_ahead(self, receive: Receive, largest: int) -> Receive | Refusal:
-        """The same `receive` with the body read ahead, within its limits of size and time. Raises ClientLeft."""
-        body = bytearray()
-        try:
-            async with asyncio.timeout(self._settings.body_s):
-                while True:
-                    message = await receive()
-                    if message["type"] != "http.request":
-                        raise ClientLeft
-                    body += message.get("body", b"")
-                    if len(body) > largest:
-                        return _too_large_refusal(largest)
-                    if not message.get("more_body", False):
-                        break
-        except TimeoutError:
-            seconds = self._settings.body_s
-            return Refusal(408, ResourceExhausted.code, f"the body did not arrive within {seconds:g} s")
-        waiting: deque[Message] = deque([{"type": "http.request", "body": bytes(body), "more_body": False}])
 
-        async def replay() -> Message:
-            return waiting.popleft() if waiting else await receive()
+async def _read_body_ahead(receive: Receive, largest: int, seconds: float) -> Receive | Refusal:
+    """The same `receive` with the body read ahead, within its limits of size and time. Raises ClientLeft."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                message = await receive()
+                if message["type"] != "http.request":
+                    raise ClientLeft
+                body += message.get("body", b"")
+                if len(body) > largest:
+                    return _too_large_refusal(largest)
+                if not message.get("more_body", False):
+                    break
+    except TimeoutError:
+        return Refusal(408, ResourceExhausted.code, f"the body did not arrive within {seconds:g} s")
+    waiting: deque[Message] = deque([{"type": "http.request", "body": bytes(body), "more_body": False}])
 
-        return replay
+    async def replay() -> Message:
+        return waiting.popleft() if waiting else await receive()
+
+    return replay
 
 
 def _too_large_refusal(largest: int) -> Refusal:

@@ -1,0 +1,115 @@
+"""What one client may hold of the server while it is refused: bytes of bodies, connections, and whose doing it is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mcp_server.guard import guard
+from mcp_server.guard.guard import OVERDRAFT_BYTES
+from mcp_server.server import build_app
+from tests.support.live_server import listed
+
+HOST, PORT = "127.0.0.1", 7801
+
+
+class Exchange:
+    """One request: the pieces of its body, and what came of it. Its client leaves when it has the answer."""
+
+    def __init__(self, app: Any, pieces: Sequence[bytes], *, whole: bool = True) -> None:
+        self._app, self._taken, self._answered = app, 0, asyncio.Event()
+        self.status, self.body, self.headers = 0, b"", dict[bytes, bytes]()
+        self.kept = 0  # bytes of its body that were taken before it was answered
+        last = len(pieces) - 1
+        self._waiting = [
+            {"type": "http.request", "body": piece, "more_body": at < last or not whole}
+            for at, piece in enumerate(pieces)
+        ]
+
+    async def send(self, method: str, path: str, *, client: str = HOST, **headers: str) -> Exchange:
+        named = {"host": f"{HOST}:{PORT}"} | {name.replace("_", "-"): value for name, value in headers.items()}
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "root_path": "",
+            "http_version": "1.1",
+            "scheme": "http",
+            "headers": [(name.encode(), value.encode()) for name, value in named.items()],
+            "client": (client, 1),
+            "server": (HOST, PORT),
+        }
+        await self._app(scope, self._receive, self._note)
+        return self
+
+    async def _receive(self) -> dict[str, Any]:
+        if not self._waiting:
+            await self._answered.wait()
+            return {"type": "http.disconnect"}
+        self._taken += len(self._waiting[0]["body"])
+        return self._waiting.pop(0)
+
+    async def _note(self, message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            self.status, self.headers = message["status"], dict(message["headers"])
+            self.kept = self._taken
+            self._answered.set()
+        self.body += message.get("body", b"")
+
+
+@pytest.fixture(scope="module")
+def rim(tmp_path_factory):
+    with listed(tmp_path_factory.mktemp("rim")) as made:
+        yield made
+
+
+@pytest.fixture
+def make(rim):
+    """Makes an application with other limits and other settings of the server."""
+
+    def make_app(limits=None, **server):
+        settings = rim.world.app.settings
+        limited = replace(settings.limits, **limits or {})
+        return build_app(
+            rim.agent_access, replace(settings, limits=limited, server=replace(settings.server, **server)), port=PORT
+        )
+
+    return make_app
+
+
+# A tool call that can't have its turn
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_a_call_without_a_place_brings_no_large_body(rim, make, announced):
+    app = make({"rate": 0.001, "burst": 1, "wait_s": 0.0})
+    sent = rim.headers("full", content_type="application/json")
+    pieces = [b"x" * 32_768] * 32
+    more = {"content_length": str(32 * 32_768)} if announced else {"transfer_encoding": "chunked"}
+
+    async def story():
+        first = await Exchange(app, [b"{}"]).send("POST", "/mcp/none", content_length="2", **sent)
+        return first, await Exchange(app, pieces).send("POST", "/mcp/none", **more, **sent)
+
+    first, late = asyncio.run(story())
+    assert first.status == 404
+    assert (late.status, b"RESOURCE_EXHAUSTED" in late.body) == (429, True)
+    assert late.kept <= (0 if announced else OVERDRAFT_BYTES + 32_768)
+
+
+def test_a_call_without_a_place_is_not_waited_for(rim, make, monkeypatch):
+    app = make({"rate": 0.001, "burst": 1, "wait_s": 0.0})
+    monkeypatch.setattr(guard, "OVERDRAFT_SECONDS", 0.05)
+    sent = rim.headers("full", content_type="application/json", content_length="100")
+
+    async def story():
+        await Exchange(app, [b"{}"]).send("POST", "/mcp/none", **sent)
+        return await asyncio.wait_for(Exchange(app, [b"{"], whole=False).send("POST", "/mcp/none", **sent), 1)
+
+    assert asyncio.run(story()).status == 429
