@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import ipaddress
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -54,6 +54,7 @@ OVERDRAFT_RATE, OVERDRAFT_BURST = (
 )  # calls of tools that can't wait and are told so as a result; the others by 429
 # Of the body of such a call, and until it has come: it has no place, and its answer needs its id alone.
 OVERDRAFT_BYTES, OVERDRAFT_SECONDS = 64 * 1024, 2.0
+DRAINS: Final = 8  # refused requests of one key, or of one address without, that may go on sending at once
 WATCH_SECONDS: Final = 2.0
 KEY_ENDED: Final = (
     "the key was revoked or has expired while the request was under way; a write may have been carried out"
@@ -117,6 +118,7 @@ class Guard:
             self._check_announced_body,
             self._check_body,
         )
+        self._drains: Counter[str] = Counter()  # id of a key, or address -> its refusals under way
         self._busy = asyncio.Event()
         self.on_hang_up: Callable[[], object] = lambda: None  # ends, in good order, what listens by POST
         self._under_way: dict[asyncio.Task[None], tuple[ApiKey, str]] = {}  # task -> key, method
@@ -141,7 +143,7 @@ class Guard:
             request.place.release()
         if refusal is not None:
             scope["memex.refused"] = refusal.code  # for the one line that is logged of each request
-            await refuse(refusal, request.receive, send, keyed=request.key is not None)
+            await self._refuse(request, refusal, send)
 
     async def watch_keys(self) -> None:
         """End the streams of keys that were revoked or have expired; runs as long as the server does."""
@@ -167,6 +169,18 @@ class Guard:
         """End a request: a stream ends here, and one that has no answer yet gets this one."""
         self._hung_up.setdefault(task, refusal)
         task.cancel()
+
+    async def _refuse(self, request: _Request, refusal: Refusal, send: Send) -> None:
+        """Refuse a request, whose place is given back by now: so the number of those that go on sending has a limit of its own."""
+        sender = request.key.id if request.key else _client_address(request.scope)
+        self._drains[sender] += 1
+        try:
+            drain = self._drains[sender] <= DRAINS
+            await refuse(refusal, request.receive, send, keyed=request.key is not None, drain=drain)
+        finally:
+            self._drains[sender] -= 1
+            if not self._drains[sender]:
+                del self._drains[sender]
 
     async def _first_refusal(self, request: _Request) -> Refusal | None:
         """What the first check says that lets the request go no further."""

@@ -18,10 +18,10 @@ HOST, PORT = "127.0.0.1", 7801
 
 
 class Exchange:
-    """One request: the pieces of its body, and what came of it. Its client leaves when it has the answer."""
+    """One request: the pieces of its body, and what came of it. Its client leaves when it has the answer, or `stays`."""
 
-    def __init__(self, app: Any, pieces: Sequence[bytes], *, whole: bool = True) -> None:
-        self._app, self._taken, self._answered = app, 0, asyncio.Event()
+    def __init__(self, app: Any, pieces: Sequence[bytes], *, whole: bool = True, stays: bool = False) -> None:
+        self._app, self._taken, self._answered, self._stays = app, 0, asyncio.Event(), stays
         self.status, self.body, self.headers = 0, b"", dict[bytes, bytes]()
         self.kept = 0  # bytes of its body that were taken before it was answered
         last = len(pieces) - 1
@@ -59,7 +59,8 @@ class Exchange:
         if message["type"] == "http.response.start":
             self.status, self.headers = message["status"], dict(message["headers"])
             self.kept = self._taken
-            self._answered.set()
+            if not self._stays:
+                self._answered.set()
         self.body += message.get("body", b"")
 
 
@@ -113,3 +114,24 @@ def test_a_call_without_a_place_is_not_waited_for(rim, make, monkeypatch):
         return await asyncio.wait_for(Exchange(app, [b"{"], whole=False).send("POST", "/mcp/none", **sent), 1)
 
     assert asyncio.run(story()).status == 429
+
+
+# Those that go on sending after their refusal
+
+
+@pytest.mark.parametrize(("key", "status"), [("full", 415), (None, 401)])
+def test_few_refused_requests_of_one_sender_go_on_sending_at_once(rim, make, key, status):
+    app = make({"failures": 0})
+    sent = (rim.headers(key) if key else {}) | {"content_type": "text/plain", "transfer_encoding": "chunked"}
+    exchanges = [Exchange(app, [b"x"], whole=False, stays=True) for _ in range(guard.DRAINS + 1)]
+
+    async def story():
+        tasks = [asyncio.create_task(exchange.send("POST", "/capture", **sent)) for exchange in exchanges]
+        done, listened_to = await asyncio.wait(tasks, timeout=0.3)
+        for task in listened_to:
+            task.cancel()
+        await asyncio.gather(*listened_to, return_exceptions=True)
+        return len(done), (await Exchange(app, [b"x"]).send("POST", "/capture", **sent)).status
+
+    assert asyncio.run(story()) == (1, status)
+    assert {exchange.status for exchange in exchanges} == {status}
