@@ -216,7 +216,7 @@ class Guard:
             # A call of a tool is answered as one, so that the model reads it, as long as that is not abused in turn.
             is_tool = scope["method"] == "POST" and scope["path"].startswith("/mcp")
             if not is_tool or self._overdrafts.take(request.key.id, time.monotonic()):
-                return _too_fast_refusal(busy.wait)
+                return Refusal(429, ResourceExhausted.code, busy.message, busy.wait)
             request.late = busy.wait
         return None
 

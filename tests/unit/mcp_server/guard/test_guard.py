@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_server.guard import guard
+from mcp_server.guard import admission, guard
 from mcp_server.guard.guard import OVERDRAFT_BYTES
 from mcp_server.server import build_app
 from tests.support.live_server import listed
@@ -135,3 +135,14 @@ def test_few_refused_requests_of_one_sender_go_on_sending_at_once(rim, make, key
 
     assert asyncio.run(story()) == (1, status)
     assert {exchange.status for exchange in exchanges} == {status}
+
+
+# Streams
+
+
+@pytest.mark.parametrize("path", ["/sse", "/mcp"])
+def test_a_key_holds_so_many_streams_whatever_their_kind(rim, make, monkeypatch, path):
+    monkeypatch.setattr(admission, "STREAMS", 0)
+    refused = asyncio.run(Exchange(make(), [b""]).send("GET", path, **rim.headers("full")))
+    assert (refused.status, b"close one first" in refused.body) == (429, True)
+    assert b"retry-after" in refused.headers
