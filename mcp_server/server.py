@@ -93,6 +93,7 @@ def build_app(
         access=_make_cloudflare_access(agent_access, settings, clock),
         hosts=allowed,
         origins=welcome,
+        proxies=parse_proxies(server_settings.trusted_proxies),
         methods=partial(rest.allowed_methods, routes),
         clock=clock,
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -26,6 +25,7 @@ from index.errors import InvalidArgument, PermissionDenied, ResourceExhausted, U
 from mcp_server.guard.admission import Admission, ClientLeft, Place, TooBusy
 from mcp_server.guard.token_bucket import TokenBuckets
 from mcp_server.http.body_limits import BodyLimit, limit_body
+from mcp_server.http.client_address import Network, find_sender
 from mcp_server.http.refusals import Refusal, refuse, with_headers
 from mcp_server.operations.caller import CALLER, TOO_FAST, Caller
 from mcp_server.rest import git_webhook
@@ -94,6 +94,7 @@ class Guard:
         access: CloudflareAccess | None,
         hosts: Collection[str],
         origins: Collection[str],
+        proxies: Sequence[Network],
         methods: Callable[[str], Collection[str]],
         clock: Callable[[], int],
     ) -> None:
@@ -109,7 +110,7 @@ class Guard:
         self._health_rates = TokenBuckets(limits.rate and HEALTH_RATE, HEALTH_BURST)
         self._hosts = frozenset(host.encode() for host in hosts)
         self._origins = frozenset(origin.encode() for origin in origins)
-        self._methods, self._clock = methods, clock
+        self._proxies, self._methods, self._clock = proxies, methods, clock
         self._checks: tuple[_Check, ...] = (  # in this order: who is refused early costs little and learns little
             _check_head,
             self._check_origin,
@@ -172,7 +173,7 @@ class Guard:
 
     async def _refuse(self, request: _Request, refusal: Refusal, send: Send) -> None:
         """Refuse a request, whose place is given back by now: so the number of those that go on sending has a limit of its own."""
-        sender = request.key.id if request.key else _client_address(request.scope)
+        sender = request.key.id if request.key else find_sender(request.scope, self._proxies)
         self._drains[sender] += 1
         try:
             drain = self._drains[sender] <= DRAINS
@@ -201,7 +202,7 @@ class Guard:
 
     async def _check_rate(self, request: _Request) -> Refusal | None:
         if request.scope["path"] in OPEN:
-            wait = self._take_health(request.key.id if request.key else _client_address(request.scope))
+            wait = self._take_health(request.key.id if request.key else find_sender(request.scope, self._proxies))
             return _too_fast_refusal(wait) if wait else None
         if request.key is None:
             return None
@@ -311,7 +312,9 @@ class Guard:
         if path == git_webhook.PATH:  # no key opens it: only a signature does
             refusal, now = git_webhook.check_headers(self._push_webhook, headers), time.monotonic()
             # What may be signed is read to find out, at the rate of its address; the forge's own rate is the route's.
-            buckets, name = (self._unverified, _client_address(scope)) if refusal is None else (self._rates, path)
+            buckets, name = (
+                (self._unverified, find_sender(scope, self._proxies)) if refusal is None else (self._rates, path)
+            )
             wait = buckets.take(name, now)
             return None, _too_fast_refusal(wait) if wait else refusal
         if authorization is not None:
@@ -331,7 +334,7 @@ class Guard:
 
     def _refuse_unauthenticated(self, scope: Scope) -> Refusal:
         """What a request without a valid key is told. Only these are slowed: nobody can lock out a good key behind the same address."""
-        address = _client_address(scope)
+        address = find_sender(scope, self._proxies)
         waits = [self._failures.take(address, time.monotonic())]
         if scope["path"] in OPEN:
             waits.append(self._take_health(address))
@@ -431,16 +434,6 @@ def _read_headers(scope: Scope) -> tuple[dict[bytes, bytes], str]:
             repeated = repeated or name.decode("latin-1")
         headers[name] = value.strip()
     return headers, repeated
-
-
-def _client_address(scope: Scope) -> str:
-    """Whom a failure is counted for: an address, or the network that one person has many addresses of."""
-    host = (scope.get("client") or ("", 0))[0]
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return ""
-    return str(address) if address.version == 4 else str(ipaddress.ip_network((address, 64), strict=False))
 
 
 def _surface_of(path: str) -> str:

@@ -12,6 +12,7 @@ import pytest
 from mcp_server.guard import admission, guard
 from mcp_server.guard.guard import OVERDRAFT_BYTES
 from mcp_server.server import build_app
+from syncd.remote.push_webhook import make_secret
 from tests.support.live_server import listed
 
 HOST, PORT = "127.0.0.1", 7801
@@ -146,3 +147,43 @@ def test_a_key_holds_so_many_streams_whatever_their_kind(rim, make, monkeypatch,
     refused = asyncio.run(Exchange(make(), [b""]).send("GET", path, **rim.headers("full")))
     assert (refused.status, b"close one first" in refused.body) == (429, True)
     assert b"retry-after" in refused.headers
+
+
+# Who is slowed for requests without a valid key
+
+FORGED = {"x_hub_signature_256": "sha256=" + "0" * 64, "x_github_event": "push", "x_github_delivery": "d-1"}
+
+
+def statuses_of(app, clients, path="/capture", **headers):
+    """The status of one request without a key for each (peer, X-Forwarded-For)."""
+
+    async def story():
+        return [
+            (await Exchange(app, [b"{}"]).send("POST", path, client=peer, **headers, **forwarded)).status
+            for peer, forwarded in ((peer, {"x_forwarded_for": hops} if hops else {}) for peer, hops in clients)
+        ]
+
+    return asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("proxies", "clients", "statuses"),
+    [
+        pytest.param((HOST,), [(HOST, "192.0.2.1")] * 2 + [(HOST, "192.0.2.2")], [401, 429, 401], id="proxy"),
+        pytest.param((HOST,), [(HOST, f"192.0.2.{n}, 198.51.100.1") for n in (1, 2)], [401, 429], id="forged hop"),
+        pytest.param((), [(HOST, "192.0.2.1"), (HOST, "192.0.2.2")], [401, 429], id="nobody trusted"),
+        pytest.param((), [("::ffff:192.0.2.1", ""), ("::ffff:192.0.2.2", "")], [401, 401], id="IPv4 as IPv6"),
+        pytest.param((), [("2001:db8::1", ""), ("2001:db8::2", "")], [401, 429], id="one network"),
+    ],
+)
+def test_failures_count_for_the_client_behind_the_proxies(make, proxies, clients, statuses):
+    app = make({"failures": 1}, trusted_proxies=proxies)
+    assert statuses_of(app, clients) == statuses
+
+
+def test_a_sender_of_forged_deliveries_keeps_no_forge_behind_the_same_proxy_out(rim, make):
+    make_secret(rim.world.state, rotate=True)
+    app = make({"rate": 0.001, "burst": 1}, trusted_proxies=(HOST,))
+    clients = [(HOST, "192.0.2.1"), (HOST, "192.0.2.1"), (HOST, "192.0.2.2")]
+    sent = FORGED | {"content_type": "application/json", "content_length": "2"}
+    assert statuses_of(app, clients, "/hooks/git", **sent) == [401, 429, 401]
