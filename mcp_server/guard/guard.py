@@ -137,7 +137,8 @@ class Guard:
             refusal = await self._first_refusal(request)
             if refusal is None:
                 caller = None if request.key is None else _make_caller(request)
-                refusal = await self._forward(scope, request.receive, with_headers(send), caller)
+                answer = with_headers(send, keyed=caller is not None)
+                refusal = await self._forward(scope, request.receive, answer, caller)
         except ClientLeft:
             return  # there is nobody to answer
         finally:

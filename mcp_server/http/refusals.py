@@ -22,6 +22,7 @@ HEADERS: Final = (
     (b"referrer-policy", b"no-referrer"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
+CLOSE: Final = (b"connection", b"close")  # for who has no valid key: else its idle connections would fill the server
 DRAIN_BYTES: Final = 8 * 1024 * 1024  # read of what a client without a valid key goes on sending
 DRAIN_SECONDS: Final = 2.0
 KEYED_DRAIN_SECONDS: Final = 30.0  # one with a key may send a whole file before it reads the answer
@@ -38,15 +39,16 @@ class Refusal(NamedTuple):
     allow: str = ""  # the methods that are served there, for one that is not
 
 
-def with_headers(send: Send) -> Send:
-    """`send`, adding what every answer must carry."""
+def with_headers(send: Send, *, keyed: bool) -> Send:
+    """`send`, adding what every answer must carry, and one to a request without a valid key."""
+    further = HEADERS if keyed else (*HEADERS, CLOSE)
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"cache-control"]
             message = {
                 **message,
-                "headers": [*headers, *HEADERS, _date_header(), (b"cache-control", b"no-store, no-transform")],
+                "headers": [*headers, *further, _date_header(), (b"cache-control", b"no-store, no-transform")],
             }
         await send(message)
 
@@ -70,6 +72,8 @@ async def refuse(refusal: Refusal, receive: Receive, send: Send, *, keyed: bool,
     body = json.dumps({"error": error}, separators=(",", ":")).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *HEADERS]
     headers += [_date_header(), (b"cache-control", b"no-store")]
+    if not keyed:
+        headers.append(CLOSE)
     if refusal.status == HTTPStatus.UNAUTHORIZED:
         headers.append((b"www-authenticate", b"Bearer"))
     if refusal.allow:

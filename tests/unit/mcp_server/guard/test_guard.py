@@ -187,3 +187,23 @@ def test_a_sender_of_forged_deliveries_keeps_no_forge_behind_the_same_proxy_out(
     clients = [(HOST, "192.0.2.1"), (HOST, "192.0.2.1"), (HOST, "192.0.2.2")]
     sent = FORGED | {"content_type": "application/json", "content_length": "2"}
     assert statuses_of(app, clients, "/hooks/git", **sent) == [401, 429, 401]
+
+
+# Connections that nobody uses
+
+
+@pytest.mark.parametrize(
+    ("key", "path", "status", "closes"),
+    [
+        (None, "/status", 401, True),
+        ("bad", "/status", 401, True),
+        (None, "/healthz", 200, True),
+        (None, "/hooks/git", 405, True),
+        ("full", "/healthz", 200, False),
+        ("full", "/none", 404, False),
+        ("mcp-only", "/status", 403, True),  # it is no key for this surface
+    ],
+)
+def test_the_connection_of_who_has_no_valid_key_ends_with_the_answer(rim, make, key, path, status, closes):
+    answer = asyncio.run(Exchange(make(), [b""]).send("GET", path, **(rim.headers(key) if key else {})))
+    assert (answer.status, answer.headers.get(b"connection")) == (status, b"close" if closes else None)
