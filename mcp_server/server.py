@@ -93,7 +93,6 @@ def build_app(
         access=_make_cloudflare_access(agent_access, settings, clock),
         hosts=allowed,
         origins=welcome,
-        proxies=parse_proxies(server_settings.trusted_proxies),
         methods=partial(rest.allowed_methods, routes),
         clock=clock,
     )

@@ -25,7 +25,7 @@ from index.errors import InvalidArgument, PermissionDenied, ResourceExhausted, U
 from mcp_server.guard.admission import Admission, ClientLeft, Place, TooBusy
 from mcp_server.guard.token_bucket import TokenBuckets
 from mcp_server.http.body_limits import BodyLimit, limit_body
-from mcp_server.http.client_address import Network, find_sender
+from mcp_server.http.client_address import find_sender, parse_proxies
 from mcp_server.http.refusals import Refusal, refuse, with_headers
 from mcp_server.operations.caller import CALLER, TOO_FAST, Caller
 from mcp_server.rest import git_webhook
@@ -94,13 +94,11 @@ class Guard:
         access: CloudflareAccess | None,
         hosts: Collection[str],
         origins: Collection[str],
-        proxies: Sequence[Network],
         methods: Callable[[str], Collection[str]],
         clock: Callable[[], int],
     ) -> None:
         self._app = AuthContextMiddleware(app)
-        self._keys = keys
-        self._push_webhook = push_webhook
+        self._keys, self._push_webhook = keys, push_webhook
         self._settings, self._bodies, self._access = settings, bodies, access
         self._rates = TokenBuckets(limits.rate, limits.burst)
         self._unverified = TokenBuckets(limits.rate, limits.burst)  # deliveries whose signature is not checked yet
@@ -110,7 +108,7 @@ class Guard:
         self._health_rates = TokenBuckets(limits.rate and HEALTH_RATE, HEALTH_BURST)
         self._hosts = frozenset(host.encode() for host in hosts)
         self._origins = frozenset(origin.encode() for origin in origins)
-        self._proxies, self._methods, self._clock = proxies, methods, clock
+        self._proxies, self._methods, self._clock = parse_proxies(settings.trusted_proxies), methods, clock
         self._checks: tuple[_Check, ...] = (  # in this order: who is refused early costs little and learns little
             _check_head,
             self._check_origin,
