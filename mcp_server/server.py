@@ -33,6 +33,7 @@ from mcp_server.http.head_timeout import with_head_timeout
 from mcp_server.http.metrics_page import Metrics
 from mcp_server.http.request_log import log_requests
 from mcp_server.operations.operation import OperationRunner
+from mcp_server.protocol.key_sessions import KeySessions
 from mcp_server.protocol.mcp_protocol import VaultMCP
 from mcp_server.protocol.request_ids import UniqueRequestIds
 from mcp_server.protocol.sse_connections import SseConnections
@@ -113,6 +114,7 @@ def _mcp_routes(
     security: TransportSecuritySettings,
 ) -> Iterator[BaseRoute]:
     """Streamable HTTP for every server, and SSE for the one with all operations."""
+    sessions = KeySessions()
     for path, server in servers.items():
         routes = server.streamable_http_app(
             streamable_http_path=path,
@@ -122,7 +124,7 @@ def _mcp_routes(
         ).routes
         for route in routes:
             if isinstance(route, Route):
-                route.app = UniqueRequestIds(route.app)
+                route.app = sessions.limit(UniqueRequestIds(route.app))
             yield route
     sse = servers["/mcp"].sse_app(
         sse_path="/sse",

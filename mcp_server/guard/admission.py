@@ -1,7 +1,8 @@
 """Admission of the requests of keys: one that comes too fast, or finds all places taken, waits for its turn.
 
 Law, tested: a request waits before its body is read, so it holds no more of it than the server had received. A key that
-asks without end delays and refuses its own requests alone. A client that hangs up leaves the queue."""
+asks without end delays and refuses its own requests alone, and holds a bounded number of streams. A client that hangs
+up leaves the queue."""
 
 from __future__ import annotations
 
@@ -14,20 +15,22 @@ from typing import Any, Final
 from starlette.types import Message, Receive
 
 from mcp_server.guard.token_bucket import TokenBuckets
+from mcp_server.operations.caller import TOO_FAST
 from mcp_server.operations.fair_queue import FairQueue, QueueFull
 from syncd.settings.access import LimitsSettings
 
 PLACES: Final = 64  # requests at work at once, each with its body in memory;
 EACH: Final = 48  # and those of one key, so that others always find a place
+STREAMS: Final = 32  # streams that only listen, of one key: each holds a connection for hours
 FULL_SECONDS: Final = 1.0  # after which a key whose queue is full may come back
 
 
 class TooBusy(Exception):
     """The request can't wait for its turn; `wait` says in how many seconds it may come again, `receive` what is left of it."""
 
-    def __init__(self, wait: float, receive: Receive) -> None:
-        super().__init__(wait)
-        self.wait, self.receive = wait, receive
+    def __init__(self, wait: float, receive: Receive, message: str = TOO_FAST) -> None:
+        super().__init__(message)
+        self.wait, self.receive, self.message = wait, receive, message
 
 
 class ClientLeft(Exception):
@@ -54,11 +57,33 @@ class Admission:
         self._rates, self._most, self._patience = rates, limits.queue, limits.wait_s
         self._places = FairQueue(PLACES, each=EACH, waiting=limits.queue)
         self._waiting: Counter[str] = Counter()  # key -> its requests that wait
+        self._streams: Counter[str] = Counter()  # key -> its streams, also those that wait
 
     async def admit(self, key: str, receive: Receive, *, is_stream: bool) -> tuple[Place, Receive]:
         """A place for a request of `key`, and what it receives from now on. Raises TooBusy and ClientLeft.
 
-        A stream that only listens takes no place: it would hold it for hours."""
+        A stream that only listens has a place of its own kind: it would hold another's for hours."""
+        if not is_stream:
+            return await self._wait_for_place(key, receive, is_stream=False)
+        if self._streams[key] >= STREAMS:
+            raise TooBusy(FULL_SECONDS, receive, f"this key holds {STREAMS} streams open already; close one first")
+        stream = self._open_stream(key)
+        try:
+            _, receive = await self._wait_for_place(key, receive, is_stream=True)
+        except BaseException:
+            stream.release()
+            raise
+        return stream, receive
+
+    def _open_stream(self, key: str) -> Place:
+        self._streams[key] += 1
+
+        def close() -> None:
+            self._streams[key] -= 1
+
+        return Place(close)
+
+    async def _wait_for_place(self, key: str, receive: Receive, *, is_stream: bool) -> tuple[Place, Receive]:
         if self._waiting[key] >= self._most:
             raise TooBusy(FULL_SECONDS, receive)
         pause = self._rates.take(key, time.monotonic(), patience=self._patience)

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -26,6 +25,7 @@ from index.errors import InvalidArgument, PermissionDenied, ResourceExhausted, U
 from mcp_server.guard.admission import Admission, ClientLeft, Place, TooBusy
 from mcp_server.guard.token_bucket import TokenBuckets
 from mcp_server.http.body_limits import BodyLimit, limit_body
+from mcp_server.http.client_address import find_sender, parse_proxies
 from mcp_server.http.refusals import Refusal, refuse, with_headers
 from mcp_server.operations.caller import CALLER, TOO_FAST, Caller
 from mcp_server.rest import git_webhook
@@ -52,6 +52,9 @@ OVERDRAFT_RATE, OVERDRAFT_BURST = (
     5.0,
     20,
 )  # calls of tools that can't wait and are told so as a result; the others by 429
+# Of the body of such a call, and until it has come: it has no place, and its answer needs its id alone.
+OVERDRAFT_BYTES, OVERDRAFT_SECONDS = 64 * 1024, 2.0
+DRAINS: Final = 8  # refused requests of one key, or of one address without, that may go on sending at once
 WATCH_SECONDS: Final = 2.0
 KEY_ENDED: Final = (
     "the key was revoked or has expired while the request was under way; a write may have been carried out"
@@ -95,8 +98,7 @@ class Guard:
         clock: Callable[[], int],
     ) -> None:
         self._app = AuthContextMiddleware(app)
-        self._keys = keys
-        self._push_webhook = push_webhook
+        self._keys, self._push_webhook = keys, push_webhook
         self._settings, self._bodies, self._access = settings, bodies, access
         self._rates = TokenBuckets(limits.rate, limits.burst)
         self._unverified = TokenBuckets(limits.rate, limits.burst)  # deliveries whose signature is not checked yet
@@ -106,7 +108,7 @@ class Guard:
         self._health_rates = TokenBuckets(limits.rate and HEALTH_RATE, HEALTH_BURST)
         self._hosts = frozenset(host.encode() for host in hosts)
         self._origins = frozenset(origin.encode() for origin in origins)
-        self._methods, self._clock = methods, clock
+        self._proxies, self._methods, self._clock = parse_proxies(settings.trusted_proxies), methods, clock
         self._checks: tuple[_Check, ...] = (  # in this order: who is refused early costs little and learns little
             _check_head,
             self._check_origin,
@@ -115,6 +117,7 @@ class Guard:
             self._check_announced_body,
             self._check_body,
         )
+        self._drains: Counter[str] = Counter()  # id of a key, or address -> its refusals under way
         self._busy = asyncio.Event()
         self.on_hang_up: Callable[[], object] = lambda: None  # ends, in good order, what listens by POST
         self._under_way: dict[asyncio.Task[None], tuple[ApiKey, str]] = {}  # task -> key, method
@@ -132,14 +135,15 @@ class Guard:
             refusal = await self._first_refusal(request)
             if refusal is None:
                 caller = None if request.key is None else _make_caller(request)
-                refusal = await self._forward(scope, request.receive, with_headers(send), caller)
+                answer = with_headers(send, keyed=caller is not None)
+                refusal = await self._forward(scope, request.receive, answer, caller)
         except ClientLeft:
             return  # there is nobody to answer
         finally:
             request.place.release()
         if refusal is not None:
             scope["memex.refused"] = refusal.code  # for the one line that is logged of each request
-            await refuse(refusal, request.receive, send, keyed=request.key is not None)
+            await self._refuse(request, refusal, send)
 
     async def watch_keys(self) -> None:
         """End the streams of keys that were revoked or have expired; runs as long as the server does."""
@@ -166,6 +170,18 @@ class Guard:
         self._hung_up.setdefault(task, refusal)
         task.cancel()
 
+    async def _refuse(self, request: _Request, refusal: Refusal, send: Send) -> None:
+        """Refuse a request, whose place is given back by now: so the number of those that go on sending has a limit of its own."""
+        sender = request.key.id if request.key else find_sender(request.scope, self._proxies)
+        self._drains[sender] += 1
+        try:
+            drain = self._drains[sender] <= DRAINS
+            await refuse(refusal, request.receive, send, keyed=request.key is not None, drain=drain)
+        finally:
+            self._drains[sender] -= 1
+            if not self._drains[sender]:
+                del self._drains[sender]
+
     async def _first_refusal(self, request: _Request) -> Refusal | None:
         """What the first check says that lets the request go no further."""
         for check in self._checks:
@@ -185,7 +201,7 @@ class Guard:
 
     async def _check_rate(self, request: _Request) -> Refusal | None:
         if request.scope["path"] in OPEN:
-            wait = self._take_health(request.key.id if request.key else _client_address(request.scope))
+            wait = self._take_health(request.key.id if request.key else find_sender(request.scope, self._proxies))
             return _too_fast_refusal(wait) if wait else None
         if request.key is None:
             return None
@@ -200,14 +216,17 @@ class Guard:
             # A call of a tool is answered as one, so that the model reads it, as long as that is not abused in turn.
             is_tool = scope["method"] == "POST" and scope["path"].startswith("/mcp")
             if not is_tool or self._overdrafts.take(request.key.id, time.monotonic()):
-                return _too_fast_refusal(busy.wait)
+                return Refusal(429, ResourceExhausted.code, busy.message, busy.wait)
             request.late = busy.wait
         return None
 
     async def _check_announced_body(self, request: _Request) -> Refusal | None:
         if request.scope["method"] not in (*WRITING, "DELETE"):
             return None
-        return self._refuse_announced_body(request.scope, request.headers)
+        refusal = self._refuse_announced_body(request.scope, request.headers)
+        if refusal is None and request.late and int(request.headers.get(b"content-length", b"0")) > OVERDRAFT_BYTES:
+            return _too_fast_refusal(request.late)
+        return refusal
 
     async def _check_body(self, request: _Request) -> Refusal | None:
         """Read the body ahead; one that brings a file is read by its route, and held to its pace."""
@@ -217,9 +236,12 @@ class Guard:
                 request.receive, largest=self._body_size_limit(scope, headers), seconds=self._settings.body_s
             )
         elif not headers.keys().isdisjoint((b"content-length", b"transfer-encoding")):
-            received = await self._read_body_ahead(request.receive, self._body_size_limit(scope, headers))
+            largest, seconds = self._body_size_limit(scope, headers), self._settings.body_s
+            if request.late:
+                largest, seconds = min(largest, OVERDRAFT_BYTES), min(seconds, OVERDRAFT_SECONDS)
+            received = await _read_body_ahead(request.receive, largest, seconds)
             if isinstance(received, Refusal):
-                return received
+                return _too_fast_refusal(request.late) if request.late else received
             request.receive = received
         return None
 
@@ -289,7 +311,9 @@ class Guard:
         if path == git_webhook.PATH:  # no key opens it: only a signature does
             refusal, now = git_webhook.check_headers(self._push_webhook, headers), time.monotonic()
             # What may be signed is read to find out, at the rate of its address; the forge's own rate is the route's.
-            buckets, name = (self._unverified, _client_address(scope)) if refusal is None else (self._rates, path)
+            buckets, name = (
+                (self._unverified, find_sender(scope, self._proxies)) if refusal is None else (self._rates, path)
+            )
             wait = buckets.take(name, now)
             return None, _too_fast_refusal(wait) if wait else refusal
         if authorization is not None:
@@ -309,7 +333,7 @@ class Guard:
 
     def _refuse_unauthenticated(self, scope: Scope) -> Refusal:
         """What a request without a valid key is told. Only these are slowed: nobody can lock out a good key behind the same address."""
-        address = _client_address(scope)
+        address = find_sender(scope, self._proxies)
         waits = [self._failures.take(address, time.monotonic())]
         if scope["path"] in OPEN:
             waits.append(self._take_health(address))
@@ -357,29 +381,29 @@ class Guard:
         limit = self._route_body_limit(scope, headers)
         return limit is not None and limit.content_type != b""
 
-    async def _read_body_ahead(self, receive: Receive, largest: int) -> Receive | Refusal:
-        """The same `receive` with the body read ahead, within its limits of size and time. Raises ClientLeft."""
-        body = bytearray()
-        try:
-            async with asyncio.timeout(self._settings.body_s):
-                while True:
-                    message = await receive()
-                    if message["type"] != "http.request":
-                        raise ClientLeft
-                    body += message.get("body", b"")
-                    if len(body) > largest:
-                        return _too_large_refusal(largest)
-                    if not message.get("more_body", False):
-                        break
-        except TimeoutError:
-            seconds = self._settings.body_s
-            return Refusal(408, ResourceExhausted.code, f"the body did not arrive within {seconds:g} s")
-        waiting: deque[Message] = deque([{"type": "http.request", "body": bytes(body), "more_body": False}])
 
-        async def replay() -> Message:
-            return waiting.popleft() if waiting else await receive()
+async def _read_body_ahead(receive: Receive, largest: int, seconds: float) -> Receive | Refusal:
+    """The same `receive` with the body read ahead, within its limits of size and time. Raises ClientLeft."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                message = await receive()
+                if message["type"] != "http.request":
+                    raise ClientLeft
+                body += message.get("body", b"")
+                if len(body) > largest:
+                    return _too_large_refusal(largest)
+                if not message.get("more_body", False):
+                    break
+    except TimeoutError:
+        return Refusal(408, ResourceExhausted.code, f"the body did not arrive within {seconds:g} s")
+    waiting: deque[Message] = deque([{"type": "http.request", "body": bytes(body), "more_body": False}])
 
-        return replay
+    async def replay() -> Message:
+        return waiting.popleft() if waiting else await receive()
+
+    return replay
 
 
 def _too_large_refusal(largest: int) -> Refusal:
@@ -409,16 +433,6 @@ def _read_headers(scope: Scope) -> tuple[dict[bytes, bytes], str]:
             repeated = repeated or name.decode("latin-1")
         headers[name] = value.strip()
     return headers, repeated
-
-
-def _client_address(scope: Scope) -> str:
-    """Whom a failure is counted for: an address, or the network that one person has many addresses of."""
-    host = (scope.get("client") or ("", 0))[0]
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return ""
-    return str(address) if address.version == 4 else str(ipaddress.ip_network((address, 64), strict=False))
 
 
 def _surface_of(path: str) -> str:

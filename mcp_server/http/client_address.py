@@ -32,9 +32,23 @@ def parse_proxies(texts: Iterable[str]) -> list[Network]:
 
 def find_client(scope: Scope, proxies: Sequence[Network]) -> str:
     """The client's address, or that of the nearest hop that nobody trusted vouches for; "" where there is none."""
-    address = _parse_address((scope.get("client") or ("", 0))[0])
+    address = _find_address(scope, proxies)
+    return "" if address is None else str(address)
+
+
+def find_sender(scope: Scope, proxies: Sequence[Network]) -> str:
+    """Whom requests without a key are counted for: the client's address, or the network that one person has many addresses of."""
+    address = _find_address(scope, proxies)
+    if isinstance(address, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((address, 64), strict=False))
+    return "" if address is None else str(address)
+
+
+def _find_address(scope: Scope, proxies: Sequence[Network]) -> Address | None:
+    host, _ = scope.get("client") or ("", 0)
+    address = _parse_address(host.partition("%")[0])  # the interface of a link-local neighbour, as the system adds it
     if address is None:
-        return ""
+        return None
     for hop in reversed(_forwarded_hops(scope) if _is_trusted(address, proxies) else []):
         named = _parse_address(hop)
         if named is None:
@@ -42,7 +56,7 @@ def find_client(scope: Scope, proxies: Sequence[Network]) -> str:
         address = named
         if not _is_trusted(address, proxies):
             break
-    return str(address)
+    return address
 
 
 def _is_trusted(address: Address, proxies: Sequence[Network]) -> bool:
@@ -65,4 +79,6 @@ def _parse_address(text: str) -> Address | None:
         address = ipaddress.ip_address(text)
     except ValueError:
         return None
-    return getattr(address, "ipv4_mapped", None) or address
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    return None if address.scope_id else address.ipv4_mapped or address  # an interface means nothing on another machine

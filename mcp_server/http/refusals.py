@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import math
+import sys
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import Final, NamedTuple
@@ -13,6 +14,7 @@ from typing import Final, NamedTuple
 from starlette.types import Message, Receive, Send
 
 from index.errors import ResourceExhausted
+from mcp_server.http.body_limits import TooSlow, limit_body
 
 HEADERS: Final = (
     (b"x-content-type-options", b"nosniff"),
@@ -20,10 +22,11 @@ HEADERS: Final = (
     (b"referrer-policy", b"no-referrer"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
+CLOSE: Final = (b"connection", b"close")  # for who has no valid key: else its idle connections would fill the server
 DRAIN_BYTES: Final = 8 * 1024 * 1024  # read of what a client without a valid key goes on sending
 DRAIN_SECONDS: Final = 2.0
 KEYED_DRAIN_SECONDS: Final = 30.0  # one with a key may send a whole file before it reads the answer
-SILENT_SECONDS: Final = 5.0
+PACE_SECONDS: Final = 5.0  # in which PACE_BYTES must come; a drip is not listened to
 
 
 class Refusal(NamedTuple):
@@ -36,15 +39,16 @@ class Refusal(NamedTuple):
     allow: str = ""  # the methods that are served there, for one that is not
 
 
-def with_headers(send: Send) -> Send:
-    """`send`, adding what every answer must carry."""
+def with_headers(send: Send, *, keyed: bool) -> Send:
+    """`send`, adding what every answer must carry, and one to a request without a valid key."""
+    further = HEADERS if keyed else (*HEADERS, CLOSE)
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"cache-control"]
             message = {
                 **message,
-                "headers": [*headers, *HEADERS, _date_header(), (b"cache-control", b"no-store, no-transform")],
+                "headers": [*headers, *further, _date_header(), (b"cache-control", b"no-store, no-transform")],
             }
         await send(message)
 
@@ -55,8 +59,10 @@ def _date_header() -> tuple[bytes, bytes]:
     return b"date", formatdate(usegmt=True).encode()
 
 
-async def refuse(refusal: Refusal, receive: Receive, send: Send, *, keyed: bool) -> None:
-    """Answer, then let the client finish what it is sending: a reset would cost it our answer. `keyed`: it has a valid key."""
+async def refuse(refusal: Refusal, receive: Receive, send: Send, *, keyed: bool, drain: bool) -> None:
+    """Answer, then let the client finish what it is sending: a reset would cost it our answer. `keyed`: it has a valid key.
+
+    Without `drain` it is not let: unless it has sent all, its connection ends with the answer."""
     error = {
         "code": refusal.code,
         "message": refusal.message,
@@ -66,34 +72,45 @@ async def refuse(refusal: Refusal, receive: Receive, send: Send, *, keyed: bool)
     body = json.dumps({"error": error}, separators=(",", ":")).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *HEADERS]
     headers += [_date_header(), (b"cache-control", b"no-store")]
+    if not keyed:
+        headers.append(CLOSE)
     if refusal.status == HTTPStatus.UNAUTHORIZED:
         headers.append((b"www-authenticate", b"Bearer"))
     if refusal.allow:
         headers.append((b"allow", refusal.allow.encode()))
     if refusal.wait:
         headers.append((b"retry-after", b"%d" % math.ceil(refusal.wait)))
-    await answer_and_drain(refusal.status, headers, body, receive, send, keyed=keyed)
+    await answer_and_drain(refusal.status, headers, body, receive, send, keyed=keyed, drain=drain)
 
 
 async def answer_and_drain(
-    status: int, headers: list[tuple[bytes, bytes]], body: bytes, receive: Receive, send: Send, *, keyed: bool
+    status: int,
+    headers: list[tuple[bytes, bytes]],
+    body: bytes,
+    receive: Receive,
+    send: Send,
+    *,
+    keyed: bool,
+    drain: bool = True,
 ) -> None:
     """Answer a request whose body may not have come to its end, and read on for a while, longer for a valid key."""
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": True})
-    if status != HTTPStatus.REQUEST_TIMEOUT:
+    if drain and status != HTTPStatus.REQUEST_TIMEOUT:
         seconds, most = (KEYED_DRAIN_SECONDS, math.inf) if keyed else (DRAIN_SECONDS, DRAIN_BYTES)
-        await _drain_body(receive, seconds, most)
+        await _drain_body(limit_body(receive, largest=sys.maxsize, seconds=PACE_SECONDS), seconds, most)
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 async def _drain_body(receive: Receive, seconds: float, most: float) -> None:
     left = most
-    with contextlib.suppress(TimeoutError):
+    with contextlib.suppress(TimeoutError, TooSlow):
         async with asyncio.timeout(seconds):
             while left > 0:
                 try:
-                    message = await asyncio.wait_for(receive(), SILENT_SECONDS)
+                    message = await receive()
+                except TooSlow:
+                    raise
                 except ResourceExhausted:
                     continue  # more than the route takes, which it says once
                 left -= len(message.get("body", b"")) + 1

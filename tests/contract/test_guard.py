@@ -355,6 +355,15 @@ def test_slow_heads_do_not_keep_honest_clients_out(rim):
             link.close()
 
 
+def test_a_connection_without_a_valid_key_does_not_stay_open(rim):
+    host, _, port = rim.url.removeprefix("http://").partition(":")
+    for path in ("/healthz", "/thoughts"):
+        with socket.create_connection((host, int(port)), timeout=5) as link:
+            link.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+            while link.recv(65_536):  # until the server has closed it
+                pass
+
+
 def test_aborted_uploads_do_not_stop_the_others(rim):
     """The MCP SDK's own log handler would render 200 coloured tracebacks here, for a minute."""
     host, _, port = rim.url.removeprefix("http://").partition(":")

@@ -122,3 +122,26 @@ def test_requests_that_come_too_fast_follow_each_other_at_the_rate():
     assert [type(one) for one in came] == [float] * 6 + [TooBusy]
     assert all(at >= number * 0.02 - 0.005 for number, at in enumerate(came[2:6], 1))
     assert came[:6] == sorted(came[:6])
+
+
+def test_a_key_holds_so_many_streams_and_others_are_not_touched():
+    async def work():
+        gate = make(rate=0.001, burst=admission.STREAMS, wait_s=0.1)
+        held = [await gate.admit("a", Connection().receive, is_stream=True) for _ in range(admission.STREAMS - 1)]
+        first = held[0][0]
+        await gate.admit("a", Connection().receive, is_stream=False)  # a request is no stream
+        with pytest.raises(TooBusy):  # too fast: leaves nothing behind
+            await gate.admit("a", Connection(BODY).receive, is_stream=True)
+        gate._rates = TokenBuckets(0, 1)
+        last, _ = await gate.admit("a", Connection().receive, is_stream=True)
+        with pytest.raises(TooBusy, match="32 streams"):
+            await gate.admit("a", Connection().receive, is_stream=True)
+        await gate.admit("b", Connection().receive, is_stream=True)
+        for ended in (first, first, last):
+            ended.release()
+        for _ in range(2):
+            await gate.admit("a", Connection().receive, is_stream=True)
+        with pytest.raises(TooBusy, match="32 streams"):
+            await gate.admit("a", Connection().receive, is_stream=True)
+
+    asyncio.run(work())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from index.errors import InvalidArgument
-from mcp_server.http.client_address import find_client, parse_proxies
+from mcp_server.http.client_address import find_client, find_sender, parse_proxies
 
 TRUSTED = ("127.0.0.1", "10.0.0.0/8", "fd00::/8")
 
@@ -27,6 +27,8 @@ TRUSTED = ("127.0.0.1", "10.0.0.0/8", "fd00::/8")
         pytest.param("::ffff:127.0.0.1", ["2001:DB8:0::1"], "2001:db8::1", id="IPv4 as IPv6, and one spelling"),
         pytest.param("", ["198.51.100.1"], "", id="a Unix socket"),
         pytest.param("127.0.0.1", ["<script>\n", ","], "127.0.0.1", id="nonsense"),
+        pytest.param("127.0.0.1", ["198.51.100.1, fe80::1%eth0"], "127.0.0.1", id="an interface of another machine"),
+        pytest.param("fe80::1%eth0", [], "fe80::1", id="a neighbour"),
     ],
 )
 def test_the_address_is_the_nearest_that_nobody_trusted_vouches_for(peer, forwarded, client):
@@ -43,3 +45,17 @@ def test_without_a_trusted_proxy_the_header_means_nothing():
 def test_what_is_no_network_is_refused_by_the_setting_s_name():
     with pytest.raises(InvalidArgument, match=r"server\.trusted_proxies holds 'proxy\.example'"):
         parse_proxies(["proxy.example"])
+
+
+@pytest.mark.parametrize(
+    ("client", "sender"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8::1", "2001:db8::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("", ""),
+    ],
+)
+def test_a_network_of_ipv6_is_one_sender_and_an_address_of_ipv4_is_one(client, sender):
+    assert find_sender({"client": (client, 1), "headers": []}, []) == sender
