@@ -45,7 +45,7 @@ class Stopwatch:
         begun, cause = time.perf_counter(), ""
         try:
             yield
-        except Exception as error:
+        except BaseException as error:
             cause = find_cause(error)
             raise
         finally:

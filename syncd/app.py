@@ -161,6 +161,11 @@ class App:
             jobs=lambda: self.jobs,
         )
 
+    @property
+    def commands(self) -> dict[str, Operation]:
+        """What the daemon's control socket takes: the operations, and what only a process that serves can do."""
+        return self.operations | {"stop": _stop_this_process}
+
     def _is_wanted(self, path: str) -> bool:
         """Whether a change of this file is to be looked at."""
         return is_note(path) or file_filter(self.settings)(path, 0) is not None
@@ -230,7 +235,7 @@ class App:
         sync = self.opened.sync
         running.callback(self.claim.release)
         threading.Thread(target=self.file_import.sandbox.facts, name="sandbox-probe", daemon=True).start()
-        control = ControlServer(self.settings.state, self.operations | {"stop": _stop_this_process})
+        control = ControlServer(self.settings.state, self.commands)
         control.start()
         running.callback(control.stop)
         # The watcher first: what changes while the first listing runs is then a hint, not a gap.

@@ -10,6 +10,12 @@ from mcp_server.operations.wire_format import AnswerModel, NoteText
 from syncd.history.write_lineage import Hand
 
 
+class WrittenNodes(NoteText):
+    """What tools answer that write text of nodes."""
+
+    warnings: list[str] = Field([], description="What to tell the person")
+
+
 class CreatedNode(AnswerModel):
     """A node that was made."""
 
@@ -18,7 +24,7 @@ class CreatedNode(AnswerModel):
     created_at: str
 
 
-class CreatedNodes(NoteText):
+class CreatedNodes(WrittenNodes):
     """The nodes that were made, in the order asked for."""
 
     results: list[CreatedNode]
@@ -100,7 +106,7 @@ class ChangedNodes(NoteText):
     next_cursor: str | None
 
 
-class SummarySet(NoteText):
+class SummarySet(WrittenNodes):
     """A summary as it is now."""
 
     name: str
@@ -125,13 +131,13 @@ class AddedFacts(AnswerModel):
     not_found: bool
 
 
-class Additions(NoteText):
+class Additions(WrittenNodes):
     """What each got, in the order asked for."""
 
     results: list[AddedFacts]
 
 
-class ReplacedFact(NoteText):
+class ReplacedFact(WrittenNodes):
     """A fact before and after."""
 
     entity_name: str

@@ -6,13 +6,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
+from index.errors import NotFound
 from index.graph.vertex import Edge, Vertex
 from index.model import Observation, ObservationHit
 from mcp_server.answers.list_page import cut_page
 from mcp_server.answers.text_budget import share_budget
+from mcp_server.operations.wire_format import warnings_about
 from mcp_server.tools import graph_answers as answer
 from mcp_server.tools import graph_schema as shape
 from syncd.graph.node_request import NewNode
@@ -39,7 +42,8 @@ def create_entities(workspace: Workspace, arguments: shape.CreateEntities, _: Se
         results=[
             answer.CreatedNode(name=node.name, entity_type=node.entity_type, created_at=iso(node.created_at))
             for node in made
-        ]
+        ],
+        warnings=_node_warnings(workspace, [node.name for node in made]),
     )
 
 
@@ -89,7 +93,11 @@ def set_summary(workspace: Workspace, arguments: shape.SetSummary, _: Settings) 
     """One property."""
     node = workspace.nodes.set_summary(arguments.name, arguments.summary, arguments.version)
     return answer.SummarySet(
-        name=node.name, summary=node.summary or "", updated_at=iso(node.changed_at), version=node.version
+        name=node.name,
+        summary=node.summary or "",
+        updated_at=iso(node.changed_at),
+        version=node.version,
+        warnings=_node_warnings(workspace, [node.name]),
     )
 
 
@@ -108,7 +116,8 @@ def add_observations(workspace: Workspace, arguments: shape.AddObservations, _: 
         results=[
             answer.AddedFacts(entity_name=name, added=_fact_answers(added or ()), not_found=added is None)
             for name, added in outcomes
-        ]
+        ],
+        warnings=_node_warnings(workspace, [name for name, added in outcomes if added is not None]),
     )
 
 
@@ -117,7 +126,13 @@ def replace_observation(workspace: Workspace, arguments: shape.ReplaceObservatio
     name, old, new = workspace.nodes.replace_observation(
         arguments.entity_name, arguments.ordinal, arguments.new_content, arguments.version
     )
-    return answer.ReplacedFact(entity_name=name, ordinal=arguments.ordinal, old_content=old, new_content=new)
+    return answer.ReplacedFact(
+        entity_name=name,
+        ordinal=arguments.ordinal,
+        old_content=old,
+        new_content=new,
+        warnings=_node_warnings(workspace, [name]),
+    )
 
 
 def delete_observations(workspace: Workspace, arguments: shape.DeleteObservations, _: Settings) -> answer.Deletions:
@@ -329,6 +344,16 @@ def get_stats(workspace: Workspace, _: shape.Nothing, __: Settings) -> answer.St
         embedding_coverage=round(now.coverage, 6),
         workspace=workspace.name,
     )
+
+
+def _node_warnings(workspace: Workspace, names: Sequence[str]) -> list[str]:
+    """What is wrong with these nodes, which were just written, each once; one that has gone since has nothing."""
+    warnings: dict[str, None] = {}
+    for name in names:
+        with suppress(NotFound):
+            defects = workspace.record(workspace.nodes.get(name).id).defects
+            warnings |= dict.fromkeys(warnings_about(defects))
+    return list(warnings)
 
 
 def _edges_of(arguments: shape.CreateRelations | shape.DeleteRelations) -> list[Edge]:

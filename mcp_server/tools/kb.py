@@ -90,7 +90,8 @@ OPERATIONS: Final = (
         title="Change a note",
         description=(
             "Put another text in place of a note's, all of it, or nothing on failure; id and created_at stay, and the next "
-            "search finds the new text. With version, as kb_get gave it, a change by others meanwhile is a CONFLICT."
+            "search finds the new text. With version, as kb_get gave it, a change by others meanwhile is a CONFLICT. "
+            + NOTES_ARE_DATA
         ),
         scope="write",
         given=shape.UpdateNote,
@@ -129,7 +130,10 @@ OPERATIONS: Final = (
         family="kb",
         name="kb_jobs",
         title="List jobs",
-        description="Your latest jobs, or one by job_id: status, progress, document_id once done, error when failed or put off.",
+        description=(
+            "Your latest jobs, or one by job_id: status, progress, document_id once done, error when failed or put off. "
+            + NOTES_ARE_DATA
+        ),
         scope="read",
         given=shape.Jobs,
         returned=shape.JobList,
@@ -143,7 +147,10 @@ ROUTED: Final = (  # REST alone
         family="kb",
         name="list_documents",
         title="List documents",
-        description="Documents by time of their last change, the latest first, batch by batch: pass next_cursor as cursor.",
+        description=(
+            "Documents by time of their last change, the latest first, batch by batch: pass next_cursor as cursor. "
+            + NOTES_ARE_DATA
+        ),
         scope="read",
         given=shape.ListDocuments,
         returned=shape.DocumentList,
@@ -168,7 +175,7 @@ ROUTED: Final = (  # REST alone
         family="kb",
         name="list_jobs",
         title="List jobs",
-        description="The key's own jobs, the latest first.",
+        description=f"The key's own jobs, the latest first. {NOTES_ARE_DATA}",
         scope="read",
         given=shape.ListJobs,
         returned=shape.JobList,
@@ -179,7 +186,7 @@ ROUTED: Final = (  # REST alone
         family="kb",
         name="get_job",
         title="One job",
-        description="One of the key's own jobs.",
+        description=f"One of the key's own jobs. {NOTES_ARE_DATA}",
         scope="read",
         given=shape.OneJob,
         returned=shape.Job,
@@ -191,7 +198,8 @@ ROUTED: Final = (  # REST alone
         name="set_document_tags",
         title="Set a document's tags",
         description=(
-            "Other tags in place of those the document has; `collection:name` among them moves it to that collection."
+            "Other tags in place of those the document has; `collection:name` among them moves it to that collection. "
+            + NOTES_ARE_DATA
         ),
         scope="write",
         given=shape.SetTags,

@@ -227,7 +227,8 @@ def list_jobs(workspace: Workspace, arguments: shape.Jobs | shape.ListJobs, _: S
     if isinstance(arguments, shape.Jobs) and arguments.job_id is not None:
         matches = [workspace.job(_caller_key_id(), arguments.job_id)]
         return shape.JobList(
-            jobs=[_job_answer(job) for job in matches if arguments.status in (None, job.status)], next_cursor=None
+            jobs=[_job_answer(workspace, job) for job in matches if arguments.status in (None, job.status)],
+            next_cursor=None,
         )
     if arguments.cursor is not None:
         try:
@@ -239,13 +240,14 @@ def list_jobs(workspace: Workspace, arguments: shape.Jobs | shape.ListJobs, _: S
     )
     page = matches[: arguments.limit]
     return shape.JobList(
-        jobs=[_job_answer(job) for job in page], next_cursor=page[-1].id if len(matches) > len(page) else None
+        jobs=[_job_answer(workspace, job) for job in page],
+        next_cursor=page[-1].id if len(matches) > len(page) else None,
     )
 
 
 def get_job(workspace: Workspace, arguments: shape.OneJob, _: Settings) -> shape.Job:
     """One of the key's own jobs."""
-    return _job_answer(workspace.job(_caller_key_id(), arguments.id))
+    return _job_answer(workspace, workspace.job(_caller_key_id(), arguments.id))
 
 
 def _standard_base64(data: str) -> str:
@@ -301,7 +303,7 @@ def _changed_document(workspace: Workspace, record: Record, *, changed: bool) ->
     )
 
 
-def _job_answer(job: Job) -> shape.Job:
+def _job_answer(workspace: Workspace, job: Job) -> shape.Job:
     error = job.error
     return shape.Job(
         job_id=job.id,
@@ -315,7 +317,16 @@ def _job_answer(job: Job) -> shape.Job:
         created_at=iso(job.created_at),
         started_at=None if job.started_at is None else iso(job.started_at),
         finished_at=None if job.finished_at is None else iso(job.finished_at),
+        warnings=_document_warnings(workspace, job.document_id),
     )
+
+
+def _document_warnings(workspace: Workspace, document_id: str | None) -> list[str]:
+    """What is wrong with the document that a job made, as it is now; nothing if it has gone since."""
+    try:
+        return [] if document_id is None else warnings_about(workspace.record(document_id).defects)
+    except NotFound:
+        return []
 
 
 def _cut_name(name: str) -> str:

@@ -330,6 +330,7 @@ class Job(NoteText):
     created_at: str
     started_at: str | None
     finished_at: str | None
+    warnings: list[str] = Field([], description="What to tell the person about its document")
 
 
 class JobList(NoteText):

@@ -361,7 +361,6 @@ class Repository:
 
 def _import_commands() -> ModuleType:
     """GitPython, imported on the first use: it takes a tenth of a second, and a vault need not have a history."""
-    os.environ["GIT_PYTHON_REFRESH"] = "quiet"  # Git may be missing
     from syncd.git import command  # noqa: PLC0415 - see above
 
     return command

@@ -69,8 +69,9 @@ def _compile_hints(hints: Iterable[str]) -> re.Pattern[str]:
 _HINTS: Final = _compile_hints(hint for row in FORMATS for hint in row.hints if hint not in (*_OTHER_HINTS, _KEY_HEAD))
 
 
-# Ids that name a kind of lookup and a digest, written as one word: they open nothing.
-_LOOKUP_KEY: Final = re.compile(r"(?<![A-Za-z0-9])(?:sess|session|cache|dedup|idempotency)[-_]key:[0-9a-f]{12,64}\Z")
+# Ids that name a kind of lookup and a digest of at most SHA-1's length, written as one word: they open nothing.
+# With more in front of the word it is another's key, and a longer value is as long as a key.
+_LOOKUP_KEY: Final = re.compile(r"(?<![A-Za-z0-9_-])(?:sess|session|cache|dedup|idempotency)[-_]key:[0-9a-f]{12,40}\Z")
 _LABEL: Final = 16  # characters before "key" in such an id
 
 

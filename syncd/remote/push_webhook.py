@@ -84,7 +84,8 @@ class PushWebhook:
                 "the delivery has no id; forges send it as X-GitHub-Delivery, X-Gitea-Delivery or the like"
             )
         with self._ledger.transaction():
-            fresh = all([self._insert(delivery, now), self._insert(_body_name(body), now)])
+            # The body first: a known one adds no row, so that replays of it under new ids push nothing out.
+            fresh = self._insert(_body_name(body), now) and self._insert(delivery, now)
         if fresh:
             self._on_push()
         return fresh

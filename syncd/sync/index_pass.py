@@ -234,7 +234,7 @@ class IndexPass:
                     return
                 try:
                     self._process_window(request, window, left, outcome, meanwhile)
-                except Exception:
+                except BaseException:
                     for path in suspects[finished:] if request.live else ():
                         self._pending_paths.recheck(path, FINAL)  # they are still pending
                     raise

@@ -171,6 +171,7 @@ COMMANDS = [
     "review.show",
     "search",
     "status",
+    "stop",
     "sync",
     "unarchive",
     "undo",
@@ -285,7 +286,13 @@ def list_routes(app: Any) -> list[str]:
 def list_methods(app: Any) -> set[str]:
     """Every method of the protocol that an MCP server of the application answers."""
     servers = [route.endpoint.session_manager.app for route in app._app.app.routes if route.path.startswith("/mcp")]
-    return {method for server in servers for method in server._request_handlers} | {"ping", "initialize"}
+    handled = {
+        method
+        for server in servers
+        for of in (server._request_handlers, server._notification_handlers)
+        for method in of
+    }
+    return handled | {"ping", "initialize"}
 
 
 def list_program(app: Any, commands: Any) -> list[str]:
@@ -486,7 +493,7 @@ def app(rim):
 
 @pytest.fixture(scope="module")
 def program(rim):
-    return list_program(build_app(rim.agent_access, rim.world.app.settings), rim.world.app.operations)
+    return list_program(build_app(rim.agent_access, rim.world.app.settings), rim.world.app.commands)
 
 
 def answers_to(rim: Any, app: LocalApp, name: str, rows: list[str]) -> dict[str, Any]:
@@ -510,14 +517,14 @@ def test_all_that_can_be_called_has_a_rule(program):
 def test_a_route_a_tool_or_a_command_without_a_rule_is_named(rim):
     app = build_app(rim.agent_access, rim.world.app.settings)
     app._app.app.routes.append(Route("/leak/{id:path}", lambda _: Response("x"), methods=["GET", "PUT"]))
-    listed = list_program(app, {**rim.world.app.operations, "key.show": lambda *_: None})
+    listed = list_program(app, {**rim.world.app.commands, "key.show": lambda *_: None})
     assert without_rule([*listed, "tool read_vault"]) == [
         "GET /leak/{id}",
         "PUT /leak/{id}",
         "command key.show",
         "tool read_vault",
     ]
-    assert without_rule([row for row in list_program(app, rim.world.app.operations) if row != "GET /metrics"])[0] == (
+    assert without_rule([row for row in list_program(app, rim.world.app.commands) if row != "GET /metrics"])[0] == (
         "GET /leak/{id}"
     )
 
@@ -597,7 +604,7 @@ def test_the_hook_takes_a_signature_and_no_key(rim, app, monkeypatch, signed_wit
 def test_no_command_is_taken_without_the_token_of_the_control_socket(rim, program):
     done = []
     commands = [row.removeprefix("command ") for row in program if row.startswith("command ")]
-    operations = {name: lambda arguments, _: done.append(arguments) for name in rim.world.app.operations}
+    operations = {name: lambda arguments, _: done.append(arguments) for name in rim.world.app.commands}
     server, before = ControlServer(rim.world.state, operations), state_of(rim)
     server.start()
     try:

@@ -118,13 +118,14 @@ def test_every_tool_answers_in_the_shape_that_was_agreed(rim, mode):
         "ordinal": 3,
         "old_content": "Died in 1852",
         "new_content": "Died on 27 November 1852",
+        "warnings": [],
         "suspicious": [],
     }
     dropped = agent("delete_observations", deletions=[{"entity_name": "Ada Lovelace", "ordinals": [2, 9]}])
     assert dropped["results"] == [{"entity_name": "Ada Lovelace", "deleted_ordinals": [2], "not_found_ordinals": [9]}]
 
     summarised = agent("set_summary", name="Ada Lovelace", summary="A mathematician")
-    assert summarised.keys() == {"name", "summary", "updated_at", "version", "suspicious"}
+    assert summarised.keys() == {"name", "summary", "updated_at", "version", "warnings", "suspicious"}
     assert agent("set_tags", name="Ada Lovelace", tags=["math", "history"])["tags"] == ["math", "history"]
     assert agent("set_tags", name="Ada Lovelace", tags=[], version=1)["code"] == "CONFLICT"
 

@@ -19,7 +19,7 @@ OPERATIONS = {one.name: one for one in (*(tool for family in FAMILIES.values() f
 # Fields of answers that repeat what a note says. Any other text in an answer is a name or an id, and is listed here.
 PROSE = {
     *("content", "document_content", "chunk_content", "snippet", "matched_observation", "old_content", "new_content"),
-    *("summary", "draft_summary", "rationale", "reason", "metadata"),
+    *("summary", "draft_summary", "rationale", "reason", "metadata", "title"),
 }
 NAMES = {
     *("id", "document_id", "chunk_id", "memo_id", "job_id", "upload_id", "sourceMemoId", "targetMemoId", "path"),
@@ -36,7 +36,7 @@ NAMES = {
         "suspicious",
     ),
     *("created_at", "updated_at", "started_at", "finished_at", "expires_at", "since", "last_modified"),
-    *("last_observation_at", "summary_updated_at", "title", "source", "source_path", "heading", "collection", "tag"),
+    *("last_observation_at", "summary_updated_at", "source", "source_path", "heading", "collection", "tag"),
     *("collections", "namespace", "tags", "doc_type", "workspace", "warnings", "degraded", "message", "stage", "kind"),
     *("name", "entity_type", "entity_name", "from", "to", "relation_type", "from_entity", "to_entity", "old_type"),
     *("new_type", "deleted", "not_found", "node", "referenced_name", "node_a", "node_b", "node_a_type", "node_b_type"),
@@ -184,3 +184,69 @@ def test_every_operation_reports_what_its_answer_hides(rim):
             if answer["suspicious"]:
                 hidden.add(name)
     assert hidden == set(OPERATIONS) - PLAIN
+
+
+FLAGGED = f"The grebe{ZERO} dives"
+GREBE = {"name": "Grebe", "entity_type": "bird"}
+# Each operation that writes text of notes: what it takes with a hidden character, in an order in which all of them work.
+# The routes and the form write by the same calls.
+WRITES = {
+    "capture_thought": {"content": FLAGGED},
+    "memory.save": {"content": FLAGGED, "memo_id": "grebe"},
+    "kb_addnote": {"text": f"{FLAGGED} again"},
+    "kb_update_note": {"id": "$note", "text": f"{FLAGGED} too"},
+    "kb_upload_finish": {"upload_id": "$upload"},
+    "create_entities": {"entities": [{**GREBE, "observations": [FLAGGED]}]},
+    "add_observations": {"observations": [{"entity_name": "Coot", "contents": [FLAGGED]}]},
+    "replace_observation": {"entity_name": "Coot", "ordinal": 1, "new_content": FLAGGED},
+    "set_summary": {"name": "Coot", "summary": FLAGGED},
+}
+# Those whose arguments have a text that stands in no note, or in one that is told of later; and those that hold names.
+TELL_ELSEWHERE = {"kb_upload_chunk": "kb_upload_finish", "memory.relation.save": "suspicious"}
+WRITTEN = {"content", "text", "contents", "new_content", "summary", "reason", "data", "observations"}
+
+
+def fields_of(schema):
+    """The names of all fields of arguments, nested ones too."""
+    if isinstance(schema, list):
+        return {name for part in schema for name in fields_of(part)}
+    if not isinstance(schema, dict):
+        return set()
+    return set(schema.get("properties", ())) | {name for part in schema.values() for name in fields_of(part)}
+
+
+def test_every_operation_that_writes_text_is_walked():
+    takes = {
+        name
+        for name, one in OPERATIONS.items()
+        if one.scope == "write" and fields_of(compact_schema(one.given)) & WRITTEN
+    }
+    assert takes - set(TELL_ELSEWHERE) == set(WRITES) - {"kb_upload_finish"}
+
+
+def test_who_writes_hidden_text_is_warned(rim):
+    space, made, told = rim.space(), {}, {}
+    with member(space) as agent:
+        data = FLAGGED.encode() + b" from a file"
+        upload = agent.good("kb_upload_start", filename="grebe.txt", total_size=len(data))["upload_id"]
+        agent.good("kb_upload_chunk", upload_id=upload, data=b64encode(data).decode(), chunk_index=0)
+        made["upload"] = upload
+        for name, given in WRITES.items():
+            if "Coot" in str(given):
+                agent.good("delete_entities", entity_names=["Coot"])
+                coot = {"name": "Coot", "entity_type": "bird", "observations": ["swims"]}
+                assert agent.good("create_entities", entities=[coot])["warnings"] == []
+            sent = {key: made.get(str(value)[1:], value) for key, value in given.items()}
+            answer = agent.good(name, **sent)
+            made.setdefault("note", answer.get("id"))
+            if "job_id" in answer:
+                until(lambda job=answer["job_id"]: finished(agent, job)["status"] == "done")
+                answer = finished(agent, answer["job_id"])
+            told[name] = [warning.split(": ")[:2] for warning in answer["warnings"]]
+        job = finished(agent, agent.good("kb_addnote", text="The grebe rests")["job_id"])
+        assert job["warnings"] == []
+    assert told == {name: [["hidden-text", "zero-width"]] for name in WRITES}
+
+
+def finished(agent, job):
+    return agent.good("kb_jobs", job_id=job)["jobs"][0]

@@ -1,4 +1,5 @@
-"""`except Exception` stands only at the top of a loop, a job or a call, and logs what could not be done.
+"""`except Exception` stands only at the top of a loop, a job or a call, or around a library that loads what others made,
+and logs what could not be done. What has to be put right after any failure takes `BaseException`, and raises it on.
 
 Each of them is listed with its reason, so a new one is a decision that somebody reads."""
 
@@ -13,9 +14,9 @@ from tests.support.sources import Source, sources
 
 # module, function: what goes on although one part of it failed in a way that nobody foresaw
 BROAD = {
-    ("index/encoders/cross_encoder.py", "RerankerModel.__init__"): "loading: a model's files make three libraries raise anything",
+    ("index/encoders/cross_encoder.py", "RerankerModel.__init__"): "three libraries load files of others, which make them raise anything: the reranker is off, and says so",
     ("index/encoders/embedder.py", "Embedder._run"): "the loader's thread",
-    ("index/encoders/sentence_transformer.py", "LocalEncoder.__init__"): "loading: a model's files make three libraries raise anything",
+    ("index/encoders/sentence_transformer.py", "LocalEncoder.__init__"): "three libraries load files of others, which make them raise anything: the embedder takes the next encoder",
     ("index/search/reranker.py", "Reranker._run"): "the reranker's thread",
     ("mcp_server/operations/operation.py", "OperationRunner.run_in_thread"): "each call of an operation",
     ("mcp_server/stdio_bridge.py", "_Bridge._exchange"): "each message of the client",
@@ -42,7 +43,7 @@ LOGGING = frozenset({"exception", "error", "warning"})
 
 
 def broad_handlers(source: Source) -> Iterator[tuple[str, ast.ExceptHandler]]:
-    """Each handler that takes any exception and does not raise it on, with the function that it stands in."""
+    """Each handler that takes any exception and does not raise all of them on, with the function that it stands in."""
 
     def visit(node: ast.AST, inside: str) -> Iterator[tuple[str, ast.ExceptHandler]]:
         for child in ast.iter_child_nodes(node):
@@ -60,9 +61,10 @@ def _takes_anything(caught: ast.expr | None) -> bool:
 
 
 def _raises_on(handler: ast.ExceptHandler) -> bool:
-    """Whether it ends by raising what it caught."""
+    """Whether it takes every exception, an interruption too, and ends by raising what it caught."""
     last = handler.body[-1]
-    return isinstance(last, ast.Raise) and last.exc is None
+    takes_all = handler.type is None or ast.unparse(handler.type) == "BaseException"
+    return takes_all and isinstance(last, ast.Raise) and last.exc is None
 
 
 def complaints(source: Source) -> list[str]:
@@ -123,6 +125,7 @@ LISTED = "def run_command():\n    try:\n        work()\n"
         pytest.param("syncd/x.py", "def f():\n    try:\n        x()\n    except (OSError, Exception):\n        pass", id="among others"),
         pytest.param("syncd/x.py", "def f():\n    try:\n        x()\n    except builtins.Exception:\n        pass", id="by its module"),
         pytest.param("syncd/x.py", "def f():\n    try:\n        x()\n    except Exception as e:\n        raise ValueError from e", id="as another"),
+        pytest.param("syncd/x.py", "def f():\n    try:\n        x()\n    except Exception:\n        undo()\n        raise", id="but interruptions"),
         pytest.param("syncd/cli/main.py", f"{LISTED}    except Exception:\n        return 1", id="listed, and mute"),
         pytest.param("syncd/cli/main.py", f"{LISTED}    except Exception:\n        log.debug('x')", id="listed, and whispering"),
         pytest.param("syncd/cli/main.py", f"{LISTED}    except Exception as e:\n        log.error(e)", id="listed, and without words"),

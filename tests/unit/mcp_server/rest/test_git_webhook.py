@@ -294,6 +294,19 @@ def test_deliveries_are_remembered_over_restarts_and_the_latest_alone(tmp_path):
         assert hook.accept_delivery("n1", b"n1", now=8)
 
 
+def test_no_number_of_replays_makes_a_body_new(tmp_path):
+    told = Told()
+    with pushes(tmp_path, told, kept=4) as (hook, _):
+        assert hook.accept_delivery("a", b"1", now=0)
+        hook.remember(b"ping", now=0)
+        for number in range(10):
+            assert not hook.accept_delivery(f"r{number}", b"1", now=1)
+            assert not hook.accept_delivery(f"p{number}", b"ping", now=1)
+            hook.remember(b"1", now=1)
+        assert told.times == 1
+        assert hook.accept_delivery("b", b"2", now=2)  # a new one still counts
+
+
 def test_a_signature_is_the_one_that_github_documents(tmp_path):
     with pushes(tmp_path, Told()) as (hook, _):
         (tmp_path / "hook-secret").write_text("It's a Secret to Everybody\n")
