@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeAlias
 
-from index.errors import EARLY_CLOCK, MemexError, Unavailable
+from index.errors import EARLY_CLOCK, Conflict, MemexError, Unavailable
 from index.model import Document, Record
 from syncd.daemon.note_warnings import SimilarNames, graph_totals, name_warnings
 from syncd.daemon.open_parts import OpenParts
@@ -328,7 +328,8 @@ def _git_facts(opened: OpenParts, services: VaultServices) -> dict[str, Any]:
     """How the vault stands with Git; for its owner only, as the advice names paths."""
     facts: dict[str, Any] = opened.repo.facts() | {"hooks": []} | services.git_facts()
     if facts["state"] not in ("no-git", "no-repo"):
-        facts |= hooks.facts(opened.repo.hooks_folder(), opened.settings.state)
+        with suppress(Conflict):  # Git can't read the repository, and the state says so
+            facts |= hooks.facts(opened.repo.hooks_folder(), opened.settings.state)
     return facts
 
 

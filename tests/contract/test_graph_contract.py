@@ -486,6 +486,7 @@ def kept(name):
     return unicodedata.normalize("NFC", name).strip()
 
 
+@pytest.mark.slow
 def test_any_name_is_created_opened_related_and_deleted(empty, space):
     made = [
         name for name in NAMES if empty.ask("create_entities", entities=[{"name": name, "entity_type": "x"}])[0] == "ok"

@@ -435,6 +435,7 @@ def test_a_note_made_in_obsidian_is_a_node(rim):
     assert "- Was an admiral ^o2\n" in text
 
 
+@pytest.mark.slow
 def test_twenty_agents_at_once_lose_nothing(rim):
     agent = Agent(rim)
     agent.create("Hub")

@@ -497,6 +497,7 @@ def test_the_description_is_valid_openapi_and_names_every_route(rim):
     assert json.dumps(described).count("$defs") == 0
 
 
+@pytest.mark.slow
 def test_twenty_clients_at_once_lose_and_double_nothing(rim, work):
     def client(number):
         ids = [work.capture(f"client {number} note {turn}")["id"] for turn in range(5)]

@@ -176,6 +176,7 @@ def test_a_person_may_do_without_events(tmp_path):
 # The root
 
 
+@pytest.mark.slow
 def test_a_root_that_is_gone_is_said_at_once_and_its_index_kept(daemon, tmp_path):
     for number in range(25):
         daemon.write(f"n/{number}.md", f"pipit {number}\n")
@@ -326,7 +327,8 @@ def test_every_way_to_save_is_found_with_its_last_text_and_leaves_no_ghost(daemo
     assert daemon.ask("index")["added"] == 0
 
 
-@pytest.mark.parametrize("turns", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("turns", [1, 3])
 def test_folders_that_are_made_moved_in_copied_and_moved_out_are_followed(daemon, tmp_path, turns):
     outside = tmp_path / "outside"
     (outside / "in").mkdir(parents=True)
@@ -425,6 +427,7 @@ def test_a_deep_check_by_hand_finds_what_no_event_told(daemon, tmp_path):
     assert daemon.status("deep_check", "mended") == 1
 
 
+@pytest.mark.slow
 def test_a_second_daemon_on_one_vault_that_is_wanted_is_told(daemon, tmp_path):
     with Daemon(tmp_path, state=tmp_path / "other") as second:
         told = [one for state in (daemon, second) for one in state.status("degraded")]

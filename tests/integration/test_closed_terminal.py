@@ -120,7 +120,7 @@ def test_closing_the_terminal_ends_the_daemon(memex, words):
 @pytest.mark.parametrize(
     "number",
     [
-        signal.SIGTERM,
+        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),  # as a terminal that is closed
         pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
         pytest.param(signal.SIGINT, marks=pytest.mark.slow),
     ],
@@ -187,6 +187,7 @@ def test_stop_ends_the_daemon_and_comes_back_when_it_has_ended(memex):
     assert memex.run("stop") == f"no daemon runs for {memex.vault}\n"
 
 
+@pytest.mark.slow
 def test_stop_ends_one_that_does_not_answer_by_a_signal(memex):
     memex.serve(wait=False)
     process = memex.process

@@ -265,6 +265,7 @@ class Filing(RuleBasedStateMachine):
         assert self.world.dump() == self.world.rebuilt(self.folder / "again")
 
 
+@pytest.mark.slow
 def test_each_document_is_in_one_collection_whoever_put_it_there():
     run_machine(Filing, Filing.last, examples=5, steps=12)
 

@@ -163,6 +163,7 @@ def test_a_daemon_with_another_state_folder_is_refused_unless_it_is_forced(memex
     assert "--force" in err.decode()
 
 
+@pytest.mark.slow
 def test_a_daemon_waits_for_a_command_that_works_without_one(memex):
     assert memex.stop()[0] == 0
     with ProcessLock.acquire(memex.state):  # as `memex index` holds it, for a moment
@@ -179,26 +180,19 @@ def test_a_daemon_waits_for_a_command_that_works_without_one(memex):
         memex.serve()
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        pytest.param([("search", "capybaras", "--limit", "5")], id="one"),
-        pytest.param(
-            [
-                ("search", "capybaras and the gateway keeper", "--limit", "5"),
-                ("search", "capybaras", "--scope", "captures", "--tag", "animal", "--mode", "text"),
-                ("get", "ID"),
-                ("recent",),
-                ("status",),
-            ],
-            id="all",
-            marks=pytest.mark.slow,  # each starts without the daemon, too
-        ),
-    ],
-)
-def test_commands_answer_alike_with_the_daemon_and_without(memex, asked):
+ASKED = [
+    ("search", "capybaras and the gateway keeper", "--limit", "5"),
+    ("search", "capybaras", "--scope", "captures", "--tag", "animal", "--mode", "text"),
+    ("get", "ID"),
+    ("recent",),
+    ("status",),
+]
+
+
+@pytest.mark.slow  # each starts without the daemon, too
+def test_commands_answer_alike_with_the_daemon_and_without(memex):
     id = memex.json("capture", "a thought about capybaras", "--tag", "animal/water", "--source", "cli")["id"]
-    asked = [tuple(id if word == "ID" else word for word in words) for words in asked]
+    asked = [tuple(id if word == "ID" else word for word in words) for words in ASKED]
     memex.settled()
     with_daemon = [memex.json(*words) for words in asked]
     assert memex.stop()[0] == 0
@@ -251,6 +245,7 @@ def test_a_stop_lets_a_capture_in_flight_finish(memex):
         assert memex.rest("GET", f"/thought/{id}").json()["content"] == content
 
 
+@pytest.mark.slow
 def test_a_stop_that_is_told_twice_at_once_is_one_stop(memex):
     memex.process.send_signal(signal.SIGTERM)
     time.sleep(0.05)

@@ -95,6 +95,7 @@ def test_a_manager_hears_of_its_start_its_life_and_its_end(memex):
     assert "STATUS=stopping" in memex.ear.until("STOPPING=1")[-1]
 
 
+@pytest.mark.slow
 def test_a_loop_that_is_held_up_stops_the_signs_of_life(memex):
     memex.script = BLOCKED
     memex.serve(wait=False)

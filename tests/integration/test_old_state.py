@@ -137,6 +137,7 @@ def test_the_daemon_of_an_installed_unit_takes_the_state_over(old):
     assert values["kb.collections"] == (["recipes"], str(old.home / ".config/memex/config.toml"))
 
 
+@pytest.mark.slow
 def test_keys_open_the_door_as_before(old):
     agent = json.loads((old.folder / "agent.key").read_text())["key"]
     old.serve()

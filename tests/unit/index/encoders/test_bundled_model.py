@@ -52,7 +52,6 @@ os._exit(2)
     [
         "onnx_session",
         "onnx_export",
-        "word_frequency",
         "bundled_model",
         "onnx_graph",
         "sentence_transformer",

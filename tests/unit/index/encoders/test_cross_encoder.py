@@ -18,13 +18,14 @@ from tests.support import cross_encoders
 from tests.support.cross_encoders import GOLD
 from tests.support.world import World, settings_of, until
 
+pytestmark = pytest.mark.slow  # a reranker is not set by default; what search makes of one: ../search/test_reranker.py
+
 
 @pytest.fixture(scope="module")
 def known(tmp_path_factory) -> Path:
     return cross_encoders.known(tmp_path_factory.mktemp("models") / "known")
 
 
-@pytest.mark.slow
 def test_a_model_whose_order_is_known_gives_it(known):
     judge = cross_encoders.load(known, "known")
     passages = ["a cold stove", f"one {GOLD} in a kitchen", f"{GOLD} {GOLD}", f"{GOLD} and {GOLD} and nothing else"]

@@ -132,7 +132,7 @@ def test_the_first_encoder_that_loads_is_used():
 def test_the_facts_of_one_that_loads_state_no_problem():
     made = Embedder(EmbedSettings(encoders=PLACES[:1]), cache=Path("unused"), load=lambda *_: FakeEncoder())
     assert made.problem
-    assert made.facts() == {"state": "loading", "problem": ""}
+    assert made.facts() == {"state": "unused", "problem": ""}
     made.start()
     made.wait(5)
     assert made.facts() == {"state": "ready", "problem": ""}

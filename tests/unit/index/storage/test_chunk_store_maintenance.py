@@ -166,6 +166,7 @@ def test_a_clock_before_1970_is_told_and_asks_nothing_of_lancedb(store, monkeypa
     assert "panicked" not in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_reads_and_writes_go_on_during_maintenance(store):
     store.replace({f"d{n}": [row(f"d{n}", k, f"text {n} {k}") for k in range(3)] for n in range(300)})
     stop, failures, written = threading.Event(), [], {}

@@ -148,7 +148,7 @@ def test_without_a_daemon_a_command_does_the_job_in_its_own_process(tmp_path, mo
     world = World(tmp_path)
     job = add(world)
     world.close()
-    monkeypatch.setattr(open_parts, "_start_embedder", lambda _: fake_embedder())
+    monkeypatch.setattr(open_parts, "_make_embedder", lambda *_, **__: fake_embedder())
     assert run_command(["job", "wait", job.id, "--vault", str(world.vault), "--state", str(world.state)]) == 0
     assert capsys.readouterr().out.split()[-1] == job.planned
     world.app = world._open()

@@ -104,6 +104,7 @@ def test_looking_changes_nothing(served):
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
+@pytest.mark.slow
 def test_watching_shows_it_again_and_again_until_it_is_interrupted(served):
     """Last of the shared daemon, which it stops."""
     with served.start("status", "--watch", "0.2", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as watching:
