@@ -48,10 +48,8 @@ ONCE: Final = frozenset(
 HEAD_BYTES: Final = 16 * 1024  # uvicorn's own limit counts only what is still incomplete
 # Apart from the rates of calls: a monitor must not use up what the calls of its key need, nor the reverse.
 HEALTH_RATE, HEALTH_BURST = 20.0, 40  # requests of the health routes a second, and at once: of a key, or of an address
-OVERDRAFT_RATE, OVERDRAFT_BURST = (
-    5.0,
-    20,
-)  # calls of tools that can't wait and are told so as a result; the others by 429
+# Calls of tools, a second and at once, that can't wait and get that answer as a result; further ones get status 429.
+OVERDRAFT_RATE, OVERDRAFT_BURST = 5.0, 20
 # Of the body of such a call, and until it has come: it has no place, and its answer needs its id alone.
 OVERDRAFT_BYTES, OVERDRAFT_SECONDS = 64 * 1024, 2.0
 DRAINS: Final = 8  # refused requests of one key, or of one address without, that may go on sending at once

@@ -55,9 +55,7 @@ STOP_S = 45.0  # how long `memex stop` waits
     "--connect", is_flag=True, help="When ready, print how to connect, your key included, and one live search."
 )
 @click.option("--any-port", is_flag=True, help="Pick a free port if the usual one is taken and no setting names one.")
-@click.option(
-    "--force", is_flag=True, help="Serve the vault beside another daemon that has another state folder: know why."
-)
+@click.option("--force", is_flag=True, help="Serve the vault even if a daemon with another state folder serves it.")
 def serve(host: str | None, port: int | None, connect: bool, any_port: bool, force: bool) -> None:
     """Run the daemon: keep the index true to the vault, and let agents capture and search."""
     set_flag("server.host", host)
