@@ -141,9 +141,11 @@ def _escape_controls(text: str) -> str:
 def _format_text(
     record: logging.LogRecord, message: str, context: Mapping[str, Any], trace: list[str], *, apart: str
 ) -> str:
-    about = " ".join(f"{name}={value}" for name, value in context.items())
+    # Each value by itself: behind the word "key" the public id of a key looks like a secret.
+    about = " ".join(f"{name}={clean(str(value))}" for name, value in context.items())
     when = time.strftime("%H:%M:%S", time.localtime(record.created))
-    return apart.join([clean(f"{when} {record.levelname.lower():7} {message}{f' ({about})' if about else ''}"), *trace])
+    line = clean(f"{when} {record.levelname.lower():7} {message}")
+    return apart.join([f"{line} ({about})" if about else line, *trace])
 
 
 def _format_trace(record: logging.LogRecord) -> str:

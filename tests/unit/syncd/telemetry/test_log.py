@@ -121,6 +121,15 @@ def test_a_record_with_wrong_arguments_is_told_all_the_same(root):
     assert "can't be formatted" in json.loads(line)["message"]
 
 
+@pytest.mark.parametrize("style", ["text", "json"])
+def test_the_public_id_of_a_key_is_shown(root, style):
+    def work(log):
+        log.info("asked", extra={"fields": {"key": "9f86d081884c7d65", "method": "GET"}})
+
+    (line,) = told(root, work, format=style)
+    assert "9f86d081884c7d65" in line
+
+
 def test_a_long_text_is_cut_in_its_middle():
     assert len(clean("x" * 100_000)) < LONGEST + 10
 
