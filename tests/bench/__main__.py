@@ -21,6 +21,7 @@ from pathlib import Path
 from tests.bench import (
     alone,
     audit,
+    background,
     consolidate,
     convert,
     git,
@@ -57,7 +58,7 @@ def groups(work: Path, data: Path) -> dict[str, Callable[[], Iterable[Step]]]:
         "first": lambda: speed.first_index(work),
         "10k": lambda: speed.at_10k(work),
         "list": lambda: speed.reconcile_10k(work),
-        "bulk": lambda: speed.under_bulk(work),
+        "background": lambda: background.background(work),
         "kb": lambda: kb.kb(work),
         "files": lambda: kb.files(work),
         "dense": lambda: kb.dense(work),

@@ -94,6 +94,9 @@ class Inside:
             case {"ask": "run", "job": str(job)}:
                 run = self._app.jobs.run(job)
                 return run.error if run else "it was not run"
+            case {"ask": "begin", "job": str(job)}:
+                self._app.jobs.run(job, wait=False)
+                return ""
             case {"ask": "recent", "times": int(times)}:
                 return self._recent(times)
         raise ValueError(question)

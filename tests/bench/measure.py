@@ -8,10 +8,11 @@ import os
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -34,6 +35,7 @@ class Daemon:
     key: str
     http: httpx2.Client
     pipes: subprocess.Popen[str]
+    asking: threading.Lock = field(default_factory=threading.Lock)
 
     def rest(self, method: str, path: str, **given: Any) -> Any:
         answer = self.http.request(method, path, **given)
@@ -94,9 +96,10 @@ class Daemon:
     def ask(self, question: str, **given: Any) -> Any:
         """A question about its inside; see `tests.bench.daemon`."""
         assert self.pipes.stdin is not None and self.pipes.stdout is not None
-        self.pipes.stdin.write(json.dumps({"ask": question, **given}) + "\n")
-        self.pipes.stdin.flush()
-        return json.loads(self.pipes.stdout.readline())
+        with self.asking:
+            self.pipes.stdin.write(json.dumps({"ask": question, **given}) + "\n")
+            self.pipes.stdin.flush()
+            return json.loads(self.pipes.stdout.readline())
 
     def jobs(self) -> Jobs:
         """What each job has cost since the start: `tests.bench.daemon.JobCost` by the job's name."""
