@@ -107,7 +107,7 @@ def captures_at_once(one: Daemon, vault: Path, *, clients: int = 8, each: int = 
     stamp, jobs = time.time_ns(), one.jobs()
     folder = vault / "Captures/default"
     before, known = len(list(folder.glob("*.md"))), one.status()["captures"]["documents"]
-    unit = p50(timed([yardsticks.query] * 30))
+    unit = yardsticks.unit()
 
     def client(number: int) -> list[float]:
         return timed(
@@ -171,7 +171,7 @@ def files_at_once(one: Daemon, vault: Path, *, count: int = 200) -> Row:
     """Files in folders made a moment before, until all are found; they are removed afterwards."""
     stamp, jobs = f"{time.time_ns():x}", one.jobs()
     home = vault / f"Captures/default/{stamp}"
-    unit = p50(timed([yardsticks.query] * 30))
+    unit = yardsticks.unit()
     begun = time.perf_counter()
     for number in range(count):
         folder = home / f"new{number % 20}/deep"

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -190,10 +190,10 @@ def batches(every: int = 1) -> float:
         return time.perf_counter() - begun
 
 
-def child(*command: str) -> Child:
+def child(*command: str, environ: Mapping[str, str] | None = None) -> Child:
     """Run a command to its end. Its output is thrown away; it must succeed."""
     begun = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=ROOT)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=ROOT, env=environ)
     _, status, used = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - begun
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -267,6 +267,11 @@ def echo() -> Iterator[Callable[[], None]]:
     finally:
         serving.terminate()
         serving.wait(30)
+
+
+def unit(yardstick: Callable[[], object] = query, times: int = 30) -> float:
+    """The median of a yardstick on its own, in milliseconds, for what can't take turns with it."""
+    return beside([lambda: None] * times, yardstick, 1).unit
 
 
 def beside(calls: Sequence[Callable[[], object]], yardstick: Callable[[], object], blocks: int = BLOCKS) -> Beside:
