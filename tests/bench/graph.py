@@ -225,6 +225,6 @@ def row(
         f"{p50(spent.calls):.1f} / {p95(spent.calls):.1f} ms",
         all(figure <= most for figure, most, _ in held) if held else None,
         "; ".join(filter(None, (note, f"{yardstick} {spent.unit:.2f} ms"))),
-        {"p50": p50(spent.calls) / spent.unit, "p95": p95(spent.calls) / spent.unit},
+        spent.ratios,
         yardstick,
     )

@@ -186,7 +186,7 @@ def _row(name: str, spent: Beside, most50: float = 0, most95: float = 0) -> Row:
         f"p50 {half:.0f}, p95 {most:.0f} ms",
         half <= most50 and most <= most95 if most50 else None,
         f"one encoding {spent.unit:.2f} ms",
-        {"p50": half / spent.unit, "p95": most / spent.unit},
+        spent.ratios,
         "one query encoding",
     )
 

@@ -97,6 +97,10 @@ class Child:
     cpu: float  # seconds of CPU
 
 
+def _p95(values: list[float]) -> float:
+    return sorted(values)[min(len(values) - 1, int(len(values) * 0.95))]
+
+
 @dataclass(frozen=True, slots=True)
 class Beside:
     """Calls, and a yardstick that took turns with them: milliseconds each."""
@@ -109,6 +113,11 @@ class Beside:
     def unit(self) -> float:
         """The median of the yardstick, in milliseconds."""
         return median(self.yard)
+
+    @property
+    def ratios(self) -> dict[str, float]:
+        """Median to median, and 95th percentile to 95th percentile: a neighbour delays both."""
+        return {"p50": median(self.calls) / self.unit, "p95": _p95(self.calls) / _p95(self.yard)}
 
 
 class Encoder:
