@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
-from tests.bench import record, yardsticks
+from tests.bench import cpu_sampler, record, vaults, yardsticks
 from tests.bench.__main__ import RECORD
 from tests.bench.measure import named_jobs
 from tests.bench.record import Entry, Row, best, line, measure, slips, typical, unrecorded, verdict
@@ -196,3 +197,40 @@ def test_the_yardsticks_are_what_they_were_when_rows_were_recorded():
     fixed = [yardsticks.WORDS, yardsticks.COUNTS, yardsticks.QUERY_WORDS, yardsticks.RUN_TOKENS, yardsticks.RUN_TEXTS]
     assert (len(yardsticks.chunk_lengths()), sum(yardsticks.chunk_lengths())) == (2_542, 395_728)
     assert hashlib.sha256(json.dumps(fixed).encode()).hexdigest()[:16] == "7b06331557333c05"
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("/home/ann/memex/index/search/fusion.py", "memex/index/search"),
+        ("/home/ann/memex/index/model.py", "memex/index"),
+        ("/home/ann/memex/mcp_server/operations/operation.py", "memex/mcp_server/operations"),
+        ("/home/ann/memex/syncd/cli/notes/notes.py", "memex/syncd/cli"),
+        ("/venv/lib/python3.11/site-packages/mcp/server/session.py", "library mcp"),
+        ("/venv/lib/python3.11/site-packages/six.py", "library six"),
+        ("/venv/lib/python3.11/site-packages/lancedb/index/index.py", "library lancedb"),
+        ("/usr/lib/python3.11/json/decoder.py", "the interpreter and its library"),
+        ("<string>", "the interpreter and its library"),
+        ("/home/ann/memex/tests/bench/daemon.py", "the bench"),
+    ],
+)
+def test_a_profile_names_the_layer_of_a_file(file, name):
+    assert cpu_sampler.layer(file) == name
+
+
+def test_a_profile_s_table_is_a_call_s_milliseconds_and_their_share():
+    taken = {
+        "layers": {"memex/index": 3.0, "library mcp": 0.5, "a": 0.3, "b": 0.2},
+        "functions": {"memex/index: f": 3.0},
+    }
+    told = cpu_sampler.table(taken, 1000, most=2)
+    assert "| memex/index | 3.00 | 75.0% |" in told
+    assert "| 2 others | 0.50 | 12.5% |" in told
+    assert "| all | 4.00 | 100.0% |" in told
+    assert told.count("| memex/index: f |") == 1
+
+
+def test_generated_captures_have_times_of_their_own():
+    made = [vaults.created_at(number) for number in range(0, 200_000, 7)]
+    assert len(set(made)) == len(made)
+    assert all(datetime.fromisoformat(time).day <= 28 for time in made)
