@@ -1,6 +1,6 @@
 # make setup   the daemon alone: .venv/bin/memex          make run    the daemon on a copy of the demo vault
 # make test    lint and the tests                         make run VAULT=~/MyVault    the daemon on that vault
-# make test-all  with the slow proofs                     make graph | faults | bench | clients | conformance | man | lint | golden | clean
+# make test-all  with the slow proofs                     make graph | faults | bench | bench-quick | profile | clients | conformance | man | lint | golden | clean
 # make lock    the lock files anew                        make audit  licences, known vulnerabilities, lock files
 
 SHELL := bash

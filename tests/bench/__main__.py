@@ -88,7 +88,9 @@ def main() -> None:
     work = given.out / "work"
     work.mkdir(parents=True, exist_ok=True)
     known = groups(work, given.data)
-    recorded = record.parse(RECORD.read_text("utf-8")) if RECORD.is_file() else []
+    if unknown := sorted({*(given.only or ())} - known.keys()):
+        parser.error(f"no group called {', '.join(unknown)}; the groups are {', '.join(known)}")
+    recorded = read_record()
     rows: list[Row] = []
     for name in given.only or [name for name in known if name not in APART]:
         begun = time.monotonic()
@@ -103,6 +105,14 @@ def main() -> None:
         RECORD.write_text(record.format_entries([*recorded, *entries(rows)]), "utf-8")
         sys.stdout.write(f"\n{len(rows)} rows were added to {RECORD.relative_to(ROOT)}.\n")
     sys.exit(0 if held else 1)
+
+
+def read_record() -> list[Entry]:
+    """The entries of the record; none where it is missing."""
+    try:
+        return record.parse(RECORD.read_text("utf-8")) if RECORD.is_file() else []
+    except (ValueError, TypeError) as error:
+        sys.exit(f"{RECORD} is no record of benchmarks: {error}. Restore it from Git, or mend it by hand.")
 
 
 def progress(line: str) -> None:

@@ -230,7 +230,7 @@ def cost(work: Path, count: int) -> Row:
         figure,
         met,
         f"{found.of['duplicates']} copies found",
-        {"CPU": cpu * 1000 / yardsticks.unit(), "memory": more / yardsticks.imports_memory()[0]},
+        {"CPU": cpu * 1000 / yardsticks.unit(), "memory": max(more, 1.0) / yardsticks.imports_memory()[0]},
         "one query encoding; the memory of the imports",
     )
 

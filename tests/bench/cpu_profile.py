@@ -22,6 +22,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.cpu_profile", description=__doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "bench", help="where the vault is kept")
     work = parser.parse_args().out / "work"
+    if not hasattr(time, "pthread_getcpuclockid"):
+        sys.exit("This system does not tell the CPU of one thread, so there is no profile. Run it on Linux.")
     work.mkdir(parents=True, exist_ok=True)
     vault, state = prepared(work)
     with daemon(vault, state, "--made-up", module="tests.bench.profiled_daemon") as one:

@@ -192,7 +192,8 @@ def batches(every: int = 1) -> float:
     """Encode the chunks of 1,000 notes, or every so many of them, on all cores, four at most: the seconds of `the bare batches`."""
     lengths = chunk_lengths()[::every]
     texts = _texts(lengths, 7)
-    with ThreadPoolExecutor(min(THREADS, len(os.sched_getaffinity(0)))) as pool:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with ThreadPoolExecutor(min(THREADS, cores)) as pool:
         begun = time.perf_counter()
         for _ in pool.map(lambda run: encoder().encode(texts[slice(*run)]), runs(lengths)):
             pass
