@@ -55,6 +55,8 @@ KINDS: Final[dict[str, maintenance_policy.VectorIndex]] = {"IVF_SQ": "sq", "IVF_
 NPROBES: Final = 20
 FEWER: Final = 6  # where several points are asked that are near to the same rows: what one misses another finds
 
+INDEX_CACHE: Final = 256 << 20
+METADATA_CACHE: Final = 8 << 20  # every commit adds to it until maintenance: 64 MB were full after 300, and no faster
 BACK: Final = 8  # versions that are tried when the newest can't be read
 TERMS: Final = 5_000  # values in one IN list
 SEGMENTS: Final = 6  # of the vector index, before it is made anew
@@ -287,7 +289,7 @@ class Table:
             await table.create_index("vector", config=VECTORS[wanted], replace=True)
 
     async def _connect(self) -> Any:
-        session = lancedb.Session(index_cache_size_bytes=256 << 20, metadata_cache_size_bytes=64 << 20)
+        session = lancedb.Session(index_cache_size_bytes=INDEX_CACHE, metadata_cache_size_bytes=METADATA_CACHE)
         return await lancedb.connect_async(self.uri, storage_options=self._options or None, session=session)
 
     async def _exists(self) -> bool:

@@ -152,7 +152,10 @@ def _minute(one: Daemon, number: int, recorder: Recorder, cpu: float, before: Co
     spent, errors = recorder.take()
     captures, searches = spent["capture"] or [0.0], spent["search"] or [0.0]
     memory = one.process.memory_full_info()
-    ran, failed = ({name: count - then.get(name, 0) for name, count in counts.items()} for then, counts in zip(before, now))
+    ran, failed = (
+        {name: count - then.get(name, 0) for name, count in counts.items()}
+        for then, counts in zip(before, now, strict=True)
+    )
     return Minute(
         number,
         len(spent["capture"]),
@@ -187,12 +190,18 @@ def describe(minute: Minute) -> str:
         f"{minute.rss:.0f} MB, {minute.private:.0f} private | {minute.cpu:.0f} % CPU | "
         f"{minute.handles} handles, {minute.threads} threads | {ran}"
     )
-    return line + (f" | FAILED {minute.failed}" if minute.failed else "") + (f" | {minute.errors}" if minute.errors else "")
+    return (
+        line
+        + (f" | FAILED {minute.failed}" if minute.failed else "")
+        + (f" | {minute.errors}" if minute.errors else "")
+    )
 
 
 def rows(minutes: list[Minute], idle: float, load: Load) -> Iterator[Row]:
     """What the minutes come to."""
-    name = f"{load.writes:g} captures and {load.searches:g} searches a second for {len(minutes)} min, {load.notes:,} notes"
+    name = (
+        f"{load.writes:g} captures and {load.searches:g} searches a second for {len(minutes)} min, {load.notes:,} notes"
+    )
     worst = max(minute.search_p95 for minute in minutes)
     yield Row(
         f"{name}: search p95 of the worst minute",
@@ -219,7 +228,9 @@ def rows(minutes: list[Minute], idle: float, load: Load) -> Iterator[Row]:
         f"private {minutes[0].private:.0f} -> {minutes[-1].private:.0f} MB",
     )
     handles, threads = ([getattr(minute, what) for minute in minutes] for what in ("handles", "threads"))
-    yield Row(f"{name}: handles; threads", "level", f"{handles[0]} -> {handles[-1]}; {threads[0]} -> {threads[-1]}", None)
+    yield Row(
+        f"{name}: handles; threads", "level", f"{handles[0]} -> {handles[-1]}; {threads[0]} -> {threads[-1]}", None
+    )
 
 
 def main() -> None:
