@@ -424,6 +424,6 @@ def _count_changes(
     outcome.unchanged += planned.unchanged
     for prepared in ready:
         if prepared.document.path not in stale:
-            outcome.chunks += len(prepared.chunks)
+            outcome.chunks += prepared.chunk_count
             outcome.embedded += prepared.embedded
             outcome.reused += prepared.reused
