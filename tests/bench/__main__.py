@@ -32,6 +32,7 @@ from tests.bench import (
     record,
     replay,
     retrieval,
+    soak,
     speed,
     suggest,
     week,
@@ -42,7 +43,7 @@ from tests.bench.record import Entry, Step, measure
 DATA = Path(os.environ.get("MEMEX_DATA", ROOT.parent / "shared/data"))
 RECORD = ROOT / "docs/benchmarks.json"
 TYPICAL = 3  # measurements for a record, of which the median counts
-APART = ("quick",)  # groups of rows that others have too: only when they are named
+APART = ("quick", "soak")  # only when they are named: the rows of others, an hour of load
 
 
 def groups(work: Path, data: Path) -> dict[str, Callable[[], Iterable[Step]]]:
@@ -71,12 +72,13 @@ def groups(work: Path, data: Path) -> dict[str, Callable[[], Iterable[Step]]]:
         "100k": lambda: speed.at_100k(work),
         "week": lambda: week.week(work),
         "retrieval": lambda: retrieval.rows(data, work),
+        "soak": lambda: soak.soak(work),
     }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--only", nargs="*", help="groups to measure (default: all but quick)")
+    parser.add_argument("--only", nargs="*", help="groups to measure (default: all but quick and soak)")
     parser.add_argument("--record", action="store_true", help=f"add the rows to {RECORD.relative_to(ROOT)}")
     parser.add_argument("--data", type=Path, default=DATA, help="real vaults and labelled sets")
     parser.add_argument("--out", type=Path, default=ROOT / "bench", help="where the results and the scratch files go")

@@ -278,6 +278,25 @@ def test_rows_that_were_to_be_kept_and_changed_meanwhile_are_replaced(world, tmp
     assert index.dump() == world.rebuilt(tmp_path / "fresh")["captures"]
 
 
+def test_a_large_note_that_is_as_it_was_indexed_is_not_parsed_again(world):
+    note = world.write("Captures/default/Large.md", MARKED.format("") + "The heron stood still. " * 30_000)
+    world.run()
+    parsed, real = [], index_pass.parse
+
+    def parse_counted(raw, path, **given):
+        parsed.append(path)
+        return real(raw, path, **given)
+
+    with quick(index_pass, parse=parse_counted):
+        os.utime(note, (time.time() - 5, time.time() - 5))
+        world.run()
+        assert (parsed, world.run().unchanged) == ([], 1)  # its stat is known now: the second look reads nothing
+        note.write_text(note.read_text("utf-8") + "A gannet came by.")
+        assert world.run().modified == 1
+    assert set(parsed) == {"Captures/default/Large.md"}
+    assert world.found("gannet", mode="text") == ["Captures/default/Large.md"]
+
+
 def test_a_removal_that_failed_halfway_leaves_the_note_findable(world):
     workspace = world.app.agent_access.workspace("default")
     kept = workspace.capture("kept heron").record
