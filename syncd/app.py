@@ -19,6 +19,7 @@ from typing import Any, Self
 
 from index.encoders.embedder import Embedder
 from index.errors import MemexError
+from index.foreground import shorten_turns
 from index.process_memory import limit_arenas
 from syncd.captures.inbox import Inbox
 from syncd.daemon import background_jobs
@@ -212,6 +213,7 @@ class App:
         `watchdog` is told once requests are answered, and how to tell that all is well."""
         from mcp_server.server import installed_version, serve  # noqa: PLC0415 - imported only where it serves
 
+        shorten_turns()
         state = self.settings.state
         daemon = state / "daemon.json"
 

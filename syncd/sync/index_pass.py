@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 
 from index.errors import MemexError, NotFound, Unavailable
+from index.foreground import SHORT_S, foreground
 from index.model import Document, Record, Stat
 from index.scope.index import Index
 from index.scope.prepared_document import PreparedDocument
@@ -329,6 +330,7 @@ class IndexPass:
         self, request: PassRequest, paths: Iterable[str], outcome: PassOutcome
     ) -> Iterator[tuple[str, tuple[Document, Stat]]]:
         for path in paths:
+            foreground.give_way(SHORT_S)
             try:
                 document, stat = self._read_note(request, path)
             except NotFound:
