@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 CONVERTERS = 2  # files that are read at a time, each in a process of its own
 COMMITS_S = 10.0  # between two looks whether what was written is quiet
 MINUTE_S, HOUR_S = 60.0, 3600.0
+NIGHT = "0 3 * * *"  # when the work is done that looks at everything
 REMOTE = "remote"  # the job that pulls and pushes
 TICKS_S = MINUTE_S  # between two looks at the boxes of reports: a folder is listed
 MARKS_S = 2.0  # between two looks at what people have marked: a number is compared
@@ -70,6 +71,11 @@ def build_scheduler(
     )
     planned.every(
         "review", MINUTE_S, acting_as(Author("daemon", "review"))(partial(services.review.run, planned.stopping))
+    )
+    planned.cron(
+        "suggestions",
+        NIGHT,
+        acting_as(Author("daemon", "review"))(partial(services.review.run_again, planned.stopping)),
     )
     planned.every("enrichment", MINUTE_S, acting_as(Author("daemon", "enrichment"))(backfill.retry_failed))
     planned.every(REMOTE, TICK_S, services.remote.tick, soon=True)

@@ -203,6 +203,15 @@ SCHEMA: tuple[str, ...] = (
     """
     ALTER TABLE audit ADD COLUMN address TEXT NOT NULL DEFAULT '';
     """,
+    """
+    CREATE TABLE reviewed (
+        path TEXT PRIMARY KEY,
+        digest TEXT NOT NULL,
+        visible TEXT NOT NULL,
+        generation INTEGER NOT NULL,
+        at INTEGER NOT NULL
+    ) STRICT;
+    """,
 )
 
 
