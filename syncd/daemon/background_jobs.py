@@ -36,7 +36,7 @@ MINUTE_S, HOUR_S = 60.0, 3600.0
 NIGHT = "0 3 * * *"  # when the work is done that looks at everything
 REMOTE = "remote"  # the job that pulls and pushes
 TICKS_S = MINUTE_S  # between two looks at the boxes of reports: a folder is listed
-MARKS_S = 2.0  # between two looks at what people have marked: a number is compared
+MARKS_S = 3.0  # between two looks at what people have marked: a number is compared
 LEAST_FREE = 16 << 20  # bytes of the vault's disk without which no note is tried
 LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
 
