@@ -22,7 +22,6 @@ import numpy as np
 from index import timings
 from index.errors import EARLY_CLOCK, IndexUnusable, InvalidArgument, Unavailable
 from index.model import Filter
-from index.process_memory import release_unused
 from index.storage import arrow_rows, crash_repair, lancedb_table, maintenance_policy
 from index.storage.chunk_rows import Match, Row, check_encodable, check_rows
 from index.storage.crash_repair import StoreDamaged
@@ -374,7 +373,6 @@ class ChunkStore:
             answer = self._run_read(self._table.all_rows())
             rows = Rows.of(arrow_rows.read_rows_with_vectors(answer), len(answer), self._table.dimensions)
             del answer
-            release_unused()  # the rows came in several times their size
             with self._writing:
                 missed, self._missed = self._missed, None
                 for documents in missed or ():
