@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Final
 
 WAIT_S: Final = 0.5  # seconds that one slice of background work waits at most
-SHORT_S: Final = 0.03  # and where many thousand slices belong to work that somebody waits for too, as an index pass
+SHORT_S: Final = 0.03  # and one of many thousand
 TURN_S: Final = 0.0005  # seconds that a thread runs while others wait for their turn
 CALM_S: Final = (
     0.02  # seconds without a call after which there is time: who asks one thing after another asks again sooner
@@ -30,6 +30,7 @@ class Foreground:
         self._changed = threading.Condition()
         self._calls = 0
         self._ended = float("-inf")  # when the last call ended, by the monotonic clock
+        self._bulk = threading.local()
 
     @contextmanager
     def call(self) -> Iterator[None]:
@@ -54,6 +55,20 @@ class Foreground:
                 if now >= min(calm, end):
                     return
                 self._changed.wait(min(calm, end) - now)
+
+    @contextmanager
+    def bulk(self, is_bulk: bool) -> Iterator[None]:
+        """Inside, this thread has so much to do that nobody waits for each part of it, and `pace` gives way; or it has not."""
+        before, self._bulk.is_on = getattr(self._bulk, "is_on", False), is_bulk
+        try:
+            yield
+        finally:
+            self._bulk.is_on = before
+
+    def pace(self) -> None:
+        """Give way between two slices of work that is quick, and awaited by somebody, unless it is a part of a bulk."""
+        if getattr(self._bulk, "is_on", False):
+            self.give_way(SHORT_S)
 
 
 foreground: Final = Foreground()

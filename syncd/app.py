@@ -235,7 +235,7 @@ class App:
                 running.callback(self.traces.close)
             serve(self.agent_access, self.settings, on_bound=announce_url, stop=stop, traces=self.traces)
 
-    def _start_parts(self, running: ExitStack, answering: threading.Event) -> None:
+    def _start_parts(self, running: ExitStack, answering: threading.Event | None = None) -> None:
         sync = self.opened.sync
         running.callback(self.claim.release)
         threading.Thread(target=self.file_import.sandbox.facts, name="sandbox-probe", daemon=True).start()
@@ -265,7 +265,8 @@ class App:
         running.callback(self.services.commits.stop)  # once nothing is written any more
         sync.start(after=answering)  # a first answer does not wait for a look at all notes
         running.callback(sync.stop)
-        running.callback(answering.set)
+        if answering is not None:
+            running.callback(answering.set)
         self.jobs = self._build_jobs()
         self.jobs.start()
         running.callback(self.jobs.stop)

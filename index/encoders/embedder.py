@@ -28,7 +28,7 @@ from index.encoders.settings import (
     without_secrets,
 )
 from index.errors import Unavailable
-from index.foreground import SHORT_S, foreground
+from index.foreground import foreground
 from index.tracing import span
 
 __all__ = [
@@ -226,8 +226,7 @@ class Embedder:
                 window = sorted(range(start, min(start + WINDOW, len(texts))), key=lambda n: -len(texts[n]))
                 for first in range(0, len(window), encoder.batch):
                     rows = window[first : first + encoder.batch]
-                    if not urgent:
-                        foreground.give_way(SHORT_S)
+                    foreground.pace()
                     vectors[rows] = self._encode(
                         [_replace_surrogates(texts[n]) for n in rows], "document", urgent=urgent
                     )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder
-from index.foreground import SHORT_S, foreground
+from index.foreground import foreground
 from index.model import Chunk, Document, Stat
 from index.observations.observation_rows import PerspectiveRow, make_facets
 from index.observations.perspectives import Perspective, hash_perspectives
@@ -85,7 +85,7 @@ def prepare(
 ) -> list[PreparedDocument]:
     """Cut `documents` and embed what is not known by its digest, all in one call; nothing is stored yet."""
     count = embedder.count_tokens if embedder else estimate_tokens
-    cut = list(_cut(documents, sizes, count, perspectives, urgent=urgent))
+    cut = list(_cut(documents, sizes, count, perspectives))
     if sum(len(pieces) for _, _, pieces, _ in cut) > MANY:
         release_unused()  # what cutting took, before the vectors need room
     node_facets = [make_facets(document, looks) for document, _, _, looks in cut]
@@ -114,13 +114,10 @@ def _cut(
     sizes: Sizes,
     count: Count,
     perspectives: Callable[[str], tuple[Perspective, ...]],
-    *,
-    urgent: bool,
 ) -> Iterator[tuple[Document, Stat, tuple[Chunk, ...], tuple[Perspective, ...]]]:
     """Each document with its passages and, of a node, the perspectives of its facts."""
     for document, stat in documents:
-        if not urgent:
-            foreground.give_way(SHORT_S)
+        foreground.pace()
         looks = perspectives(document.workspace) if document.node else ()
         yield document, stat, tuple(split_document(document, sizes, count)), looks
 

@@ -54,7 +54,7 @@ def build_scheduler(
     planned.every("root", 10.0, partial(_check_root, opened))
     planned.every("maintenance", 30.0, partial(_maintain_indexes, opened))
     due_s = opened.check.due_in(time.time_ns() // 1_000_000)
-    planned.every("deep check", DAY_S, partial(opened.check.run, planned.stopping), after=due_s)
+    planned.every("deep check", DAY_S, partial(_check_deeply, opened, planned), after=due_s)
     planned.every("leftovers", DAY_S, partial(_remove_leftovers, opened))
     planned.every("ended jobs", HOUR_S, partial(_prune_ended_jobs, opened))
     planned.every("dropped files", EVERY_S, dropped.queue_quiet_files)
@@ -101,6 +101,11 @@ def build_worker(opened: OpenParts, agent_access: AgentAccess, inbox: Inbox, fil
     carried.register("note", make_note)
     carried.register("file", files, threads=CONVERTERS)
     return carried
+
+
+def _check_deeply(opened: OpenParts, planned: Scheduler) -> None:
+    opened.check.run(planned.stopping)
+    planned.run_in("deep check", opened.check.due_in(time.time_ns() // 1_000_000))
 
 
 def _promote_marked(vault: AuditedVault, services: VaultServices) -> None:

@@ -195,6 +195,11 @@ class Scheduler:
                 raise Unavailable(f"the daemon is stopping, so {name} was not run")
             return job.last
 
+    def run_in(self, name: str, seconds: float) -> None:
+        """Have the next run of a job so many seconds from now, whatever its interval; nothing where nothing is scheduled."""
+        if self._timer is not None and self._timer.running:
+            self._timer.run_soon(name, datetime.now(UTC) + timedelta(seconds=seconds))
+
     def record_run(self, name: str, run: Run) -> None:
         """The work of a job was done outside of it, and went so; nothing, where no job has that name."""
         with self._changed:

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from index.foreground import CALM_S, TURN_S, Foreground, shorten_turns
+from index.foreground import CALM_S, SHORT_S, TURN_S, Foreground, shorten_turns
 
 
 def test_where_nobody_calls_nothing_waits():
@@ -53,6 +53,23 @@ def test_a_call_that_fails_is_over():
     begun = time.monotonic()
     foreground.give_way(60.0)
     assert time.monotonic() - begun < 30
+
+
+def test_only_a_bulk_of_work_is_paced():
+    foreground, waits = Foreground(), []
+    foreground.give_way = waits.append
+    with foreground.call():
+        foreground.pace()
+        with foreground.bulk(True):
+            foreground.pace()
+            with foreground.bulk(False):
+                foreground.pace()
+            foreground.pace()
+            other = threading.Thread(target=foreground.pace)
+            other.start()
+            other.join(60)
+        foreground.pace()
+    assert waits == [SHORT_S, SHORT_S]
 
 
 def test_turns_become_short():

@@ -206,6 +206,16 @@ def test_a_torn_memory_of_the_last_one_is_none(world, text):
     assert json.loads(file.read_text())["checked"] == 31
 
 
+def test_once_it_was_made_by_day_it_is_made_at_night(world):
+    world.run()
+    with world.serving():
+        jobs = world.app.jobs
+        jobs.run("deep check")
+        due = jobs.states()["deep check"].next_run_at / 1000
+        assert 0 < due - time.time() <= 86_400
+        assert (time.localtime(due).tm_hour, time.localtime(due).tm_min) == (NIGHT_HOUR, 0)
+
+
 def test_it_is_a_daily_job(world):
     with world.serving():
         first = world.app.health.facts()["jobs"]["deep check"]["next_run_at"] / 1000 - time.time()
