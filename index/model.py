@@ -167,6 +167,7 @@ class Document:
     superseded_by: str | None = (
         None  # of a capture that a newer one replaces: the path part of the link to it, as written
     )
+    owner_marks: str = ""  # of a capture: what its owner has marked on it, as the parser encodes it; kept, and not read
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,6 +108,14 @@ class Reader:
         """The document at `path`."""
         return self._catalog.record_at(path)
 
+    def records_at(self, paths: Collection[str]) -> dict[str, Record]:
+        """The documents at these paths, by path."""
+        return {record.path: record for record in self._catalog.records_at(paths)}
+
+    def owner_marks(self, paths: Collection[str] | None = None) -> Iterator[tuple[str, str, str, str]]:
+        """Path, digest, type and the owner's marks, as the parser encoded them, of the documents at `paths`, or of all."""
+        return self._catalog.owner_marks(paths)
+
     def paths_claiming_id(self, id: str) -> list[str]:
         """The paths of the documents that say they are the one of this id, sorted."""
         return [

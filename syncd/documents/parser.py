@@ -25,6 +25,7 @@ from syncd.documents.entity_lines import parse_page as page_of
 from syncd.documents.entity_node import OWN, node_of_page
 from syncd.documents.file_names import CONFLICT_COPY
 from syncd.documents.memo_relations import read_relations
+from syncd.documents.owner_marks import encode_marks, read_marks
 from syncd.notes.front_matter import (
     MERGE_CONFLICT,
     FrontmatterError,
@@ -72,6 +73,7 @@ class _Class:
     relations: tuple[MemoRelation, ...]
     stored: bool  # whether it holds the text of a stored file
     file: str | None  # the path of that file
+    owner_marks: str  # encoded
 
 
 def parse(
@@ -127,7 +129,8 @@ def _classify(note: _ParsedNote, owned: _OwnProperties, inbox: str, collections:
     node = replace(node, tags=_remove_repeats(tags)) if node else None
     stored = kind == "file" and captured
     file = owned.file(note.path, inbox) if stored else None
-    return _Class(kind, collection, tags, created_at, page, node, stated, stored, file)
+    marks = encode_marks(read_marks(note.front + note.body)) if captured else ""
+    return _Class(kind, collection, tags, created_at, page, node, stated, stored, file, marks)
 
 
 def _assemble(note: _ParsedNote, owned: _OwnProperties, kind: _Class, mtime_ms: int) -> Document:
@@ -168,6 +171,7 @@ def _assemble(note: _ParsedNote, owned: _OwnProperties, kind: _Class, mtime_ms: 
         node=kind.node,
         file=kind.file,
         superseded_by=owned.successor(),
+        owner_marks=kind.owner_marks,
     )
 
 

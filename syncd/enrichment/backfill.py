@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeAlias
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
+from index.foreground import foreground
 from index.model import Document, Record
 from index.text.summary_and_tags import Enrichment
 from index.text.tags import key_of
@@ -181,6 +182,7 @@ class Backfill:
     def _check_stopping(self, written: int) -> None:
         if self._stopping.is_set() or self._enricher.closed.is_set():
             raise Unavailable(f"broken off; {written} notes were written, and running it again goes on with the rest")
+        foreground.give_way()
 
     # What is owed
 
@@ -198,6 +200,7 @@ class Backfill:
             else:
                 owing.append((record, id, failures))
         for record, id, failures in owing:
+            foreground.give_way()
             try:
                 with self._enricher.isolate(record.path):
                     enrichment = self._enricher.enrich(

@@ -263,9 +263,10 @@ class ApiKeys:
             if not self._used:
                 return
             used, self._used = self._used, {}
-            with self._ledger.transaction():
-                for used_id, at in used.items():
-                    self._ledger.execute("UPDATE keys SET last_used_at = ? WHERE id = ?", (at, used_id))
+        with self._ledger.transaction():  # while requests go on: whoever asks for a key waits for no disk
+            for used_id, at in used.items():
+                self._ledger.execute("UPDATE keys SET last_used_at = ? WHERE id = ?", (at, used_id))
+        with self._lock:
             for used_id, at in used.items():
                 if used_id in self._keys:
                     key, newest, old = self._keys[used_id]

@@ -143,7 +143,7 @@ HOMES = {
     "onnxruntime": ("index/encoders/*",),
     "prometheus_client": ("mcp_server/http/metrics_page.py",),
     "pyarrow": ("index/storage/arrow_rows.py", "index/storage/lancedb_table.py"),
-    "pydantic": ("mcp_server/*", "index/storage/lancedb_import.py"),
+    "pydantic": ("mcp_server/*",),
     "pydantic_core": ("mcp_server/*",),
     "pptx": ("syncd/files/conversion/readers/powerpoint.py",),
     "pypdfium2": ("syncd/files/conversion/readers/pdf.py",),

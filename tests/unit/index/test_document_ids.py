@@ -1,5 +1,7 @@
 """index/document_ids.py: ids are a function of the files."""
 
+import uuid
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +18,11 @@ def test_the_owner_does_not_depend_on_the_order(paths, random):
     shuffled = paths.copy()
     random.shuffle(shuffled)
     assert choose_owner(shuffled) == choose_owner(paths)
+
+
+@given(st.text())
+def test_the_id_of_a_path_is_its_uuid(path):
+    assert path_id(path) == str(uuid.uuid5(uuid.UUID("5b0c9d7e-52f4-4f5c-8d4a-6d1f0e8c7a31"), path))
 
 
 @given(st.text())

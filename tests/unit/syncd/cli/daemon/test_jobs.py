@@ -222,6 +222,7 @@ SCHEDULED = {
     "error": "",
     "runs": 3,
     "failures": 0,
+    "cpu_s": 0.5,
     "next_run_at": 1_800_000_090_000,
     "too_long": False,
 }
