@@ -335,11 +335,11 @@ def loose_secret(world, _):
 @entry("ledger", "ledger: it can't be read, so no key is let in; see memex doctor")
 def ledger_unread(world, _):
     ledger = world.app.opened.ledger
-    whole, ledger._connection = ledger._connection, sqlite3.connect(":memory:", check_same_thread=False)
+    whole, ledger._reader = ledger._reader, sqlite3.connect(":memory:", check_same_thread=False)
     with pytest.raises(Unavailable):
         ledger.query("SELECT 1 FROM keys")
     yield
-    ledger._connection = whole
+    ledger._reader = whole
     ledger.query("SELECT 1 FROM keys")  # as each request does
 
 
