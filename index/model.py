@@ -167,6 +167,7 @@ class Document:
     superseded_by: str | None = (
         None  # of a capture that a newer one replaces: the path part of the link to it, as written
     )
+    summary_derived: bool = False  # `summary` is the first sentence of the text: no property states one
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from index.document_ids import path_id
 from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, Defect, Document, Record, Stat
 from index.names import fold, stem
 
-VERSION: Final = 10  # of what follows
+VERSION: Final = 11  # of what follows
 
 # Without rowid, columns stand in the order of the primary key: SQLite 3.40 else takes a whole table for a damaged one.
 SCHEMA: Final = """
@@ -25,7 +25,7 @@ create table documents (
   tags text not null, aliases text not null, summary text, source text, metadata text not null,
   created_at integer not null, updated_at integer, version integer not null,
   chunks integer not null, embedded integer not null, defects text not null, writable integer not null, file text,
-  superseded_by text,
+  superseded_by text, summary_derived integer not null,
   size integer not null, mtime_ns integer not null, ino integer not null);
 create index documents_claimed on documents (claimed, length(path), path, workspace) where claimed is not null;
 create index documents_content on documents (workspace, content_hash, created_at, path);
@@ -85,7 +85,7 @@ FILED: Final = (
 PLAIN: Final = (
     "path", "scope", "workspace", "namespace", "type", "title", "digest", "content_hash", "collection", "summary", "source",
     "created_at", "updated_at", "version", "writable", "file",
-    "superseded_by",
+    "superseded_by", "summary_derived",
 )  # fmt: skip
 
 
