@@ -4,8 +4,6 @@ Law, tested: a key that means nothing changes nothing, and each step can be take
 
 from __future__ import annotations
 
-import os
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +13,8 @@ import click
 
 from index.errors import MemexError
 from syncd.cli.framework.commands import print_message, print_text
+from syncd.cli.framework.single_key import END as END_OF_INPUT
+from syncd.cli.framework.single_key import has_single_keys, read_single_key
 from syncd.cli.notes.review_card import format_capture
 from syncd.cli.terminal import result_text
 
@@ -153,21 +153,12 @@ def go_through(ask: Ask, waiting: Sequence[Mapping[str, Any]]) -> None:
 
 def read_key(prompt: str) -> str:
     """One key, without Enter; a line where the terminal can't give single keys."""
-    if os.environ.get("TERM") == "dumb" or not _has_single_keys():
+    if not has_single_keys():
         line: str = click.prompt(prompt, default="s", show_default=False, prompt_suffix=": ")
         return line.strip()
-    click.echo(f"{prompt}: ", nl=False)
-    key = click.getchar()
+    key = read_single_key(f"{prompt}: ")
     click.echo(key if key.isprintable() else "")
-    return key
-
-
-def _has_single_keys() -> bool:
-    try:
-        import termios  # noqa: F401, PLC0415 - not every system has it
-    except ImportError:
-        return False
-    return sys.stdin.isatty()
+    return "q" if key == END_OF_INPUT else key
 
 
 def edit_note(file: str) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from syncd.cli.main import run_command
 from syncd.daemon.control_socket import DAEMON
+from syncd.settings.known_vaults import default_settings_file, settings_folder
 from syncd.state.process_lock import ProcessLock
 from tests.support.paths import ROOT
 
@@ -88,7 +89,8 @@ def test_a_folder_that_is_made_for_it_needs_no_yes(tmp_path, monkeypatch):
 
 def settings(folder, name):
     """What the settings file of that vault says of Git."""
-    (file,) = [one for one in (folder / "home/.config/memex").glob("*.toml") if str(folder / name) in one.read_text()]
+    found = settings_folder(os.environ).glob("*.toml")
+    (file,) = [file for file in found if str(folder / name) in file.read_text()]
     return tomllib.loads(file.read_text()).get("git", {})
 
 
@@ -135,7 +137,7 @@ def test_a_choice_about_git_is_written_into_the_file_that_is_there(tmp_path, mon
     for choice, expected in (("off", {"commit": False}), ("off", {"commit": False}), ("commit", {"commit": True})):
         assert run_command(["init", str(tmp_path / "vault"), "--git", choice]) == 0
         assert settings(tmp_path, "vault") == expected
-    file = tmp_path / "home/.config/memex/config.toml"
+    file = default_settings_file(os.environ)
     file.write_text(file.read_text().replace("commit = true\n", "quiet_s = 5.0  # mine\n"))
     assert run_command(["init", str(tmp_path / "vault"), "--git", "off"]) == 0
     assert settings(tmp_path, "vault") == {"commit": False, "quiet_s": 5.0}
