@@ -6,7 +6,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := test
-.PHONY: setup dev run lock audit test test-all graph faults bench clients conformance man lint format golden clean distclean
+.PHONY: setup dev run lock audit test test-all graph faults bench bench-quick clients conformance man lint format golden clean distclean
 
 # Every path is relative, so a folder with blanks in its name works. The daemon lives in .venv, the tests' tools in .venv-dev, which
 # looks into .venv for everything else.
@@ -128,8 +128,12 @@ graph: dev
 faults: dev
 	$(DEV) -m pytest -m faults $(ARGS)
 
+# RECORD=1, at a release: adds the rows to docs/benchmarks.json, which later runs are compared with.
 bench: dev
-	$(DEV) -m tests.bench $(ARGS)
+	$(DEV) -m tests.bench $(if $(RECORD),--record) $(ARGS)
+
+bench-quick: dev
+	$(DEV) -m tests.bench --only quick $(if $(RECORD),--record) $(ARGS)
 
 # Public MCP clients of both protocol eras, on a running daemon, and Mermaid on what is drawn; needs npm, and brings its own Node.
 clients: dev npm
