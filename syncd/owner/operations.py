@@ -100,8 +100,8 @@ def _name_near_workspace(operation: Operation, agent_access: AgentAccess) -> Ope
         try:
             return operation(arguments, progress)
         except NotFound as error:
-            name = error.details.get("workspace")
-            near = did_you_mean(str(name), agent_access.workspaces()) if name else ""
+            name, known = str(error.details.get("workspace") or ""), agent_access.workspaces()
+            near = did_you_mean(name, known) if name not in ("", *known) else ""
             if not near:
                 raise
             raise NotFound(f"no workspace {name!r}{near} `memex workspace list` names them", **error.details) from error

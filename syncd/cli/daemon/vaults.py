@@ -85,10 +85,10 @@ def init(folder: str | None, git: str | None, create: bool, welcome: bool | None
     if create:
         chosen.vault.path.mkdir(parents=True, exist_ok=True)
     asks = not yes and sys.stdin is not None and sys.stdin.isatty()
-    is_new = not (chosen.vault.path / chosen.vault.inbox).exists()
-    if is_new and (create or chosen.vault.path.is_dir()):
+    is_new = chosen.vault.path.is_dir() and not (chosen.vault.path / chosen.vault.inbox).exists()
+    if is_new:
         _print_plan(chosen)
-    commits = _choose_git(chosen, git, asks=asks and is_new)
+    commits = _choose_git(chosen, git, asks=asks) if is_new or git else None
     if is_new and welcome is None and asks:
         welcome = click.confirm(
             "Write one welcome capture, so that a first search has an answer?", default=True, err=True
