@@ -17,12 +17,13 @@ from syncd.cli.framework.commands import (
     has_color,
     open_session,
     print_answer,
+    print_message,
     print_text,
     wants_json,
 )
 from syncd.cli.framework.completion import archived_captures, folders, waiting_captures, workspaces
 from syncd.cli.notes.review_dialog import go_through
-from syncd.cli.notes.review_file import compose_file, parse_file
+from syncd.cli.notes.review_file import Decision, compose_file, parse_file
 from syncd.cli.terminal import result_text
 
 SOME_FAILED = 5
@@ -104,9 +105,7 @@ def unarchive(ids: tuple[str, ...], listed: bool, limit: int) -> int:
 
 def edit_queue(ask: Ask, waiting: Sequence[Mapping[str, Any]]) -> int:
     """Let a person decide on all of these in one file in their editor, and carry that out; the exit code."""
-    text = compose_file(waiting)
-    saved = click.edit(text, extension=".review", require_save=True)
-    decisions = parse_file(saved, [capture["id"] for capture in waiting]) if saved is not None else []
+    decisions = _edit_file(compose_file(waiting), [capture["id"] for capture in waiting])
     if not decisions:
         print_text("nothing was decided")
         return 0
@@ -118,6 +117,19 @@ def edit_queue(ask: Ask, waiting: Sequence[Mapping[str, Any]]) -> int:
     if ids := [decision.id for decision in decisions if decision.word == "discard"]:
         _add_result(result, ask("review.dismiss", {"ids": ids}))
     return _print_outcome(result, result["promoted"] + result["archived"])
+
+
+def _edit_file(text: str, ids: Sequence[str]) -> list[Decision]:
+    """The decisions that a person saves in the file; a file with a mistake is opened again, as it was saved, if they like."""
+    while (saved := click.edit(text, extension=".review", require_save=True)) is not None:
+        try:
+            return parse_file(saved, ids)
+        except InvalidArgument as error:
+            print_message(f"memex: {error.message}")
+            if not click.confirm("Edit the file again?", default=True, err=True):
+                raise
+            text = saved
+    return []
 
 
 def _add_result(result: dict[str, list[Any]], more: Mapping[str, Any]) -> None:

@@ -236,10 +236,23 @@ def test_the_state_in_which_the_file_is_saved_is_the_wish(world, tmp_path):
     ],
 )
 def test_a_file_that_is_left_wrong_or_unsaved_changes_nothing(world, tmp_path, lines, code, words):
-    ended, told = Terminal(script(tmp_path, *lines), "--editor").ended("")
+    ended, told = Terminal(script(tmp_path, *lines), "--editor").ended("n\n")
     assert ended == code, told
     assert words in told.replace("\r\n", " ")
     assert len(list((world.vault / "Captures/default").glob("*.md"))) == 4
+
+
+def test_a_file_with_a_mistake_is_opened_again_as_it_was_saved(world, tmp_path):
+    edit = script(
+        tmp_path,
+        f'if [ -e {tmp_path}/once ]; then sed -i "s/^aprove first/approve first/" "$1"',
+        f'else touch {tmp_path}/once; sed -i -e "s/^keep first/aprove first/" -e "s/^keep third/discard third/" "$1"; fi',
+    )
+    code, told = Terminal(edit, "--editor").ended("y\n")
+    assert code == 0, told
+    assert "line 7" in told or "a line begins with" in told
+    assert "Recipes/First.md" in told
+    assert "Captures/Archive/default/Third.md" in told
 
 
 def test_the_file_is_for_a_person_alone(world, capfd):
