@@ -159,15 +159,17 @@ class Catalog:
         )
         return [(tag, used) for tag, _, used in rows]
 
-    def unlabelled_paths(self, workspace: str | None = None) -> list[str]:
-        """The paths of the notes and files that lack a summary or tags and can be given them: in `workspace`, or everywhere."""
+    def unlabelled_paths(self, workspace: str | None = None, summed: Collection[str] = ()) -> list[str]:
+        """The paths of the notes and files that lack a summary or tags and can be given them: in `workspace`, or everywhere.
+
+        `summed`: the ids that notes claim which were read for a summary; there their first sentence does for one."""
         rows = self._db.rows(
-            "select path from documents where (summary is null or tags = '[]') and type <> 'entity' and writable "
+            "select path, claimed, summary is null or tags = '[]' from documents where (summary is null or summary_derived or tags = '[]') and type <> 'entity' and writable "
             "and claimed is not null and (? is null or workspace = ?) order by created_at, path",
             workspace,
             workspace,
         )
-        return [path for (path,) in rows]
+        return [path for path, claimed, lacking in rows if lacking or claimed not in summed]
 
     def contested_paths(self) -> set[str]:
         """The paths of the documents that name several collections and can be written to."""

@@ -25,7 +25,7 @@ create table documents (
   tags text not null, aliases text not null, summary text, source text, metadata text not null,
   created_at integer not null, updated_at integer, version integer not null,
   chunks integer not null, embedded integer not null, defects text not null, writable integer not null, file text,
-  superseded_by text, owner_marks text not null,
+  superseded_by text, owner_marks text not null, summary_derived integer not null,
   size integer not null, mtime_ns integer not null, ino integer not null);
 create index documents_claimed on documents (claimed, length(path), path, workspace) where claimed is not null;
 create index documents_content on documents (workspace, content_hash, created_at, path);
@@ -85,7 +85,7 @@ FILED: Final = (
 PLAIN: Final = (
     "path", "scope", "workspace", "namespace", "type", "title", "digest", "content_hash", "collection", "summary", "source",
     "created_at", "updated_at", "version", "writable", "file",
-    "superseded_by", "owner_marks",
+    "superseded_by", "owner_marks", "summary_derived",
 )  # fmt: skip
 
 

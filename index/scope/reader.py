@@ -180,9 +180,9 @@ class Reader:
         """The observations of the nodes at these paths, in order of their ordinals."""
         return self._catalog.observations(paths)
 
-    def unlabelled_paths(self, workspace: str | None = None) -> list[str]:
-        """The paths of the notes that lack a summary or tags, the oldest first."""
-        return self._catalog.unlabelled_paths(workspace)
+    def unlabelled_paths(self, workspace: str | None = None, summed: Collection[str] = ()) -> list[str]:
+        """The paths of the notes that lack a summary or tags, the oldest first; `summed` as the catalog has it."""
+        return self._catalog.unlabelled_paths(workspace, summed)
 
     def passages(self, record: Record) -> list[str]:
         """The chunks of a document, in order, each exactly as it was cut."""

@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from index.errors import MemexError, NotFound, Unavailable
+from syncd.jobs.job_names import job_name
 from syncd.jobs.run_history import Run, RunHistory
 from syncd.settings.cron_schedule import parse_cron
 
@@ -240,10 +241,12 @@ class Scheduler:
         with self._changed:
             standing = [(name, _job_state(job, None)) for name, job in self._jobs.items()]
         sentences = [
-            f"jobs: {name} failed the last time; memex job list says why" for name, state in standing if state.error
+            f"jobs: {job_name(name)!r} failed the last time; memex job list says why"
+            for name, state in standing
+            if state.error
         ]
         return sentences + [
-            f"jobs: {name} has been running for {(state.seconds or 0) / 60:.0f} minutes; it may hang"
+            f"jobs: {job_name(name)!r} has been running for {(state.seconds or 0) / 60:.0f} minutes; it may hang"
             for name, state in standing
             if state.too_long
         ]

@@ -41,6 +41,7 @@ PURE = (
     "index/observations/perspectives.py", "index/query.py", "index/search/fusion.py",
     "index/search/vector_similarity.py", "index/storage/chunk_rows.py", "index/storage/resident_rows.py",
     "mcp_server/guard/token_bucket.py", "syncd/commits/commit_message.py", "syncd/commits/own_changes.py",
+    "syncd/jobs/job_names.py", "syncd/cli/notes/review_file.py",
     "syncd/files/conversion/readers/clean_text.py", "syncd/files/conversion/readers/page_layout.py",
     "syncd/git/repository_state.py", "syncd/graph/diagrams.py", "syncd/graph/attention_report.py",
     "syncd/graph/memory_json.py", "syncd/graph/missing_relations.py", "syncd/graph/node_request.py",

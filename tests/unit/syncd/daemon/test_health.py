@@ -385,7 +385,7 @@ def layer_missing(world, _):
         yield
 
 
-@entry("jobs", "jobs: rare failed the last time; memex job list says why")
+@entry("jobs", "jobs: 'rare' failed the last time; memex job list says why")
 def job_failed(world, _):
     jobs, failing = world.app._build_jobs(), [True]
 
@@ -406,7 +406,7 @@ def job_failed(world, _):
     world.app.jobs = world.app._build_jobs()
 
 
-@entry("jobs", "jobs: long has been running for 61 minutes; it may hang")
+@entry("jobs", "jobs: 'long' has been running for 61 minutes; it may hang")
 def job_too_long(world, _):
     jobs = world.app.jobs
     jobs.every("long", 3600.0, lambda: None)
