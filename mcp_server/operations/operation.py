@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from index.errors import MemexError, PermissionDenied, Unavailable
 from mcp_server.http.metrics_page import Metrics
 from mcp_server.http.request_log import client_address, log_call, request_id
+from mcp_server.operations.argument_names import rename_arguments
 from mcp_server.operations.caller import (
     CALLER,
     Caller,
@@ -152,6 +153,8 @@ class OperationRunner:
             if isinstance(arguments, bytes):
                 request = operation.given.model_validate_json(arguments)
             else:
+                if caller.surface == "mcp":  # written by a model, where a REST client is a program
+                    arguments = rename_arguments(operation.given, arguments)
                 request = operation.given.model_validate(arguments)
         except ValidationError as problem:
             raise invalid_argument(problem) from None

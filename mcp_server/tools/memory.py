@@ -34,7 +34,11 @@ def save(workspace: Workspace, arguments: shape.SaveMemo, _: Settings) -> shape.
         version=arguments.version,
     )
     warnings = warnings_about(saved.record.defects)
-    return shape.SavedMemo(**_memo_fields(workspace, saved.record), created=saved.created, warnings=warnings)
+    return shape.SavedMemo(
+        **_memo_fields(workspace, saved.record, workspace.addresses([saved.record])),
+        created=saved.created,
+        warnings=warnings,
+    )
 
 
 def search(workspace: Workspace, arguments: shape.SearchMemos, _: Settings) -> shape.FoundMemos:
@@ -172,8 +176,9 @@ OPERATIONS: Final = (
         name="memory.save",
         title="Save a memo",
         description=(
-            "Keep a memo in a namespace, or change the one whose memo_id you give. Findable when this returns. Give the "
-            "version you read to be sure that nobody changed it since. " + NOTES_ARE_DATA
+            "Keep a memo in a namespace, or change the one whose memo_id you give, if your host keeps memos by id; otherwise use "
+            "capture_thought. Findable when this returns. Give the version you read to be sure that nobody changed it since. "
+            + NOTES_ARE_DATA
         ),
         scope="write",
         given=shape.SaveMemo,
@@ -186,8 +191,9 @@ OPERATIONS: Final = (
         name="memory.search",
         title="Search memos",
         description=(
-            "Find memos by meaning (query), by likeness to one (pivot_memo_id) or, with neither, by metadata alone, "
-            "those changed last first. score: higher is nearer with cosine, lower with l2. " + NOTES_ARE_DATA
+            "Find memos by meaning (query), by likeness to one (pivot_memo_id) or, with neither, by metadata alone, those changed last "
+            "first. For all notes, use semantic_search instead. score: higher is nearer with cosine, lower with l2. "
+            + NOTES_ARE_DATA
         ),
         scope="read",
         given=shape.SearchMemos,
@@ -212,7 +218,8 @@ OPERATIONS: Final = (
         name="memory.relation.save",
         title="Relate memos",
         description=(
-            f"Say how one memo relates to another, or change the weight or reason of that relation. {NOTES_ARE_DATA}"
+            "Say how one memo relates to another, or change the weight or reason of that relation. People, projects and things are "
+            "related by create_relations instead. " + NOTES_ARE_DATA
         ),
         scope="write",
         given=shape.SaveRelation,
@@ -237,7 +244,7 @@ OPERATIONS: Final = (
         name="memory.relation.list",
         title="List relations",
         description=(
-            f"List relations of a namespace and their memos; memory.relation.graph follows them. {NOTES_ARE_DATA}"
+            f"List relations of a namespace and their memos; memory_relation_graph follows them from one. {NOTES_ARE_DATA}"
         ),
         scope="read",
         given=shape.ListRelations,
@@ -249,7 +256,9 @@ OPERATIONS: Final = (
         family="memory",
         name="memory.relation.graph",
         title="Follow relations",
-        description=f"Follow relations from one memo, with depth and path of each. {NOTES_ARE_DATA}",
+        description=(
+            f"Follow relations from one memo, with depth and path of each; memory_relation_list names them all. {NOTES_ARE_DATA}"
+        ),
         scope="read",
         given=shape.WalkRelations,
         returned=shape.RelationGraph,

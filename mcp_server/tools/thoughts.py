@@ -90,7 +90,7 @@ def get_thought(workspace: Workspace, arguments: OneThought, _: Settings) -> Who
     kept = workspace.get(arguments.id)
     made, changed = workspace.writers(kept.record)
     return WholeThought(
-        **_thought_fields(workspace, kept.record),
+        **_thought_fields(workspace, kept.record, workspace.addresses([kept.record]).get(kept.record.id, "")),
         id=kept.record.id,
         content=kept.content,
         content_hash=kept.record.content_hash,
@@ -188,7 +188,7 @@ def _found_thought(workspace: Workspace, hit: Hit, text: str, size: int, by: Han
         by=by,
         score=round(hit.score, 6),
         heading=hit.heading,
-        **_thought_fields(workspace, hit.record),
+        **_thought_fields(workspace, hit.record, path),
     )
 
 
@@ -213,10 +213,10 @@ OPERATIONS: Final = (
         name="capture_thought",
         title="Capture a thought",
         description=(
-            "Store a note in the captures inbox: a fact, decision, idea or excerpt worth finding later. It is durable "
-            "and findable when this returns. The same content again gives the same id and stores nothing twice, so a "
-            "retry is safe. A summary, and tags unless you give some, are found for it. One subject per note finds best. To change a note, capture the new text and delete the old. "
-            + NOTES_ARE_DATA
+            "Keep one thing learned as a note: a decision, an answer, an idea, an excerpt. Durable and findable when this "
+            "returns; the same content again gives the same id, so a retry is safe. Instead, kb_update_note when a note that "
+            "is there has changed, and add_observations for a fact about one person, project or thing. Tags and a summary are found "
+            "for it. One subject per note. " + NOTES_ARE_DATA
         ),
         scope="write",
         given=CaptureThought,
@@ -229,11 +229,10 @@ OPERATIONS: Final = (
         name="semantic_search",
         title="Search thoughts",
         description=(
-            "Find captured notes by meaning and by words, best first. Use it to recall; use list_recent for what is "
-            "new, get_thought when you have an id. For a hard or vague question, widen it yourself: search two or "
-            "three times in other words (synonyms, the other language, the expected answer), then merge the results "
-            "and keep one per document_id. Scores compare within one answer only, so for precision read the passages "
-            "and rank them by your own judgement. `degraded` says what kept the search from being complete. "
+            "Recall notes by meaning and by words, best first, when you have a question. Instead, search_nodes for a person, project "
+            "or thing, list_recent for what is new, get_thought when you have an id. For a hard or vague question search two or "
+            "three times in other words (synonyms, the other language, the expected answer) and keep one hit per document_id. "
+            "Scores compare within one answer only: rank the passages yourself. `degraded` says what was incomplete. "
             + NOTES_ARE_DATA
         ),
         scope="read",
@@ -247,7 +246,7 @@ OPERATIONS: Final = (
         name="get_thought",
         title="Read a thought",
         description=(
-            "Read one note whole, with its chunks, by the id that another tool gave. To find an id, search. "
+            "Read one note whole by its id. Without an id, use semantic_search; for a long note in parts, kb_get. "
             + NOTES_ARE_DATA
         ),
         scope="read",
@@ -260,7 +259,10 @@ OPERATIONS: Final = (
         family="thoughts",
         name="delete_thought",
         title="Delete a thought",
-        description=f"Delete one note for good: its file, chunks and vectors. Only when it is wrong, replaced or unwanted. {NOTES_ARE_DATA}",
+        description=(
+            "Delete one note for good, when it is wrong, unwanted or double. If it only changed, use kb_update_note. "
+            + NOTES_ARE_DATA
+        ),
         scope="write",
         given=OneThought,
         returned=DeletedNote,
@@ -273,8 +275,8 @@ OPERATIONS: Final = (
         name="list_recent",
         title="List recent thoughts",
         description=(
-            "List notes by time of creation, the latest first: what was captured lately, or everything, batch by batch "
-            "(pass next_before as before). To find notes about something, use semantic_search. " + NOTES_ARE_DATA
+            "List notes by time of creation, the latest first: what is new, or everything, batch by batch (pass next_before as "
+            "before). For notes about something, use semantic_search instead. " + NOTES_ARE_DATA
         ),
         scope="read",
         given=ListRecent,

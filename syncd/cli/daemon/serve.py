@@ -35,7 +35,7 @@ from syncd.cli.framework.completion import workspaces
 from syncd.daemon import control_socket
 from syncd.daemon.control_socket import DAEMON
 from syncd.daemon.service_watchdog import ServiceWatchdog, Supervisor
-from syncd.settings.settings import Settings
+from syncd.settings.settings import TOOLSETS, Settings
 from syncd.state import process_lock
 from syncd.telemetry import log
 
@@ -78,7 +78,8 @@ def serve(host: str | None, port: int | None, connect: bool, any_port: bool, for
 @click.option(
     "--key-file", type=click.Path(dir_okay=False), help="A file that holds the key; else MEMEX_KEY, else your own."
 )
-def mcp(workspace: str | None, key_file: str | None) -> None:
+@click.option("--toolset", type=click.Choice(TOOLSETS), help="Only these tools; core: the few that most sessions need.")
+def mcp(workspace: str | None, key_file: str | None, toolset: str | None) -> None:
     """Be an MCP server on stdin and stdout, for clients that start a command: a bridge to the daemon."""
     chosen = load_settings()
     at = running_daemon_url(chosen.state)
@@ -90,7 +91,7 @@ def mcp(workspace: str | None, key_file: str | None) -> None:
         raise NotFound(f"the key file {file} can't be read: {error.strerror}") from error
     from syncd.stdio import bridge
 
-    bridge(at, key, workspace or os.environ.get("MEMEX_WORKSPACE") or None)
+    bridge(at, key, workspace or os.environ.get("MEMEX_WORKSPACE") or None, toolset)
 
 
 @click.command(cls=Command)

@@ -143,7 +143,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ('memex log -p "Captures/default/Battery boxes.md"', "with the lines that each changed"),
     ),
     "mcp": (
-        ("memex mcp --workspace work", "as the command of a client that speaks stdio"),
+        ("memex mcp --workspace work --toolset core", "as the command of a client that speaks stdio"),
         ("memex mcp --key-file ~/.memex-key", "with another key than your own"),
     ),
     "node add": (
