@@ -4,6 +4,7 @@ Times are ISO 8601 in UTC. `content` is never altered: what comes back is byte f
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from index.memos.relations import MemoTie
@@ -57,11 +58,12 @@ def search(workspace: Workspace, arguments: shape.SearchMemos, _: Settings) -> s
     items = [(item, texts[item.record.id]) for item in matches.items if item.record.id in texts]
     sizes = share_budget([len(text) for _, text in items], LONGEST)
     hands = workspace.hands(list(texts))
+    places = workspace.addresses([item.record for item, _ in items])
     problems = [f"vault: {unread} of the memos found can't be read just now, and are left out"] if unread else []
     return shape.FoundMemos(
         items=[
             shape.FoundMemo(
-                **_memo_fields(workspace, item.record),
+                **_memo_fields(workspace, item.record, places),
                 content=cut_excerpt(text, "", size),
                 content_truncated=size < len(text),
                 by=hands[item.record.id],
@@ -109,9 +111,10 @@ def list_relations(workspace: Workspace, arguments: shape.ListRelations, _: Sett
         tag=arguments.tag,
         limit=arguments.limit,
     )
+    places = workspace.addresses(relations.memos)
     return shape.RelationList(
         edges=[shape.Relation(**_relation_fields(tie)) for tie in relations.ties],
-        nodes=[shape.Memo(**_memo_fields(workspace, memo)) for memo in relations.memos],
+        nodes=[shape.Memo(**_memo_fields(workspace, memo, places)) for memo in relations.memos],
         truncated=relations.truncated,
     )
 
@@ -126,6 +129,7 @@ def get_relation_graph(workspace: Workspace, arguments: shape.WalkRelations, _: 
         tag=arguments.tag,
         limit=arguments.limit,
     )
+    places = workspace.addresses(graph.memos)
     return shape.RelationGraph(
         edges=[
             shape.Edge(
@@ -137,13 +141,14 @@ def get_relation_graph(workspace: Workspace, arguments: shape.WalkRelations, _: 
             )
             for step in graph.steps
         ],
-        nodes=[shape.Memo(**_memo_fields(workspace, memo)) for memo in graph.memos],
+        nodes=[shape.Memo(**_memo_fields(workspace, memo, places)) for memo in graph.memos],
         truncated=graph.truncated,
     )
 
 
-def _memo_fields(workspace: Workspace, record: Record) -> dict[str, Any]:
+def _memo_fields(workspace: Workspace, record: Record, places: Mapping[str, str]) -> dict[str, Any]:
     return {
+        "path": places.get(record.id, ""),
         "memo_id": record.id,
         "namespace": record.namespace,
         "title": record.title,

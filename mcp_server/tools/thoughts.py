@@ -30,6 +30,7 @@ from mcp_server.tools.thoughts_schema import (
     Wrote,
 )
 from syncd.history.write_lineage import Hand, Writer
+from syncd.notes.timestamps import iso
 from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ def capture_thought(workspace: Workspace, arguments: CaptureThought, _: Settings
         tags=list(record.tags),
         summary=record.summary,
         chunks=record.chunks,
-        created_at=record.created_at,
-        updated_at=record.updated_at,
+        path=workspace.addresses([record]).get(record.id, ""),
+        **_times(record),
         warnings=warnings_about(record.defects),
     )
 
@@ -77,8 +78,9 @@ def semantic_search(workspace: Workspace, arguments: SemanticSearch, settings: S
     hits = [(hit, texts[hit.record.id]) for hit in answer.hits if hit.record.id in texts]
     sizes = _text_sizes([text for _, text in hits], arguments.detail, settings)
     hands = workspace.hands([hit.record.id for hit, _ in hits])
+    places = workspace.addresses([hit.record for hit, _ in hits])
     results = [
-        _found_thought(workspace, hit, text, size, hands[hit.record.id])
+        _found_thought(workspace, hit, text, size, by=hands[hit.record.id], path=places.get(hit.record.id, ""))
         for (hit, text), size in zip(hits, sizes, strict=True)
     ]
     problems = [f"vault: {unread} of the notes found can't be read just now, and are left out"] if unread else []
@@ -104,9 +106,10 @@ def get_thought(workspace: Workspace, arguments: OneThought, _: Settings) -> Who
 
 
 def _writer_answer(writer: Writer | None) -> Wrote | None:
-    return (
-        None if writer is None else Wrote(by=writer.by, key=writer.key or None, tool=writer.tool or None, at=writer.at)
-    )
+    if writer is None:
+        return None
+    at = None if writer.at is None else iso(writer.at)
+    return Wrote(by=writer.by, key=writer.key or None, tool=writer.tool or None, at=writer.at, at_iso=at)
 
 
 def delete_thought(workspace: Workspace, arguments: OneThought, _: Settings) -> DeletedNote:
@@ -121,9 +124,10 @@ def list_recent(workspace: Workspace, arguments: ListRecent, settings: Settings)
     texts, _ = read_contents(workspace, batch)
     notes = [(record, texts[record.id]) for record in batch if record.id in texts]
     sizes = _text_sizes([text for _, text in notes], arguments.detail, settings)
+    places = workspace.addresses([record for record, _ in notes])
     results = [
         RecentThought(
-            **_thought_fields(workspace, record),
+            **_thought_fields(workspace, record, places.get(record.id, "")),
             id=record.id,
             content=text[:size],
             content_truncated=size < len(text),
@@ -178,7 +182,7 @@ def _text_sizes(texts: Sequence[str], detail: Detail, settings: Settings) -> lis
     return lengths if detail == "full" else share_budget(lengths, settings.search.budget)
 
 
-def _found_thought(workspace: Workspace, hit: Hit, text: str, size: int, by: Hand) -> FoundThought:
+def _found_thought(workspace: Workspace, hit: Hit, text: str, size: int, *, by: Hand, path: str) -> FoundThought:
     return FoundThought(
         document_id=hit.record.id,
         chunk_id=chunk_id(hit.record.id, hit.ord),
@@ -192,8 +196,9 @@ def _found_thought(workspace: Workspace, hit: Hit, text: str, size: int, by: Han
     )
 
 
-def _thought_fields(workspace: Workspace, record: Record) -> dict[str, Any]:
+def _thought_fields(workspace: Workspace, record: Record, path: str) -> dict[str, Any]:
     return {
+        "path": path,
         "title": record.title,
         "source": record.source,
         "metadata": dict(record.metadata),
@@ -201,9 +206,17 @@ def _thought_fields(workspace: Workspace, record: Record) -> dict[str, Any]:
         "tags": list(record.tags),
         "collection": record.collection,
         "namespace": record.namespace,
+        **_times(record),
+        **replacement_fields(workspace, record),
+    }
+
+
+def _times(record: Record) -> dict[str, Any]:
+    return {
         "created_at": record.created_at,
         "updated_at": record.updated_at,
-        **replacement_fields(workspace, record),
+        "created_at_iso": iso(record.created_at),
+        "updated_at_iso": None if record.updated_at is None else iso(record.updated_at),
     }
 
 

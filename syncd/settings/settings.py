@@ -37,6 +37,9 @@ class VaultSettings:
     """The folder of notes."""
 
     path: Path = setting(None, "The vault: the folder that holds your notes. Also --vault and MEMEX_VAULT.", kind=Path)  # noqa: RUF009 - it is dataclasses.field
+    name: str = setting(
+        "", "What Obsidian calls the vault, in the links that open a note; the folder's name when empty."
+    )
     inbox: str = setting("Captures", "The folder of the vault that agents write to; they see nothing else.")
     ignore: tuple[str, ...] = setting((), "Folders and files that are not indexed, as patterns like `Archive/**`.")
     max_bytes: int = setting(
