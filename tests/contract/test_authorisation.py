@@ -137,6 +137,7 @@ COMMANDS = [
     "job.history",
     "job.list",
     "job.run",
+    "key.check",
     "key.create",
     "key.history",
     "key.list",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import json
 import os
 import queue
 import select
@@ -32,8 +31,8 @@ from syncd.cli.framework.commands import (
     set_flag,
 )
 from syncd.cli.framework.completion import workspaces
+from syncd.cli.framework.daemon_address import running_daemon_url
 from syncd.daemon import control_socket
-from syncd.daemon.control_socket import DAEMON
 from syncd.daemon.service_watchdog import ServiceWatchdog, Supervisor
 from syncd.settings.settings import TOOLSETS, Settings
 from syncd.state import process_lock
@@ -51,9 +50,7 @@ STOP_S = 45.0  # how long `memex stop` waits
 @click.command(cls=Command)
 @click.option("--host", help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65_535), help="The port to listen on; 0 picks a free one.")
-@click.option(
-    "--connect", is_flag=True, help="When ready, print how to connect, your key included, and one live search."
-)
+@click.option("--connect", is_flag=True, help="When ready, print how to connect clients, and one live search.")
 @click.option("--any-port", is_flag=True, help="Pick a free port if the usual one is taken and no setting names one.")
 @click.option("--force", is_flag=True, help="Serve the vault even if a daemon with another state folder serves it.")
 def serve(host: str | None, port: int | None, connect: bool, any_port: bool, force: bool) -> None:
@@ -159,20 +156,6 @@ def _open_process(pid: int, state: Path) -> int | None:
 
 def _is_over(process: int | None) -> bool:
     return process is None or bool(select.select([process], [], [], 0)[0])
-
-
-def running_daemon_url(state: Path) -> str:
-    """The address of the daemon of a state folder. Raises NoDaemon when none runs."""
-    control_socket.call(state, "status", {}, timeout=10)
-    return read_daemon_url(state)
-
-
-def read_daemon_url(state: Path) -> str:
-    """The address that the daemon of a state folder has written down."""
-    try:
-        return str(json.loads((state / DAEMON).read_text())["url"])
-    except (OSError, ValueError, KeyError, TypeError):
-        raise Unavailable("the daemon is still starting: try again") from None
 
 
 def _open_when_free(opened: Callable[[], App], state: Path, stop: threading.Event) -> App:
