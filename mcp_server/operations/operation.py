@@ -35,6 +35,7 @@ from mcp_server.operations.read_notes import find_read_notes
 from mcp_server.operations.wire_format import NoteText, RequestModel, invalid_argument
 from syncd.history.audit_log import Author, acting_as
 from syncd.links.obsidian_url import obsidian_url
+from syncd.notes.secret_patterns import find_secrets
 from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -178,7 +179,9 @@ class OperationRunner:
         """Where Obsidian opens the note at this path of a workspace.
 
         It is made of the path that agents know, so it tells them no more: a file that has a number because another note has
-        its name is not told from the rest."""
+        its name is not told from the rest. A path that holds a secret has none, as a log would not know the secret again."""
+        if find_secrets(path):
+            return ""
         vault = self.settings.vault
         return obsidian_url(vault.name or vault.path.name, f"{vault.inbox}/{workspace}/{path}")
 
