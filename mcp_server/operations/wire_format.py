@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, computed_field
 from pydantic_core import PydanticSerializationError, from_json
@@ -93,6 +93,25 @@ class Replaceable(AnswerModel):
 
     stale: bool = Field(False, description="true: a newer one replaces it", exclude_if=_is_empty)
     superseded_by: str | None = Field(None, description="The id of that one", exclude_if=_is_empty)
+
+
+class NoteLink(AnswerModel):
+    """A note that Obsidian can open; `note_links` says which answers get the URL."""
+
+    is_whole: ClassVar[bool] = False  # it is read or written by itself, and no hit
+
+    url: str | None = Field(default=None, description="Opens the note in its owner's Obsidian", exclude_if=_is_empty)
+
+    def place(self) -> str:
+        """The path of the note below its workspace's folder; "" when its file has just gone."""
+        path = getattr(self, "path", None) or getattr(self, "source_path", None)
+        return path if isinstance(path, str) else ""
+
+
+class NoteLocation(NoteLink):
+    """The same, where the answer has no other name for the path."""
+
+    path: str = Field(description="Path of the note's file below the workspace's folder, as kb_get takes it")
 
 
 def find_suspicious(value: object) -> list[str]:

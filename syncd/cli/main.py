@@ -18,6 +18,7 @@ import click
 
 from index.errors import InvalidArgument, MemexError, PermissionDenied, Unavailable
 from index.names import did_you_mean
+from syncd.cli.clients import connect
 from syncd.cli.daemon import (
     audit,
     backup,
@@ -107,6 +108,7 @@ for command in (
         keys_and_config.workspace,
         perspectives.perspective,
         keys_and_config.key,
+        connect.connect,
     ),
     *(nodes.node, nodes.relation, graph.graph, memory_json.import_, memory_json.export),
     *(history.history, history.undo, promotion.promote, promotion.unpromote, consolidation.consolidate),

@@ -134,15 +134,21 @@ def ensure_owner_key(state: Path, keys: ApiKeys, *, now: int, again: bool = Fals
     return path
 
 
-def install_owner_key(state: Path, vault: Path, secret: str, *, now: int) -> None:
-    """Let a state folder that is new have `secret`, of an earlier one, for its owner's key; one with keys keeps them."""
-    claim(state, vault)
+def install_client_key(state: Path, name: str, workspace: str, secret: str | None, *, now: int) -> str:
+    """The secret of the key of that name, which reads and writes one workspace: `secret`, of an earlier state folder, or a new one.
+
+    A secret that belongs to another key of this state folder is not taken."""
     ledger = Ledger.open(state / LEDGER)
     try:
         keys = ApiKeys(ledger)
-        if not keys.list():
-            keys.create(OWNER, workspaces=None, scopes=("read", "write", "admin"), secret=secret, now=now)
-            write_private(state / KEY_FILE, secret + "\n")
+        held = keys.identify(secret, now=now) if secret else None
+        if secret and held is not None and held.name == name:
+            return secret
+        if secret and any(secret.startswith(f"mx_{key.id}_") for key in keys.list()):
+            secret = None
+        if any(key.name == name and key.revoked_at is None for key in keys.list()):
+            keys.revoke(name, now=now)
+        return keys.create(name, workspaces=[workspace], secret=secret, now=now)[1]
     finally:
         ledger.close()
 

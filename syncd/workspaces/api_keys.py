@@ -167,7 +167,15 @@ class ApiKeys:
         return rotated, secret
 
     def authenticate(self, secret: str, *, now: int) -> ApiKey | None:
-        """The live key that `secret` belongs to; None for anything else."""
+        """The live key that `secret` belongs to, which is used by this; None for anything else."""
+        with self._lock:
+            key = self.identify(secret, now=now)
+            if key is not None and key.id in self._keys:
+                self._used[key.id] = now
+        return key
+
+    def identify(self, secret: str, *, now: int) -> ApiKey | None:
+        """The live key that `secret` belongs to; None for anything else. It does not count as used."""
         digest = _hash_secret(secret)
         prefix, _, rest = secret.partition("_")
         with self._lock:
@@ -178,7 +186,6 @@ class ApiKeys:
             if key is not None and (is_newest or is_old):
                 presented = key if is_newest else replace(key, serial=key.serial - 1)
                 if _is_current(presented, key, now):
-                    self._used[key.id] = now
                     return presented
         for key, expected in self._static:
             if hmac.compare_digest(digest, expected):

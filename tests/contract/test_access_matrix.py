@@ -628,7 +628,9 @@ def test_what_breaks_on_disk_is_told_without_where_or_what_it_was(tmp_path, kind
             assert not INSIDE.search(text), (what, text)
             for inside in (str(tmp_path), "xqtitlezy", "/etc", "root:"):
                 assert inside not in text, (what, text)
-            unnamed = re.sub(r'source_path\\*": ?\\*"[^"]*', "", text)  # by which the note is known to who may read it
+            unnamed = re.sub(
+                r'(source_path|path|url)\\*": ?\\*"[^"]*', "", text
+            )  # by which the note is known to who may read it
             assert note.name not in unnamed or what == "GET /readyz"  # which lists what can't be indexed
 
 

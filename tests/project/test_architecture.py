@@ -156,6 +156,7 @@ HOMES = {
     "sqlite3": ("index/catalog/catalog.py", "index/catalog/sqlite_file.py", "syncd/state/ledger.py"),
     "starlette": ("mcp_server/*",),
     "tokenizers": ("index/encoders/*",),
+    "tomlkit": ("syncd/cli/clients/entry_editor.py",),
     "torch": ("index/encoders/*",),
     "transformers": ("index/encoders/*",),
     "uvicorn": ("mcp_server/*",),

@@ -50,6 +50,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("syncd.app", "syncd.stdio"),
     ("syncd.cli.terminal",),
     ("syncd.cli.framework", "syncd.cli.doctor"),
+    ("syncd.cli.clients",),
     ("syncd.cli.notes", "syncd.cli.graph", "syncd.cli.daemon"),
     ("syncd.cli",),
 )

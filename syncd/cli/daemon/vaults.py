@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument, MemexError, NotFound
+from syncd.cli.clients.client_formats import connect_text
 from syncd.cli.daemon.ready_message import memex_command, newest_capture_name
 from syncd.cli.daemon.serve import put_under_git
 from syncd.cli.framework.arguments import YES, confirm
@@ -26,6 +27,7 @@ from syncd.cli.framework.commands import (
     set_flag,
 )
 from syncd.cli.framework.completion import vaults as vault_names
+from syncd.cli.framework.daemon_address import memex_command
 from syncd.cli.terminal import result_text
 from syncd.daemon.control_socket import DAEMON
 from syncd.settings.known_vaults import (
@@ -232,13 +234,10 @@ def _format_init(chosen: Settings, file: Path, key_file: Path, *, usual: bool) -
             "memex: another vault is the one that commands mean; in this folder they mean this one, and after:"
         )
         print_message(f"memex:   memex use {shlex.quote(str(vault))}")
-    url = result_text.base_url(chosen.server.host, chosen.server.port)
     lines = [f"vault     {vault}", f"state     {chosen.state}", f"settings  {file}", f"your key  {key_file}", ""]
     lines += [
         f"Start it:\n  memex serve{how}\n",
-        result_text.connect_instructions(
-            url, key="", key_file=str(key_file), command=memex_command(chosen), query=newest_capture_name(chosen)
-        ),
+        connect_text(memex_command(chosen)),
     ]
     return "\n".join(lines)
 

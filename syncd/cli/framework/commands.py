@@ -35,7 +35,7 @@ STARTING_S = 15.0  # a daemon that holds the lock and is not yet listening gets 
 WITHOUT_INDEX = frozenset(
     {
         *("status", "workspace.create", "workspace.list", "perspective.list"),
-        *("key.create", "key.list", "key.revoke", "key.rotate", "key.history"),
+        *("key.create", "key.check", "key.list", "key.revoke", "key.rotate", "key.history"),
         *("audit.list", "audit.verify", "audit.prune"),
         *("job.list", "job.history", "queue.list", "queue.show", "queue.cancel"),
     }

@@ -57,6 +57,12 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex config", "each setting with its meaning, as a settings file would have it"),
         ("memex config --json", "for a script"),
     ),
+    "connect": (
+        ("memex connect claude-code", "print the line that adds Memex to Claude Code, with a key of its own"),
+        ("memex connect cursor --write --workspace work", "write Cursor's settings file; Cursor sees one workspace"),
+        ("memex connect cursor --remove", "end Cursor's key and take the entry out"),
+        ("memex connect --list", "show the connected clients, and when each was last seen"),
+    ),
     "consolidate": (
         ("memex consolidate", "carry out what is ticked, and report what else may be done"),
         ("memex consolidate --dry-run", "what the report would say"),
@@ -149,7 +155,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ('memex log -p "Captures/default/Battery boxes.md"', "with the lines that each changed"),
     ),
     "mcp": (
-        ("memex mcp --workspace work", "as the command of a client that speaks stdio"),
+        ("memex mcp --workspace work --toolset core", "as the command of a client that speaks stdio"),
         ("memex mcp --key-file ~/.memex-key", "with another key than your own"),
     ),
     "node add": (

@@ -1,11 +1,8 @@
 """index/document_ids.py: ids are a function of the files."""
 
-<<<<<<< HEAD
 import uuid
 
-=======
 import pytest
->>>>>>> tidy
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -40,6 +40,7 @@ QUICK = {
     "key rotate": (["key", "rotate", "a"], NOT_EVEN_SQL),
     "key revoke": (["key", "revoke", "a", "--yes"], NOT_EVEN_SQL),
     "key history": (["key", "history"], NOT_EVEN_SQL),
+    "connect": (["connect", "cursor"], NOT_EVEN_SQL),
     "node show": (["node", "show", "Weir"], NOT_EVEN_SQL),
     "node list": (["node", "list"], NOT_EVEN_SQL),
     "relation list": (["relation", "list"], NOT_EVEN_SQL),
