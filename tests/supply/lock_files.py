@@ -18,6 +18,7 @@ from tests.support.paths import ROOT, TESTS
 
 DAEMON: Final = ROOT / "requirements.txt"
 TOOLS: Final = TESTS / "requirements.txt"
+SITE: Final = ROOT / "docs" / "requirements.txt"
 VERSIONS: Final = ROOT / "constraints.txt"
 CPU: Final = ROOT / "requirements-cpu.txt"
 HEAD: Final = "# make lock writes this file.\n"
@@ -100,7 +101,7 @@ def without_hashes(daemon: str) -> str:
 
 def write() -> None:
     """Name what writes the lock files at their head, and write constraints.txt."""
-    for file in (DAEMON, TOOLS):
+    for file in (DAEMON, TOOLS, SITE):
         file.write_text(HEAD + file.read_text(encoding="utf-8").removeprefix(HEAD), encoding="utf-8")
     VERSIONS.write_text(without_hashes(DAEMON.read_text(encoding="utf-8")), encoding="utf-8")
 
