@@ -64,7 +64,7 @@ def _shared(root: click.Context) -> str:
     )
     for title, rows in (
         ("Exit codes", help_text.EXIT_CODES),
-        ("Exit codes of `memex serve`", help_text.SERVE_EXIT_CODES),
+        ("Exit codes of `memex serve`", help_text.OWN_EXIT_CODES["serve"]),
         ("Environment", help_text.ENVIRONMENT),
         ("Files", help_text.FILES),
     ):
