@@ -70,9 +70,9 @@ lock:
 	@$(PYTHON) -m venv build/lock
 	@$(call locked,uv) tests/requirements.txt > build/lock/uv.txt
 	@build/lock/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes --requirement build/lock/uv.txt
+	$(COMPILE) --group docs --output-file docs/requirements.txt
 	$(COMPILE) --extra otel --group installer pyproject.toml --output-file requirements.txt
 	$(COMPILE) --group dev --group audit --group lock --constraint requirements.txt --output-file tests/requirements.txt
-	$(COMPILE) --group docs --output-file docs/requirements.txt
 	$(PYTHON) -m tests.supply lock
 
 # ADVISORIES=FILE: advisories in the OSV format, for what the package index has no word on.
