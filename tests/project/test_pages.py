@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from syncd.settings.settings import load
-from tests.documents import reference_pages
+from tests.documents import reference_pages, site_pages, terminal_picture
 from tests.documents.page_blocks import Block, blocks, missing_lines, pages
 from tests.support.paths import ROOT
 
@@ -93,6 +93,38 @@ def test_shown_lines_are_looked_for_in_their_order():
         "made 00000000-0000-0000-0000-000000000000 A"
     ]
     assert missing_lines("lo\n", printed) == ["lo"]
+
+
+@pytest.mark.parametrize(
+    ("html", "found"),
+    [
+        ('<script src="https://cdn.example/x.js"></script>', ["https://cdn.example/x.js"]),
+        ('<link rel="stylesheet" href="//fonts.example/a.css">', ["//fonts.example/a.css"]),
+        (
+            '<img src="images/a.svg"><a href="https://example.org">a link</a><link rel="canonical" href="https://x.example/">',
+            [],
+        ),
+        ('<pre class="mermaid">graph</pre>', ["mermaid"]),
+    ],
+)
+def test_a_page_that_asks_another_host_for_something_is_caught(tmp_path, html, found):
+    (tmp_path / "page.html").write_text(html, encoding="utf-8")
+    assert list(site_pages.foreign_requests(tmp_path)) == [f"page.html: {address}" for address in found]
+
+
+def test_the_site_is_built_from_the_tree_of_the_project(tmp_path):
+    site_pages.copy_pages(tmp_path)
+    assert (tmp_path / "zensical.toml").is_file()
+    assert (tmp_path / "pages/index.md").read_text(encoding="utf-8").startswith("# Memex")
+    assert (tmp_path / "pages/docs/guides/docker.md").is_file()
+
+
+def test_a_picture_shows_the_commands_in_their_colours_and_loads_nothing():
+    svg = terminal_picture.draw("try", [("memex status", "\x1b[32m● all is well\x1b[0m <3\r\n")])
+    assert "memex&#160;status" in svg
+    assert "&lt;3" in svg
+    assert "#1e824c" in svg  # the theme's green
+    assert re.findall(r"(?:href|src|url)\W+https?:", svg) == []
 
 
 def test_a_page_without_an_opening_is_caught():
