@@ -1,8 +1,7 @@
 # make setup   the daemon alone: .venv/bin/memex          make run    the daemon on a copy of the demo vault
 # make test    lint and the tests                         make run VAULT=~/MyVault    the daemon on that vault
 # make test-all  with the slow proofs                     make graph | faults | bench | bench-quick | profile | clients | conformance | man | lint | golden | clean
-# make lock    write the lock files again                 make audit  licences, known vulnerabilities, lock files
-# make reference  write docs/reference from the program   make docs   build the site of docs/ | make screenshots
+# make lock    the lock files anew                        make audit  licences, known vulnerabilities, lock files
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -150,6 +149,7 @@ man: setup
 	@mkdir -p build
 	$(PY) -m syncd.cli.manual_page > build/memex.1
 
+# make reference  write docs/reference    make docs  build the site of docs/    make screenshots  record docs/images
 .PHONY: reference docs screenshots
 # The reference pages of docs/: commands, settings, tools and REST routes, as the program has them.
 reference: dev

@@ -101,7 +101,7 @@ def without_hashes(daemon: str) -> str:
 
 def write() -> None:
     """Name what writes the lock files at their head, and write constraints.txt."""
-    for file in (DAEMON, TOOLS, SITE):
+    for file in (DAEMON, TOOLS):
         file.write_text(HEAD + file.read_text(encoding="utf-8").removeprefix(HEAD), encoding="utf-8")
     VERSIONS.write_text(without_hashes(DAEMON.read_text(encoding="utf-8")), encoding="utf-8")
 
