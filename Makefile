@@ -1,12 +1,12 @@
 # make setup   the daemon alone: .venv/bin/memex          make run    the daemon on a copy of the demo vault
 # make test    lint and the tests                         make run VAULT=~/MyVault    the daemon on that vault
-# make test-all  with the slow proofs                     make graph | faults | bench | clients | conformance | man | lint | golden | clean
+# make test-all  with the slow proofs                     make graph | faults | bench | bench-quick | profile | clients | conformance | man | lint | golden | clean
 # make lock    the lock files anew                        make audit  licences, known vulnerabilities, lock files
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := test
-.PHONY: setup dev run lock audit test test-all graph faults bench bench-quick clients conformance man lint format golden clean distclean
+.PHONY: setup dev run lock audit test test-all graph faults bench bench-quick profile clients conformance man lint format golden clean distclean
 
 # Every path is relative, so a folder with blanks in its name works. The daemon lives in .venv, the tests' tools in .venv-dev, which
 # looks into .venv for everything else.
@@ -134,6 +134,10 @@ bench: dev
 
 bench-quick: dev
 	$(DEV) -m tests.bench --only quick $(if $(RECORD),--record) $(ARGS)
+
+# Where a start, a search and a capture spend CPU, by layer.
+profile: dev
+	$(DEV) -m tests.bench.cpu_profile $(ARGS)
 
 # Public MCP clients of both protocol eras, on a running daemon, and Mermaid on what is drawn; needs npm, and brings its own Node.
 clients: dev npm

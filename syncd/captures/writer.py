@@ -204,9 +204,9 @@ def try_create(
             return MissedAttempt.TAKEN  # a file that is not indexed, or not yet, has the name
         with undo_on_failure(partial(inbox.vault.remove, document.path, digest=document.digest)), span("commit"):
             index.commit([replace(ready, stat=stat)])
-        record = require_row(index.record_at(document.path))
+    del ready  # the passages of a large note, while its text is looked at once more
     values = {**automatic, **filled_values(bare, decode(bare_raw), document, decode(raw))}
-    return record_values(inbox, record, values, owed=result.owed)
+    return record_values(inbox, require_row(index.record_at(document.path)), values, owed=result.owed)
 
 
 def _enrich(
