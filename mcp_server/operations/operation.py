@@ -17,6 +17,7 @@ import anyio.to_thread
 from pydantic import ValidationError
 
 from index.errors import MemexError, PermissionDenied, Unavailable
+from index.foreground import foreground
 from mcp_server.http.metrics_page import Metrics
 from mcp_server.http.request_log import client_address, log_call, request_id
 from mcp_server.operations.argument_names import rename_arguments
@@ -119,7 +120,7 @@ class OperationRunner:
     async def record_call(self, name: str, scope: str, caller: Caller) -> AsyncIterator[dict[str, Any]]:
         """What is done in this block is done for `caller`: it is counted, logged, and audited when it is refused."""
         author = make_author(caller, name)
-        with log_call(name, self._metrics) as outcome, acting_as(author):
+        with log_call(name, self._metrics) as outcome, acting_as(author), foreground.call():
             try:
                 yield outcome
             except MemexError as error:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, TypeAlias
 
-from index.errors import InvalidArgument, NotFound
+from index.errors import InvalidArgument
 from index.model import Answer, Filter, Hit, Query, Record, Scope
 from index.names import fold
 from index.query import make_query
@@ -21,7 +21,7 @@ from syncd.indexes.note_lookup import find_successor
 from syncd.links.obsidian_url import obsidian_url
 from syncd.notes.front_matter import decode, split
 from syncd.notes.timestamps import iso
-from syncd.vault.location import REPORTS
+from syncd.vault.location import ABOUT, REPORTS
 from syncd.vault.obsidian_settings import ObsidianSettings
 from syncd.vault.vault import Vault
 from syncd.workspaces.agent_access import AgentAccess
@@ -125,7 +125,8 @@ class LeftOut:
 
     def _is_left_out(self, path: str) -> bool:
         if path.startswith(f"{self._inbox}/"):  # where only Memex's own settings count
-            return fold(path.removeprefix(f"{self._inbox}/")).startswith(f"{fold(REPORTS)}/")
+            inside = fold(path.removeprefix(f"{self._inbox}/"))
+            return inside.startswith(f"{fold(REPORTS)}/") or inside == fold(ABOUT)
         return any(test(path) for test in self._tests)
 
 
@@ -165,8 +166,10 @@ def _find_capture(opened: OpenParts, arguments: Arguments) -> Record:
         [opened.captures.index], arguments["id"], workspace=arguments.get("workspace") or None
     )
     if record is None:
-        raise NotFound(
-            f"no capture {arguments['id'][:64]!r}; memex recent lists them, and notes of the vault are left to you"
+        raise note_lookup.missing_note(
+            [opened.captures.index],
+            arguments["id"],
+            "memex recent lists them, and notes of the vault are left to you",
         )
     return record
 
@@ -176,7 +179,7 @@ def _read_stored(opened: OpenParts, agent_access: AgentAccess, id: str, workspac
     indexes = [slots[scope].index for scope in (SCOPES if not workspace else ("captures",))]
     record = note_lookup.find_note(indexes, id, workspace=workspace or None)
     if record is None:
-        raise NotFound(f"no note {id[:200]!r}; memex search finds its id")
+        raise note_lookup.missing_note(indexes, id, "memex search finds its id", kind="note")
     if record.scope == "captures":
         return agent_access.workspace(record.workspace).get(record.id)
     raw, _ = opened.vault.read(record.path)

@@ -161,6 +161,10 @@ class EnrichSettings:
     api_key_file: Path | None = setting(None, "The file that holds its key, if no variable does.")  # noqa: RUF009 - it is dataclasses.field
     timeout_s: float = setting(8.0, "Seconds that a capture waits for it; then summary and tags come later.", least=0.1)
     vocabulary: int = setting(100, "Most used tags of the workspace that new captures prefer.", least=0, most=1_000)
+    vault_tags: bool = setting(
+        False,
+        "Whether new captures also prefer the most used tags of your vault. Agents, and the model above, then see those tags.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

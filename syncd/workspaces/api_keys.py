@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
+from index.names import did_you_mean
 from syncd.notes.secret_patterns import refuse_secret
 from syncd.state.ledger import Ledger
 from syncd.vault.location import namespace_path
@@ -224,7 +225,8 @@ class ApiKeys:
             self._load()
             named = [key for key, *_ in self._keys.values() if name_or_id in (key.id, key.name)]
             if not named:
-                raise NotFound(f"no key {name_or_id!r}; `memex key list` shows them all")
+                near = did_you_mean(name_or_id, [key.name for key, *_ in self._keys.values()])
+                raise NotFound(f"no key {name_or_id!r}{near or ';'} `memex key list` shows them all")
             key = min(named, key=lambda key: (key.revoked_at is not None, -key.created_at))
             if key.revoked_at is not None:
                 return key
@@ -270,9 +272,10 @@ class ApiKeys:
             if not self._used:
                 return
             used, self._used = self._used, {}
-            with self._ledger.transaction():
-                for used_id, at in used.items():
-                    self._ledger.execute("UPDATE keys SET last_used_at = ? WHERE id = ?", (at, used_id))
+        with self._ledger.transaction():  # while requests go on: whoever asks for a key waits for no disk
+            for used_id, at in used.items():
+                self._ledger.execute("UPDATE keys SET last_used_at = ? WHERE id = ?", (at, used_id))
+        with self._lock:
             for used_id, at in used.items():
                 if used_id in self._keys:
                     key, newest, old = self._keys[used_id]

@@ -593,7 +593,7 @@ def test_a_ledger_that_can_not_be_read_lets_nobody_in_and_says_so_in_our_words(t
     with running(tmp_path / "state") as rim:
         stream = listening(rim, rim.secrets["work"])
         ledger = rim.world.app.opened.ledger
-        whole, ledger._connection = ledger._connection, Broken(FAULTS["bad database"])
+        whole, ledger._reader = ledger._reader, Broken(FAULTS["bad database"])
         try:
             for method, path, key in (
                 ("GET", "/thoughts", "work"),
@@ -609,7 +609,7 @@ def test_a_ledger_that_can_not_be_read_lets_nobody_in_and_says_so_in_our_words(t
             assert "the ledger can't be read" in rim.world.app.health.facts()["keys"]["problem"]
             assert any(text.startswith("ledger:") for text in rim.world.app.health.degraded())
         finally:
-            ledger._connection = whole
+            ledger._reader = whole
         assert rim.rest("GET", "/thoughts", key="work").status_code == 200
         assert not any(text.startswith("ledger:") for text in rim.world.app.health.degraded())
         rim.agent_access.keys.revoke("work", now=now_ms())

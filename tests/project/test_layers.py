@@ -11,7 +11,15 @@ from tests.support.sources import PACKAGES, Source, imports, sources
 # A package imports from the lines above its own. Packages on one line do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("vault_fixtures",),
-    ("index.errors", "index.model", "index.document_ids", "index.names", "index.tracing", "index.process_memory"),
+    (
+        "index.errors",
+        "index.model",
+        "index.document_ids",
+        "index.names",
+        "index.tracing",
+        "index.process_memory",
+        "index.foreground",
+    ),
     ("index.query", "index.timings"),
     ("index.encoders", "index.text"),
     ("index.graph", "index.storage"),

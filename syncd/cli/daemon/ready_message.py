@@ -16,6 +16,7 @@ from syncd.cli.framework.daemon_address import memex_command
 from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
 from syncd.settings.settings import Settings
+from syncd.vault.location import BESIDE
 
 if TYPE_CHECKING:
     from syncd.app import Ready
@@ -47,16 +48,21 @@ def print_summary(chosen: Settings, ready: Ready) -> None:
 def print_connect_help(chosen: Settings, ready: Ready, query: str = "", connection: str = "") -> None:
     """The address, how to connect, and a search with its answer. `connection`: what else there is to say of connecting."""
     key = ready.key_file.read_text().strip()
-    query = query or newest_note_name(chosen.vault.path) or ANY
+    query = query or newest_capture_name(chosen) or newest_note_name(chosen.vault.path) or ANY
     try:
-        print_while_serving(f"\nMemex serves {chosen.vault.path}\nat {ready.url}   (state: {ready.state})\n")
+        print_while_serving(
+            f"\nMemex serves {chosen.vault.path}\nat {ready.url}   (state: {ready.state})\n"
+            f"Agents see the folder {chosen.vault.inbox} and nothing else: none of your other notes.\n"
+        )
         print_while_serving("\n\n".join(part for part in (connection, connect_text(memex_command(chosen))) if part))
         if not ready.first_listing(PATIENCE_S):
             print_message("memex: still indexing; the search below sees what is done so far")
         print_while_serving(f"\nA live search: {query!r}\n")
         hits = search_captures(ready.url, key, query)
         if not hits:
-            print_while_serving("  nothing in the captures yet, so the same in your own notes:\n")
+            print_while_serving(
+                "  nothing in the inbox yet, which is all that agents see; only you can search your other notes:\n"
+            )
             asked = {"query": query, "scope": "vault", "limit": 3}
             hits = control_socket.call(chosen.state, "search", asked, timeout=60)["hits"]
         print_while_serving(result_text.format_hits(hits))
@@ -107,13 +113,25 @@ def search_captures(url: str, key: str, query: str) -> list[dict[str, Any]]:
     ]
 
 
+def newest_capture_name(chosen: Settings) -> str:
+    """The name of the capture that was changed last, which agents find; "" in an empty inbox."""
+    inbox = chosen.vault.path / chosen.vault.inbox
+    workspaces = [folder for folder in inbox.glob("*/") if folder.name.casefold() not in BESIDE]
+    return max(map(_newest_note, workspaces), default=(0.0, ""))[1]
+
+
 def newest_note_name(vault: Path) -> str:
     """The name of the note that was changed last, so that a search for it has an answer; "" in an empty vault."""
+    return _newest_note(vault)[1]
+
+
+def _newest_note(folder: Path) -> tuple[float, str]:
+    """When the note that was changed last was changed, and its name."""
     latest = (0.0, "")
-    for path in vault.rglob("*.md"):
-        if not any(part.startswith(".") for part in path.relative_to(vault).parts):
+    for path in folder.rglob("*.md"):
+        if not any(part.startswith(".") for part in path.relative_to(folder).parts):
             try:
                 latest = max(latest, (path.stat().st_mtime, path.stem))
             except OSError:
                 continue
-    return latest[1]
+    return latest

@@ -62,7 +62,7 @@ def serve(host: str | None, port: int | None, connect: bool, any_port: bool, for
         set_flag("server.port", pick_free_port(chosen.server.host))
         taken, chosen = chosen.server.port, load_settings()
         print_message(f"memex: port {taken} is taken, so this daemon takes {chosen.server.port}")
-    run(chosen, print_connect_help if connect else print_summary, alone=not force)
+    run(chosen, print_connect_help if connect else print_summary, alone=not force, welcome=connect or None)
 
 
 @click.command(cls=Command)
@@ -222,8 +222,16 @@ class SignalStop:
         self._wishes.put(0)
 
 
-def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None], *, alone: bool = True) -> None:
-    """Serve until a signal; a second signal does not wait. `alone`: refuse a vault that another daemon serves."""
+def run(
+    chosen: Settings,
+    on_ready: Callable[[Settings, Ready], None],
+    *,
+    alone: bool = True,
+    welcome: bool | None = None,
+) -> None:
+    """Serve until a signal; a second signal does not wait. `alone`: refuse a vault that another daemon serves.
+
+    `welcome`: as `set_up_vault` has it."""
     from syncd.app import App, import_server_early
     from syncd.installation.vault_setup import set_up_vault
 
@@ -239,7 +247,7 @@ def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None], *, alone:
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup(1) wants it to go on
             signal.signal(number, signal_stop.handle_signal)
     try:
-        set_up_vault(chosen, now=now())
+        set_up_vault(chosen, now=now(), welcome=welcome)
         print_message(f"memex: opening {chosen.vault.path}")
         with _open_when_free(lambda: App.open(chosen, alone=alone), chosen.state, signal_stop.wished) as app:
 

@@ -28,6 +28,7 @@ QUICK = {
     "vaults": (["vaults"], set()),
     "config": (["config"], set()),
     "completion": (["completion", "bash"], set()),
+    "help": (["help", "exit-codes"], set()),
     "status": (["status"], NOT_EVEN_SQL),
     "recent": (["recent"], NOT_EVEN_SQL),
     "get": (["get", "Captures/default/Heron.md"], NOT_EVEN_SQL | STORES),  # it prints passages as they are stored
