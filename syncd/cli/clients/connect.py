@@ -100,8 +100,6 @@ def connect(
 ) -> None:
     """Connect an AI client: make a key for it, and print the lines to paste into its settings.
 
-    CLIENT is claude-code, claude-desktop, codex, cursor, vscode, gemini, opencode or other.
-
     The key is called CLIENT@HOST, reads and writes one workspace, and is shown this once. With --write, Memex writes the
     settings of claude-desktop, codex, cursor, gemini or opencode, and shows no key. With --json: {"client", "name",
     "workspace", "url", "file", "backup", "changed", "key", "lines"}."""

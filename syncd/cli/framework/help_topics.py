@@ -55,6 +55,7 @@ _ARGUMENTS: Final[Mapping[str, str]] = {  # by metavar, or by a command or group
     "NEW_TYPE": "what the relation is called from now on",
     "NAME [OTHER": "an entity; with another one, only what lies between the two",
     "bash|zsh|fish": "your shell",
+    "CLIENT": "claude-code, claude-desktop, codex, cursor, vscode, gemini, opencode or other",
     "TOPIC": "a command, `exit-codes`, `environment` or `files`",
 }
 
