@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from index.catalog import sqlite_file
-from index.catalog.schema import CONTESTED, FILED, RECORD, insert_statements, to_record, to_signed, to_unsigned
+from index.catalog.schema import CONTESTED, DERIVED, FILED, RECORD, insert_statements, to_record, to_signed, to_unsigned
 from index.catalog.sqlite_file import Database
 from index.document_ids import path_id
 from index.errors import InvalidArgument
@@ -155,8 +155,9 @@ class Catalog:
 
         `summed`: the ids that notes claim which were read for a summary; there their first sentence does for one."""
         rows = self._db.rows(
-            "select path, claimed, summary is null or tags = '[]' from documents where (summary is null or summary_derived or tags = '[]') and type <> 'entity' and writable "
+            "select path, claimed, summary is null or tags = '[]' from documents where (summary is null or substr(summary, 1, 1) = ? or tags = '[]') and type <> 'entity' and writable "
             "and claimed is not null and (? is null or workspace = ?) order by created_at, path",
+            DERIVED,
             workspace,
             workspace,
         )

@@ -14,7 +14,10 @@ from index.document_ids import path_id
 from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, Defect, Document, Record, Stat
 from index.names import fold, stem
 
-VERSION: Final = 11  # of what follows
+VERSION: Final = 10  # of what follows
+
+# What a summary begins with that no property states: a column for it would make every index anew.
+DERIVED: Final = "\x1f"
 
 # Without rowid, columns stand in the order of the primary key: SQLite 3.40 else takes a whole table for a damaged one.
 SCHEMA: Final = """
@@ -25,7 +28,7 @@ create table documents (
   tags text not null, aliases text not null, summary text, source text, metadata text not null,
   created_at integer not null, updated_at integer, version integer not null,
   chunks integer not null, embedded integer not null, defects text not null, writable integer not null, file text,
-  superseded_by text, summary_derived integer not null,
+  superseded_by text,
   size integer not null, mtime_ns integer not null, ino integer not null);
 create index documents_claimed on documents (claimed, length(path), path, workspace) where claimed is not null;
 create index documents_content on documents (workspace, content_hash, created_at, path);
@@ -85,13 +88,14 @@ FILED: Final = (
 PLAIN: Final = (
     "path", "scope", "workspace", "namespace", "type", "title", "digest", "content_hash", "collection", "summary", "source",
     "created_at", "updated_at", "version", "writable", "file",
-    "superseded_by", "summary_derived",
+    "superseded_by",
 )  # fmt: skip
 
 
 def document_columns(document: Document, stat: Stat, chunks: int, *, embedded: bool) -> dict[str, Any]:
     """The columns of `documents` for this document."""
     return {name: getattr(document, name) for name in PLAIN} | {
+        "summary": f"{DERIVED}{document.summary}" if document.summary_derived else document.summary,
         "key": path_id(document.path),
         "claimed": document.claimed_id,
         "tags": _to_json(document.tags),
@@ -148,6 +152,7 @@ def to_record(values: Sequence[Any]) -> Record:
             "metadata": decoded["metadata"],
             "defects": tuple(Defect(*defect) for defect in decoded["defects"]),
             "writable": bool(columns["writable"]),
+            "summary": columns["summary"] and columns["summary"].removeprefix(DERIVED),
         }
     )
 
