@@ -55,6 +55,7 @@ _ARGUMENTS: Final[Mapping[str, str]] = {  # by metavar, or by a command or group
     "NEW_TYPE": "what the relation is called from now on",
     "NAME [OTHER": "an entity; with another one, only what lies between the two",
     "bash|zsh|fish": "your shell",
+    "CLIENT": "the app to connect, as claude-code or cursor; `other` prints lines for any other",
     "TOPIC": "a command, `exit-codes`, `environment` or `files`",
 }
 
