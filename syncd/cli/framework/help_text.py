@@ -370,7 +370,8 @@ def write_options(command: click.Command, ctx: click.Context, formatter: click.H
             formatter.write_dl(options)
     with formatter.section(SHARED):
         if command_path(ctx):
-            formatter.write_text(", ".join(name for name, _ in common) + "; `memex --help` explains them")
+            shared = [name for name, _ in common if "--help" not in name]
+            formatter.write_text(f"{', '.join(shared)}, --help; `memex --help` explains them")
         else:
             formatter.write_dl(common)
 
