@@ -12,11 +12,12 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
+from typing import TypeAlias
 
 from tests.bench import (
     alone,
@@ -27,18 +28,20 @@ from tests.bench import (
     git,
     graph,
     kb,
+    large_changes,
     move,
     quick,
     record,
     replay,
     retrieval,
+    scale,
     soak,
     speed,
     suggest,
     week,
 )
-from tests.bench.measure import ROOT, Row
-from tests.bench.record import Entry, Step, measure
+from tests.bench.measure import ROOT
+from tests.bench.record import Entry, Row, Step, measure
 
 DATA = Path(os.environ.get("MEMEX_DATA", ROOT.parent / "shared/data"))
 RECORD = ROOT / "docs/benchmarks.json"
@@ -69,24 +72,32 @@ def groups(work: Path, data: Path) -> dict[str, Callable[[], Iterable[Step]]]:
         "consolidate": lambda: consolidate.consolidate(work),
         "suggest": lambda: suggest.suggest(work, data),
         "real": lambda: speed.real_vault(work, data),
-        "100k": lambda: speed.at_100k(work),
+        "changes": lambda: large_changes.large_changes(work),
+        "100k": lambda: scale.at_scale(work, 100_000, 4),
+        "1m": lambda: scale.at_scale(work, 1_000_000, 8),
         "week": lambda: week.week(work),
         "retrieval": lambda: retrieval.rows(data, work),
         "soak": lambda: soak.soak(work),
     }
 
 
-def main() -> None:
+Groups: TypeAlias = Callable[[Path, Path], dict[str, Callable[[], Iterable[Step]]]]
+
+
+def main(given_words: Sequence[str] | None = None, *, known_groups: Groups = groups, kept: Path = RECORD) -> None:
+    """Measure what the words ask for, compare it with the record in `kept`, and exit."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--only", nargs="*", help="groups to measure (default: all but quick and soak)")
     parser.add_argument("--record", action="store_true", help=f"add the rows to {RECORD.relative_to(ROOT)}")
     parser.add_argument("--data", type=Path, default=DATA, help="real vaults and labelled sets")
     parser.add_argument("--out", type=Path, default=ROOT / "bench", help="where the results and the scratch files go")
-    given = parser.parse_args()
+    given = parser.parse_args(given_words)
     work = given.out / "work"
     work.mkdir(parents=True, exist_ok=True)
-    known = groups(work, given.data)
-    recorded = record.parse(RECORD.read_text("utf-8")) if RECORD.is_file() else []
+    known = known_groups(work, given.data)
+    if unknown := sorted({*(given.only or ())} - known.keys()):
+        parser.error(f"no group called {', '.join(unknown)}; the groups are {', '.join(known)}")
+    recorded = read_record(kept)
     rows: list[Row] = []
     for name in given.only or [name for name in known if name not in APART]:
         begun = time.monotonic()
@@ -95,12 +106,20 @@ def main() -> None:
     told = json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False)
     (given.out / "results.json").write_text(told + "\n", "utf-8")
     sys.stdout.write(record.table(rows))
-    lines, held = record.verdict(rows, recorded, where=str(RECORD.relative_to(ROOT)))
+    lines, held = record.verdict(rows, recorded, where=kept.name)
     sys.stdout.write("".join(f"\n{line}\n" for line in lines))
     if given.record:
-        RECORD.write_text(record.format_entries([*recorded, *entries(rows)]), "utf-8")
-        sys.stdout.write(f"\n{len(rows)} rows were added to {RECORD.relative_to(ROOT)}.\n")
+        kept.write_text(record.format_entries([*recorded, *entries(rows)]), "utf-8")
+        sys.stdout.write(f"\n{len(rows)} rows were added to {kept}.\n")
     sys.exit(0 if held else 1)
+
+
+def read_record(kept: Path) -> list[Entry]:
+    """The entries of the record; none where it is missing."""
+    try:
+        return record.parse(kept.read_text("utf-8")) if kept.is_file() else []
+    except (ValueError, TypeError) as error:
+        sys.exit(f"{kept} is no record of benchmarks: {error}. Restore it from Git, or mend it by hand.")
 
 
 def progress(line: str) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import threading
 import time
@@ -21,16 +22,24 @@ from typing import Any
 
 import numpy as np
 
+from index.encoders.bundled_model import BundledEncoder
 from index.encoders.embedder import Embedder, EmbedSettings, load_encoder
-from index.encoders.settings import Encoder, EncoderSettings, Kind
+from index.encoders.settings import BundledSettings, Encoder, EncoderSettings, Kind
 from syncd.app import App, Ready, import_server_early
 from syncd.installation.vault_setup import set_up_vault
 from syncd.settings.access import LimitsSettings
 from syncd.settings.settings import ServerSettings, Settings, VaultSettings
+from tests.bench import cpu_sampler
+
+TOPICS = 500
+
+
+def _normal(seed: int, dimensions: int) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(dimensions, np.float32)
 
 
 class MadeUp:
-    """The real encoder for queries and captures, made-up vectors for documents in bulk."""
+    """The real encoder for queries and captures; for documents in bulk made-up vectors, which lie about topics as those of texts do."""
 
     def __init__(self, real: Encoder) -> None:
         self._real = real
@@ -42,7 +51,7 @@ class MadeUp:
             return self._real.encode(texts, kind=kind, urgent=urgent)
         # Nothing is remembered between two calls: the daemon's memory is measured, too.
         seeds = [zlib.crc32(text.encode("utf-8", "replace")) for text in texts]
-        rows = [np.random.default_rng(seed).standard_normal(self.dimensions, np.float32) for seed in seeds]
+        rows = [_normal(seed % TOPICS, self.dimensions) + 0.9 * _normal(seed, self.dimensions) for seed in seeds]
         return np.array([row / np.linalg.norm(row) for row in rows], np.float32)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
@@ -94,9 +103,14 @@ class Inside:
             case {"ask": "run", "job": str(job)}:
                 run = self._app.jobs.run(job)
                 return run.error if run else "it was not run"
+            case {"ask": "maintain"}:
+                # The job puts a pass off by twenty times what the last one took, and a search is many times as dear until then.
+                return [scope.index.maintain(force=True) for scope in self._app.opened.builds.scopes.values()]
             case {"ask": "begin", "job": str(job)}:
                 self._app.jobs.run(job, wait=False)
                 return ""
+            case {"ask": "cpu"}:
+                return cpu_sampler.RUNNING.take()
             case {"ask": "recent", "times": int(times)}:
                 return self._recent(times)
         raise ValueError(question)
@@ -126,6 +140,7 @@ def main() -> None:
     parser.add_argument("vault", type=Path)
     parser.add_argument("state", type=Path)
     parser.add_argument("--made-up", action="store_true")
+    parser.add_argument("--build-graph", action="store_true", help="build the encoder's graph, as where no set-up did")
     given = parser.parse_args()
     settings = Settings(
         vault=VaultSettings(path=given.vault),
@@ -134,10 +149,15 @@ def main() -> None:
         limits=LimitsSettings(rate=0),  # what is measured asks faster than any agent
     )
 
-    def load(one: EncoderSettings, cache: Path) -> Encoder:
+    def made_up(one: EncoderSettings, cache: Path) -> Encoder:
         return MadeUp(load_encoder(one, cache))
 
-    embedder = Embedder(EmbedSettings(), cache=given.state / "models", load=load if given.made_up else None)
+    def built(one: EncoderSettings, cache: Path) -> Encoder:
+        assert isinstance(one, BundledSettings)
+        return BundledEncoder(one, cache=cache, installed=Path(os.devnull))
+
+    load = made_up if given.made_up else built if given.build_graph else None
+    embedder = Embedder(EmbedSettings(), cache=given.state / "models", load=load)
     embedder.start()
 
     def ready(told: Ready) -> None:

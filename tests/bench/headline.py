@@ -17,28 +17,25 @@ from tests.bench.record import Row
 from tests.bench.yardsticks import Child, beside
 
 MEMEX = [sys.executable, "-m", "syncd.cli"]
+WARM = 100  # searches that do not count, of other words
 DEBOUNCE_MS = 400.0  # of the default settings: a wait by choice, not a cost
 LEAST_IDLE = 0.02  # % of a core: less than this is not told apart
 
 
 def searches(one: Daemon, size: str, *, times: int = 200, tool: str = "semantic_search") -> Row:
     """Search over MCP, embedding included: time, and CPU of the server."""
-    asked = vaults.questions(times)
-    calls: list[Callable[[], object]] = [lambda text=text: one.tool(tool, query=text) for text in asked]
-    timed(calls[:30])
+    asked = vaults.questions(times + WARM)
+    timed([lambda text=text: one.tool(tool, query=text) for text in asked[times:]])
+    calls: list[Callable[[], object]] = [lambda text=text: one.tool(tool, query=text) for text in asked[:times]]
     jobs, used = one.jobs(), one.cpu
     spent = beside(calls, yardsticks.query)
     cpu = (one.cpu - used) / times * 1000
-    ratios = {
-        "p50": p50(spent.calls) / spent.unit,
-        "p95": p95(spent.calls) / spent.unit,
-        "CPU": cpu / spent.yard_cpu,
-    }
+    ratios = spent.ratios | {"CPU": cpu / spent.yard_cpu}
     return Row(
         f"{'search' if tool == 'semantic_search' else tool} over MCP, {size}",
         "p50 <= 2.5, p95 <= 5, CPU <= 3 x one query encoding",
         f"{p50(spent.calls):.1f} / {p95(spent.calls):.1f} ms, CPU {cpu:.1f} ms",
-        ratios["p50"] <= 2.5 and ratios["p95"] <= 5 and ratios["CPU"] <= 3,
+        ratios["p50"] <= 2.5 and p95(spent.calls) <= 5 * spent.unit and ratios["CPU"] <= 3,
         f"one encoding {spent.unit:.2f} ms",
         ratios,
         "one query encoding",
@@ -96,7 +93,7 @@ def captures(one: Daemon, state: Path, *, times: int = 60) -> Row:
         f"{p50(spent.calls):.0f} / {p95(spent.calls):.0f} ms",
         p50(spent.calls) <= 30 and p95(spent.calls) <= 80,
         f"one encoding and one fsync {spent.unit:.2f} ms",
-        {"p50": p50(spent.calls) / spent.unit, "p95": p95(spent.calls) / spent.unit},
+        spent.ratios,
         "one query encoding and one fsync",
         one.jobs_since(jobs),
     )
@@ -107,7 +104,7 @@ def captures_at_once(one: Daemon, vault: Path, *, clients: int = 8, each: int = 
     stamp, jobs = time.time_ns(), one.jobs()
     folder = vault / "Captures/default"
     before, known = len(list(folder.glob("*.md"))), one.status()["captures"]["documents"]
-    unit = p50(timed([yardsticks.query] * 30))
+    unit = yardsticks.unit()
 
     def client(number: int) -> list[float]:
         return timed(
@@ -137,24 +134,22 @@ def captures_at_once(one: Daemon, vault: Path, *, clients: int = 8, each: int = 
 
 
 def saves(one: Daemon, vault: Path, *, times: int = 12) -> Row:
-    """A save in the editor until a search finds it; the files are put back afterwards."""
+    """A save in the editor, by a file that takes the place of the note's, until a search finds it."""
     spent, yard, stamp = [], [], time.time_ns()
     jobs = one.jobs()
     for number in range(times):
         path = vault / f"Captures/default/Note {number}.md"
         word = f"quokka{stamp}x{number}"
-        before = path.read_bytes()
-        try:
-            begun = time.perf_counter()
-            path.write_bytes(before + f"\nAnd then {word} came by.\n".encode())
-            while not _is_first(one, word):
-                time.sleep(0.01)
-            spent.append((time.perf_counter() - begun) * 1000)
-        finally:
-            path.write_bytes(before)
+        text = f"{path.read_text('utf-8')}\nAnd then {word} came by.\n"
+        begun = time.perf_counter()
+        (saved := path.with_name(f".{path.name}.saved")).write_text(text, "utf-8")
+        saved.replace(path)
+        while not _is_first(one, word):
+            time.sleep(0.01)
+        spent.append((time.perf_counter() - begun) * 1000)
         yard += timed([yardsticks.query] * 10)
         time.sleep(0.3)
-    ratio = max(0.0, p50(spent) - DEBOUNCE_MS) / p50(yard)
+    ratio = max(1.0, p50(spent) - DEBOUNCE_MS) / p50(yard)
     return Row(
         "save in the editor -> findable",
         "p95 <= 0.8 s",
@@ -171,7 +166,7 @@ def files_at_once(one: Daemon, vault: Path, *, count: int = 200) -> Row:
     """Files in folders made a moment before, until all are found; they are removed afterwards."""
     stamp, jobs = f"{time.time_ns():x}", one.jobs()
     home = vault / f"Captures/default/{stamp}"
-    unit = p50(timed([yardsticks.query] * 30))
+    unit = yardsticks.unit()
     begun = time.perf_counter()
     for number in range(count):
         folder = home / f"new{number % 20}/deep"

@@ -131,9 +131,15 @@ _IDS = itertools.count(1)
 
 
 @contextmanager
-def daemon(vault: Path, state: Path, *flags: str, environ: Mapping[str, str] | None = None) -> Iterator[Daemon]:
+def daemon(
+    vault: Path,
+    state: Path,
+    *flags: str,
+    environ: Mapping[str, str] | None = None,
+    module: str = "tests.bench.daemon",
+) -> Iterator[Daemon]:
     """A daemon on `vault` in a process of its own, stopped at the end; `environ` is added to its environment."""
-    command = [sys.executable, "-m", "tests.bench.daemon", str(vault), str(state), *flags]
+    command = [sys.executable, "-m", module, str(vault), str(state), *flags]
     environment = os.environ | {"PYTHONPATH": str(ROOT)} | dict(environ or {})
     with (state.parent / f"{state.name}.log").open("a") as log:
         pipe = subprocess.PIPE

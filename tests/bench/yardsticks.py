@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -97,6 +97,10 @@ class Child:
     cpu: float  # seconds of CPU
 
 
+def _p95(values: list[float]) -> float:
+    return sorted(values)[min(len(values) - 1, int(len(values) * 0.95))]
+
+
 @dataclass(frozen=True, slots=True)
 class Beside:
     """Calls, and a yardstick that took turns with them: milliseconds each."""
@@ -109,6 +113,11 @@ class Beside:
     def unit(self) -> float:
         """The median of the yardstick, in milliseconds."""
         return median(self.yard)
+
+    @property
+    def ratios(self) -> dict[str, float]:
+        """Median to median, and 95th percentile to 95th percentile: a neighbour delays both."""
+        return {"p50": median(self.calls) / self.unit, "p95": _p95(self.calls) / _p95(self.yard)}
 
 
 class Encoder:
@@ -183,17 +192,18 @@ def batches(every: int = 1) -> float:
     """Encode the chunks of 1,000 notes, or every so many of them, on all cores, four at most: the seconds of `the bare batches`."""
     lengths = chunk_lengths()[::every]
     texts = _texts(lengths, 7)
-    with ThreadPoolExecutor(min(THREADS, len(os.sched_getaffinity(0)))) as pool:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with ThreadPoolExecutor(min(THREADS, cores)) as pool:
         begun = time.perf_counter()
         for _ in pool.map(lambda run: encoder().encode(texts[slice(*run)]), runs(lengths)):
             pass
         return time.perf_counter() - begun
 
 
-def child(*command: str) -> Child:
+def child(*command: str, environ: Mapping[str, str] | None = None) -> Child:
     """Run a command to its end. Its output is thrown away; it must succeed."""
     begun = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=ROOT)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=ROOT, env=environ)
     _, status, used = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - begun
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -267,6 +277,11 @@ def echo() -> Iterator[Callable[[], None]]:
     finally:
         serving.terminate()
         serving.wait(30)
+
+
+def unit(yardstick: Callable[[], object] = query, times: int = 30) -> float:
+    """The median of a yardstick on its own, in milliseconds, for what can't take turns with it."""
+    return beside([lambda: None] * times, yardstick, 1).unit
 
 
 def beside(calls: Sequence[Callable[[], object]], yardstick: Callable[[], object], blocks: int = BLOCKS) -> Beside:

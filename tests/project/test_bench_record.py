@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
-from tests.bench import record, yardsticks
-from tests.bench.__main__ import RECORD
+from tests.bench import cpu_sampler, record, vaults, yardsticks
+from tests.bench.__main__ import RECORD, main
 from tests.bench.measure import named_jobs
 from tests.bench.record import Entry, Row, best, line, measure, slips, typical, unrecorded, verdict
 
@@ -196,3 +197,75 @@ def test_the_yardsticks_are_what_they_were_when_rows_were_recorded():
     fixed = [yardsticks.WORDS, yardsticks.COUNTS, yardsticks.QUERY_WORDS, yardsticks.RUN_TOKENS, yardsticks.RUN_TEXTS]
     assert (len(yardsticks.chunk_lengths()), sum(yardsticks.chunk_lengths())) == (2_542, 395_728)
     assert hashlib.sha256(json.dumps(fixed).encode()).hexdigest()[:16] == "7b06331557333c05"
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("/home/ann/memex/index/search/fusion.py", "memex/index/search"),
+        ("/home/ann/memex/index/model.py", "memex/index"),
+        ("/home/ann/memex/mcp_server/operations/operation.py", "memex/mcp_server/operations"),
+        ("/home/ann/memex/syncd/cli/notes/notes.py", "memex/syncd/cli"),
+        ("/venv/lib/python3.11/site-packages/mcp/server/session.py", "library mcp"),
+        ("/venv/lib/python3.11/site-packages/six.py", "library six"),
+        ("/venv/lib/python3.11/site-packages/lancedb/index/index.py", "library lancedb"),
+        ("/usr/lib/python3.11/json/decoder.py", "the interpreter and its library"),
+        ("<string>", "the interpreter and its library"),
+        ("/home/ann/memex/tests/bench/daemon.py", "the bench"),
+    ],
+)
+def test_a_profile_names_the_layer_of_a_file(file, name):
+    assert cpu_sampler.layer(file) == name
+
+
+def test_a_profile_s_table_is_a_call_s_milliseconds_and_their_share():
+    taken = {
+        "layers": {"memex/index": 3.0, "library mcp": 0.5, "a": 0.3, "b": 0.2},
+        "functions": {"memex/index: f": 3.0},
+    }
+    told = cpu_sampler.table(taken, 1000, most=2)
+    assert "| memex/index | 3.00 | 75.0% |" in told
+    assert "| 2 others | 0.50 | 12.5% |" in told
+    assert "| all | 4.00 | 100.0% |" in told
+    assert told.count("| memex/index: f |") == 1
+
+
+def test_generated_captures_have_times_of_their_own():
+    made = [vaults.created_at(number) for number in range(0, 200_000, 7)]
+    assert len(set(made)) == len(made)
+    assert all(datetime.fromisoformat(time).day <= 28 for time in made)
+
+
+def run(tmp_path, capsys, p50, *words):
+    """Run the bench with one group of one row that always measures the same; its exit code and what it printed."""
+    groups = {"one": lambda: [lambda: [with_ratios(p50=p50)]]}
+    with pytest.raises(SystemExit) as ended:
+        main(
+            ["--out", str(tmp_path / "out"), *words], known_groups=lambda *_: groups, kept=tmp_path / "benchmarks.json"
+        )
+    return ended.value.code, capsys.readouterr().out
+
+
+def test_a_run_fails_by_what_was_recorded_and_only_then(tmp_path, capsys):
+    code, told = run(tmp_path, capsys, 2.0)
+    assert (code, "no record in benchmarks.json" in told) == (0, True)
+    code, told = run(tmp_path, capsys, 2.0, "--record")
+    assert (code, "1 rows were added" in told) == (0, True)
+    assert [entry.ratios for entry in record.parse((tmp_path / "benchmarks.json").read_text())] == [{"p50": 2.0}]
+    assert run(tmp_path, capsys, 2.4)[0] == 0
+    code, told = run(tmp_path, capsys, 2.6)
+    assert (code, "search, p50: 2.60 x the yardstick; 2.00 x in" in told) == (1, True)
+    assert json.loads((tmp_path / "out/results.json").read_text())[0]["ratios"] == {"p50": 2.6}
+    assert len(record.parse((tmp_path / "benchmarks.json").read_text())) == 1
+
+
+def test_a_record_that_can_t_be_read_is_told_before_anything_is_measured(tmp_path, capsys):
+    (tmp_path / "benchmarks.json").write_text("<<<<<<< HEAD\n[]\n")
+    code, _ = run(tmp_path, capsys, 2.0)
+    assert "benchmarks.json is no record of benchmarks" in code
+
+
+def test_a_group_that_is_not_there_is_told_with_those_that_are(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["--out", str(tmp_path), "--only", "two"], known_groups=lambda *_: {"one": list}, kept=tmp_path / "x")
+    assert "no group called two; the groups are one" in capsys.readouterr().err
