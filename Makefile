@@ -50,7 +50,7 @@ $(STAMP):
 		$(PY) -m ensurepip > /dev/null; \
 		{ $(call locked,pip) requirements.txt; $(call locked,setuptools) requirements.txt; } > .venv/installer.txt; \
 		$(PIP) install --require-hashes --requirement .venv/installer.txt; \
-		$(PIP) install --require-hashes --no-deps --only-binary :all: --requirement requirements.txt; \
+		$(PIP) install --no-compile --require-hashes --no-deps --only-binary :all: --requirement requirements.txt; \
 	}; \
 	if [ -z "$(UV)" ]; then by_pip; elif ! uv; then echo "    uv could not; trying pip"; by_pip; fi
 	@echo "  3 of 4: the search model, 84 MB ($$($(call size,.venv)) so far)"
