@@ -35,6 +35,7 @@ from tests.bench import (
     replay,
     retrieval,
     scale,
+    soak,
     speed,
     suggest,
     week,
@@ -45,7 +46,7 @@ from tests.bench.record import Entry, Row, Step, measure
 DATA = Path(os.environ.get("MEMEX_DATA", ROOT.parent / "shared/data"))
 RECORD = ROOT / "docs/benchmarks.json"
 TYPICAL = 3  # measurements for a record, of which the median counts
-APART = ("quick",)  # groups of rows that others have too: only when they are named
+APART = ("quick", "soak")  # only when they are named: the rows of others, an hour of load
 
 
 def groups(work: Path, data: Path) -> dict[str, Callable[[], Iterable[Step]]]:
@@ -76,6 +77,7 @@ def groups(work: Path, data: Path) -> dict[str, Callable[[], Iterable[Step]]]:
         "1m": lambda: scale.at_scale(work, 1_000_000, 8),
         "week": lambda: week.week(work),
         "retrieval": lambda: retrieval.rows(data, work),
+        "soak": lambda: soak.soak(work),
     }
 
 
@@ -85,7 +87,7 @@ Groups: TypeAlias = Callable[[Path, Path], dict[str, Callable[[], Iterable[Step]
 def main(given_words: Sequence[str] | None = None, *, known_groups: Groups = groups, kept: Path = RECORD) -> None:
     """Measure what the words ask for, compare it with the record in `kept`, and exit."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--only", nargs="*", help="groups to measure (default: all but quick)")
+    parser.add_argument("--only", nargs="*", help="groups to measure (default: all but quick and soak)")
     parser.add_argument("--record", action="store_true", help=f"add the rows to {RECORD.relative_to(ROOT)}")
     parser.add_argument("--data", type=Path, default=DATA, help="real vaults and labelled sets")
     parser.add_argument("--out", type=Path, default=ROOT / "bench", help="where the results and the scratch files go")

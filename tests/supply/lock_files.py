@@ -90,7 +90,7 @@ def faults(daemon: str, models: str, tools: str, versions: str, cpu: str, projec
         yield f"requirements-models.txt: {name}, which pyproject.toml names, is missing"
     for name in sorted(base.keys() & pins(models).keys()):
         yield f"{name} is both in requirements.txt and in requirements-models.txt; make lock writes both"
-    for name in sorted(asked([*groups["dev"], *groups["audit"], *groups["lock"]]) - others.keys()):
+    for name in sorted(asked([*groups["dev"], *groups["audit"], *groups["clients"], *groups["lock"]]) - others.keys()):
         yield f"tests/requirements.txt: {name}, which pyproject.toml names, is missing"
     for name in sorted(locked.keys() & others.keys()):
         if locked[name].version != others[name].version:
