@@ -98,6 +98,7 @@ lock:
 	@$(PYTHON) -m venv build/lock
 	@$(call locked,uv) tests/requirements.txt > build/lock/uv.txt
 	@build/lock/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes --requirement build/lock/uv.txt
+	$(COMPILE) --group docs --output-file docs/requirements.txt
 	$(COMPILE) --extra otel --group installer pyproject.toml --output-file requirements.txt
 	$(COMPILE) --extra models --constraint requirements.txt pyproject.toml --output-file requirements-models.txt
 	$(COMPILE) --group dev --group audit --group clients --group lock --constraint requirements.txt --constraint requirements-models.txt --output-file tests/requirements.txt
@@ -178,6 +179,29 @@ clients: dev npm
 man: base
 	@mkdir -p build
 	$(PY) -m syncd.cli.manual_page > build/memex.1
+
+# make reference  write docs/reference    make docs  build the site of docs/    make screenshots  record docs/images
+.PHONY: reference docs screenshots
+# The reference pages of docs/: commands, settings, tools and REST routes, as the program has them.
+reference: dev
+	$(DEV) -m tests.documents reference
+
+# The site: build/docs/site. Strict: a link to a missing page or heading fails, and so does a page that asks another host for something.
+docs: dev
+	@mkdir -p build/docs
+	@test -x build/docs/env/bin/zensical && cmp -s docs/requirements.txt build/docs/env/made-from || { \
+		$(PYTHON) -m venv --clear build/docs/env; \
+		build/docs/env/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes --only-binary :all: \
+			--requirement docs/requirements.txt; \
+		cp docs/requirements.txt build/docs/env/made-from; }
+	$(DEV) -m tests.documents pages build/docs
+	build/docs/env/bin/zensical build --strict --clean --config-file build/docs/zensical.toml
+	$(DEV) -m tests.documents check build/docs/site
+	@echo "The site is in build/docs/site; begin with index.html"
+
+# The pictures of docs/images, recorded from the real program on a copy of the demo vault.
+screenshots: dev
+	$(DEV) -m tests.documents screenshots docs/images
 
 # The public conformance suite of the protocol, both eras, on our own server; exits non-zero unless every scored scenario passes.
 conformance: dev npm

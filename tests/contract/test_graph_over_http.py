@@ -9,7 +9,6 @@ import pytest
 
 from mcp_server.protocol import resources
 from tests.support.live_server import client, run, running
-from tests.support.paths import ROOT
 from tests.support.world import until
 
 MODES = ("legacy", "2026-07-28")
@@ -260,12 +259,6 @@ def test_the_family_has_an_endpoint_of_its_own_and_can_be_narrowed_to(rim):
     assert run(names("/mcp", X_MCP_Toolsets="graph")) == TOOLS
     reading = run(names("/mcp", X_MCP_Toolsets="graph", X_MCP_Readonly="true"))
     assert reading == [name for name in TOOLS if name.startswith(("get_", "open_", "find_", "search_", "query_"))]
-
-
-def test_the_readme_names_every_tool():
-    told = (ROOT / "README.md").read_text(encoding="utf-8")
-    told = told[told.index("### Graph") : told.index("### MCP")]
-    assert [name for name in TOOLS if f"`{name}`" not in told] == []
 
 
 @pytest.mark.parametrize("way", ["http", "sse", "stdio"])

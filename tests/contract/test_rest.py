@@ -522,10 +522,12 @@ def test_an_unknown_collection_is_refused_with_those_that_are_known(rim, work):
     assert list(work.folder.iterdir()) == []
 
 
-def test_the_lines_of_the_readme_work_as_they_stand(rim, work):
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    lines = readme.split("<!-- curl:")[1].split("```sh\n")[1].split("```")[0]
-    lines = lines.replace("YOUR_KEY", rim.secrets[work.name]).replace("http://127.0.0.1:8765", rim.url)
+def test_the_lines_of_the_page_work_as_they_stand(rim, work, tmp_path):
+    page = (ROOT / "docs" / "rest.md").read_text(encoding="utf-8")
+    lines = page.split("<!-- curl:")[1].split("```sh\n")[1].split("```")[0]
+    key = tmp_path / "key"
+    key.write_text(rim.secrets[work.name] + "\n")
+    lines = lines.replace("KEY_FILE", str(key)).replace("http://127.0.0.1:8765", rim.url)
     script = "\n".join(
         f"{line}{'; echo' if line.startswith(('post /', 'curl')) else ''}" for line in lines.splitlines()
     )

@@ -56,6 +56,12 @@ def test_the_lock_of_the_daemon_has_no_test_tool():
     assert tools & locked.keys() == set()
 
 
+def test_the_lock_of_the_site_pins_every_tool_with_hashes():
+    locked = lock_files.pins(lock_files.SITE.read_text())
+    assert lock_files.asked(lock_files.read_project()["dependency-groups"]["docs"]) <= locked.keys()
+    assert [pin.name for pin in locked.values() if not pin.hashes] == []
+
+
 def test_a_lock_without_fault_has_none():
     assert said(DAEMON, MODELS, TESTS) == []
 

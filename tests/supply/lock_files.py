@@ -19,6 +19,7 @@ from tests.support.paths import ROOT, TESTS
 DAEMON: Final = ROOT / "requirements.txt"
 MODELS: Final = ROOT / "requirements-models.txt"
 TOOLS: Final = TESTS / "requirements.txt"
+SITE: Final = ROOT / "docs" / "requirements.txt"
 VERSIONS: Final = ROOT / "constraints.txt"
 CPU: Final = ROOT / "requirements-cpu.txt"
 HEAD: Final = "# make lock writes this file.\n"
