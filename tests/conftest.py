@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-import os
 import signal
-import tempfile
 import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -20,7 +18,6 @@ from tests.support import (
     example_counts,  # noqa: F401 - examples has the profiles
     file_order,
 )
-from tests.support.daemon_process import whole_graph
 
 STARTED = pytest.StashKey[float]()
 
@@ -54,24 +51,15 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 @pytest.fixture(scope="session")
-def graphs() -> Path:
-    """A cache folder for built graphs that outlives the run; a graph's name changes with everything in it.
-
-    Builders write to it at any time, so nothing copies the folder as a whole."""
-    chosen = os.environ.get("MEMEX_TEST_CACHE")
-    return Path(chosen) if chosen else Path(tempfile.gettempdir()) / f"memex-test-models-{os.getuid()}"
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty folder for what encoders keep, of this process alone."""
+    return tmp_path_factory.mktemp("models")
 
 
 @pytest.fixture(scope="session")
-def models(graphs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for this process alone that holds the bundled model's fp32 graph, whole, wherever set-up has put its own."""
-    return whole_graph(graphs, tmp_path_factory.mktemp("models"))
-
-
-@pytest.fixture(scope="session")
-def bundled(models: Path) -> Iterator[BundledEncoder]:
+def bundled() -> Iterator[BundledEncoder]:
     """The bundled model in fp32, as it is by default."""
-    encoder = BundledEncoder(BundledSettings(), cache=models, threads=2)
+    encoder = BundledEncoder(BundledSettings(), threads=2)
     yield encoder
     encoder.close()
 

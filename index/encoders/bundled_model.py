@@ -1,34 +1,45 @@
-"""Run the bundled model, all-MiniLM-L6-v2, with ONNX Runtime: ready in a quarter of a second, without torch."""
+"""Run the bundled model, all-MiniLM-L6-v2, with ONNX Runtime: ready in a quarter of a second, without torch.
+
+Loading it compares one vector with the original model's: a runtime that computes something else on this machine is not used."""
 
 from __future__ import annotations
 
+import base64
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from pathlib import Path
+from typing import Final
 
 import numpy as np
 
-from index.encoders import onnx_export
+from index.encoders import bundled_files
 from index.encoders.onnx_session import Graph
-from index.encoders.settings import BUNDLED_TOKENS, BundledSettings, Kind, make_identity
+from index.encoders.settings import BUNDLED_TOKENS, SAMPLE, BundledSettings, Kind, Precision, make_identity
 from index.errors import Unavailable
+
+CLOSE: Final[dict[Precision, float]] = {"fp32": 0.9999, "int8": 0.95}  # least cosine to the original
+REFERENCE: Final = (  # what sentence-transformers makes of SAMPLE in fp32, as signed bytes in base85
+    "xF_`BKr%-9Hxo4>1mW)0Gxz}$5$X{T@$u~kECbdJF%b?#-4yi-5Z>_k+Be-V*&oFJ;vm)lH{jIK0RP_=Feldo3)tB2-VyW3`2ot)"
+    "_rugH{3jC@PaV<XJ?!oz^Drd~KQaOZ5y}*{1>glKC^Bv&tTO!0ND9~S;2}o<0T#*j^zYjZ?;sq!CMn<;yG95)2lo#&8XmUp5Af$1"
+    "D$^nR;>R8K%=Yc7?T?rT^j<p_I_UQQBoOcn7epB(`3@BTGVRm@<Nem&;U+Z_zuNll?)w6P0w?YIo=hkJI?A^Qw(0Hv4-}IW=rR7a"
+    "CEWD%8QeJ{4K^YL`o{&f+W`p6KNj6MHWCaD;s6yP3jQ$r4*;h*N9F?f^&RB^{1OZW`~)fD*vcmh!^h6p+ruy{ANZ=~;Nbcj{_?f}"
+    "nH3)J7|9{K7WFid{s8#u7yPpC{^|bo+0+?L_3`vOW&27lJLgB(&|16^JrDoE4EXiI6L}isNbW!dEigP4"
+)
 
 
 class BundledEncoder:
     """Urgent texts run at once in the thread that asks; a backlog runs on `threads` threads beside them."""
 
-    def __init__(
-        self, settings: BundledSettings, *, cache: Path, threads: int = 0, installed: Path = onnx_export.INSTALLED
-    ) -> None:
+    def __init__(self, settings: BundledSettings, *, threads: int = 0) -> None:
         self.name = f"the bundled model ({settings.precision})"
         self.max_tokens = BUNDLED_TOKENS
-        graph = onnx_export.find_graph(settings.precision, cache, installed=installed)
-        self._graph = Graph(graph, onnx_export.read_tokenizer(), max_tokens=self.max_tokens)
+        graph = bundled_files.find_graph(settings.precision)
+        self._graph = Graph(graph, bundled_files.read_tokenizer(), max_tokens=self.max_tokens)
+        _check_sample(self._graph, settings.precision)
         self.dimensions = self._graph.dimensions
         self.identity = make_identity(
-            weights=onnx_export.WEIGHTS,
+            weights=bundled_files.WEIGHTS,
             pooling="mean",
             tokens=self.max_tokens,
             precision=settings.precision,
@@ -59,6 +70,20 @@ class BundledEncoder:
         """Drop the backlog; what runs ends within one run."""
         self._closed.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def measure_agreement(graph: Graph, references: Mapping[str, str]) -> float:
+    """The least cosine between the graph's vectors of some texts and the original's."""
+    original = np.stack([np.frombuffer(base64.b85decode(code), np.int8) for code in references.values()])
+    unit = original / np.linalg.norm(original.astype(np.float32), axis=1, keepdims=True)
+    return float((graph.compute_vectors(list(references)) * unit).sum(axis=1).min())
+
+
+def _check_sample(graph: Graph, precision: Precision) -> None:
+    cosine = measure_agreement(graph, {SAMPLE: REFERENCE})
+    if not cosine >= CLOSE[precision]:
+        message = f"the {precision} graph does not give the model's vectors on this machine (cosine {cosine:.4f}); "
+        raise Unavailable(message + "name a sentence-transformers encoder under [embed]", retryable=False)
 
 
 def _count_cores() -> int:

@@ -25,6 +25,7 @@ from index.encoders.settings import (
     EndpointSettings,
     Kind,
     LocalSettings,
+    model_name,
     without_secrets,
 )
 from index.errors import Unavailable
@@ -69,8 +70,11 @@ def load_encoder(settings: EncoderSettings, cache: Path, threads: int = 0) -> En
         case BundledSettings():
             from index.encoders import bundled_model
 
-            return bundled_model.BundledEncoder(settings, cache=cache, threads=threads)
+            return bundled_model.BundledEncoder(settings, threads=threads)
         case LocalSettings():
+            from index.encoders import model_files
+
+            model_files.require_libraries(f"the sentence-transformers model {model_name(settings)!r}")
             from index.encoders import sentence_transformer
 
             return sentence_transformer.LocalEncoder(settings, threads=threads)

@@ -47,7 +47,7 @@ class Graph:
             self._session = onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
         except FAILURES as error:
             log.warning("loading the graph failed: %s", error)
-            raise Unavailable("the bundled model can't be loaded (see the log); remove its cache folder") from error
+            raise Unavailable("the bundled model can't be loaded (see the log); reinstall Memex") from error
         self._tokenizer = Tokenizer.from_str(tokenizer)
         self._tokenizer.no_truncation()  # the file's own settings cut and pad at 128
         self._tokenizer.no_padding()

@@ -200,7 +200,8 @@ def passage_text(hit: Hit) -> str:
 
 
 def locate_model(model: str) -> Path:
-    """Return the folder of the model. Raises Unavailable."""
+    """Return the folder of the model, which can be run here. Raises Unavailable."""
+    model_files.require_libraries(f"the reranker {Path(model).name!r}")
     try:
         return model_files.locate(model, owner=OWNER)
     except (OSError, ValueError) as error:

@@ -34,6 +34,12 @@ def bracket_ipv6(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
+def local_url(host: str, port: int) -> str:
+    """The URL at which this machine reaches a server that listens on `host`: no request may name "all addresses" as its host."""
+    reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - only what it is reached by
+    return f"http://{bracket_ipv6(reached)}:{port}"
+
+
 def _is_local(host: str) -> bool:
     """Whether `host` is a name of this machine only, or all of its addresses (then other names must be listed)."""
     try:

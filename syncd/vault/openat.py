@@ -5,8 +5,10 @@ Every call that changes the disk is a field of `Calls`, so that a test can make 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
+import fcntl
 import functools
 import os
 import secrets
@@ -23,6 +25,7 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPENAT2 = 437  # the same number on every architecture whose table was unified in 2019; ENOSYS on the others
 _BENEATH, _NO_SYMLINKS, _NO_MAGICLINKS = 0x08, 0x04, 0x02  # linux/openat2.h
 _NOREPLACE, _EXCHANGE = 1, 2  # linux/fs.h
+_FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 _PATH_MAX = 4096
 _LACKING = frozenset({errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.ENOTSUP})  # no such call, or a sandbox hides it
 
@@ -177,6 +180,15 @@ def scan_folder(opened: Opener, root: int, folder: str) -> Iterator[tuple[str, o
         os.close(here)
 
 
+def sync_file(file: int) -> None:
+    """Have the bytes of an open file or folder on the disk itself: on macOS fsync leaves them in the drive's cache."""
+    if _FULL_SYNC is not None:
+        with contextlib.suppress(OSError):  # a disk that has no such call
+            fcntl.fcntl(file, _FULL_SYNC)
+            return
+    os.fsync(file)
+
+
 def new_temporary_name() -> str:
     """A temporary name that nothing has."""
     return temporary_name(secrets.token_hex(8))
@@ -188,7 +200,7 @@ class Calls:
 
     open: Opener = field(default_factory=choose_opener)
     write: Callable[[int, memoryview], int] = os.write
-    fsync: Callable[[int], None] = os.fsync
+    fsync: Callable[[int], None] = sync_file
     fchmod: Callable[[int, int], None] = os.fchmod
     rename: Callable[[int, str, str], None] = rename
     exchange: Callable[[int, str, str], None] = exchange

@@ -30,7 +30,6 @@ class Meanwhile:
 def background(work: Path) -> Iterator[Step]:
     """The rows. The suggestions and the consolidation are those of 10,000 captures that no process has looked at yet."""
     yield lambda: list(bulk(work))
-    yield lambda: [graph_built(work)]
     for job, what in (("review", "10,000 captures get suggestions"), ("consolidation", "a consolidation runs")):
         vault, state = prepared(work)
         with daemon(vault, state, "--made-up") as one:
@@ -87,27 +86,6 @@ def bulk(work: Path) -> Iterator[Row]:
             {"resident": max(most) / bare},
             "the memory of the imports",
         )
-
-
-def graph_built(work: Path) -> Row:
-    """Memory of a start at which the encoder's graph is built first, as where no set-up did it."""
-    vault, state = fresh(work, "graph-built")
-    (vault / "Captures/default/Note.md").write_text("A heron stood at the weir.\n", "utf-8")
-    with daemon(vault, state, "--build-graph") as one, peak(one) as most:
-        begun = time.perf_counter()
-        while one.tool("semantic_search", query="heron")["degraded"]:
-            time.sleep(0.05)
-        seconds = time.perf_counter() - begun
-    bare, _ = yardsticks.imports_memory()
-    return Row(
-        "resident memory with an encoder graph not yet built",
-        "<= 500 MB",
-        f"{max(most):.0f} MB",
-        max(most) <= 500,
-        f"the first hybrid answer after {seconds:.1f} s; children not counted",
-        {"resident": max(most) / bare},
-        "the memory of the imports",
-    )
 
 
 def _undisturbed(one: Daemon) -> list[float]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import threading
 import time
@@ -22,9 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from index.encoders.bundled_model import BundledEncoder
 from index.encoders.embedder import Embedder, EmbedSettings, load_encoder
-from index.encoders.settings import BundledSettings, Encoder, EncoderSettings, Kind
+from index.encoders.settings import Encoder, EncoderSettings, Kind
 from syncd.app import App, Ready, import_server_early
 from syncd.installation.vault_setup import set_up_vault
 from syncd.settings.access import LimitsSettings
@@ -140,7 +138,6 @@ def main() -> None:
     parser.add_argument("vault", type=Path)
     parser.add_argument("state", type=Path)
     parser.add_argument("--made-up", action="store_true")
-    parser.add_argument("--build-graph", action="store_true", help="build the encoder's graph, as where no set-up did")
     given = parser.parse_args()
     settings = Settings(
         vault=VaultSettings(path=given.vault),
@@ -152,11 +149,7 @@ def main() -> None:
     def made_up(one: EncoderSettings, cache: Path) -> Encoder:
         return MadeUp(load_encoder(one, cache))
 
-    def built(one: EncoderSettings, cache: Path) -> Encoder:
-        assert isinstance(one, BundledSettings)
-        return BundledEncoder(one, cache=cache, installed=Path(os.devnull))
-
-    load = made_up if given.made_up else built if given.build_graph else None
+    load = made_up if given.made_up else None
     embedder = Embedder(EmbedSettings(), cache=given.state / "models", load=load)
     embedder.start()
 

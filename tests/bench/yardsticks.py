@@ -24,7 +24,7 @@ import numpy as np
 import onnxruntime
 from tokenizers import Tokenizer
 
-from index.encoders import onnx_export
+from index.encoders import bundled_files
 from tests.support.paths import ROOT
 
 # Each is one token of the bundled model, so a text of n words is n tokens.
@@ -123,13 +123,13 @@ class Beside:
 class Encoder:
     """The bundled model in fp32 on ONNX Runtime, as Memex ran it when this yardstick was fixed."""
 
-    def __init__(self, cache_folder: Path) -> None:
+    def __init__(self) -> None:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
-        graph = onnx_export.find_graph("fp32", cache_folder)
+        graph = bundled_files.find_graph("fp32")
         self._session = onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
-        self._tokenizer = Tokenizer.from_str(onnx_export.read_tokenizer())
+        self._tokenizer = Tokenizer.from_str(bundled_files.read_tokenizer())
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
 
@@ -149,7 +149,7 @@ class Encoder:
 @cache
 def encoder() -> Encoder:
     """The one of this process."""
-    return Encoder(ROOT / "build/models")
+    return Encoder()
 
 
 def query() -> None:

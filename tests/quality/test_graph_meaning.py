@@ -22,8 +22,8 @@ NODES = {
 
 
 @pytest.fixture(scope="module")
-def one(tmp_path_factory, models):
-    encoder = BundledEncoder(BundledSettings(), cache=models, threads=2)
+def one(tmp_path_factory):
+    encoder = BundledEncoder(BundledSettings(), threads=2)
     with running(tmp_path_factory.mktemp("meaning"), encoder=encoder) as rim, agent(rim, workspace="work") as made:
         made.good(
             "create_entities",

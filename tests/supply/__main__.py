@@ -1,4 +1,4 @@
-"""Tell a set-up what to install, write the lock files, or audit the libraries: direct, others, lock, audit."""
+"""Tell a set-up what to install, write the lock files, or audit the libraries: models, others, lock, audit, graphs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from tests.supply import lock_files
 
 def main(command: str, *arguments: str) -> int:
     match command:
-        case "direct":
-            sys.stdout.write("\n".join(lock_files.direct(lock_files.read_project())) + "\n")
+        case "models":
+            sys.stdout.write("\n".join(lock_files.extra(lock_files.read_project(), "models")) + "\n")
         case "others":  # what is installed here, and is neither locked nor Memex itself
-            locked = lock_files.pins(lock_files.DAEMON.read_text(encoding="utf-8"))
+            locked = lock_files.pins(lock_files.read_locked())
             installed = {lock_files.canonical(distribution.name) for distribution in distributions()}
             sys.stdout.write(" ".join(sorted(installed - locked.keys() - {"memex-vault"})))
         case "lock":
             lock_files.write()
+        case "graphs":  # after a change of tests/supply/bundled_graph.py
+            from tests.supply import bundled_graph  # needs onnx
+
+            bundled_graph.write(lock_files.ROOT / "index/encoders/minilm")
         case "audit":
             from tests.supply.audit import audit  # needs libraries, and a set-up has none yet
 

@@ -108,8 +108,9 @@ def lock_lines(faults: Sequence[str], pins: int) -> tuple[list[str], int]:
 
 
 def ask_index() -> Lookup:
-    """Ask the package index, by pip-audit, about each library of the daemon's lock file."""
-    words = ["--requirement", str(lock_files.DAEMON), "--disable-pip", "--format", "json", "--progress-spinner", "off"]
+    """Ask the package index, by pip-audit, about each library of the daemon's lock files."""
+    words = ["--disable-pip", "--format", "json", "--progress-spinner", "off"]
+    words += ["--requirement", str(lock_files.DAEMON), "--requirement", str(lock_files.MODELS)]
     done = subprocess.run(
         [sys.executable, "-m", "pip_audit", *words], capture_output=True, text=True, check=False, timeout=900
     )
@@ -124,8 +125,8 @@ def read_licences() -> tuple[list[str], int]:
 
 
 def read_pins() -> list[Pin]:
-    """What the daemon's lock file has for this platform."""
-    return here(lock_files.pins(lock_files.DAEMON.read_text(encoding="utf-8")).values())
+    """What the daemon's lock files have for this platform."""
+    return here(lock_files.pins(lock_files.read_locked()).values())
 
 
 def audit(export: Path | None) -> int:

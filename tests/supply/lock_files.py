@@ -1,8 +1,8 @@
 """Lock files pin each library with the hashes of its files; these functions read them and say where they fall short.
 
-requirements.txt holds what the daemon needs, tests/requirements.txt what its tests need besides, and constraints.txt the versions of
-the first without hashes: pip refuses to install a folder, as in `pip install -c constraints.txt .`, beside any hash. requirements-cpu.txt
-is written by hand.
+requirements.txt holds what the daemon needs, requirements-models.txt what the extra `models` needs besides, tests/requirements.txt what
+the tests need, and constraints.txt the versions of the first two without hashes: pip refuses to install a folder, as in
+`pip install -c constraints.txt .`, beside any hash. requirements-cpu.txt is written by hand.
 
 Only Python's own library is imported here: a set-up reads the lock files before it has installed anything."""
 
@@ -17,6 +17,7 @@ from typing import Any, Final
 from tests.support.paths import ROOT, TESTS
 
 DAEMON: Final = ROOT / "requirements.txt"
+MODELS: Final = ROOT / "requirements-models.txt"
 TOOLS: Final = TESTS / "requirements.txt"
 SITE: Final = ROOT / "docs" / "requirements.txt"
 VERSIONS: Final = ROOT / "constraints.txt"
@@ -57,7 +58,12 @@ def pins(text: str) -> dict[str, Pin]:
 
 def direct(project: Mapping[str, Any]) -> list[str]:
     """What the daemon itself asks for: the dependencies and the extra `otel`, which the set-up installs."""
-    return [*project["project"]["dependencies"], *project["project"]["optional-dependencies"]["otel"]]
+    return [*project["project"]["dependencies"], *extra(project, "otel")]
+
+
+def extra(project: Mapping[str, Any], name: str) -> list[str]:
+    """What an extra asks for."""
+    return list(project["project"]["optional-dependencies"].get(name, []))
 
 
 def asked(requirements: Iterable[str]) -> set[str]:
@@ -65,45 +71,66 @@ def asked(requirements: Iterable[str]) -> set[str]:
     return {canonical(re.split(r"[<>=!~\[; @]", line, maxsplit=1)[0]) for line in requirements}
 
 
-def faults(daemon: str, tools: str, versions: str, cpu: str, project: Mapping[str, Any]) -> Iterator[str]:
+def faults(daemon: str, models: str, tools: str, versions: str, cpu: str, project: Mapping[str, Any]) -> Iterator[str]:
     """What is wrong with the lock files, each a sentence."""
-    locked, others, plain, builds = pins(daemon), pins(tools), pins(versions), pins(cpu)
+    base, others, plain, builds = pins(daemon), pins(tools), pins(versions), pins(cpu)
+    locked = base | pins(models)
     groups = project["dependency-groups"]
     for place, lock in (
-        ("requirements.txt", locked),
+        ("requirements.txt", base),
+        ("requirements-models.txt", pins(models)),
         ("tests/requirements.txt", others),
         ("requirements-cpu.txt", builds),
     ):
         for pin in lock.values():
             if not pin.hashes or any(not re.fullmatch(r"sha256:[0-9a-f]{64}", digest) for digest in pin.hashes):
                 yield f"{place}: {pin.name} has no SHA-256 hash"
-    for name in sorted(asked([*direct(project), *groups["installer"]]) - locked.keys()):
+    for name in sorted(asked([*direct(project), *groups["installer"]]) - base.keys()):
         yield f"requirements.txt: {name}, which pyproject.toml names, is missing"
+    for name in sorted(asked(extra(project, "models")) - locked.keys()):
+        yield f"requirements-models.txt: {name}, which pyproject.toml names, is missing"
+    for name in sorted(base.keys() & pins(models).keys()):
+        yield f"{name} is both in requirements.txt and in requirements-models.txt; make lock writes both"
     for name in sorted(asked([*groups["dev"], *groups["audit"], *groups["clients"], *groups["lock"]]) - others.keys()):
         yield f"tests/requirements.txt: {name}, which pyproject.toml names, is missing"
     for name in sorted(locked.keys() & others.keys()):
         if locked[name].version != others[name].version:
-            yield f"{name} is {locked[name].version} in requirements.txt and {others[name].version} in tests/requirements.txt"
+            yield f"{name} is {locked[name].version} for the daemon and {others[name].version} in tests/requirements.txt"
     if {name: pin.version for name, pin in plain.items()} != {name: pin.version for name, pin in locked.items()}:
-        yield "constraints.txt and requirements.txt differ; make lock writes both"
+        yield "constraints.txt and requirements.txt differ; make lock writes them"
     for pin in builds.values():
         if pin.name not in locked or pin.version.partition("+")[0] != locked[pin.name].version:
-            yield f"requirements-cpu.txt: {pin.name} {pin.version} is no build of the version in requirements.txt"
-    if f"setuptools=={locked['setuptools'].version}" not in project["build-system"]["requires"]:
-        yield "pyproject.toml builds with another setuptools than requirements.txt pins"
+            yield f"requirements-cpu.txt: {pin.name} {pin.version} is no build of the version in requirements-models.txt"
+    for line in project["build-system"]["requires"]:
+        name = line.partition("==")[0]
+        if name not in base or line != f"{name}=={base[name].version}":
+            yield f"pyproject.toml builds with another {name} than requirements.txt pins"
 
 
-def without_hashes(daemon: str) -> str:
-    """The text of constraints.txt: each library of the daemon's lock file with its version and its platforms."""
-    lines = (f"{pin.name}=={pin.version}{f' ; {pin.marker}' if pin.marker else ''}\n" for pin in pins(daemon).values())
-    return HEAD + "".join(lines)
+def without_hashes(*locks: str) -> str:
+    """The text of constraints.txt: each library of the daemon's lock files with its version and its platforms."""
+    found = sorted((pin for lock in locks for pin in pins(lock).values()), key=lambda pin: pin.name)
+    return HEAD + "".join(f"{pin.name}=={pin.version}{f' ; {pin.marker}' if pin.marker else ''}\n" for pin in found)
+
+
+def beyond(models: str, daemon: str) -> str:
+    """The text of requirements-models.txt: what the first lock has and the second has not."""
+    base = pins(daemon)
+    return "".join(f"{block}\n" for block in _BLOCK.findall(models) if not pins(block).keys() & base.keys())
 
 
 def write() -> None:
-    """Name what writes the lock files at their head, and write constraints.txt."""
-    for file in (DAEMON, TOOLS):
-        file.write_text(HEAD + file.read_text(encoding="utf-8").removeprefix(HEAD), encoding="utf-8")
-    VERSIONS.write_text(without_hashes(DAEMON.read_text(encoding="utf-8")), encoding="utf-8")
+    """Name what writes the lock files at their head, take from the extra's what the daemon's has, and write constraints.txt."""
+    daemon, models, tools = (file.read_text(encoding="utf-8").removeprefix(HEAD) for file in (DAEMON, MODELS, TOOLS))
+    models = beyond(models, daemon)
+    for file, text in ((DAEMON, daemon), (MODELS, models), (TOOLS, tools)):
+        file.write_text(HEAD + text, encoding="utf-8")
+    VERSIONS.write_text(without_hashes(daemon, models), encoding="utf-8")
+
+
+def read_locked() -> str:
+    """All that an environment of the daemon may hold: the lock files of the daemon and of the extra `models`."""
+    return DAEMON.read_text(encoding="utf-8") + MODELS.read_text(encoding="utf-8")
 
 
 def read_project() -> dict[str, Any]:
@@ -113,5 +140,5 @@ def read_project() -> dict[str, Any]:
 
 def read_faults() -> list[str]:
     """What is wrong with the lock files of the project."""
-    texts = (file.read_text(encoding="utf-8") for file in (DAEMON, TOOLS, VERSIONS, CPU))
+    texts = (file.read_text(encoding="utf-8") for file in (DAEMON, MODELS, TOOLS, VERSIONS, CPU))
     return list(faults(*texts, read_project()))

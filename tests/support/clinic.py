@@ -9,7 +9,6 @@ from dataclasses import replace
 from syncd.app import App
 from syncd.cli.doctor.doctor import examine
 from syncd.settings.settings import ServerSettings
-from tests.support.daemon_process import link_or_copy
 from tests.support.fakes import fake_embedder
 from tests.support.world import settings_of
 
@@ -25,7 +24,7 @@ class Clinic:
         self.settings = replace(settings_of(self.vault, self.state), server=ServerSettings(port=0))
         with self.opened() as app:
             app.opened.sync.run(accept=True)
-        shutil.copytree(models, self.state / "models", copy_function=link_or_copy)
+        shutil.copytree(models, self.state / "models")
 
     def opened(self):
         return App(self.settings, embedder=fake_embedder())

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from index.encoders import onnx_export
+from tests.support.original_model import MODEL
 
 if TYPE_CHECKING:
     from transformers import BertForSequenceClassification
@@ -52,7 +52,7 @@ def known(folder: Path) -> Path:
         hidden_size=4, num_hidden_layers=1, num_attention_heads=1, intermediate_size=4, max_position_embeddings=64, num_labels=1
     )  # fmt: skip
     model = BertForSequenceClassification(config)
-    tokenizer = AutoTokenizer.from_pretrained(onnx_export.model_folder())
+    tokenizer = AutoTokenizer.from_pretrained(MODEL)
     other, gold = torch.tensor([1.0, -1.0, 1.0, -1.0]), torch.tensor([1.0, 1.0, -1.0, -1.0])
     identity = torch.eye(4)
     with torch.no_grad():
@@ -72,5 +72,5 @@ def _saved(model: BertForSequenceClassification, folder: Path) -> Path:
     from transformers import AutoTokenizer
 
     model.save_pretrained(folder)
-    AutoTokenizer.from_pretrained(onnx_export.model_folder()).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(MODEL).save_pretrained(folder)
     return folder

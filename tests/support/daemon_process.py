@@ -16,7 +16,6 @@ from typing import Any
 
 import httpx2
 
-from index.encoders import onnx_export
 from tests.support import daemon_logs
 from tests.support.paths import DAEMON_PYTHON, ROOT
 from tests.support.until import PATIENCE, until
@@ -33,7 +32,7 @@ class Failed(Exception):
 
 
 class Memex:
-    """A vault, a state folder and an empty home; `models` is where the built encoder is taken from."""
+    """A vault, a state folder and an empty home; `models` is what encoders keep, copied."""
 
     def __init__(self, folder: Path, *, models: Path | None = None, vault: Path | None = None) -> None:
         self.folder = folder
@@ -42,7 +41,7 @@ class Memex:
             made.mkdir(parents=True, exist_ok=True)
         self.state.chmod(0o700)
         if models is not None:
-            shutil.copytree(models, self.state / "models", copy_function=link_or_copy)
+            shutil.copytree(models, self.state / "models")
         self.log = folder / "serve.log"
         self.process: subprocess.Popen[bytes] | None = None
         self.url = ""
@@ -184,19 +183,3 @@ def tree(folder: Path) -> dict[str, tuple[int, int]]:
     return {
         str(path.relative_to(folder)): (path.lstat().st_size, path.lstat().st_mtime_ns) for path in folder.rglob("*")
     }
-
-
-def whole_graph(cache: Path, folder: Path) -> Path:
-    """`folder`, with the bundled model's fp32 graph in it, which is built in `cache` if it is not there yet."""
-    built = onnx_export.export(cache).parent
-    shutil.copytree(built, folder / built.name, copy_function=link_or_copy)
-    return folder
-
-
-def link_or_copy(source: str, target: str) -> str:
-    """Give a file a second name, or copy it where the file system or its owner does not allow that."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
-    return target

@@ -87,7 +87,7 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     "tests/unit/index/catalog/test_catalog.py": ("index/catalog/sqlite_file.py",),
     "tests/unit/index/catalog/test_recent_documents.py": ("index/catalog/schema.py",),
     "tests/unit/index/encoders/test_bundled_model.py": (
-        "index/encoders/onnx_graph.py",
+        "index/encoders/bundled_files.py",
         "index/encoders/onnx_session.py",
     ),
     "tests/unit/index/encoders/test_cross_encoder.py": ("index/encoders/model_files.py",),
@@ -95,7 +95,6 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "index/encoders/settings.py",
         "index/errors.py",
     ),
-    "tests/unit/index/encoders/test_sentence_transformer.py": ("index/encoders/onnx_export.py",),
     "tests/unit/index/graph/test_graph.py": ("index/graph/vertex.py",),
     "tests/unit/index/graph/test_unlinked_names.py": ("index/encoders/word_frequency.py",),
     "tests/unit/index/observations/test_observation_rows.py": (

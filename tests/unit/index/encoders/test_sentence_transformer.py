@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from index.encoders import onnx_export
 from index.encoders.settings import LocalSettings
 from index.errors import Unavailable
+from tests.support.original_model import MODEL
 
 if TYPE_CHECKING:
     from index.encoders.sentence_transformer import LocalEncoder
@@ -39,7 +39,7 @@ def load(model: Path | str, **settings: Any) -> LocalEncoder:
 @pytest.fixture(scope="module")
 def original() -> LocalEncoder:
     """The bundled model as sentence-transformers runs it."""
-    return load(onnx_export.model_folder(), device="cpu")
+    return load(MODEL, device="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def tiny(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("tiny")
     config = BertConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64)
     BertModel(config).save_pretrained(folder / "bert")
-    AutoTokenizer.from_pretrained(onnx_export.model_folder()).save_pretrained(folder / "bert")
+    AutoTokenizer.from_pretrained(MODEL).save_pretrained(folder / "bert")
     words = Transformer(str(folder / "bert"), max_seq_length=64)
     prompts = {"query": "search: ", "passage": "text: "}
     model = SentenceTransformer(modules=[words, Pooling(32, pooling_mode="cls")], prompts=prompts, device="cpu")
@@ -141,7 +141,7 @@ def test_a_static_model_has_no_limit_and_still_counts_and_embeds(tmp_path):
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
-    static = StaticEmbedding(Tokenizer.from_file(str(onnx_export.model_folder() / "tokenizer.json")), embedding_dim=16)
+    static = StaticEmbedding(Tokenizer.from_file(str(MODEL / "tokenizer.json")), embedding_dim=16)
     SentenceTransformer(modules=[static], device="cpu").save(str(tmp_path / "static"))
     made = load(tmp_path / "static", device="cpu")
     assert (made.dimensions, made.max_tokens) == (16, 512 - 2)

