@@ -71,7 +71,7 @@ lock:
 	@build/lock/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes --requirement build/lock/uv.txt
 	$(COMPILE) --group docs --output-file docs/requirements.txt
 	$(COMPILE) --extra otel --group installer pyproject.toml --output-file requirements.txt
-	$(COMPILE) --group dev --group audit --group lock --constraint requirements.txt --output-file tests/requirements.txt
+	$(COMPILE) --group dev --group audit --group clients --group lock --constraint requirements.txt --output-file tests/requirements.txt
 	$(PYTHON) -m tests.supply lock
 
 # ADVISORIES=FILE: advisories in the OSV format, for what the package index has no word on.
@@ -142,6 +142,7 @@ profile: dev
 
 # Public MCP clients of both protocol eras, on a running daemon, and Mermaid on what is drawn; needs npm, and brings its own Node.
 clients: dev npm
+	@$(PIP) --python $(DEV) install --require-hashes --only-binary :all: --constraint tests/requirements.txt --group clients
 	$(DEV) -m pytest tests/contract/test_clients.py tests/unit/syncd/graph/test_diagrams.py tests/unit/syncd/consolidation/test_report_note.py $(ARGS)
 
 # The manual page: man -l build/memex.1

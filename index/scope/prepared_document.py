@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder
+from index.foreground import foreground
 from index.model import Chunk, Document, Record, Stat
 from index.observations.observation_rows import PerspectiveRow, make_facets
 from index.observations.perspectives import Perspective, hash_perspectives
@@ -105,7 +106,8 @@ def prepare(
     progress: Callable[[int], None] | None,
 ) -> list[PreparedDocument]:
     """Cut `documents` and embed what is not known by its digest, all in one call; nothing is stored yet."""
-    cut = list(_cut(documents, sizes, embedder.count_tokens if embedder else estimate_tokens, perspectives))
+    count = embedder.count_tokens if embedder else estimate_tokens
+    cut = list(_cut(documents, sizes, count, perspectives))
     if sum(len(pieces) for _, _, pieces, _ in cut) > MANY:
         release_unused()  # what cutting took, before the vectors need room
     node_facets = [make_facets(document, looks) for document, _, _, looks in cut]
@@ -139,6 +141,7 @@ def _cut(
 ) -> Iterator[tuple[Document, Stat, tuple[Chunk, ...], tuple[Perspective, ...]]]:
     """Each document with its passages and, of a node, the perspectives of its facts."""
     for document, stat in documents:
+        foreground.pace()
         looks = perspectives(document.workspace) if document.node else ()
         yield document, stat, tuple(split_document(document, sizes, count)), looks
 

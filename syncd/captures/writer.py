@@ -204,9 +204,9 @@ def try_create(
             return MissedAttempt.TAKEN  # a file that is not indexed, or not yet, has the name
         with undo_on_failure(partial(inbox.vault.remove, document.path, digest=document.digest)), span("commit"):
             index.commit([replace(ready, stat=stat)])
-    del ready  # the passages of a large note, while its text is looked at once more
+        record = require_row(index.record_at(document.path))
     values = {**automatic, **filled_values(bare, decode(bare_raw), document, decode(raw))}
-    return record_values(inbox, require_row(index.record_at(document.path)), values, owed=result.owed)
+    return record_values(inbox, record, values, owed=result.owed)
 
 
 def _enrich(
@@ -256,5 +256,6 @@ def enrich_note(
             index.commit(index.prepare([(after, stat)]))
         record = require_row(index.record_at(path))
     filled: dict[Name, Value] = {"tags": plain_tags(split(decode(changed))[0]), "summary": after.summary}
-    inbox.automatic.record(record.id, {name: value for name, value in filled.items() if name in missing})
+    written = missing.keys() | ({"summary"} if after.summary_derived else set())
+    inbox.automatic.record(record.id, {name: value for name, value in filled.items() if name in written})
     return record

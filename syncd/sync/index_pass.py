@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 
 from index.errors import MemexError, NotFound, Unavailable
+from index.foreground import foreground
 from index.model import Document, Record, Stat
 from index.process_memory import LARGE_TEXT
 from index.scope.index import Index
@@ -43,6 +44,7 @@ log = logging.getLogger(__name__)
 WINDOW = 48  # documents between two commits of a bulk run: a few seconds of work
 WINDOW_BYTES = 1_000_000  # of their text, unless one is larger: what is made of a window is in memory at once
 MANY = 200  # paths from which one listing of the whole vault is cheaper than a look at each
+BULK = 500  # files of a pass from which it gives way to calls: of so many, nobody waits for one
 TRIES = 5  # looks at a file that can't be read just now, further and further apart; then it waits for a listing
 POISONED = 100  # notes in a row that can't be indexed, from which it is not the notes' fault
 
@@ -228,14 +230,16 @@ class IndexPass:
         def meanwhile(busy: Collection[str]) -> None:
             if progress:
                 progress(finished, len(suspects), "indexing")
-            self._run_urgent(request, outcome, busy)
+            with foreground.bulk(False):
+                self._run_urgent(request, outcome, busy)
 
         with self._pending_paths.processing(suspects) as done:
             for window in windows:
                 if self._pending_paths.stopped:
                     return
                 try:
-                    self._process_window(request, window, left, outcome, meanwhile)
+                    with foreground.bulk(len(suspects) > BULK):
+                        self._process_window(request, window, left, outcome, meanwhile)
                 except BaseException:
                     for path in suspects[finished:] if request.live else ():
                         self._pending_paths.recheck(path, FINAL)  # they are still pending
@@ -331,6 +335,7 @@ class IndexPass:
         self, request: PassRequest, paths: Iterable[str], outcome: PassOutcome
     ) -> Iterator[tuple[str, tuple[Document, Stat]]]:
         for path in paths:
+            foreground.pace()
             try:
                 document, stat = self._read_note(request, path)
             except NotFound:

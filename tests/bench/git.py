@@ -37,7 +37,7 @@ def git(work: Path) -> Iterator[Row]:
     ledger = Ledger.open(state / "ledger.db")
     audit, repo = AuditLog(ledger, state), Repository(vault)
     files = AuditedVault(vault, audit, inbox="Captures")
-    commits = Committer(repo, files, audit, ledger, GitSettings(quiet_s=0), state=state, inbox="Captures")
+    commits = Committer(repo, files, audit, ledger, GitSettings(quiet_s=0, every_s=0), state=state, inbox="Captures")
     ours, theirs, idle = [], [], []
     for turn in range(ROUNDS):
         with acting_as(Author("mcp", "capture_thought", "k1", "bench")):

@@ -208,7 +208,7 @@ def tokens(work: Path) -> Iterator[Row]:
             "mcp-method": "tools/list",
             "accept": "application/json, text/event-stream",
         }
-        for path, most in (*((f"/mcp/{family}", 3_500) for family in FAMILIES), ("/mcp", 9_500)):
+        for path, most in (*((f"/mcp/{family}", 3_500) for family in FAMILIES), ("/mcp/core", 2_500), ("/mcp", 9_500)):
             text = one.http.post(path, json=body, headers=headers).text
             told = json.loads(
                 text

@@ -130,7 +130,10 @@ def test_every_tool_answers_in_the_shape_that_was_agreed(rim, mode):
 
     opened = agent("open_nodes", names=["Ada Lovelace", "X"])
     (ada,) = opened["entities"]
+    assert (ada["path"], ada["url"][-31:]) == ("Entities/Ada Lovelace.md", "%2FEntities%2FAda%20Lovelace.md")
     assert ada.keys() == {
+        "path",
+        "url",
         "name",
         "entity_type",
         "summary",
@@ -194,7 +197,7 @@ def test_every_tool_answers_in_the_shape_that_was_agreed(rim, mode):
 
     found = agent("search_nodes", query="an algorithm written by Ada", limit=2)
     assert found["results"][0].keys() == {
-        "name", "entity_type", "summary", "matched_observation", "ordinal", "truncated", "matched_perspective", "score", "by", "suspicious",
+        "path", "name", "entity_type", "summary", "matched_observation", "ordinal", "truncated", "matched_perspective", "score", "by", "suspicious",
     }  # fmt: skip
     assert (found["results"][0]["name"], found["results"][0]["ordinal"]) == ("Ada Lovelace", 1)
     assert found["results"][0]["matched_perspective"]

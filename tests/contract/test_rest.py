@@ -42,7 +42,7 @@ def test_a_capture_says_what_became_of_it(rim, work):
     told = work.capture("# Alpha\n\nbody", source="voice", metadata={"project": "x", "tags": ["a"], "title": "T"})
     assert set(told) == {
         *("id", "created", "content_hash", "title", "tags", "summary", "chunks", "created_at", "updated_at"),
-        *("warnings", "suspicious"),
+        *("created_at_iso", "updated_at_iso", "path", "url", "warnings", "suspicious"),
     }
     assert told["created"] is True
     assert told["title"] == "T"

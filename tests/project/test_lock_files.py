@@ -17,7 +17,13 @@ HASH = f"--hash=sha256:{'0' * 64}"
 PROJECT = {
     "build-system": {"requires": ["setuptools==84.2.1"]},
     "project": {"dependencies": ["PyYAML>=6"], "optional-dependencies": {"otel": ["a.b[c]>=1; python_version > '3'"]}},
-    "dependency-groups": {"dev": ["pytest"], "audit": [], "lock": [], "installer": ["setuptools==84.2.1"]},
+    "dependency-groups": {
+        "dev": ["pytest"],
+        "audit": [],
+        "clients": [],
+        "lock": [],
+        "installer": ["setuptools==84.2.1"],
+    },
 }
 DAEMON = f"# a head\na-b==1 ; sys_platform == 'linux' \\\n    {HASH} \\\n    {HASH}\npyyaml==6 \\\n    {HASH}\nsetuptools==84.2.1 \\\n    {HASH}\n"
 CPU = f"pyyaml==6+cpu \\\n    {HASH}\n"
