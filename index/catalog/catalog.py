@@ -267,11 +267,6 @@ class Catalog:
         """How many chunks each document has, by key: what `ChunkStore.row_counts` must say as well, but for zeros."""
         return dict(self._db.rows("select key, chunks from documents"))
 
-    def chunk_count(self, path: str) -> int:
-        """How many chunks the document at `path` has; it must be there."""
-        [(chunks,)] = self._db.rows("select chunks from documents where path = ?", path)
-        return int(chunks)
-
     def dump(self) -> dict[str, list[tuple[Any, ...]]]:
         """All that it holds of the documents (not of the files' times), in one order however it was written."""
         queries = {

@@ -213,18 +213,6 @@ class Index(Reader):
                 self.on_commit([*gone, *(new.document.path for new in ready)])
             return list(stale)
 
-    def commit_marks(self, document: Document, stat: Stat) -> None:
-        """Take in a known note of which only such properties have changed that no passage is made of, as its owner's marks.
-
-        The stores keep its rows; only the catalog is written, durably as by `commit`."""
-        assert document.node is None, "the facts of a node have rows of their own"
-        with self.lock:
-            entry, chunks = self.manifest[document.path], self._catalog.chunk_count(document.path)
-            self._catalog.write(upserts=[(document, stat, chunks, entry.embedded)])
-            self._add_entry(replace(entry, digest=document.digest, stat=stat))
-            if self.on_commit:
-                self.on_commit([document.path])
-
     def _write(
         self,
         ready: Sequence[PreparedDocument],

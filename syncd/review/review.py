@@ -283,12 +283,12 @@ class Review:
     def _write_note(self, record: Record, before: Document, raw: bytes, stat: Stat) -> bool:
         index = self._captures.index
         document = self._parsed(raw, record.path, stat)
+        (ready,) = index.prepare([(document, stat)])
         with hold_commits(self._captures) as current:
-            known = index.manifest.get(record.path)
-            if current is not index or known is None or known.digest != before.digest or self._edits.is_pending(before):
+            if current is not index or self._edits.is_pending(before):
                 return False
             written = self._vault.replace(record.path, raw, digest=before.digest)
-            index.commit_marks(document, written)  # agents can't tell it from before, so its passages are the same
+            index.commit([replace(ready, stat=written)])
         return True
 
     # What may be suggested

@@ -103,6 +103,9 @@ class Inside:
             case {"ask": "run", "job": str(job)}:
                 run = self._app.jobs.run(job)
                 return run.error if run else "it was not run"
+            case {"ask": "maintain"}:
+                # The job puts a pass off by twenty times what the last one took, and a search is many times as dear until then.
+                return [scope.index.maintain(force=True) for scope in self._app.opened.builds.scopes.values()]
             case {"ask": "begin", "job": str(job)}:
                 self._app.jobs.run(job, wait=False)
                 return ""

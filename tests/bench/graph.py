@@ -66,7 +66,7 @@ def graph(work: Path) -> Iterator[Step]:
                 f"start -> all indexed, {size}", "", f"{took:.0f} s", None, f"{nodes * FACTS:,} observations; {FILL}"
             )
             yield lambda: [searches(one, f"{size}, before maintenance")]  # noqa: B023 - measured before the next turn
-            one.ask("run", job="maintenance")
+            one.ask("maintain")
             one.quiet()
             yield lambda: list(walks(one, nodes, size, echo))  # noqa: B023 - as above
             yield lambda: [searches(one, size)]  # noqa: B023 - as above

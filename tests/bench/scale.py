@@ -30,8 +30,8 @@ def at_scale(work: Path, chunks: int, most: float) -> Iterator[Step]:
     size = make(vault, chunks // SECTIONS)
     with daemon(vault, state, "--made-up") as one:
         took = one.settled(within=4 * 3600)
-        for job in ("listing", "maintenance", "maintenance"):
-            one.ask("run", job=job)
+        one.ask("run", job="listing")
+        one.ask("maintain")
         one.quiet()
         there = one.status()["captures"]["chunks"]
         yield lambda: [_limited(headline.searches(one, name), most, there)]

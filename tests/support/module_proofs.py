@@ -150,7 +150,6 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     "tests/unit/syncd/cli/notes/test_review.py": ("syncd/owner/review.py",),
     "tests/unit/syncd/cli/test_main.py": (
         "syncd/cli/daemon/keys_and_config.py",
-        "syncd/cli/daemon/ready_message.py",
         "syncd/cli/framework/arguments.py",
         "syncd/owner/operations.py",
         "syncd/owner/workspaces_and_keys.py",

@@ -45,6 +45,7 @@ class SettingsFile:
     syntax: Syntax
     table: tuple[str, ...]  # that holds the servers by name
     newer_table: tuple[str, ...] = ()  # the same in a later form, which is used where the file has it
+    other_path: str = ""  # where the client looks too, which is taken if it is there
     variable: str = ""  # the environment variable that names another folder for it
     platforms: tuple[str, ...] = ()  # the only ones that the client's documentation names a place for
 
@@ -158,7 +159,13 @@ CLIENTS: Final[Mapping[str, Client]] = {
     "opencode": Client(
         "OpenCode",
         lambda connection: {"type": "remote", "url": connection.endpoint, "headers": connection.bearer},
-        SettingsFile(".config/opencode/opencode.json", "json", ("mcp",), newer_table=("mcp", "servers")),
+        SettingsFile(
+            ".config/opencode/opencode.json",
+            "json",
+            ("mcp",),
+            newer_table=("mcp", "servers"),
+            other_path=".config/opencode/opencode.jsonc",
+        ),
         then="start OpenCode again",
     ),
     "other": Client("any other client", _typed_http, add=_other),

@@ -144,8 +144,8 @@ def _find_file(client: Client, path: str | None) -> ClientFile | None:
 def _usual_file(usual: SettingsFile) -> ClientFile:
     if folder := os.environ.get(usual.variable, ""):
         return ClientFile(Path(os.path.realpath(Path(folder).expanduser())), Path(usual.path).name)
-    commented = usual.path + "c"  # opencode.jsonc
-    return ClientFile(Path.home(), commented if (Path.home() / commented).is_file() else usual.path)
+    is_other = bool(usual.other_path) and (Path.home() / usual.other_path).is_file()
+    return ClientFile(Path.home(), usual.other_path if is_other else usual.path)
 
 
 def _require_file(wish: Wish) -> ClientFile:
@@ -218,21 +218,31 @@ def _remove(call: Call, wish: Wish) -> None:
         call("key.revoke", {"name": key["id"]})
         done.append(f"ended the key {wish.key_name}")
     if wish.file is not None:
-        state = read_file(wish.file)
-        servers = ServerEntries(wish.file, wish, state.text)
-        entry = servers.read()
-        taken = entry is not None and _is_ours(call, entry)
-        if taken:
-            backup = write_file(wish.file, state, servers.remove())
-            done.append(f"took the entry {wish.name!r} out of {wish.file}")
-        elif entry is not None:
-            done.append(f"left the entry {wish.name!r} in {wish.file}: its key is not of this vault")
+        try:
+            taken, backup = _remove_entry(call, wish, wish.file)
+        except InvalidArgument as error:
+            ended = "; ".join([*done, error.message])
+            raise InvalidArgument(f"{ended}. The entry {wish.name!r} may stand in it still") from error
+        done += [f"took the entry {wish.name!r} out of {wish.file}"] if taken else []
     if rest := wish.client.remove(wish.name):
         done.append(f"to take the entry out: {rest}")
     nothing = f"{wish.client.title} is not connected as {wish.key_name}; nothing was changed"
     print_answer(
         _answer(wish, None, backup, changed=taken or key is not None), lambda: "\n".join(done) if done else nothing
     )
+
+
+def _remove_entry(call: Call, wish: Wish, file: ClientFile) -> tuple[bool, Path | None]:
+    """Whether the entry was taken out, and where the backup lies; one of another vault stays."""
+    state = read_file(file)
+    servers = ServerEntries(file, wish, state.text)
+    entry = servers.read()
+    if entry is None:
+        return False, None
+    if not _is_ours(call, entry):
+        print_message(f"memex: left the entry {wish.name!r} in {file}: its key is not of this vault")
+        return False, None
+    return True, write_file(file, state, servers.remove())
 
 
 class ServerEntries:
@@ -242,15 +252,12 @@ class ServerEntries:
         settings = wish.client.file
         assert settings is not None, "a client whose file was found has one"
         self._file, self._client, self._text, self._syntax = file, wish.client, text, settings.syntax
-        newer = (
-            self._explain(lambda: read_entry(text, self._syntax, settings.newer_table))
-            if settings.newer_table
-            else None
-        )
-        is_newer = isinstance(newer, dict) and not isinstance(
-            newer.get("type"), str
-        )  # else it is a server of that name
-        self._path = (*(settings.newer_table if is_newer else settings.table), wish.name)
+        table = settings.table
+        if settings.newer_table:
+            newer = self._explain(lambda: read_entry(text, self._syntax, settings.newer_table))
+            if isinstance(newer, dict) and not isinstance(newer.get("type"), str):  # else it is a server of that name
+                table = settings.newer_table
+        self._path = (*table, wish.name)
 
     def read(self) -> Any:
         """The entry; None when there is none."""

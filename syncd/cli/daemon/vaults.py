@@ -13,7 +13,6 @@ import click
 
 from index.errors import InvalidArgument, MemexError, NotFound
 from syncd.cli.clients.client_formats import connect_text
-from syncd.cli.daemon.ready_message import memex_command, newest_capture_name
 from syncd.cli.daemon.serve import put_under_git
 from syncd.cli.framework.arguments import YES, confirm
 from syncd.cli.framework.commands import (
