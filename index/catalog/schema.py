@@ -16,8 +16,15 @@ from index.names import fold, stem
 
 VERSION: Final = 11  # of what follows
 
+VIEW: Final = """create view records as select key,
+  case when path = (select other.path from documents as other where other.claimed = documents.claimed
+    and other.workspace = documents.workspace order by length(other.path), other.path limit 1) then claimed else key end as id,
+  path, scope, workspace, namespace, type, title, digest, content_hash, collection, tags, aliases, summary, source,
+  metadata, created_at, updated_at, version, chunks, defects, writable, file, superseded_by, claimed, owner_marks from documents;
+"""
+
 # Without rowid, columns stand in the order of the primary key: SQLite 3.40 else takes a whole table for a damaged one.
-SCHEMA: Final = """
+SCHEMA: Final = f"""
 create table documents (
   path text primary key, key text not null unique, claimed text,
   scope text not null, workspace text not null, namespace text not null, type text not null, title text not null,
@@ -35,12 +42,7 @@ create index documents_recent_here on documents (workspace, created_at desc, pat
 create index documents_file on documents (file) where file is not null;
 create index documents_defects on documents (path) where defects <> '[]';
 create index documents_chunks on documents (chunks);
-create view records as select key,
-  case when path = (select other.path from documents as other where other.claimed = documents.claimed
-    and other.workspace = documents.workspace order by length(other.path), other.path limit 1) then claimed else key end as id,
-  path, scope, workspace, namespace, type, title, digest, content_hash, collection, tags, aliases, summary, source,
-  metadata, created_at, updated_at, version, chunks, defects, writable, file, superseded_by, claimed, owner_marks from documents;
-create table tags (
+{VIEW}create table tags (
   workspace text not null, key text not null, tag text not null,
   path text not null references documents (path) on delete cascade,
   primary key (workspace, key, tag, path)) without rowid;
@@ -73,6 +75,18 @@ create index memo_relations_stem on memo_relations (stem) where target is null;
 create table skipped (path text primary key, workspace text not null, reason text not null) without rowid;
 create table meta (name text primary key, value text not null) without rowid;
 """
+
+# What makes a catalog of an earlier version one of this version, without a note being embedded again: the next listing
+# reads the captures, whose new columns only their files can fill.
+UPGRADES: Final = {
+    10: f"""
+alter table documents add column owner_marks text not null default '';
+alter table documents add column summary_derived integer not null default 0;
+drop view records;
+{VIEW}
+update documents set digest = '', size = -1, mtime_ns = -1, ino = -1 where scope = 'captures';
+""",  # noqa: S608 - no value of a user
+}
 
 # The documents that name several collections, and can be written to; those whose collection is not the same whichever are known.
 _DEFECT: Final = """defects <> '[]' and defects like '%["{}",%'"""

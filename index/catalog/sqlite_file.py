@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from index.catalog.schema import SCHEMA, VERSION
+from index.catalog.schema import SCHEMA, UPGRADES, VERSION
 from index.errors import IndexUnusable, Unavailable
 
 TERMS: Final = 500  # values in one IN list
@@ -108,7 +108,9 @@ def _open_or_create(path: Path) -> tuple[sqlite3.Connection, bool]:
     try:
         writer = _connect(path)
         [(version,)] = writer.execute("pragma user_version").fetchall()
-        if version == VERSION and writer.execute("pragma quick_check(1)").fetchall() == [("ok",)]:
+        if version in {VERSION, *UPGRADES} and writer.execute("pragma quick_check(1)").fetchall() == [("ok",)]:
+            if version != VERSION:
+                writer.executescript(f"begin; {UPGRADES[version]} pragma user_version = {VERSION}; commit;")
             return writer, False
         writer.close()
         if version:

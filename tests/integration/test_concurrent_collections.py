@@ -304,7 +304,7 @@ def test_a_note_that_names_two_is_left_alone_until_it_is_quiet(world):
     id, file = captured(world)
     before = file.read_bytes()
     edited = before.replace(
-        b"collection: documents\n", b"collection: documents # mine\nTags: [collection:memory, 'x y'] \n"
+        b"created_at:", b"collection: documents # mine\nTags: [collection:memory, 'x y'] \ncreated_at:"
     )
     file.write_bytes(edited)
     world.run()

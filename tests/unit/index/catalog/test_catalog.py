@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sqlite3
 import threading
+from contextlib import closing
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.catalog.catalog import Catalog
+from index.catalog.schema import VIEW
 from index.document_ids import choose_owner, path_id
 from index.errors import InvalidArgument, MemexError, Unavailable
 from index.graph.vertex import vertex_of
@@ -34,6 +36,35 @@ def test_a_new_catalog_is_empty_and_answers(catalog):
     assert catalog.manifest() == {} and catalog.get("x") is None and catalog.record_at("x") is None
     assert catalog.recent(workspace=None, limit=5) == []
     assert catalog.records([]) == {}
+
+
+def _make_older(path: Path) -> None:
+    """Turn a catalog into one of version 10, which had two columns less."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            f"drop view records; {VIEW.replace(', owner_marks from', ' from')}"
+            "alter table documents drop column owner_marks; alter table documents drop column summary_derived;"
+            "pragma user_version = 10;"
+        )
+
+
+def test_a_catalog_of_the_version_before_keeps_its_documents(tmp_path):
+    path = tmp_path / "captures.db"
+    made = Catalog.open(path)
+    capture = document("Captures/default/A.md", scope="captures")
+    note = document("Notes/B.md", scope="vault", workspace="")
+    made.write(upserts=[(capture, STAT, 1, True), (note, STAT, 1, True)])
+    made.close()
+    _make_older(path)
+    upgraded = Catalog.open(path)
+    assert not upgraded.fresh
+    assert {entry.path: entry.digest for entry in upgraded.manifest().values()} == {capture.path: "", note.path: "d1"}
+    upgraded.write(upserts=[(capture, STAT, 1, True)])
+    assert upgraded.record_at(capture.path).title == capture.title
+    upgraded.close()
+    again = Catalog.open(path)
+    assert not again.fresh and again.manifest()[capture.path].digest == "d1"
+    again.close()
 
 
 def test_everything_that_a_record_has_comes_back(catalog):
