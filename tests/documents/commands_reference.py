@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from syncd.cli.framework import help_text
+from syncd.cli.framework import help_text, help_topics
 from syncd.cli.main import memex
 from tests.documents.markdown_text import cell, code, prose, table
 
@@ -16,7 +16,8 @@ PAGES: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {  # a page: its 
     "notes": ("Notes and search", "search, capture, read, change and delete notes, and add files", ("search", "capture", "get", "recent", "updatenote", "delete", "addfile", "enrich")),
     "review": ("Review and consolidation", "decide about captures, take decisions back, and carry out proposals", ("review", "promote", "unpromote", "unarchive", "consolidate")),
     "entities": ("Entities and relations", "read and edit entities, their facts and their relations", ("node",)),
-    "graph": ("The graph", "relate entities, draw the graph, take one over from another program, and set perspectives", ("relation", "graph", "import", "export", "perspective")),
+    "graph": ("The graph", "relate entities, draw the graph, and take one over from another program", ("relation", "graph", "import", "export")),
+    "perspectives": ("Perspectives", "change the prompts under which facts are embedded and searched", ("perspective",)),
     "vaults": ("Vaults and settings", "set up a vault, choose one, and see the settings", ("init", "demo", "vaults", "use", "config", "completion")),
     "daemon": ("The daemon", "run the daemon, see its health, and connect clients", ()),
     "keys": ("Workspaces and keys", "give each agent a key of its own, and limit what the key opens", ("workspace", "key")),
@@ -63,10 +64,10 @@ def _shared(root: click.Context) -> str:
         ("option", "meaning"), [(code(name), cell(does)) for name, does in shared]
     )
     for title, rows in (
-        ("Exit codes", help_text.EXIT_CODES),
-        ("Exit codes of `memex serve`", help_text.OWN_EXIT_CODES["serve"]),
-        ("Environment", help_text.ENVIRONMENT),
-        ("Files", help_text.FILES),
+        ("Exit codes", help_topics.EXIT_CODES),
+        ("Exit codes of `memex serve`", help_topics.OWN_EXIT_CODES["serve"]),
+        ("Environment", help_topics.ENVIRONMENT),
+        ("Files", help_topics.FILES),
     ):
         text += f"## {title}\n\n" + table(
             (title.split()[0].lower().rstrip("s"), "meaning"), [(code(name), cell(does)) for name, does in rows]
@@ -91,17 +92,27 @@ def _list(names: Sequence[str], above: click.Context) -> Iterator[tuple[str, cli
 def _describe(path: str, command: click.Command, ctx: click.Context) -> str:
     usage = " ".join(["memex", path, *command.collect_usage_pieces(ctx)])
     paragraphs = [" ".join(part.split()) for part in inspect.cleandoc(command.help or "").split("\n\n")]
+    arguments = [
+        (code(label), cell(help_topics.explain_argument(path, label)))
+        for param in command.get_params(ctx)
+        if isinstance(param, click.Argument)
+        for label in [param.make_metavar(ctx)]
+    ]
     options = [
         (code(record[0]), cell(record[1]))
         for param in command.get_params(ctx)
-        if not _is_shared(param) and (record := param.get_help_record(ctx)) and record[1] and "--help" not in record[0]
+        if not isinstance(param, click.Argument)
+        and not _is_shared(param)
+        and "--help" not in param.opts
+        and (record := param.get_help_record(ctx))
     ]
     examples = "".join(f"{line}   # {does}\n" for line, does in help_text.EXAMPLES.get(path, ()))
-    codes = [(code(name), cell(does)) for name, does in help_text.OWN_EXIT_CODES.get(path, ())]
+    codes = [(code(name), cell(does)) for name, does in help_topics.OWN_EXIT_CODES.get(path, ())]
     return "".join(
         (
             f"## memex {path}\n\n`{usage}`\n\n",
             "".join(f"{prose(part)}\n\n" for part in paragraphs),
+            table(("argument", "meaning"), arguments),
             table(("option", "meaning"), options),
             f"```sh\n{examples}```\n\n" if examples else "",
             table(("exit code", "meaning"), codes) if path != "serve" else "",

@@ -115,7 +115,7 @@ def _served_demo() -> Iterator[dict[str, str]]:
         path = f"{DAEMON_PYTHON.parent}:{os.environ['PATH']}"
         environment = {"HOME": folder, "PATH": path, "TERM": "xterm-256color", "COLUMNS": str(WIDTH), "LANG": "C.UTF-8"}
         (home / ".gitconfig").write_text("[user]\nname = Ann\nemail = ann@example.org\n", encoding="utf-8")
-        run_at_terminal("memex init --git ~/MyVault && memex index", environment)
+        run_at_terminal("memex init ~/MyVault --git && memex index", environment)
         with subprocess.Popen(
             ["memex", "serve", "--port", "8765"], env=environment, stderr=subprocess.DEVNULL
         ) as daemon:
