@@ -22,8 +22,6 @@ REMAINING = {
     "CONTRIBUTING.md": 2,
     "design": 3,
     "decisions": 8,
-    "README.md": 85,
-    "CHANGELOG.md": 45,
     "help": 30,
     "settings": 4,
     "tools": 4,
