@@ -1,12 +1,12 @@
 # make setup   the daemon alone: .venv/bin/memex          make run    the daemon on a copy of the demo vault
 # make test    lint and the tests                         make run VAULT=~/MyVault    the daemon on that vault
-# make test-all  with the slow proofs                     make graph | faults | bench | clients | conformance | man | lint | golden | clean
+# make test-all  with the slow proofs                     make graph | faults | bench | bench-quick | profile | clients | conformance | man | lint | golden | clean
 # make lock    the lock files anew                        make audit  licences, known vulnerabilities, lock files
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := test
-.PHONY: setup dev run lock audit test test-all graph faults bench clients conformance man lint format golden clean distclean
+.PHONY: setup dev run lock audit test test-all graph faults bench bench-quick profile clients conformance man lint format golden clean distclean
 
 # Every path is relative, so a folder with blanks in its name works. The daemon lives in .venv, the tests' tools in .venv-dev, which
 # looks into .venv for everything else.
@@ -69,8 +69,9 @@ lock:
 	@$(PYTHON) -m venv build/lock
 	@$(call locked,uv) tests/requirements.txt > build/lock/uv.txt
 	@build/lock/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes --requirement build/lock/uv.txt
+	$(COMPILE) --group docs --output-file docs/requirements.txt
 	$(COMPILE) --extra otel --group installer pyproject.toml --output-file requirements.txt
-	$(COMPILE) --group dev --group audit --group lock --constraint requirements.txt --output-file tests/requirements.txt
+	$(COMPILE) --group dev --group audit --group clients --group lock --constraint requirements.txt --output-file tests/requirements.txt
 	$(PYTHON) -m tests.supply lock
 
 # ADVISORIES=FILE: advisories in the OSV format, for what the package index has no word on.
@@ -129,17 +130,49 @@ graph: dev
 faults: dev
 	$(DEV) -m pytest -m faults $(ARGS)
 
+# RECORD=1, at a release: adds the rows to docs/benchmarks.json, which later runs are compared with.
 bench: dev
-	$(DEV) -m tests.bench $(ARGS)
+	$(DEV) -m tests.bench $(if $(RECORD),--record) $(ARGS)
+
+bench-quick: dev
+	$(DEV) -m tests.bench --only quick $(if $(RECORD),--record) $(ARGS)
+
+# Where a start, a search and a capture spend CPU, by layer.
+profile: dev
+	$(DEV) -m tests.bench.cpu_profile $(ARGS)
 
 # Public MCP clients of both protocol eras, on a running daemon, and Mermaid on what is drawn; needs npm, and brings its own Node.
 clients: dev npm
+	@$(PIP) --python $(DEV) install --require-hashes --only-binary :all: --constraint tests/requirements.txt --group clients
 	$(DEV) -m pytest tests/contract/test_clients.py tests/unit/syncd/graph/test_diagrams.py tests/unit/syncd/consolidation/test_report_note.py $(ARGS)
 
 # The manual page: man -l build/memex.1
 man: setup
 	@mkdir -p build
 	$(PY) -m syncd.cli.manual_page > build/memex.1
+
+# make reference  write docs/reference    make docs  build the site of docs/    make screenshots  record docs/images
+.PHONY: reference docs screenshots
+# The reference pages of docs/: commands, settings, tools and REST routes, as the program has them.
+reference: dev
+	$(DEV) -m tests.documents reference
+
+# The site: build/docs/site. Strict: a link to a missing page or heading fails, and so does a page that asks another host for something.
+docs: dev
+	@mkdir -p build/docs
+	@test -x build/docs/env/bin/zensical && cmp -s docs/requirements.txt build/docs/env/made-from || { \
+		$(PYTHON) -m venv --clear build/docs/env; \
+		build/docs/env/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes --only-binary :all: \
+			--requirement docs/requirements.txt; \
+		cp docs/requirements.txt build/docs/env/made-from; }
+	$(DEV) -m tests.documents pages build/docs
+	build/docs/env/bin/zensical build --strict --clean --config-file build/docs/zensical.toml
+	$(DEV) -m tests.documents check build/docs/site
+	@echo "The site is in build/docs/site; begin with index.html"
+
+# The pictures of docs/images, recorded from the real program on a copy of the demo vault.
+screenshots: dev
+	$(DEV) -m tests.documents screenshots docs/images
 
 # The public conformance suite of the protocol, both eras, on our own server; exits non-zero unless every scored scenario passes.
 conformance: dev npm

@@ -167,6 +167,8 @@ class Document:
     superseded_by: str | None = (
         None  # of a capture that a newer one replaces: the path part of the link to it, as written
     )
+    owner_marks: str = ""  # of a capture: what its owner has marked on it, as the parser encodes it; kept, and not read
+    summary_derived: bool = False  # `summary` is the first sentence of the text: no property states one
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Build the one ASGI application, and run the server: MCP endpoints, SSE for older clients and REST behind one guard.
 
-One MCP endpoint has the tools of all families, and each family has an endpoint of its own."""
+One MCP endpoint has the tools of all families, one lists the few that most sessions need, and each family has its own."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from mcp_server.http.client_address import parse_proxies
 from mcp_server.http.head_timeout import with_head_timeout
 from mcp_server.http.metrics_page import Metrics
 from mcp_server.http.request_log import log_requests
-from mcp_server.operations.operation import OperationRunner
+from mcp_server.operations.operation import Operation, OperationRunner
 from mcp_server.protocol.key_sessions import KeySessions
-from mcp_server.protocol.mcp_protocol import VaultMCP
+from mcp_server.protocol.mcp_protocol import Kind, VaultMCP
 from mcp_server.protocol.request_ids import UniqueRequestIds
 from mcp_server.protocol.sse_connections import SseConnections
 from mcp_server.protocol.subscriptions import Updates
 from mcp_server.rest import git_webhook, upload_form
 from mcp_server.rest import routes as rest
-from mcp_server.tools.families import FAMILIES
+from mcp_server.tools.families import FAMILIES, OPERATIONS, core_operations
 from syncd.settings.settings import ServerSettings, Settings
 
 if TYPE_CHECKING:
@@ -101,10 +101,16 @@ def build_app(
 
 
 def _make_mcp_servers(runner: OperationRunner, updates: Updates, version: str) -> dict[str, VaultMCP]:
-    """The MCP server of each path: one with the operations of all families, and one for each family."""
-    everything = [operation for family in FAMILIES.values() for operation in family]
-    families = {"/mcp": everything} | {f"/mcp/{name}": family for name, family in FAMILIES.items()}
-    return {path: VaultMCP(family, runner, updates, version=version) for path, family in families.items()}
+    """The MCP server of each path: one with the operations of all families, one for `core`, and one for each family."""
+    listed: dict[str, tuple[Kind, Sequence[Operation]]] = {
+        "/mcp": ("all", OPERATIONS),
+        "/mcp/core": ("core", core_operations()),
+    }
+    listed |= {f"/mcp/{name}": ("family", family) for name, family in FAMILIES.items()}
+    return {
+        path: VaultMCP(kind, operations, runner, updates, version=version)
+        for path, (kind, operations) in listed.items()
+    }
 
 
 def _mcp_routes(

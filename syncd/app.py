@@ -19,6 +19,7 @@ from typing import Any, Self
 
 from index.encoders.embedder import Embedder
 from index.errors import MemexError
+from index.foreground import shorten_turns
 from index.process_memory import limit_arenas
 from syncd.captures.inbox import Inbox
 from syncd.daemon import background_jobs
@@ -128,6 +129,8 @@ class App:
             self.opened.vault,
             self.opened.enricher,
             inbox=self.settings.vault.inbox,
+            summed=self.opened.automatic.ids_with_summary,
+            record_summary=self.opened.automatic.record_summary,
         )
 
     @classmethod
@@ -212,26 +215,29 @@ class App:
         `watchdog` is told once requests are answered, and how to tell that all is well."""
         from mcp_server.server import installed_version, serve  # noqa: PLC0415 - imported only where it serves
 
+        shorten_turns()
+        answering = threading.Event()
         state = self.settings.state
         daemon = state / "daemon.json"
 
         def announce_url(url: str) -> None:
             write_private(daemon, json.dumps({"url": url, "pid": os.getpid(), "epoch": self.opened.lock.epoch}))
             log.debug("serving %s at %s", self.opened.vault.root, url)
+            answering.set()
             if watchdog is not None:
                 watchdog.mark_serving(self._vital_signs(asyncio.get_running_loop()))  # the server says this on its loop
             on_ready(Ready(url, self.opened.vault.root, state, state / KEY_FILE, self.opened.sync.ready.wait))
 
         with ExitStack() as running:
             running.callback(lambda: daemon.unlink(missing_ok=True))
-            self._start_parts(running)
+            self._start_parts(running, answering)
             self._watch_lock(running)
             self.traces = request_traces.open_traces(self.settings.telemetry, os.environ, version=installed_version())
             if self.traces:
                 running.callback(self.traces.close)
             serve(self.agent_access, self.settings, on_bound=announce_url, stop=stop, traces=self.traces)
 
-    def _start_parts(self, running: ExitStack) -> None:
+    def _start_parts(self, running: ExitStack, answering: threading.Event | None = None) -> None:
         sync = self.opened.sync
         running.callback(self.claim.release)
         threading.Thread(target=self.file_import.sandbox.facts, name="sandbox-probe", daemon=True).start()
@@ -259,8 +265,10 @@ class App:
         self.head_follower.start()
         running.callback(self.head_follower.stop)
         running.callback(self.services.commits.stop)  # once nothing is written any more
-        sync.start()
+        sync.start(after=answering)  # a first answer does not wait for a look at all notes
         running.callback(sync.stop)
+        if answering is not None:
+            running.callback(answering.set)
         self.jobs = self._build_jobs()
         self.jobs.start()
         running.callback(self.jobs.stop)

@@ -5,8 +5,8 @@ Law, tested: a host that starts `memex mcp` does not wait for the stores to be i
 from __future__ import annotations
 
 
-def bridge(url: str, key: str, workspace: str | None) -> int:
+def bridge(url: str, key: str, workspace: str | None, toolset: str | None = None) -> int:
     """Be an MCP server on stdin and stdout that carries everything to the daemon at `url`."""
     from mcp_server.stdio_bridge import run  # noqa: PLC0415 - the server is imported only where it is used
 
-    return run(url, key, workspace=workspace)
+    return run(url, key, workspace=workspace, toolset=toolset)

@@ -14,7 +14,7 @@ from index.document_ids import path_id
 from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, Defect, Document, Record, Stat
 from index.names import fold, stem
 
-VERSION: Final = 10  # of what follows
+VERSION: Final = 11  # of what follows
 
 # Without rowid, columns stand in the order of the primary key: SQLite 3.40 else takes a whole table for a damaged one.
 SCHEMA: Final = """
@@ -25,7 +25,7 @@ create table documents (
   tags text not null, aliases text not null, summary text, source text, metadata text not null,
   created_at integer not null, updated_at integer, version integer not null,
   chunks integer not null, embedded integer not null, defects text not null, writable integer not null, file text,
-  superseded_by text,
+  superseded_by text, owner_marks text not null, summary_derived integer not null,
   size integer not null, mtime_ns integer not null, ino integer not null);
 create index documents_claimed on documents (claimed, length(path), path, workspace) where claimed is not null;
 create index documents_content on documents (workspace, content_hash, created_at, path);
@@ -39,7 +39,7 @@ create view records as select key,
   case when path = (select other.path from documents as other where other.claimed = documents.claimed
     and other.workspace = documents.workspace order by length(other.path), other.path limit 1) then claimed else key end as id,
   path, scope, workspace, namespace, type, title, digest, content_hash, collection, tags, aliases, summary, source,
-  metadata, created_at, updated_at, version, chunks, defects, writable, file, superseded_by, claimed from documents;
+  metadata, created_at, updated_at, version, chunks, defects, writable, file, superseded_by, claimed, owner_marks from documents;
 create table tags (
   workspace text not null, key text not null, tag text not null,
   path text not null references documents (path) on delete cascade,
@@ -85,7 +85,7 @@ FILED: Final = (
 PLAIN: Final = (
     "path", "scope", "workspace", "namespace", "type", "title", "digest", "content_hash", "collection", "summary", "source",
     "created_at", "updated_at", "version", "writable", "file",
-    "superseded_by",
+    "superseded_by", "owner_marks", "summary_derived",
 )  # fmt: skip
 
 

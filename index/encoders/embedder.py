@@ -28,6 +28,7 @@ from index.encoders.settings import (
     without_secrets,
 )
 from index.errors import Unavailable
+from index.foreground import foreground
 from index.tracing import span
 
 __all__ = [
@@ -132,6 +133,11 @@ class Embedder:
         return {"state": state, "problem": "" if self.state == "loading" else self.problem}
 
     @property
+    def is_near(self) -> bool:
+        """Whether it works on this machine, in milliseconds, and not behind an address."""
+        return not isinstance(self.chosen, EndpointSettings)
+
+    @property
     def is_started(self) -> bool:
         """Whether anybody has wanted the encoder yet."""
         return self._thread.ident is not None
@@ -220,6 +226,7 @@ class Embedder:
                 window = sorted(range(start, min(start + WINDOW, len(texts))), key=lambda n: -len(texts[n]))
                 for first in range(0, len(window), encoder.batch):
                     rows = window[first : first + encoder.batch]
+                    foreground.pace()
                     vectors[rows] = self._encode(
                         [_replace_surrogates(texts[n]) for n in rows], "document", urgent=urgent
                     )

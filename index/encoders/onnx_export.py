@@ -16,6 +16,7 @@ import hashlib
 import logging
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -35,6 +36,7 @@ SOURCE = {  # sha256 of the files that the vectors depend on
 }
 WEIGHTS = SOURCE["model.safetensors"]
 BUILDER = 1  # goes up with every change of the graph
+FAILED, FAILED_FOR_GOOD = 75, 69  # exit codes: trying again may help, or it does not
 INSTALLED = Path(sys.prefix) / "share/memex/models"  # where set-up puts it
 
 CLOSE: dict[Precision, float] = {"fp32": 0.9999, "int8": 0.95}  # least cosine to the original
@@ -87,7 +89,22 @@ def find_graph(precision: Precision, cache: Path, *, installed: Path = INSTALLED
     for folder in (installed / graph_folder_name(precision), cache / graph_folder_name(precision)):
         if is_intact(folder):
             return folder / "model.onnx"
-    return export(cache, precision)
+    _export_in_child(cache, precision)
+    return cache / graph_folder_name(precision) / "model.onnx"
+
+
+def _export_in_child(target: Path, precision: Precision) -> None:
+    """Do so in a process of its own: what a build takes, some 400 MB, is the system's again when that ends."""
+    command = [sys.executable, "-m", "index.encoders.onnx_export", str(target.absolute()), precision]
+    # Not in the caller's folder: what lies there must not be imported, and it may be gone.
+    source = str(Path(__file__).parents[2])
+    done = subprocess.run(command, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL, cwd=source)
+    if done.returncode:
+        reason = done.stderr.strip().rpartition("\n")[2] or f"its process ended with {done.returncode}"
+        if done.returncode not in (FAILED, FAILED_FOR_GOOD):
+            log.error("the build of the model's graph failed: %s", done.stderr[-2_000:])
+            reason = f"the model's graph can't be built ({reason[:300]})"
+        raise Unavailable(reason, retryable=done.returncode != FAILED_FOR_GOOD)
 
 
 def is_intact(folder: Path) -> bool:
@@ -196,8 +213,12 @@ def _remove_leftovers(target: Path) -> None:
 def main() -> None:
     """`python -m index.encoders.onnx_export [DIR] [fp32] [int8]`: what set-up runs."""
     folder, *precisions = sys.argv[1:] or [str(INSTALLED)]
-    for precision in precisions or ["fp32"]:
-        export(Path(folder), "int8" if precision == "int8" else "fp32", progress=print)
+    try:
+        for precision in precisions or ["fp32"]:
+            export(Path(folder), "int8" if precision == "int8" else "fp32", progress=print)
+    except Unavailable as error:
+        sys.stderr.write(f"{error.message}\n")
+        sys.exit(FAILED if error.retryable else FAILED_FOR_GOOD)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from index.observations.observation_store import Observations
 from index.observations.perspectives import DEFAULTS, hash_perspectives
 from index.process_memory import release_unused
 from index.scope.integrity_check import describe_difference, store_uris
-from index.scope.prepared_document import MANY, ChunkRows, PreparedDocument, prepare
+from index.scope.prepared_document import MANY, ChunkRows, PreparedDocument, has_same_rows, prepare
 from index.scope.reader import Looks, Reader
 from index.scope.vector_reuse import Vectors
 from index.storage.chunk_rows import Row
@@ -132,12 +132,26 @@ class Index(Reader):
     ) -> list[PreparedDocument]:
         """Cut and embed `documents`; nothing is stored yet. Vectors of unchanged texts are taken from the stores.
 
+        A document whose rows would be those that are stored is neither cut nor embedded.
         `urgent` never waits behind a bulk run and raises Unavailable when there is no encoder."""
         if not urgent:
             self._embedder.wait(LOADING_S)  # else a start would index by words what it embeds a moment later
         embedder = self._usable_embedder()
         if urgent and embedder is None:
             raise Unavailable(self._embedder.problem or "the encoder is not ready yet; try again in a few seconds")
+        kept = [self._keep_rows(document, stat) for document, stat in documents]
+        changed = [pair for pair, same in zip(documents, kept, strict=True) if same is None]
+        made = iter(self._cut_and_embed(changed, embedder, urgent=urgent, progress=progress) if changed else ())
+        return [next(made) if same is None else same for same in kept]
+
+    def _cut_and_embed(
+        self,
+        documents: Sequence[tuple[Document, Stat]],
+        embedder: Embedder | None,
+        *,
+        urgent: bool,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[PreparedDocument]:
         return prepare(
             documents,
             sizes=self.sizes,
@@ -147,6 +161,24 @@ class Index(Reader):
             urgent=urgent,
             progress=progress,
         )
+
+    def _keep_rows(self, document: Document, stat: Stat) -> PreparedDocument | None:
+        """The document as one whose stored rows stay as they are; None when they have to be replaced."""
+        entry = self.manifest.get(document.path)
+        if entry is None or not entry.digest or not entry.embedded:
+            return None
+        record = self._catalog.record_at(document.path)
+        if record is None or record.digest != entry.digest or not has_same_rows(document, record):
+            return None
+        return PreparedDocument(document, stat, (), None, 0, record.chunks, kept=record.chunks)
+
+    def _check_kept(self, prepared: PreparedDocument) -> PreparedDocument:
+        """The same, cut and embedded after all if what was to be kept has changed since it was prepared."""
+        document, stat = prepared.document, prepared.stat
+        if prepared.kept is None or self._keep_rows(document, stat):
+            return prepared
+        (made,) = self._cut_and_embed([(document, stat)], self._usable_embedder(), urgent=False)
+        return made
 
     def commit(
         self,
@@ -159,15 +191,16 @@ class Index(Reader):
 
         With `fresh` (path → the file's stat now) a document whose file has changed since it was read is left out."""
         with self.lock:
-            stale = [new.document.path for new in prepared if fresh and fresh(new.document.path) != new.stat]
-            ready = [new for new in prepared if new.document.path not in set(stale)] if stale else list(prepared)
+            stale = {new.document.path: None for new in prepared if fresh and fresh(new.document.path) != new.stat}
+            ready = [self._check_kept(new) for new in prepared if new.document.path not in stale]
+            replaced = [new for new in ready if new.kept is None]
             gone = [path for path in removed if path in self.manifest and not (fresh and fresh(path))]
             if not ready and not gone:
-                return stale
+                return list(stale)
             leaving = dict.fromkeys((*self._orphans, *map(path_id, gone)), ())
-            chunks = leaving | {path_id(new.document.path): ChunkRows(new) for new in ready}
+            chunks = leaving | {path_id(new.document.path): ChunkRows(new) for new in replaced}
             facets = leaving | {
-                path_id(new.document.path): tuple(facet_rows(new.document, new.facets, new.views)) for new in ready
+                path_id(new.document.path): tuple(facet_rows(new.document, new.facets, new.views)) for new in replaced
             }
             try:
                 self._write(ready, gone, chunks, facets)
@@ -178,7 +211,7 @@ class Index(Reader):
             self._swollen |= sum(map(len, chunks.values())) > MANY
             if self.on_commit:
                 self.on_commit([*gone, *(new.document.path for new in ready)])
-            return stale
+            return list(stale)
 
     def _write(
         self,
@@ -193,7 +226,7 @@ class Index(Reader):
                 self._observations.replace(facets)
                 self._store.replace(chunks)
             self._catalog.write(
-                upserts=[(new.document, new.stat, len(new.chunks), new.has_all_vectors) for new in ready],
+                upserts=[(new.document, new.stat, new.chunk_count, new.has_all_vectors) for new in ready],
                 removes=gone,
                 facets={
                     new.document.path: (new.perspectives, new.embedded_observations, len(new.facets))

@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder
-from index.model import Chunk, Document, Stat
+from index.foreground import foreground
+from index.model import Chunk, Document, Record, Stat
 from index.observations.observation_rows import PerspectiveRow, make_facets
 from index.observations.perspectives import Perspective, hash_perspectives
 from index.process_memory import release_unused
@@ -24,6 +26,10 @@ from index.scope.vector_reuse import Vectors
 from index.storage.chunk_rows import Row
 from index.text.chunking import CHUNKING, Count, Sizes, split_document
 
+ROW_FIELDS = (
+    "path", "workspace", "namespace", "collection", "type", "source", "title", "aliases", "tags", "created_at",
+    "content_hash",
+)  # fmt: skip
 MANY = 2_000  # passages of one call, of which memory is given back early
 LAYOUT = 4  # grows when what is stored, or how a note is read, changes: the index is then built anew
 
@@ -37,6 +43,13 @@ def fingerprint(identity: str, sizes: Sizes) -> str:
         "layout": LAYOUT,
     }
     return hashlib.sha256(json.dumps(made_by, sort_keys=True).encode()).hexdigest()
+
+
+def has_same_rows(document: Document, record: Record) -> bool:
+    """Whether the rows that are stored of `record` are those of `document` as well: other properties have changed at most.
+
+    Of an entity nobody can tell, as its facts have rows of their own."""
+    return document.type != "entity" and all(getattr(document, name) == getattr(record, name) for name in ROW_FIELDS)
 
 
 def estimate_tokens(texts: Sequence[str]) -> list[int]:
@@ -59,10 +72,20 @@ class PreparedDocument:
     facets: tuple[PerspectiveRow, ...] = ()  # of a node's observations
     views: tuple[NDArray[np.floating[Any]] | None, ...] = ()  # the vector of each facet
     perspectives: str = ""  # `hash_perspectives` of those that the facets are of
+    kept: int | None = (
+        None  # how many rows are stored, all with vectors, and stay as they are; None = they are replaced
+    )
+
+    @property
+    def chunk_count(self) -> int:
+        """How many chunks it has."""
+        return len(self.chunks) if self.kept is None else self.kept
 
     @property
     def has_all_vectors(self) -> bool:
         """Whether all of it has vectors."""
+        if self.kept is not None:
+            return True
         return self.vectors is not None and all(view is not None for view in self.views)
 
     @property
@@ -83,26 +106,29 @@ def prepare(
     progress: Callable[[int], None] | None,
 ) -> list[PreparedDocument]:
     """Cut `documents` and embed what is not known by its digest, all in one call; nothing is stored yet."""
-    cut = list(_cut(documents, sizes, embedder.count_tokens if embedder else estimate_tokens, perspectives))
+    count = embedder.count_tokens if embedder else estimate_tokens
+    cut = list(_cut(documents, sizes, count, perspectives))
     if sum(len(pieces) for _, _, pieces, _ in cut) > MANY:
         release_unused()  # what cutting took, before the vectors need room
     node_facets = [make_facets(document, looks) for document, _, _, looks in cut]
     digests = [[chunk.digest for chunk in pieces] for _, _, pieces, _ in cut]
-    texts: dict[str, str] = {}
-    for (_, _, pieces, _), row, seen in zip(cut, digests, node_facets, strict=True):
-        texts.update((digest, chunk.embedded) for digest, chunk in zip(row, pieces, strict=True))
-        texts.update((facet.digest, facet.embedded) for facet in seen)
-    lookup = vectors.find(texts, embedder, urgent=urgent, progress=progress)
+    known: dict[str, NDArray[np.float16]] = {}
+    fresh: set[str] = set()
+    for texts in _text_windows(cut, digests, node_facets):
+        done = len(fresh)
+        report = (lambda count, done=done: progress(done + count)) if progress else None
+        lookup = vectors.find(texts, embedder, urgent=urgent, progress=report)
+        known |= {digest: np.asarray(vector, np.float16) for digest, vector in lookup.vectors.items()}
+        fresh |= lookup.fresh
     made = []
     for (document, stat, pieces, looks), row, seen in zip(cut, digests, node_facets, strict=True):
-        known = [lookup.vectors.get(digest) for digest in row]
-        views = tuple(lookup.vectors.get(facet.digest) for facet in seen)
+        views = tuple(known.get(facet.digest) for facet in seen)
         every = [*row, *(facet.digest for facet in seen)]
-        fresh = sum(digest in lookup.fresh for digest in every)
-        reused = sum(digest in lookup.vectors for digest in every) - fresh
-        whole = None if any(vector is None for vector in known) else np.array(known, np.float16)
+        embedded = sum(digest in fresh for digest in every)
+        reused = sum(digest in known for digest in every) - embedded
+        whole = np.array([known[digest] for digest in row], np.float16) if known.keys() >= set(row) else None
         made.append(
-            PreparedDocument(document, stat, pieces, whole, fresh, reused, seen, views, hash_perspectives(looks))
+            PreparedDocument(document, stat, pieces, whole, embedded, reused, seen, views, hash_perspectives(looks))
         )
     return made
 
@@ -115,8 +141,32 @@ def _cut(
 ) -> Iterator[tuple[Document, Stat, tuple[Chunk, ...], tuple[Perspective, ...]]]:
     """Each document with its passages and, of a node, the perspectives of its facts."""
     for document, stat in documents:
+        foreground.pace()
         looks = perspectives(document.workspace) if document.node else ()
         yield document, stat, tuple(split_document(document, sizes, count)), looks
+
+
+def _text_windows(
+    cut: Sequence[tuple[Document, Stat, tuple[Chunk, ...], tuple[Perspective, ...]]],
+    digests: Sequence[Sequence[str]],
+    node_facets: Sequence[tuple[PerspectiveRow, ...]],
+) -> Iterator[dict[str, str]]:
+    """What is to be embedded by its digest, each once: `MANY` at most at a time, as the texts are made for it."""
+    taken: set[str] = set()
+    texts: dict[str, str] = {}
+    for (_, _, pieces, _), row, seen in zip(cut, digests, node_facets, strict=True):
+        every: Iterator[tuple[str, Chunk | PerspectiveRow]] = chain(
+            zip(row, pieces, strict=True), ((facet.digest, facet) for facet in seen)
+        )
+        for digest, piece in every:
+            if digest not in taken:
+                taken.add(digest)
+                texts[digest] = piece.embedded
+            if len(texts) == MANY:
+                yield texts
+                texts = {}
+    if texts:
+        yield texts
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,6 +108,14 @@ class Reader:
         """The document at `path`."""
         return self._catalog.record_at(path)
 
+    def records_at(self, paths: Collection[str]) -> dict[str, Record]:
+        """The documents at these paths, by path."""
+        return {record.path: record for record in self._catalog.records_at(paths)}
+
+    def owner_marks(self, paths: Collection[str] | None = None) -> Iterator[tuple[str, str, str, str]]:
+        """Path, digest, type and the owner's marks, as the parser encoded them, of the documents at `paths`, or of all."""
+        return self._catalog.owner_marks(paths)
+
     def paths_claiming_id(self, id: str) -> list[str]:
         """The paths of the documents that say they are the one of this id, sorted."""
         return [
@@ -172,9 +180,9 @@ class Reader:
         """The observations of the nodes at these paths, in order of their ordinals."""
         return self._catalog.observations(paths)
 
-    def unlabelled_paths(self, workspace: str | None = None) -> list[str]:
-        """The paths of the notes that lack a summary or tags, the oldest first."""
-        return self._catalog.unlabelled_paths(workspace)
+    def unlabelled_paths(self, workspace: str | None = None, summed: Collection[str] = ()) -> list[str]:
+        """The paths of the notes that lack a summary or tags, the oldest first; `summed` as the catalog has it."""
+        return self._catalog.unlabelled_paths(workspace, summed)
 
     def passages(self, record: Record) -> list[str]:
         """The chunks of a document, in order, each exactly as it was cut."""

@@ -36,15 +36,16 @@ def search(query: Query, *, store: ChunkStore, catalog: Catalog, embedder: Embed
     """The documents that answer `query`, best first; `embedder` is None while none is ready that fits the index.
 
     Raises Unavailable when the store can't be read."""
-    with span("embed"):
-        mode, vector, weight, degraded = _embed_query(query, embedder)
-    cued = make_cue(query.text)
-    words = None if mode == "vector" else keywords(query.text)
+    embedded, cued = _QueryEmbedding(query, embedder), make_cue(query.text)
+    by_words = query.mode != "vector" or embedded.make() is None
+    words = keywords(query.text) if by_words else None
+    if embedder is not None and not embedder.is_near:
+        embedded.make()  # what waits for a network must not hold up the store meanwhile
     pool = max(POOL, 2 * query.limit)
     while True:
-        near, word_matches = store.search(vector=vector, words=words, filter=query.filter, pool=pool)
+        near, word_matches = store.search(vector=embedded.make, words=words, filter=query.filter, pool=pool)
         with span("fuse", found=len(near) + len(word_matches)):
-            ranked = rank_by_vector(near) if mode == "vector" else fuse(cued, near, word_matches, weight)
+            ranked = fuse(cued, near, word_matches, embedded.weight) if by_words else rank_by_vector(near)
         if len(ranked) >= query.limit or pool >= WIDEST or pool > max(len(near), len(word_matches)):
             break
         pool = min(WIDEST, 4 * pool)  # one long document filled the pool
@@ -55,7 +56,28 @@ def search(query: Query, *, store: ChunkStore, catalog: Catalog, embedder: Embed
     )
     asked = query.filter.workspace
     kept = [hit for hit in hits if asked is None or hit.record.workspace == asked]  # a second line: the store filters
-    return Answer(tuple(kept[: query.limit]), mode, degraded)
+    return Answer(tuple(kept[: query.limit]), embedded.mode, embedded.degraded)
+
+
+class _QueryEmbedding:
+    """What the encoder makes of a query, once: when the store asks for it, which by then looks for words."""
+
+    mode: Mode
+    weight: float
+    degraded: tuple[str, ...]
+
+    def __init__(self, query: Query, embedder: Embedder | None) -> None:
+        self._query, self._embedder = query, embedder
+        self._made = False
+        self._vector: np.ndarray | None = None
+
+    def make(self) -> np.ndarray | None:
+        """The vector; None when there is none, and `mode`, `weight` and `degraded` say so."""
+        if not self._made:
+            with span("embed"):
+                self.mode, self._vector, self.weight, self.degraded = _embed_query(self._query, self._embedder)
+            self._made = True
+        return self._vector
 
 
 def _embed_query(query: Query, embedder: Embedder | None) -> tuple[Mode, np.ndarray | None, float, tuple[str, ...]]:

@@ -13,6 +13,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
 from datetime import timedelta
 from typing import Any, Final, TypeVar
 
@@ -125,7 +126,7 @@ class ChunkStore:
     def search(
         self,
         *,
-        vector: np.ndarray | None,
+        vector: np.ndarray | Callable[[], np.ndarray | None] | None,
         words: str | None,
         filter: Filter,
         pool: int,
@@ -133,24 +134,34 @@ class ChunkStore:
     ) -> tuple[list[Match], list[Match]]:
         """The `pool` chunks nearest to `vector`, and those that hold `words`, best first, of one state of the store.
 
-        `within`: words are looked for in this document alone."""
+        A `vector` that has to be made first is made while words are looked for. `within`: in this document alone."""
         assert vector is None or within is None, "nearest in one document: compare its `rows_with_vectors`"
         _check_pool(pool)
         check_encodable("the query", words or "")
-        point = None if vector is None else arrow_rows.check_vector(vector, self._table.dimensions)
-        with timings.STORE["search"].measure(), self._gate.enter():
+        if vector is not None and not callable(vector):
+            arrow_rows.check_vector(vector, self._table.dimensions)
+        with self._gate.enter():
             view = self._table.seen
             if view.rows is None:
                 self._start_loading_rows()
-                with span("vector+words", pool=pool):
-                    answers = self._run_search(self._table.search(view, point, words, filter, pool, within=within))
-                return arrow_rows.read_matches(answers[0], filter), arrow_rows.read_matches(answers[1], filter)
-            # One after the other: side by side they would keep each other waiting for longer than they take.
-            with span("vector", pool=pool):
-                nearest = [] if point is None else view.rows.nearest(point, filter, pool)
-            with span("words", pool=pool):
-                answer = self._run_search(self._table.search(view, None, words, filter, pool, within=within))[1]
+            word_search = self._loop.start(self._table.search(view, None, words, filter, pool, within=within))
+            try:
+                made = vector() if callable(vector) else vector
+                point = None if made is None else arrow_rows.check_vector(made, self._table.dimensions)
+                with timings.STORE["search"].measure():
+                    with span("vector", pool=pool):
+                        nearest = [] if point is None else self._find_nearest(view, point, filter, pool)
+                    with span("words", pool=pool):
+                        answer = self._await_search(word_search)[1]
+            finally:
+                word_search.cancel()
         return nearest, arrow_rows.read_matches(answer, filter, view.rows)
+
+    def _find_nearest(self, view: lancedb_table.TableView, point: np.ndarray, filter: Filter, pool: int) -> list[Match]:
+        if view.rows is not None:
+            return view.rows.nearest(point, filter, pool)
+        answer = self._await_search(self._loop.start(self._table.search(view, point, None, filter, pool)))[0]
+        return arrow_rows.read_matches(answer, filter)
 
     def nearest(self, asked: Sequence[tuple[np.ndarray, Filter]], pool: int) -> list[list[Match]]:
         """For each point the `pool` chunks nearest to it that its filter lets pass, best first, of one state of the store."""
@@ -162,7 +173,7 @@ class ChunkStore:
             if view.rows is not None:
                 return [view.rows.nearest(point, filter, pool) for point, filter in points]
             self._start_loading_rows()
-            answers = self._run_search(self._table.nearest(view, points, pool))
+            answers = self._await_search(self._loop.start(self._table.nearest(view, points, pool)))
         return [arrow_rows.read_matches(answer, filter) for answer, (_, filter) in zip(answers, points, strict=True)]
 
     @property
@@ -170,9 +181,9 @@ class ChunkStore:
         """Whether searches fail again and again in a folder of ours; of a store elsewhere that may be the network."""
         return self._table.folder is not None and self._failures >= DAMAGED
 
-    def _run_search(self, work: Coroutine[Any, Any, T]) -> T:
+    def _await_search(self, work: Future[T]) -> T:
         try:
-            answers = self._run(work)
+            answers = self._await(work)
         except IndexUnusable:
             self._failures += 1
             raise
@@ -378,8 +389,12 @@ class ChunkStore:
             return self._run(work)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._await(self._loop.start(work))
+
+    def _await(self, work: Future[T]) -> T:
         try:
-            return self._loop.run(work)
+            with lancedb_table.PanicAsFailure():
+                return work.result()
         except lancedb_table.FAILURES as error:
             raise to_unavailable(error) from error
 
@@ -393,15 +408,19 @@ class EventLoopThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """The outcome of `work`, which goes on to its end even if the caller is interrupted."""
+        """The outcome of `work`."""
+        with lancedb_table.PanicAsFailure():
+            return self.start(work).result()
+
+    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Begin `work`, which goes on to its end even if the caller is interrupted."""
         if self._loop.is_closed():
             work.close()
             raise Unavailable("the store is closed", retryable=False)
         if time.time() < 0:  # LanceDB panics at it
             work.close()
             raise Unavailable(EARLY_CLOCK)
-        with lancedb_table.PanicAsFailure():
-            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def close(self) -> None:
         """Stop, once what runs now has been handed back."""

@@ -1,36 +1,80 @@
-"""Import LanceDB silently, and without building the argument checks of its REST client.
+"""Import LanceDB silently, and without the client of remote catalogs that comes with it.
 
-LanceDB brings a client for remote catalogs (`lance_namespace_urllib3_client`) that Memex never calls. Each of its methods
-is decorated with pydantic's `validate_call`, which builds a validator at the import: 0.4 s of the 1.1 s that
-`import lancedb` takes, at every start of the daemon and of every command that opens the index. Seen in lancedb 0.40;
-if it is done otherwise one day, nothing but those 0.4 s is lost."""
+LanceDB imports `lance_namespace_urllib3_client`, 160 modules of pydantic models for catalogs behind REST, to name their
+classes in annotations and to build what a listing of tables or namespaces answers. They take half of the time of
+`import lancedb` and 20 MB, at every start of the daemon and of every command that opens the index. Here LanceDB is
+given a stand-in for each of these classes. The first use of a stand-in (an S3 store lists its tables) imports the
+client, and the stand-in passes on to its class. Seen in lancedb 0.40; if LanceDB does otherwise one day, nothing but
+that time is lost."""
 
 from __future__ import annotations
 
+import importlib
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import Any, Final
 
-import pydantic
-
-UNUSED: Final = "lance_namespace_urllib3_client."
-_validate_call: Any = pydantic.validate_call
+CLIENT: Final = "lance_namespace_urllib3_client"
 
 
-def _validate_unless_unused(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-    if function is not None and function.__module__.startswith(UNUSED):
-        return function
-    return _validate_call(function, **options)
+class _StandIn(type):
+    """A class of the client by its name; whatever is done with it is done with the class itself, imported then."""
+
+    def resolve(cls) -> Any:
+        return getattr(importlib.import_module(cls.__module__), cls.__name__)
+
+    def __call__(cls, *arguments: Any, **named: Any) -> Any:
+        return cls.resolve()(*arguments, **named)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, cls.resolve())
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):  # typing asks whether it is this or that kind of annotation
+            raise AttributeError(name)
+        return getattr(cls.resolve(), name)
+
+
+class _StandInModules(MetaPathFinder, Loader):
+    """Finds modules of the client that have a stand-in for every class that somebody wants of them."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        del path, target
+        return ModuleSpec(fullname, self, is_package=True) if fullname.partition(".")[0] == CLIENT else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        def make_stand_in(name: str) -> _StandIn:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            return _StandIn(name, (), {"__module__": module.__name__})
+
+        module.__dict__["__getattr__"] = make_stand_in
+
+
+def _forget_stand_ins() -> None:
+    """Whoever imports the client from now on gets the client."""
+    sys.meta_path.remove(_FINDER)
+    for name in [name for name in sys.modules if name.partition(".")[0] == CLIENT]:
+        del sys.modules[name]
 
 
 os.environ.setdefault("LANCEDB_LOG", "error")  # read at the import: else there is a warning on stderr at every query
-pydantic.validate_call = _validate_unless_unused
+_FINDER: Final = _StandInModules()
+if "lancedb" not in sys.modules:  # else it has the client already
+    sys.meta_path.insert(0, _FINDER)
 try:
     import lancedb
     from lancedb.index import FTS, Bitmap, BTree, IvfRq, IvfSq, LabelList
     from lancedb.table import AsyncTable
     from lancedb.util import value_to_sql
 finally:
-    pydantic.validate_call = _validate_call
+    if _FINDER in sys.meta_path:
+        _forget_stand_ins()
 
 __all__ = ["FTS", "AsyncTable", "BTree", "Bitmap", "IvfRq", "IvfSq", "LabelList", "lancedb", "value_to_sql"]

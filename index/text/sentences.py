@@ -13,6 +13,7 @@ from typing import Final
 from index.model import Document
 from index.text.chunking import SENTENCE, is_grapheme_boundary
 
+SUMMARY: Final = 140  # characters
 LONGEST: Final = 12_000  # characters of a document that are looked at: what it is about is said by then
 WRAPPED: Final = 60  # a line at least this long may have been broken by an editor, and goes on in the next
 ELLIPSIS: Final = "…"
@@ -78,6 +79,19 @@ def read_prose(document: Document, clean: Callable[[str], str] = str) -> Prose:
         if left <= 0:
             break
     return Prose(tuple(headings), tuple(sentences), tuple(plain_text(phrase) for phrase in marked[:100]))
+
+
+def first_sentence(document: Document, clean: Callable[[str], str] = str) -> str:
+    """The first heading or sentence of `document`, whichever comes first; "" when it has none."""
+    for block in document.blocks:
+        text = document.text[block.start : min(block.end, block.start + LONGEST)]
+        if block.kind == "heading":
+            lines = [plain_text(_HEADING.sub("", clean(text)))]
+        else:
+            lines = split_markdown(clean(text)) if block.kind in SPOKEN else []
+        if line := next(filter(None, lines), ""):
+            return line
+    return ""
 
 
 def split_markdown(text: str) -> list[str]:

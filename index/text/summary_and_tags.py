@@ -15,11 +15,10 @@ from itertools import islice
 from typing import Final
 
 from index.model import Document
-from index.text.sentences import Prose, plain_text, read_prose, shorten
+from index.text.sentences import SUMMARY, Prose, plain_text, read_prose, shorten
 from index.text.tags import FEWEST, MOST, Vectors, key_of, to_tag, unify_spelling
 from index.text.words import TextLanguage, Token, detect_language, tokenize
 
-SUMMARY: Final = 140  # characters
 HEADING, MARKED, LEAD = 2.2, 0.6, 1.3  # what a word in a heading, in bold, in the first sentence weighs
 TITLED: Final = 1.3  # by how much a term counts more that the title holds
 KNOWN: Final = 1.8  # by how much a term counts more that is in the vocabulary
@@ -228,8 +227,8 @@ def _choose_tags(
         new = bool(known) and key not in known
         if not worth or (len(chosen) >= FEWEST and worth < FLOOR * scored[chosen[0]]):
             break
-        if new and sum(chosen_key in known for chosen_key in chosen) >= FEWEST:
-            continue  # what is in use says enough
+        if new and len(chosen) >= FEWEST and any(chosen_key in known for chosen_key in chosen):
+            continue  # where a tag in use fits, new ones only make up the fewest
         chosen.append(key)
         taken.append(terms[key].words)
     return unify_spelling(

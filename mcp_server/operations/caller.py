@@ -77,6 +77,14 @@ def with_workspace(caller: Caller, workspace: str) -> Caller:
     return replace(caller, workspace=workspace if caller.workspace is None else "")
 
 
+def imply_workspace(caller: Caller) -> Caller:
+    """The caller, with the request about the one workspace that its key is bound to, if no header names any."""
+    bound = caller.key.workspaces
+    if caller.workspace is not None or bound is None or len(bound) != 1:
+        return caller
+    return replace(caller, workspace=next(iter(bound)))
+
+
 def try_again_error(message: str, wait: float) -> ResourceExhausted:
     """Too much for now: the same request may be made again in `wait` seconds."""
     return ResourceExhausted(message, retryable=True, retry_after=math.ceil(wait * 10) / 10)

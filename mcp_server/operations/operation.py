@@ -17,8 +17,10 @@ import anyio.to_thread
 from pydantic import ValidationError
 
 from index.errors import MemexError, PermissionDenied, Unavailable
+from index.foreground import foreground
 from mcp_server.http.metrics_page import Metrics
 from mcp_server.http.request_log import client_address, log_call, request_id
+from mcp_server.operations.argument_names import rename_arguments
 from mcp_server.operations.caller import (
     CALLER,
     Caller,
@@ -29,9 +31,12 @@ from mcp_server.operations.caller import (
 )
 from mcp_server.operations.fair_queue import FairQueue, QueueFull
 from mcp_server.operations.health_cache import HealthCache
+from mcp_server.operations.note_links import link_notes
 from mcp_server.operations.read_notes import find_read_notes
 from mcp_server.operations.wire_format import NoteText, RequestModel, invalid_argument
 from syncd.history.audit_log import Author, acting_as
+from syncd.links.obsidian_url import obsidian_url
+from syncd.notes.secret_patterns import find_secrets
 from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -115,7 +120,7 @@ class OperationRunner:
     async def record_call(self, name: str, scope: str, caller: Caller) -> AsyncIterator[dict[str, Any]]:
         """What is done in this block is done for `caller`: it is counted, logged, and audited when it is refused."""
         author = make_author(caller, name)
-        with log_call(name, self._metrics) as outcome, acting_as(author):
+        with log_call(name, self._metrics) as outcome, acting_as(author), foreground.call():
             try:
                 yield outcome
             except MemexError as error:
@@ -152,6 +157,8 @@ class OperationRunner:
             if isinstance(arguments, bytes):
                 request = operation.given.model_validate_json(arguments)
             else:
+                if caller.surface == "mcp":  # written by a model, where a REST client is a program
+                    arguments = rename_arguments(operation.given, arguments)
                 request = operation.given.model_validate(arguments)
         except ValidationError as problem:
             raise invalid_argument(problem) from None
@@ -164,9 +171,20 @@ class OperationRunner:
             )
             if workspace.logs_reads and operation.scope == "read":  # a write has an entry of its own
                 workspace.log_reads(*find_read_notes(returned, request))
-            return returned
+            every = caller.surface == "rest" or getattr(request, "detail", "") == "full"
+            return link_notes(returned, partial(self._note_url, workspace.name), every=every)
 
         return await self.run_in_thread(operation.name, operation.scope, operation.seconds, run_operation, on_start)
+
+    def _note_url(self, workspace: str, path: str) -> str:
+        """Where Obsidian opens the note at this path of a workspace.
+
+        It is made of the path that agents know, so it tells them no more: a file that has a number because another note has
+        its name is not told from the rest. A path that holds a secret has none, as a log would not know the secret again."""
+        if find_secrets(path):
+            return ""
+        vault = self.settings.vault
+        return obsidian_url(vault.name or vault.path.name, f"{vault.inbox}/{workspace}/{path}")
 
     async def run_in_thread(
         self, name: str, scope: str, seconds: float, work: Callable[[], T], on_start: Callable[[], None] = lambda: None

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, computed_field
-from pydantic_core import PydanticSerializationError
+from pydantic_core import PydanticSerializationError, from_json
 
 from index.errors import (
     Conflict,
@@ -75,10 +75,17 @@ class NoteText(AnswerModel):
 
     `suspicious` is about all of it: names, tags and nested parts too."""
 
-    @computed_field(description="Kinds of hidden characters in this text")
+    @computed_field(description="Kinds of hidden characters in this text")  # type: ignore[prop-decorator]  # mypy knows no such pair
+    @cached_property
     def suspicious(self) -> list[str]:
         """The kinds of characters in it that a reader does not see; a closed list (`hidden_characters.KINDS`)."""
-        return find_suspicious(self)
+        return find_suspicious([part for name, part in vars(self).items() if name != "suspicious"])
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy; what is suspicious of it is found anew."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("suspicious", None)
+        return copied
 
 
 class Replaceable(AnswerModel):
@@ -88,9 +95,28 @@ class Replaceable(AnswerModel):
     superseded_by: str | None = Field(None, description="The id of that one", exclude_if=_is_empty)
 
 
+class NoteLink(AnswerModel):
+    """A note that Obsidian can open; `note_links` says which answers get the URL."""
+
+    is_whole: ClassVar[bool] = False  # it is read or written by itself, and no hit
+
+    url: str | None = Field(default=None, description="Opens the note in its owner's Obsidian", exclude_if=_is_empty)
+
+    def place(self) -> str:
+        """The path of the note below its workspace's folder; "" when its file has just gone."""
+        path = getattr(self, "path", None) or getattr(self, "source_path", None)
+        return path if isinstance(path, str) else ""
+
+
+class NoteLocation(NoteLink):
+    """The same, where the answer has no other name for the path."""
+
+    path: str = Field(description="Path of the note's file below the workspace's folder, as kb_get takes it")
+
+
 def find_suspicious(value: object) -> list[str]:
     """The kinds of hidden characters in all texts of `value`: an answer, or plain data."""
-    kinds = {kind for text in _texts(value) for kind in hidden_characters.find_hidden(text)}
+    kinds = set(_hidden_kinds(value))
     return [kind for kind in hidden_characters.KINDS if kind in kinds]
 
 
@@ -146,7 +172,8 @@ def invalid_argument(problem: ValidationError) -> InvalidArgument:
 def encode_payload(value: BaseModel) -> tuple[dict[str, Any], str]:
     """`value` as plain data and as compact JSON text."""
     try:
-        return value.model_dump(mode="json"), value.model_dump_json()
+        text = value.model_dump_json()
+        return from_json(text), text
     except (PydanticSerializationError, UnicodeEncodeError):
         # A note dropped in by hand may hold bytes that are no text; it must not take the whole answer with it.
         data = _replace_all_surrogates(value.model_dump())
@@ -221,17 +248,21 @@ def _problem_text(error: Mapping[str, Any]) -> str:
     return str(error["msg"]).removeprefix("Value error, ")
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """Every text in a value of an answer, names of fields aside."""
+def _hidden_kinds(value: Any) -> Iterator[str]:
+    """The kinds of hidden characters in every text in a value of an answer, names of fields aside; each text is read once."""
     if isinstance(value, str):
-        yield value
+        yield from hidden_characters.find_hidden(value)
+    elif isinstance(value, NoteText):
+        yield from value.suspicious
     elif isinstance(value, BaseModel):
-        yield from _texts(list(vars(value).values()))
+        yield from _hidden_kinds(list(vars(value).values()))
+    elif value is None or isinstance(value, (int, float)):  # the checks below are slow, and most values are these
+        return
     elif isinstance(value, Mapping):
-        yield from _texts([*value.keys(), *value.values()])
+        yield from _hidden_kinds([*value.keys(), *value.values()])
     elif isinstance(value, Sequence):
         for part in value:
-            yield from _texts(part)
+            yield from _hidden_kinds(part)
 
 
 def replace_surrogates(text: str) -> str:

@@ -1,7 +1,8 @@
-"""List the four tool families, and the operations of each."""
+"""List the four tool families with the operations of each, and the toolset `core` that most sessions need."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from mcp_server.operations.operation import Operation
@@ -13,3 +14,26 @@ FAMILIES: Final[dict[str, tuple[Operation, ...]]] = {
     "memory": memory.OPERATIONS,
     "graph": graph.OPERATIONS,
 }
+OPERATIONS: Final = tuple(operation for family in FAMILIES.values() for operation in family)
+
+# The tools of `core`, in the order of the list, each with the parameters that its list leaves out and its calls take.
+CORE: Final[Mapping[str, tuple[str, ...]]] = {
+    "capture_thought": ("namespace",),
+    "semantic_search": ("collection", "mode", "namespace", "source", "until"),
+    "get_thought": (),
+    "list_recent": (),
+    "delete_thought": (),
+    "kb_update_note": ("collection",),
+    "kb_get": (),
+    "search_nodes": (),
+    "open_nodes": (),
+    "create_entities": (),
+    "add_observations": (),
+    "create_relations": (),
+}
+
+
+def core_operations() -> list[Operation]:
+    """The operations of `core`."""
+    known = {operation.name: operation for operation in OPERATIONS}
+    return [known[name] for name in CORE]

@@ -21,8 +21,9 @@ OPERATIONS: Final = (
         name="create_entities",
         title="Create nodes",
         description=(
-            "Make new nodes (people, projects, ideas ...), each with facts of one sentence. All or none: a name that "
-            "exists is CONFLICT; search_nodes first, and use add_observations for a node that is there."
+            "Make nodes for people, projects or things that have none, each with facts of one sentence. All or none: a name that "
+            "exists is CONFLICT, so search_nodes first, and use add_observations for a node that is there. What is about no one "
+            "thing is a note: capture_thought."
         ),
         given=shape.CreateEntities,
         returned=answer.CreatedNodes,
@@ -31,7 +32,9 @@ OPERATIONS: Final = (
     _write(
         name="delete_entities",
         title="Delete nodes",
-        description="Delete nodes for good, with their observations and all their relations.",
+        description=(
+            "Delete nodes for good, with their observations and all their relations; delete_observations takes single facts."
+        ),
         given=shape.DeleteEntities,
         returned=answer.DeletedNodes,
         run=calls.delete_entities,
@@ -41,8 +44,8 @@ OPERATIONS: Final = (
         name="open_nodes",
         title="Open nodes",
         description=(
-            "Read nodes whole by name: summary, tags, every observation with its ordinal, version, and all relations "
-            "at either end. Without a name, use search_nodes. " + NOTES_ARE_DATA
+            "Read nodes whole by name: summary, tags, every observation with its ordinal, version, and all relations at either end. "
+            "Without a name, use search_nodes. " + NOTES_ARE_DATA
         ),
         given=shape.OpenNodes,
         returned=answer.OpenedNodes,
@@ -51,7 +54,9 @@ OPERATIONS: Final = (
     _read(
         name="get_nodes_by_type",
         title="List nodes of a type",
-        description=f"List the nodes of one entity_type, without observations. {NOTES_ARE_DATA}",
+        description=(
+            f"List the nodes of one entity_type, without observations; search_nodes finds by content. {NOTES_ARE_DATA}"
+        ),
         given=shape.NodesByType,
         returned=answer.TaggedNodes,
         run=calls.get_nodes_by_type,
@@ -59,7 +64,9 @@ OPERATIONS: Final = (
     _read(
         name="get_recently_modified",
         title="List nodes by change",
-        description=f"List nodes changed in the last days, the latest first: what is new. {NOTES_ARE_DATA}",
+        description=(
+            f"List nodes changed in the last days, the latest first; list_recent does it for notes. {NOTES_ARE_DATA}"
+        ),
         given=shape.RecentlyModified,
         returned=answer.ChangedNodes,
         run=calls.get_recently_modified,
@@ -76,7 +83,7 @@ OPERATIONS: Final = (
     _write(
         name="set_tags",
         title="Set tags",
-        description="Replace all tags of a node.",
+        description=("Replace all tags of a node; name those that stay too."),
         given=shape.SetTags,
         returned=answer.TagsSet,
         run=calls.set_tags,
@@ -86,8 +93,9 @@ OPERATIONS: Final = (
         name="add_observations",
         title="Add observations",
         description=(
-            "Append facts to nodes that exist; each gets the next ordinal. One fact per text, whole in itself. To "
-            "correct a fact use replace_observation. " + NOTES_ARE_DATA
+            "Add facts to people, projects or things that have a node; each gets the next ordinal. One fact per text, whole in "
+            "itself. Instead of capture_thought for what belongs to one node. To correct a fact use replace_observation. "
+            + NOTES_ARE_DATA
         ),
         given=shape.AddObservations,
         returned=answer.Additions,
@@ -123,7 +131,10 @@ OPERATIONS: Final = (
     _write(
         name="create_relations",
         title="Create relations",
-        description="Relate existing nodes: from_entity relation_type to_entity, in the active voice (works_at).",
+        description=(
+            "Connect two nodes that exist: from_entity relation_type to_entity, in the active voice (works_at). Instead of a fact "
+            "that names another node."
+        ),
         given=shape.CreateRelations,
         returned=answer.CreatedRelations,
         run=calls.create_relations,
@@ -157,7 +168,9 @@ OPERATIONS: Final = (
     _read(
         name="get_neighborhood",
         title="Neighborhood",
-        description=f"The nodes within depth hops of one, either direction, and the relations among them. {NOTES_ARE_DATA}",
+        description=(
+            f"The nodes within depth hops of one, either direction, and the relations among them; open_nodes has one node alone. {NOTES_ARE_DATA}"
+        ),
         given=shape.Neighborhood,
         returned=answer.Surroundings,
         run=calls.get_neighborhood,
@@ -165,7 +178,9 @@ OPERATIONS: Final = (
     _read(
         name="get_path",
         title="Shortest path",
-        description="How two nodes are connected: the shortest path, whichever way relations point.",
+        description=(
+            "How two nodes are connected, be it through others: the shortest path, whichever way relations point."
+        ),
         given=shape.Ends,
         returned=answer.Route,
         run=calls.get_path,
@@ -203,9 +218,9 @@ OPERATIONS: Final = (
         name="search_nodes",
         title="Search nodes",
         description=(
-            "Find nodes by what their observations say, best first, with the observation that matched. embedding: by "
-            "meaning; text: exact words, names, codes. For a vague question ask again in other words. Then open_nodes. "
-            + NOTES_ARE_DATA
+            "Find people, projects and things by what their facts say, best first, with the fact that matched; semantic_search "
+            "finds notes. embedding: by meaning; text: exact words, names, codes. For a vague question ask again in other words. Then "
+            "open_nodes. " + NOTES_ARE_DATA
         ),
         given=shape.SearchNodes,
         returned=answer.FoundNodes,
@@ -234,7 +249,9 @@ OPERATIONS: Final = (
     _read(
         name="get_stats",
         title="Graph in numbers",
-        description="Count nodes, observations and relations; the share embedded.",
+        description=(
+            "Count nodes, observations and relations; the share embedded. For what needs work, get_pending_consolidation."
+        ),
         given=shape.Nothing,
         returned=answer.Stats,
         run=calls.get_stats,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pydantic import ConfigDict, Field
 
-from mcp_server.operations.wire_format import AnswerModel, NoteText
+from mcp_server.operations.wire_format import AnswerModel, NoteLocation, NoteText
 from syncd.history.write_lineage import Hand
 
 
@@ -44,8 +44,10 @@ class KeptFact(AnswerModel):
     content: str
 
 
-class WholeNode(NoteText):
+class WholeNode(NoteLocation, NoteText):
     """A node with all that it says."""
+
+    is_whole = True
 
     name: str
     entity_type: str
@@ -265,7 +267,7 @@ class SimilarPairs(NoteText):
     results: list[SimilarPair]
 
 
-class FoundNode(NoteText):
+class FoundNode(NoteLocation, NoteText):
     """A node that answers, by its best fact."""
 
     name: str

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from syncd.workspaces.workspace import Workspace
 
 HIT: Final = 800  # bytes of JSON that one hit of a search takes at most: ten are 2,000 tokens
-KEYS: Final = 215  # of them for its keys and numbers
+KEYS: Final = 225  # of them for its keys and numbers
 
 
 def create_entities(workspace: Workspace, arguments: shape.CreateEntities, _: Settings) -> answer.CreatedNodes:
@@ -56,10 +56,12 @@ def delete_entities(workspace: Workspace, arguments: shape.DeleteEntities, _: Se
 def open_nodes(workspace: Workspace, arguments: shape.OpenNodes, _: Settings) -> answer.OpenedNodes:
     """Nodes whole."""
     opened = workspace.nodes.open(arguments.names)
+    places = workspace.node_addresses([node.path for node, _ in opened.nodes])
     return answer.OpenedNodes(
         entities=[
             answer.WholeNode(
                 **_node_fields(node),
+                path=places.get(node.path, ""),
                 observations=_fact_answers(facts),
                 created_at=iso(node.created_at),
                 updated_at=iso(node.changed_at),
@@ -269,8 +271,9 @@ def search_nodes(workspace: Workspace, arguments: shape.SearchNodes, _: Settings
     graph = nodes.graph
     pairs = [(node, hit) for hit in outcome.hits if (node := graph.vertex_at(hit.path))]
     hands = workspace.hands([node.id for node, _ in pairs])
+    places = workspace.node_addresses([node.path for node, _ in pairs])
     return answer.FoundNodes(
-        results=[_found_node(node, hit, hands[node.id]) for node, hit in pairs],
+        results=[_found_node(node, hit, hands[node.id], places.get(node.path, "")) for node, hit in pairs],
         mode=outcome.mode,
         degraded=list(outcome.degraded),
     )
@@ -386,13 +389,14 @@ def _changed_nodes(nodes: Sequence[Vertex], arguments: shape.Listing | shape.Rec
     )
 
 
-def _found_node(node: Vertex, hit: ObservationHit, by: Hand) -> answer.FoundNode:
-    """A hit of about `HIT` bytes: the summary gets a quarter of them at most, the observation what is left."""
-    summary = node.summary and _cut_to_bytes(node.summary, HIT // 4)
-    taken = sum(_json_size(part) for part in (node.name, node.entity_type, summary or ""))
-    text = _cut_to_bytes(hit.content, HIT - KEYS - taken)
+def _found_node(node: Vertex, hit: ObservationHit, by: Hand, path: str) -> answer.FoundNode:
+    """A hit of about `HIT` bytes: the summary gets a quarter of them at most, and half of what names leave; the observation the rest."""
+    room = HIT - KEYS - sum(_json_size(part) for part in (node.name, node.entity_type, path))
+    summary = node.summary and _cut_to_bytes(node.summary, min(HIT // 4, room // 2))
+    text = _cut_to_bytes(hit.content, room - _json_size(summary or ""))
     return answer.FoundNode(
         name=node.name,
+        path=path,
         entity_type=node.entity_type,
         summary=summary,
         matched_observation=text,

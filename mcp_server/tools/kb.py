@@ -16,11 +16,12 @@ OPERATIONS: Final = (
         name="kb_search",
         title="Search the knowledge base",
         description=(
-            "Find documents (notes, uploaded files, nodes) by meaning and words: the best passage of each, as a snippet; read "
-            "on with kb_get. For a complex question call it two or three times with variant phrasings (synonyms, another "
-            "language, the answer you expect), merge, and drop repeats by chunk_id. The order is a guess: rerank by your own "
-            "judgement. tags: documents with all of them, or with tags_match any at least one; `a` also matches `a/b`. "
-            "Collections: documents, memory (what agents remember), workspace (work in progress). " + NOTES_ARE_DATA
+            "Find documents of every type (notes, uploaded files, nodes) by meaning and words: the best passage of each, as a snippet; "
+            "read on with kb_get. Instead of semantic_search when files count too, or to filter by type. For a complex question call "
+            "it two or three times with variant phrasings (synonyms, another language, the answer you expect), merge, and drop "
+            "repeats by chunk_id. The order is a guess: rerank by your own judgement. tags: documents with all of them, or with "
+            "tags_match any at least one; `a` also matches `a/b`. Collections: documents, memory (what agents remember), workspace "
+            "(work in progress). " + NOTES_ARE_DATA
         ),
         scope="read",
         given=shape.Search,
@@ -33,8 +34,9 @@ OPERATIONS: Final = (
         name="kb_addnote",
         title="Add a note",
         description=(
-            "Queue a note for the knowledge base; findable once its job is done (kb_jobs). The same text again is the same "
-            "document. To change one, use kb_update_note. collection: documents if left out."
+            "Queue a note with a title and a collection of your choice; findable once its job is done (kb_jobs). To keep what you "
+            "learned at once, use capture_thought instead; to change a note, kb_update_note. The same text again is the same document. "
+            "collection: documents if left out."
         ),
         scope="write",
         given=shape.AddNote,
@@ -47,8 +49,8 @@ OPERATIONS: Final = (
         name="kb_upload_start",
         title="Begin an upload",
         description=(
-            "Upload a file (Markdown, text, HTML, PDF, DOCX, PPTX, XLSX, CSV, JSON) in three steps. For a report.pdf of "
-            "2,500,000 bytes: kb_upload_start(filename='report.pdf', total_size=2500000) gives upload_id; "
+            "Add a file, instead of its text as a note (Markdown, text, HTML, PDF, DOCX, PPTX, XLSX, CSV, JSON), in three steps. For a "
+            "report.pdf of 2,500,000 bytes: kb_upload_start(filename='report.pdf', total_size=2500000) gives upload_id; "
             "kb_upload_chunk(upload_id, chunk_index=0, data=<base64 of bytes 0 to 1048575>), then 1 and 2 with the rest; "
             "kb_upload_finish(upload_id) gives job_id, for kb_jobs. Ten minutes without a chunk end it."
         ),
@@ -89,9 +91,9 @@ OPERATIONS: Final = (
         name="kb_update_note",
         title="Change a note",
         description=(
-            "Put another text in place of a note's, all of it, or nothing on failure; id and created_at stay, and the next "
-            "search finds the new text. With version, as kb_get gave it, a change by others meanwhile is a CONFLICT. "
-            + NOTES_ARE_DATA
+            "Change a note that has an id: put another text in place of its whole text, when it changed or was wrong. Instead of a "
+            "second capture: id and created_at stay, and searches find the new text alone. All or nothing; with version, as kb_get "
+            "gave it, a change by others meanwhile is CONFLICT. " + NOTES_ARE_DATA
         ),
         scope="write",
         given=shape.UpdateNote,
@@ -105,9 +107,9 @@ OPERATIONS: Final = (
         name="kb_get",
         title="Read a document",
         description=(
-            "Read a document by id or by source_path: the whole, the section under heading, or lines from start_line to "
-            "end_line, up to max_tokens. If more is left, next_line tells where to go on (as start_line, all else alike) and "
-            "outline the headings. " + NOTES_ARE_DATA
+            "Read a document in parts, by id or source_path: the section under heading, or lines start_line to end_line, up to "
+            "max_tokens. For long notes and files; get_thought reads a note whole. next_line tells where to go on (as start_line, all "
+            "else alike), outline the headings. " + NOTES_ARE_DATA
         ),
         scope="read",
         given=shape.GetDocument,
@@ -119,7 +121,10 @@ OPERATIONS: Final = (
         family="kb",
         name="kb_status",
         title="Status",
-        description="Whether searches see all there is: documents by type and collection, model, jobs, what is degraded.",
+        description=(
+            "Whether searches see all there is: documents by type and collection, model, jobs, what is degraded. When a search "
+            "misses what must be there."
+        ),
         scope="read",
         given=shape.Nothing,
         returned=shape.State,
@@ -131,8 +136,8 @@ OPERATIONS: Final = (
         name="kb_jobs",
         title="List jobs",
         description=(
-            "Your latest jobs, or one by job_id: status, progress, document_id once done, error when failed or put off. "
-            + NOTES_ARE_DATA
+            "Your latest jobs, or one by job_id: status, progress, document_id once done, error when failed or put off. After "
+            "kb_addnote or an upload; a capture needs none. " + NOTES_ARE_DATA
         ),
         scope="read",
         given=shape.Jobs,

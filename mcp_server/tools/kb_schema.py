@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from index.model import Mode
-from mcp_server.operations.wire_format import AnswerModel, NoteText, Replaceable, RequestModel
+from mcp_server.operations.wire_format import AnswerModel, NoteLink, NoteText, Replaceable, RequestModel
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _parse_json_text, _refuse_boolean
 from syncd.history.write_lineage import Hand
 
@@ -179,7 +179,7 @@ class SetTags(NewTags):
     id: DocumentId
 
 
-class Document(Replaceable):
+class Document(NoteLink, Replaceable):
     """A document without its text."""
 
     document_id: str
@@ -192,7 +192,7 @@ class Document(Replaceable):
     updated_at: str | None
 
 
-class Passage(Replaceable, NoteText):
+class Passage(NoteLink, Replaceable, NoteText):
     """A document that answers, by its best passage."""
 
     chunk_id: str
@@ -245,6 +245,8 @@ class UploadProgress(NoteText):
 class ChangedDocument(Document, NoteText):
     """A document as a change left it."""
 
+    is_whole = True
+
     changed: bool = Field(description="false: it was so already")
     version: int
     warnings: list[str] = Field([], description="What to tell the person")
@@ -259,6 +261,8 @@ class Heading(AnswerModel):
 
 class WholeDocument(Document, NoteText):
     """A document with its text, or a part of it."""
+
+    is_whole = True
 
     namespace: str
     source: str | None

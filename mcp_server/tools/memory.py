@@ -4,6 +4,7 @@ Times are ISO 8601 in UTC. `content` is never altered: what comes back is byte f
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from index.memos.relations import MemoTie
@@ -34,7 +35,11 @@ def save(workspace: Workspace, arguments: shape.SaveMemo, _: Settings) -> shape.
         version=arguments.version,
     )
     warnings = warnings_about(saved.record.defects)
-    return shape.SavedMemo(**_memo_fields(workspace, saved.record), created=saved.created, warnings=warnings)
+    return shape.SavedMemo(
+        **_memo_fields(workspace, saved.record, workspace.addresses([saved.record])),
+        created=saved.created,
+        warnings=warnings,
+    )
 
 
 def search(workspace: Workspace, arguments: shape.SearchMemos, _: Settings) -> shape.FoundMemos:
@@ -53,11 +58,12 @@ def search(workspace: Workspace, arguments: shape.SearchMemos, _: Settings) -> s
     items = [(item, texts[item.record.id]) for item in matches.items if item.record.id in texts]
     sizes = share_budget([len(text) for _, text in items], LONGEST)
     hands = workspace.hands(list(texts))
+    places = workspace.addresses([item.record for item, _ in items])
     problems = [f"vault: {unread} of the memos found can't be read just now, and are left out"] if unread else []
     return shape.FoundMemos(
         items=[
             shape.FoundMemo(
-                **_memo_fields(workspace, item.record),
+                **_memo_fields(workspace, item.record, places),
                 content=cut_excerpt(text, "", size),
                 content_truncated=size < len(text),
                 by=hands[item.record.id],
@@ -105,9 +111,10 @@ def list_relations(workspace: Workspace, arguments: shape.ListRelations, _: Sett
         tag=arguments.tag,
         limit=arguments.limit,
     )
+    places = workspace.addresses(relations.memos)
     return shape.RelationList(
         edges=[shape.Relation(**_relation_fields(tie)) for tie in relations.ties],
-        nodes=[shape.Memo(**_memo_fields(workspace, memo)) for memo in relations.memos],
+        nodes=[shape.Memo(**_memo_fields(workspace, memo, places)) for memo in relations.memos],
         truncated=relations.truncated,
     )
 
@@ -122,6 +129,7 @@ def get_relation_graph(workspace: Workspace, arguments: shape.WalkRelations, _: 
         tag=arguments.tag,
         limit=arguments.limit,
     )
+    places = workspace.addresses(graph.memos)
     return shape.RelationGraph(
         edges=[
             shape.Edge(
@@ -133,13 +141,14 @@ def get_relation_graph(workspace: Workspace, arguments: shape.WalkRelations, _: 
             )
             for step in graph.steps
         ],
-        nodes=[shape.Memo(**_memo_fields(workspace, memo)) for memo in graph.memos],
+        nodes=[shape.Memo(**_memo_fields(workspace, memo, places)) for memo in graph.memos],
         truncated=graph.truncated,
     )
 
 
-def _memo_fields(workspace: Workspace, record: Record) -> dict[str, Any]:
+def _memo_fields(workspace: Workspace, record: Record, places: Mapping[str, str]) -> dict[str, Any]:
     return {
+        "path": places.get(record.id, ""),
         "memo_id": record.id,
         "namespace": record.namespace,
         "title": record.title,
@@ -172,8 +181,9 @@ OPERATIONS: Final = (
         name="memory.save",
         title="Save a memo",
         description=(
-            "Keep a memo in a namespace, or change the one whose memo_id you give. Findable when this returns. Give the "
-            "version you read to be sure that nobody changed it since. " + NOTES_ARE_DATA
+            "Keep a memo in a namespace, or change the one whose memo_id you give, if your host keeps memos by id; otherwise use "
+            "capture_thought. Findable when this returns. Give the version you read to be sure that nobody changed it since. "
+            + NOTES_ARE_DATA
         ),
         scope="write",
         given=shape.SaveMemo,
@@ -186,8 +196,9 @@ OPERATIONS: Final = (
         name="memory.search",
         title="Search memos",
         description=(
-            "Find memos by meaning (query), by likeness to one (pivot_memo_id) or, with neither, by metadata alone, "
-            "those changed last first. score: higher is nearer with cosine, lower with l2. " + NOTES_ARE_DATA
+            "Find memos by meaning (query), by likeness to one (pivot_memo_id) or, with neither, by metadata alone, those changed last "
+            "first. For all notes, use semantic_search instead. score: higher is nearer with cosine, lower with l2. "
+            + NOTES_ARE_DATA
         ),
         scope="read",
         given=shape.SearchMemos,
@@ -212,7 +223,8 @@ OPERATIONS: Final = (
         name="memory.relation.save",
         title="Relate memos",
         description=(
-            f"Say how one memo relates to another, or change the weight or reason of that relation. {NOTES_ARE_DATA}"
+            "Say how one memo relates to another, or change the weight or reason of that relation. People, projects and things are "
+            "related by create_relations instead. " + NOTES_ARE_DATA
         ),
         scope="write",
         given=shape.SaveRelation,
@@ -237,7 +249,7 @@ OPERATIONS: Final = (
         name="memory.relation.list",
         title="List relations",
         description=(
-            f"List relations of a namespace and their memos; memory.relation.graph follows them. {NOTES_ARE_DATA}"
+            f"List relations of a namespace and their memos; memory_relation_graph follows them from one. {NOTES_ARE_DATA}"
         ),
         scope="read",
         given=shape.ListRelations,
@@ -249,7 +261,9 @@ OPERATIONS: Final = (
         family="memory",
         name="memory.relation.graph",
         title="Follow relations",
-        description=f"Follow relations from one memo, with depth and path of each. {NOTES_ARE_DATA}",
+        description=(
+            f"Follow relations from one memo, with depth and path of each; memory_relation_list names them all. {NOTES_ARE_DATA}"
+        ),
         scope="read",
         given=shape.WalkRelations,
         returned=shape.RelationGraph,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue
 
-from mcp_server.operations.wire_format import NoteText, Replaceable, RequestModel, refuse_hidden
+from mcp_server.operations.wire_format import NoteLocation, NoteText, Replaceable, RequestModel, refuse_hidden
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _check_metadata_size, _parse_json_text, _refuse_boolean
 from syncd.history.write_lineage import Hand
 from syncd.memos.memo_graph import DEEPEST, LISTED, WALKED, Way
@@ -113,7 +113,7 @@ class WalkRelations(RequestModel):
 # Given back
 
 
-class Memo(Replaceable):
+class Memo(NoteLocation, Replaceable):
     """A memo without its text."""
 
     memo_id: str
@@ -128,6 +128,8 @@ class Memo(Replaceable):
 
 class SavedMemo(Memo, NoteText):
     """A memo that is on disk and findable."""
+
+    is_whole = True
 
     created: bool
     warnings: list[str]

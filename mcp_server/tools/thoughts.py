@@ -30,6 +30,7 @@ from mcp_server.tools.thoughts_schema import (
     Wrote,
 )
 from syncd.history.write_lineage import Hand, Writer
+from syncd.notes.timestamps import iso
 from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ def capture_thought(workspace: Workspace, arguments: CaptureThought, _: Settings
         tags=list(record.tags),
         summary=record.summary,
         chunks=record.chunks,
-        created_at=record.created_at,
-        updated_at=record.updated_at,
+        path=workspace.addresses([record]).get(record.id, ""),
+        **_times(record),
         warnings=warnings_about(record.defects),
     )
 
@@ -77,8 +78,9 @@ def semantic_search(workspace: Workspace, arguments: SemanticSearch, settings: S
     hits = [(hit, texts[hit.record.id]) for hit in answer.hits if hit.record.id in texts]
     sizes = _text_sizes([text for _, text in hits], arguments.detail, settings)
     hands = workspace.hands([hit.record.id for hit, _ in hits])
+    places = workspace.addresses([hit.record for hit, _ in hits])
     results = [
-        _found_thought(workspace, hit, text, size, hands[hit.record.id])
+        _found_thought(workspace, hit, text, size, by=hands[hit.record.id], path=places.get(hit.record.id, ""))
         for (hit, text), size in zip(hits, sizes, strict=True)
     ]
     problems = [f"vault: {unread} of the notes found can't be read just now, and are left out"] if unread else []
@@ -90,7 +92,7 @@ def get_thought(workspace: Workspace, arguments: OneThought, _: Settings) -> Who
     kept = workspace.get(arguments.id)
     made, changed = workspace.writers(kept.record)
     return WholeThought(
-        **_thought_fields(workspace, kept.record),
+        **_thought_fields(workspace, kept.record, workspace.addresses([kept.record]).get(kept.record.id, "")),
         id=kept.record.id,
         content=kept.content,
         content_hash=kept.record.content_hash,
@@ -104,9 +106,10 @@ def get_thought(workspace: Workspace, arguments: OneThought, _: Settings) -> Who
 
 
 def _writer_answer(writer: Writer | None) -> Wrote | None:
-    return (
-        None if writer is None else Wrote(by=writer.by, key=writer.key or None, tool=writer.tool or None, at=writer.at)
-    )
+    if writer is None:
+        return None
+    at = None if writer.at is None else iso(writer.at)
+    return Wrote(by=writer.by, key=writer.key or None, tool=writer.tool or None, at=writer.at, at_iso=at)
 
 
 def delete_thought(workspace: Workspace, arguments: OneThought, _: Settings) -> DeletedNote:
@@ -121,9 +124,10 @@ def list_recent(workspace: Workspace, arguments: ListRecent, settings: Settings)
     texts, _ = read_contents(workspace, batch)
     notes = [(record, texts[record.id]) for record in batch if record.id in texts]
     sizes = _text_sizes([text for _, text in notes], arguments.detail, settings)
+    places = workspace.addresses([record for record, _ in notes])
     results = [
         RecentThought(
-            **_thought_fields(workspace, record),
+            **_thought_fields(workspace, record, places.get(record.id, "")),
             id=record.id,
             content=text[:size],
             content_truncated=size < len(text),
@@ -178,7 +182,7 @@ def _text_sizes(texts: Sequence[str], detail: Detail, settings: Settings) -> lis
     return lengths if detail == "full" else share_budget(lengths, settings.search.budget)
 
 
-def _found_thought(workspace: Workspace, hit: Hit, text: str, size: int, by: Hand) -> FoundThought:
+def _found_thought(workspace: Workspace, hit: Hit, text: str, size: int, *, by: Hand, path: str) -> FoundThought:
     return FoundThought(
         document_id=hit.record.id,
         chunk_id=chunk_id(hit.record.id, hit.ord),
@@ -188,12 +192,13 @@ def _found_thought(workspace: Workspace, hit: Hit, text: str, size: int, by: Han
         by=by,
         score=round(hit.score, 6),
         heading=hit.heading,
-        **_thought_fields(workspace, hit.record),
+        **_thought_fields(workspace, hit.record, path),
     )
 
 
-def _thought_fields(workspace: Workspace, record: Record) -> dict[str, Any]:
+def _thought_fields(workspace: Workspace, record: Record, path: str) -> dict[str, Any]:
     return {
+        "path": path,
         "title": record.title,
         "source": record.source,
         "metadata": dict(record.metadata),
@@ -201,9 +206,17 @@ def _thought_fields(workspace: Workspace, record: Record) -> dict[str, Any]:
         "tags": list(record.tags),
         "collection": record.collection,
         "namespace": record.namespace,
+        **_times(record),
+        **replacement_fields(workspace, record),
+    }
+
+
+def _times(record: Record) -> dict[str, Any]:
+    return {
         "created_at": record.created_at,
         "updated_at": record.updated_at,
-        **replacement_fields(workspace, record),
+        "created_at_iso": iso(record.created_at),
+        "updated_at_iso": None if record.updated_at is None else iso(record.updated_at),
     }
 
 
@@ -213,10 +226,10 @@ OPERATIONS: Final = (
         name="capture_thought",
         title="Capture a thought",
         description=(
-            "Store a note in the captures inbox: a fact, decision, idea or excerpt worth finding later. It is durable "
-            "and findable when this returns. The same content again gives the same id and stores nothing twice, so a "
-            "retry is safe. A summary, and tags unless you give some, are found for it. One subject per note finds best. To change a note, capture the new text and delete the old. "
-            + NOTES_ARE_DATA
+            "Keep one thing learned as a note: a decision, an answer, an idea, an excerpt. Durable and findable when this "
+            "returns; the same content again gives the same id, so a retry is safe. Instead, kb_update_note when a note that "
+            "is there has changed, and add_observations for a fact about one person, project or thing. Tags and a summary are found "
+            "for it. One subject per note. " + NOTES_ARE_DATA
         ),
         scope="write",
         given=CaptureThought,
@@ -229,11 +242,10 @@ OPERATIONS: Final = (
         name="semantic_search",
         title="Search thoughts",
         description=(
-            "Find captured notes by meaning and by words, best first. Use it to recall; use list_recent for what is "
-            "new, get_thought when you have an id. For a hard or vague question, widen it yourself: search two or "
-            "three times in other words (synonyms, the other language, the expected answer), then merge the results "
-            "and keep one per document_id. Scores compare within one answer only, so for precision read the passages "
-            "and rank them by your own judgement. `degraded` says what kept the search from being complete. "
+            "Recall notes by meaning and by words, best first, when you have a question. Instead, search_nodes for a person, project "
+            "or thing, list_recent for what is new, get_thought when you have an id. For a hard or vague question search two or "
+            "three times in other words (synonyms, the other language, the expected answer) and keep one hit per document_id. "
+            "Scores compare within one answer only: rank the passages yourself. `degraded` says what was incomplete. "
             + NOTES_ARE_DATA
         ),
         scope="read",
@@ -247,7 +259,7 @@ OPERATIONS: Final = (
         name="get_thought",
         title="Read a thought",
         description=(
-            "Read one note whole, with its chunks, by the id that another tool gave. To find an id, search. "
+            "Read one note whole by its id. Without an id, use semantic_search; for a long note in parts, kb_get. "
             + NOTES_ARE_DATA
         ),
         scope="read",
@@ -260,7 +272,10 @@ OPERATIONS: Final = (
         family="thoughts",
         name="delete_thought",
         title="Delete a thought",
-        description=f"Delete one note for good: its file, chunks and vectors. Only when it is wrong, replaced or unwanted. {NOTES_ARE_DATA}",
+        description=(
+            "Delete one note for good, when it is wrong, unwanted or double. If it only changed, use kb_update_note. "
+            + NOTES_ARE_DATA
+        ),
         scope="write",
         given=OneThought,
         returned=DeletedNote,
@@ -273,8 +288,8 @@ OPERATIONS: Final = (
         name="list_recent",
         title="List recent thoughts",
         description=(
-            "List notes by time of creation, the latest first: what was captured lately, or everything, batch by batch "
-            "(pass next_before as before). To find notes about something, use semantic_search. " + NOTES_ARE_DATA
+            "List notes by time of creation, the latest first: what is new, or everything, batch by batch (pass next_before as "
+            "before). For notes about something, use semantic_search instead. " + NOTES_ARE_DATA
         ),
         scope="read",
         given=ListRecent,

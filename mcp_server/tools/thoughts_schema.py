@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from pydantic import BeforeValidator, Field, JsonValue, field_validator
 
 from index.model import Mode
-from mcp_server.operations.wire_format import AnswerModel, NoteText, Replaceable, RequestModel
+from mcp_server.operations.wire_format import AnswerModel, NoteLocation, NoteText, Replaceable, RequestModel
 from syncd.history.write_lineage import By, Hand
 
 LONGEST_QUERY: Final = 2_000
@@ -106,8 +106,19 @@ class ListRecent(RequestModel):
     detail: Detail = Field("concise", description="full: each note whole, however long")
 
 
-class CapturedNote(NoteText):
+class NoteTimes(AnswerModel):
+    """Times, as numbers and as people write them."""
+
+    created_at: int
+    updated_at: int | None
+    created_at_iso: str
+    updated_at_iso: str | None
+
+
+class CapturedNote(NoteLocation, NoteTimes, NoteText):
     """A capture that is on disk and findable."""
+
+    is_whole = True
 
     id: str
     created: bool = Field(description="false: the same content was there already")
@@ -116,12 +127,10 @@ class CapturedNote(NoteText):
     tags: list[str]
     summary: str | None
     chunks: int
-    created_at: int
-    updated_at: int | None
     warnings: list[str] = Field([], description="What to tell the person, e.g. that the note seems to hold a secret")
 
 
-class Thought(Replaceable):
+class Thought(NoteLocation, NoteTimes, Replaceable):
     """A note without its text."""
 
     title: str
@@ -131,8 +140,6 @@ class Thought(Replaceable):
     tags: list[str]
     collection: str
     namespace: str
-    created_at: int
-    updated_at: int | None
 
 
 class FoundThought(Thought, NoteText):
@@ -171,10 +178,13 @@ class Wrote(AnswerModel):
     key: str | None
     tool: str | None
     at: int | None
+    at_iso: str | None
 
 
 class WholeThought(Thought, NoteText):
     """A note with its text and its chunks."""
+
+    is_whole = True
 
     id: str
     content: str

@@ -59,6 +59,14 @@ class AutomaticValues:
         except Unavailable as error:
             log.warning("which values of a note are automatic could not be recorded: %s", error.message)
 
+    def record_summary(self, id: str, summary: str | None) -> None:
+        """Record the summary that Memex found for a note."""
+        self.record(id, {"summary": summary})
+
+    def ids_with_summary(self) -> set[str]:
+        """The ids of the notes whose summary Memex has looked for. Raises Unavailable."""
+        return {id for (id,) in self._ledger.query("""SELECT id FROM automatic WHERE digests LIKE '%"summary"%'""")}
+
     def forget_missing(self, ids: Callable[[], Collection[str]]) -> None:
         """Forget the notes that are gone. `ids` gives those that exist; it is asked last, as notes are made meanwhile."""
         recorded = [id for (id,) in self._ledger.query("SELECT id FROM automatic")]

@@ -13,6 +13,7 @@ from index.model import Document, Record
 from syncd.captures.automatic_values import Digests, Name, Value, digest_of, file_stem
 from syncd.documents.capture_note import automatic_title
 from syncd.documents.collection_membership import plain_tags, tag_changes
+from syncd.enrichment.enricher import written_summary
 from syncd.notes.front_matter import PropertyValue, edit, encode, read_properties, split
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def filled_values(bare: Document, bare_text: str, filled: Document, text: str) -
     values: dict[Name, Value] = {}
     if not plain_tags(split(bare_text)[0]):
         values["tags"] = plain_tags(split(text)[0])
-    if bare.summary is None:
+    if bare.summary is None or bare.summary_derived:
         values["summary"] = filled.summary
     return values
 
@@ -61,9 +62,9 @@ def renew_values(
         changes, values = {**titled.changes}, {**titled.values}
     tags = "tags" not in from_caller and digest_of(plain_tags(front)) in digests.get("tags", ())
     if "summary" in digests:
-        summary = digest_of(before.summary) in digests["summary"]
+        summary = before.summary_derived or digest_of(before.summary) in digests["summary"]
     else:  # a note that is older than the record
-        summary = inbox.enricher.is_own_summary(before)
+        summary = not before.summary_derived and inbox.enricher.is_own_summary(before)
     if not tags and not summary:
         return Renewal(changes, values)
     front = split(after)[0]
@@ -71,7 +72,8 @@ def renew_values(
     bare = inbox.parse_note(encode(edit(after, {**changes, **emptied})), record.path, mtime_ms=record.created_at)
     result = inbox.enricher.begin(bare)()
     if summary:
-        changes["summary"] = values["summary"] = result.enrichment.summary
+        values["summary"] = result.enrichment.summary
+        changes["summary"] = written_summary(bare, result.enrichment.summary)
     if tags:
         found_tags = [] if bare.tags else list(result.enrichment.tags)
         values["tags"] = found_tags

@@ -256,5 +256,6 @@ def enrich_note(
             index.commit(index.prepare([(after, stat)]))
         record = require_row(index.record_at(path))
     filled: dict[Name, Value] = {"tags": plain_tags(split(decode(changed))[0]), "summary": after.summary}
-    inbox.automatic.record(record.id, {name: value for name, value in filled.items() if name in missing})
+    written = missing.keys() | ({"summary"} if after.summary_derived else set())
+    inbox.automatic.record(record.id, {name: value for name, value in filled.items() if name in written})
     return record

@@ -17,6 +17,8 @@ from typing import Any, NoReturn
 import click
 
 from index.errors import InvalidArgument, MemexError, PermissionDenied, Unavailable
+from index.names import did_you_mean
+from syncd.cli.clients import connect
 from syncd.cli.daemon import (
     audit,
     backup,
@@ -32,6 +34,7 @@ from syncd.cli.daemon import (
 )
 from syncd.cli.framework import completion
 from syncd.cli.framework.commands import Group, flush_output
+from syncd.cli.framework.help_command import help_command
 from syncd.cli.graph import graph, memory_json, nodes, perspectives
 from syncd.cli.notes import consolidation, enrichment, files, history, notes, promotion, review
 from syncd.cli.terminal import result_text
@@ -105,13 +108,14 @@ for command in (
         keys_and_config.workspace,
         perspectives.perspective,
         keys_and_config.key,
+        connect.connect,
     ),
     *(nodes.node, nodes.relation, graph.graph, memory_json.import_, memory_json.export),
     *(history.history, history.undo, promotion.promote, promotion.unpromote, consolidation.consolidate),
     git.commit,
     *(review.review, review.unarchive),
     *(audit.audit, jobs.job, service.service, enrichment.enrich),
-    *(serve.mcp, keys_and_config.config, completion.completion, git.hook, git.sync),
+    *(serve.mcp, keys_and_config.config, completion.completion, git.hook, git.sync, help_command),
 ):
     memex.add_command(command)
 for command in (jobs.queue, jobs.show, jobs.retry, jobs.cancel, jobs.wait):
@@ -154,7 +158,7 @@ def _report_error(error: Exception, *, serving: bool, as_json: bool) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         _print_error(error.format_message())
     else:
-        text = f"memex: {failure.code}: {result_text.sanitize(failure.message)}"
+        text = f"memex: {result_text.sanitize(failure.message)}"
         shown = json.dumps({"error": failure.as_dict()}, default=str) if as_json else text
         if log.is_structured():
             logging.getLogger("memex").error("%s", failure.message, extra={"fields": {"code": failure.code}})
@@ -174,7 +178,11 @@ def _as_memex_error(error: Exception) -> MemexError | None:
         case click.ClickException():
             context: Any = getattr(error, "ctx", None)
             path = context.command_path if context else "memex"
-            return InvalidArgument(f"{error.format_message().rstrip('.')}; see `{path} --help`")
+            text = error.format_message().rstrip(".")
+            if isinstance(error, click.NoSuchOption):
+                near = did_you_mean(error.option_name, error.possibilities or ())
+                text = f"no option {error.option_name!r} in `{path}`{near}"
+            return InvalidArgument(f"{text}{'' if text.endswith('?') else ';'} `{path} --help` explains it")
         case PermissionError():
             return PermissionDenied(f"{error.filename or 'a file'} may not be read or written: {error.strerror}")
         case OSError():
@@ -189,7 +197,9 @@ def _report_bug(error: Exception, *, serving: bool) -> int:
     elif serving or os.environ.get("MEMEX_DEBUG"):
         traceback.print_exc()
     else:
-        text = f"memex: INTERNAL: {type(error).__name__}: {error} (MEMEX_DEBUG=1 shows where)"
+        text = (
+            f"memex: unexpected error, a defect of Memex: {type(error).__name__}: {error} (MEMEX_DEBUG=1 shows where)"
+        )
         _print_error(result_text.sanitize(text))
     return BUG
 

@@ -37,8 +37,8 @@ def render_manual(version: str) -> str:
             *_format_prose(command),
         ]
         lines += _format_options(command, ctx)
-        lines += _format_rows(dict(sections(path, group=False)).get("Examples", ()))
-    for title, rows in sections("", group=True):
+        lines += _format_rows(dict(sections(path)).get("Examples", ()))
+    for title, rows in sections(""):
         lines += [f".SH {title.upper()}", *_format_rows(rows)]
     return "\n".join(lines) + "\n"
 

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from syncd.commits.commit_builder import CommitBuilder, Content, FilterFailed, FilterHangs, GitLockHeld, HeadMoved
 from syncd.commits.commit_selection import REFUSED, CommitSelection, select_changes
-from syncd.commits.own_changes import CommitBatch, batch_message, group_by_author
+from syncd.commits.own_changes import CommitBatch
 from syncd.git import head_moves
 from syncd.git.repository import GitPosition, Repository
 from syncd.history.audit_log import AuditLog
@@ -41,7 +41,7 @@ PATIENCE_S: Final = 30.0  # for a lock
 GRACE_S: Final = 8.0  # for what is left when the daemon ends
 ROUND: Final = 1_000  # files that are looked at together
 RACES: Final = 20  # times that HEAD may move under our hands
-LATE: Final = 20  # times the quiet time, after which what is still being written is committed all the same
+SUGGESTIONS: Final = "review"  # the tool whose writes cause no commit: they go into the next one
 HUNG_S: Final = 600.0  # until a filter that did not come to an end is tried again
 AGAIN_S: Final = 60.0  # until what could not be committed is tried again
 _NONE: Final = "git: the vault has no history, so nothing is committed"
@@ -103,6 +103,7 @@ class Committer:
         self._waiting: set[str] = set(json.loads(named_values.read(ledger, LEFT) or "[]"))
         self._marks: object = None
         self._stash: GitPosition | None = None  # the newest stash, when it was looked for last
+        self._flushed_at = float("-inf")  # when commits were last made without being asked for, in epoch milliseconds
         self._tried = float("-inf")
         self._hung: float | None = None  # since when a filter is known to hang
 
@@ -139,7 +140,7 @@ class Committer:
             return self._run_on_head(build, PATIENCE_S) if self.is_on else None
 
     def flush(self, patience_s: float = PATIENCE_S) -> int:
-        """Commit what Memex wrote and nobody has edited since, one commit for each key; how many were made."""
+        """Commit what Memex wrote and nobody has edited since; how many commits were made."""
         return len(self.commit_pending(patience_s)) if self.is_on else 0
 
     def commit_pending(self, patience_s: float = PATIENCE_S) -> list[MadeCommit]:
@@ -173,10 +174,8 @@ class Committer:
             with CommitBuilder(self._repo, self._folder, self._repo.head()) as builder:
                 asked = sorted((self._waiting | self.kept.keys()) - self._list_promoted())
                 selection = self._select(builder, self._read_digests(asked), self._read_content)
-                made = [
-                    MadeCommit("", _subject(batch_message(batch)), tuple(batch.steps))
-                    for batch in group_by_author(selection.ours.items())
-                ]
+                ours = CommitBatch(dict(sorted(selection.ours.items())))
+                made = [MadeCommit("", _subject(ours.message), tuple(ours.steps))] if ours.steps else []
                 for commit in due:
                     fit = self._select_due(builder, commit)
                     selection.kept |= fit.kept
@@ -195,8 +194,8 @@ class Committer:
                 return
             if self.problem and time.monotonic() - self._tried < AGAIN_S:
                 return
-            if self._is_quiet():
-                self.flush()
+            if self._is_due() and self.flush():
+                self._flushed_at = self._audit.now()
 
     def _forget_solved_problem(self) -> None:
         """Drop a problem whose cause is gone, as nothing may be left to commit that would show it."""
@@ -208,7 +207,8 @@ class Committer:
 
         def flush_rest() -> None:
             try:
-                self.flush(0.0)
+                if self._waiting or self._audit.write_times(self._seen, without=SUGGESTIONS):
+                    self.flush(0.0)
             except (MemexError, OSError) as error:
                 log.warning("what is left could not be committed: %s", error)
 
@@ -235,13 +235,18 @@ class Committer:
         """Whether the vault has a history at all."""
         return os.path.lexists(Path(self._repo.vault, ".git"))
 
-    def _is_quiet(self) -> bool:
-        """Whether nothing was written for the quiet time, or it has gone on for too long."""
-        quiet_ms, now = self._settings.quiet_s * 1000, time.time_ns() // 1_000_000
-        times = [entry.at for entry in self._audit.find(1)] + [
-            entry.at for entry in self._audit.find(1, after=self._seen)
-        ]
-        return not times or now - times[0] >= quiet_ms or now - times[-1] >= LATE * quiet_ms or times[0] > now
+    def _is_due(self) -> bool:
+        """Whether it is time to commit: the last time is long enough ago, and what was written is quiet or has waited as long.
+
+        A clock that was set back makes nothing wait."""
+        times = self._audit.write_times(self._seen, without=SUGGESTIONS)
+        if times is None:
+            return bool(self._waiting) or (bool(self.kept) and self._marks != self._repo.position())
+        now, every_ms = self._audit.now(), self._settings.every_s * 1000
+        if 0 <= now - self._flushed_at < every_ms:
+            return False
+        quiet_ms = self._settings.quiet_s * 1000
+        return not 0 <= now - times[1] < quiet_ms or now - times[0] >= max(every_ms, quiet_ms)
 
     def _collect_written(self, seen: int) -> None:
         """Add the files that were written since the last look, or were away then."""
@@ -259,14 +264,12 @@ class Committer:
         return self._audit.changed_paths(self._seen, seen)
 
     def _commit_round(self, paths: Sequence[str], builder: CommitBuilder) -> list[MadeCommit]:
-        """Commit what is ours of these, each author's apart; what a promotion has changed is left to its own commit."""
+        """Commit what is ours of these; what a promotion has changed is left to its own commit."""
         now = self._read_digests(paths)
         theirs = self._list_promoted()  # after that: whatever changes files has said so before
         now = {path: digest for path, digest in now.items() if path not in theirs}
         selection = self._select(builder, now, self._read_content)
-        made = []
-        for batch in group_by_author(selection.ours.items()):
-            made += self._commit_batch(builder, batch, selection)
+        made = self._commit_batch(builder, CommitBatch(dict(sorted(selection.ours.items()))), selection)
         builder.move_head()
         self._record_outcome(selection, now)
         self._waiting -= selection.ours.keys()
@@ -276,18 +279,19 @@ class Committer:
 
     @staticmethod
     def _commit_batch(builder: CommitBuilder, batch: CommitBatch, selection: CommitSelection) -> list[MadeCommit]:
-        """Make the commit of one author, without what a filter fails on."""
-        message = batch_message(batch)
+        """Make the commit, without what a filter fails on; none of nothing."""
+        if not batch.steps:
+            return []
         try:
             name = builder.add_commit(
-                {path: selection.contents[path] for path in batch.steps}, message, batch.author or "Memex"
+                {path: selection.contents[path] for path in batch.steps}, batch.message, batch.author
             )
         except FilterFailed as error:
             for path in error.paths:
                 del selection.ours[path], batch.steps[path]
                 selection.kept[path] = REFUSED
-            return Committer._commit_batch(builder, batch, selection) if batch.steps else []
-        return [MadeCommit(name, _subject(message), tuple(batch.steps))] if name else []
+            return Committer._commit_batch(builder, batch, selection)
+        return [MadeCommit(name, _subject(batch.message), tuple(batch.steps))] if name else []
 
     def _list_promoted(self) -> set[str]:
         return uncommitted_paths(self._ledger, time.time_ns() // 1_000_000 - RECENT_MS)

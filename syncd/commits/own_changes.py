@@ -5,12 +5,14 @@ somebody else took in between is a person's edit, and the whole file is left to 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from syncd.commits.commit_message import format_message
 from syncd.history.digest_chain import Entry
 
+NAMED: Final = 3  # agents that a subject names; of more it tells the number
 _STEPS = frozenset({"create", "update", "delete", "undone"})
 
 
@@ -18,8 +20,39 @@ _STEPS = frozenset({"create", "update", "delete", "undone"})
 class CommitBatch:
     """What one commit holds: paths, in order, each with the entries that led to it, the newest first."""
 
-    author: str  # the name of the key; "" = Memex itself
     steps: dict[str, list[Entry]]
+
+    @property
+    def agents(self) -> list[str]:
+        """The names of the keys that wrote any of it, in alphabetical order."""
+        return sorted({name for steps in self.steps.values() for name in _agents_of(steps)})
+
+    @property
+    def author(self) -> str:
+        """In whose name it is committed: the agent's where there is one, else that of Memex."""
+        return self.agents[0] if len(self.agents) == 1 else "Memex"
+
+    @property
+    def message(self) -> str:
+        """The message: who did what, a line for each file, and a trailer for each agent."""
+        agents, did = self.agents, self._paths_by_deed()
+        who = ", ".join(agents) if 0 < len(agents) <= NAMED else f"{len(agents)} agents" if agents else "Memex"
+        parts = [f"{_describe_counts(paths)} {deed}" for deed, paths in did.items() if paths]
+        lines = [f"{deed} {path}{self._describe_agents(path)}" for deed, paths in did.items() for path in paths]
+        return format_message(f"{who}: {', '.join(parts)}", lines, [("Memex-Agent", name) for name in agents])
+
+    def _paths_by_deed(self) -> dict[str, list[str]]:
+        did: dict[str, list[str]] = {"added": [], "changed": [], "deleted": []}
+        for path, steps in self.steps.items():
+            did[
+                "deleted" if steps and not steps[0].after else "changed" if steps and steps[-1].before else "added"
+            ].append(path)
+        return did
+
+    def _describe_agents(self, path: str) -> str:
+        """Who wrote a file, where that is not the same for all."""
+        names = _agents_of(self.steps[path])
+        return f" ({', '.join(names)})" if len(self.agents) > 1 and names else ""
 
 
 def trace_steps(trail: Iterable[Entry], now: str, head: Collection[str]) -> list[Entry] | None:
@@ -37,40 +70,9 @@ def trace_steps(trail: Iterable[Entry], now: str, head: Collection[str]) -> list
     return steps if now in head else None
 
 
-def author_of(steps: Iterable[Entry]) -> str:
-    """On whose behalf a file was changed: the last key that did, or "" when it was Memex alone."""
-    return next((entry.name or entry.key for entry in steps if entry.key), "")
-
-
-def group_by_author(changes: Iterable[tuple[str, list[Entry]]]) -> Iterator[CommitBatch]:
-    """The commits to make of all that is ours, one for each author."""
-    sorts: dict[str, dict[str, list[Entry]]] = {}
-    for path, steps in changes:
-        sorts.setdefault(author_of(steps), {})[path] = steps
-    for name, paths in sorted(sorts.items()):
-        yield CommitBatch(name, dict(sorted(paths.items())))
-
-
-def batch_message(batch: CommitBatch) -> str:
-    """The message of a commit: what it holds, and which keys and tools have written it."""
-    did: dict[str, list[str]] = {"Capture": [], "Change": [], "Delete": []}
-    for path, steps in batch.steps.items():
-        did["Delete" if not steps[0].after else "Change" if steps[-1].before else "Capture"].append(path)
-    parts = [f"{word} {_describe_counts(paths)}" for word, paths in did.items() if paths]
-    subject = ", ".join([parts[0], *(part[0].lower() + part[1:] for part in parts[1:])])
-    lines = [f"{word.lower()} {path}" for word, paths in did.items() for path in paths]
-    return format_message(f"{subject} ({batch.author or 'memex'})", lines, trailers(batch.steps.values()))
-
-
-def trailers(steps: Iterable[Iterable[Entry]]) -> list[tuple[str, str]]:
-    """Which tools and keys have written, and which documents."""
-    by_name: dict[str, dict[str, None]] = {"Memex-Tool": {}, "Memex-Key": {}, "Capture-Id": {}}
-    for entries in steps:
-        for entry in entries:
-            by_name["Memex-Tool"][entry.tool or entry.surface] = None
-            by_name["Memex-Key"][entry.name or entry.key] = None
-            by_name["Capture-Id"][entry.id if entry.type != "file" else ""] = None
-    return [(name, value) for name, values in by_name.items() for value in values]
+def _agents_of(steps: Iterable[Entry]) -> list[str]:
+    """The names of the keys that changed a file, in alphabetical order."""
+    return sorted({entry.name or entry.key for entry in steps if entry.key})
 
 
 def _describe_counts(paths: list[str]) -> str:

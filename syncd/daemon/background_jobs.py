@@ -33,9 +33,10 @@ log = logging.getLogger(__name__)
 CONVERTERS = 2  # files that are read at a time, each in a process of its own
 COMMITS_S = 10.0  # between two looks whether what was written is quiet
 MINUTE_S, HOUR_S = 60.0, 3600.0
+NIGHT = "0 3 * * *"  # when the work is done that looks at everything
 REMOTE = "remote"  # the job that pulls and pushes
 TICKS_S = MINUTE_S  # between two looks at the boxes of reports: a folder is listed
-MARKS_S = 2.0  # between two looks at what people have marked: a number is compared
+MARKS_S = 3.0  # between two looks at what people have marked: a number is compared
 LEAST_FREE = 16 << 20  # bytes of the vault's disk without which no note is tried
 LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
 
@@ -53,7 +54,7 @@ def build_scheduler(
     planned.every("root", 10.0, partial(_check_root, opened))
     planned.every("maintenance", 30.0, partial(_maintain_indexes, opened))
     due_s = opened.check.due_in(time.time_ns() // 1_000_000)
-    planned.every("deep check", DAY_S, partial(opened.check.run, planned.stopping), after=due_s)
+    planned.every("deep check", DAY_S, partial(_check_deeply, opened, planned), after=due_s)
     planned.every("leftovers", DAY_S, partial(_remove_leftovers, opened))
     planned.every("ended jobs", HOUR_S, partial(_prune_ended_jobs, opened))
     planned.every("dropped files", EVERY_S, dropped.queue_quiet_files)
@@ -70,6 +71,11 @@ def build_scheduler(
     )
     planned.every(
         "review", MINUTE_S, acting_as(Author("daemon", "review"))(partial(services.review.run, planned.stopping))
+    )
+    planned.cron(
+        "suggestions",
+        NIGHT,
+        acting_as(Author("daemon", "review"))(partial(services.review.run_again, planned.stopping)),
     )
     planned.every("enrichment", MINUTE_S, acting_as(Author("daemon", "enrichment"))(backfill.retry_failed))
     planned.every(REMOTE, TICK_S, services.remote.tick, soon=True)
@@ -95,6 +101,11 @@ def build_worker(opened: OpenParts, agent_access: AgentAccess, inbox: Inbox, fil
     carried.register("note", make_note)
     carried.register("file", files, threads=CONVERTERS)
     return carried
+
+
+def _check_deeply(opened: OpenParts, planned: Scheduler) -> None:
+    opened.check.run(planned.stopping)
+    planned.run_in("deep check", opened.check.due_in(time.time_ns() // 1_000_000))
 
 
 def _promote_marked(vault: AuditedVault, services: VaultServices) -> None:

@@ -106,11 +106,11 @@ def open_parts(
     builds = stack.enter_context(
         closing(IndexBuilds(state / "index", embedder, _index_build_settings(settings, perspectives.of), later=later))
     )
-    captures = builds.scopes["captures"]
+    captures, notes = builds.scopes["captures"], builds.scopes["vault"]
     edits = HandEdits(ledger, audit, repo, vault)
     sync = _build_sync(settings, vault, builds, repo, edits)
     unlogged_changes = _build_unlogged_changes(settings, audit, vault, captures, stack)
-    enricher = Enricher(settings.enrich, captures=captures, embedder=embedder, ledger=ledger)
+    enricher = Enricher(settings.enrich, captures=captures, embedder=embedder, ledger=ledger, vault=notes)
     stack.callback(enricher.close)
     reranker = _build_reranker(settings, stack)
     queue = _open_queue(settings, ledger, audit)

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from index.errors import MemexError, Unavailable
+from index.foreground import foreground
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.consolidation.analysis.findings import Findings
 from syncd.consolidation.consolidation import Consolidation
@@ -102,7 +103,7 @@ def build_services(
     commits = _build_committer(opened)
     promotions, proposal_execution = build_promotion(opened, agent_access, snapshot, journal, commits)
     proposals = Proposals(ledger, lambda: time.time_ns() // 1_000_000)
-    waiting = WaitingCaptures(captures, vault)
+    waiting = WaitingCaptures(captures)
     merging = DestinationConflicts(snapshot, promotions, proposals)
     review = Review(snapshot, waiting, repo, ledger)
     proposal_execution.register(proposals)
@@ -178,7 +179,8 @@ def build_consolidation(
     inbox = opened.settings.vault.inbox
     folders = [f"{inbox}/{name}" for name in (REPORTS, ARCHIVE)]
 
-    def check_not_stopping() -> None:
+    def go_on() -> None:
+        foreground.give_way()
         if stopping().is_set():
             raise Unavailable("consolidation was broken off, as the daemon stops; it begins anew the next time")
 
@@ -188,9 +190,7 @@ def build_consolidation(
         index, graph = opened.captures.index, agent_access.workspace(workspace).nodes.report()
         linked = index.linked_names(folders) | opened.notes.index.linked_names(folders)
         now = time.time_ns() // 1_000_000
-        return workspace_scan.scan_workspace(
-            index, workspace, graph, linked=linked, now=now, go_on=check_not_stopping, **limits
-        )
+        return workspace_scan.scan_workspace(index, workspace, graph, linked=linked, now=now, go_on=go_on, **limits)
 
     return Consolidation(
         snapshot,

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from index.errors import InvalidArgument, ResourceExhausted
+from index.model import COLLECTIONS
 from index.names import base_name
 from syncd.documents.file_names import free_name
 from syncd.notes.front_matter import (
@@ -64,7 +65,8 @@ def properties_of(
     values: dict[str, Any] = {"id": id, "created_at": iso(created_at)}
     if source:
         values["source"] = source
-    values["collection"] = collection
+    if collection != COLLECTIONS[0]:
+        values["collection"] = collection
     if title:
         values["title"] = title
     if tags:

@@ -5,8 +5,9 @@ that looks like it; where a key stands twice, or the properties cannot be read, 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from index.errors import Conflict, InvalidArgument, ResourceExhausted
@@ -50,6 +51,9 @@ class OwnerMarks:
     def may_be_promotion(self) -> bool:
         """Whether it is to be promoted, or somebody may have meant so."""
         return self.promote or "promote" in self.unclear
+
+
+_NO_MARKS: Final = OwnerMarks()
 
 
 def read_marks(text: str) -> OwnerMarks:
@@ -96,6 +100,24 @@ def marks_of(values: Mapping[str, Any]) -> OwnerMarks:
         twice=tuple(name for name, entries in named.items() if len(entries) > 1 and name in {*PERSONS, "expires"}),
         unclear=tuple(_find_unclear(named)),
     )
+
+
+def encode_marks(owner_marks: OwnerMarks) -> str:
+    """The marks as text, "" for none: what a document and the row of it keep."""
+    stated = {
+        field.name: value
+        for field in fields(OwnerMarks)
+        if (value := getattr(owner_marks, field.name)) != field.default
+    }
+    return json.dumps(stated, separators=(",", ":")) if stated else ""
+
+
+def decode_marks(text: str) -> OwnerMarks:
+    """Return the marks that `encode_marks` was given."""
+    if not text:
+        return _NO_MARKS
+    stated = json.loads(text)
+    return OwnerMarks(**stated | {name: tuple(stated[name]) for name in ("twice", "unclear") if name in stated})
 
 
 def _find_unclear(named: Mapping[str, list[Any]]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, De
 from index.text.hidden_characters import hidden_defects
 from index.text.link_schemes import link_defects
 from index.text.runnable_code import runnable_defects
+from index.text.sentences import SUMMARY, first_sentence, shorten
 from syncd.documents.agent_paths import find_numbers, strip_link_numbers
 from syncd.documents.collection_membership import find_names, is_collection_tag, select_known, tag_texts
 from syncd.documents.entity_lines import Page, find_ids
@@ -25,6 +26,7 @@ from syncd.documents.entity_lines import parse_page as page_of
 from syncd.documents.entity_node import OWN, node_of_page
 from syncd.documents.file_names import CONFLICT_COPY
 from syncd.documents.memo_relations import read_relations
+from syncd.documents.owner_marks import encode_marks, read_marks
 from syncd.notes.front_matter import (
     MERGE_CONFLICT,
     FrontmatterError,
@@ -38,7 +40,7 @@ from syncd.notes.front_matter import (
 from syncd.notes.inline_syntax import find_wikilinks, is_tag
 from syncd.notes.markdown_outline import parse_outline
 from syncd.notes.property_reader import Properties, as_text, as_time, is_for_person
-from syncd.notes.secret_patterns import secret_defects
+from syncd.notes.secret_patterns import redact, secret_defects
 from syncd.vault.location import INBOX, NoteLocation, locate
 
 TYPES = frozenset({"note", "file", "entity"})
@@ -72,6 +74,7 @@ class _Class:
     relations: tuple[MemoRelation, ...]
     stored: bool  # whether it holds the text of a stored file
     file: str | None  # the path of that file
+    owner_marks: str  # encoded
 
 
 def parse(
@@ -88,7 +91,22 @@ def parse(
     if owned.where.scope == "captures":  # a person knows what they keep in their own notes; an agent's go on to others
         whole = note.front + note.body
         defects += (*secret_defects(whole), *hidden_defects(whole), *runnable_defects(whole), *link_defects(whole))
-    return _assemble(note, owned, kind, mtime_ms)
+    return with_derived_summary(_assemble(note, owned, kind, mtime_ms))
+
+
+def with_derived_summary(document: Document) -> Document:
+    """The document, with its first sentence for a summary where it is a capture with tags that states none.
+
+    What has no tags either was not enriched: then nobody knows what the note is about."""
+    if document.summary or document.scope != "captures" or document.type != "note" or not document.tags:
+        return document
+    summary = derived_summary(document)
+    return replace(document, summary=summary or None, summary_derived=bool(summary))
+
+
+def derived_summary(document: Document) -> str:
+    """What the first sentence of a document says as its summary; "" when it has no sentence."""
+    return shorten(first_sentence(document, redact), SUMMARY)
 
 
 def metadata_of(
@@ -127,7 +145,8 @@ def _classify(note: _ParsedNote, owned: _OwnProperties, inbox: str, collections:
     node = replace(node, tags=_remove_repeats(tags)) if node else None
     stored = kind == "file" and captured
     file = owned.file(note.path, inbox) if stored else None
-    return _Class(kind, collection, tags, created_at, page, node, stated, stored, file)
+    marks = encode_marks(read_marks(note.front + note.body)) if captured else ""
+    return _Class(kind, collection, tags, created_at, page, node, stated, stored, file, marks)
 
 
 def _assemble(note: _ParsedNote, owned: _OwnProperties, kind: _Class, mtime_ms: int) -> Document:
@@ -168,6 +187,7 @@ def _assemble(note: _ParsedNote, owned: _OwnProperties, kind: _Class, mtime_ms: 
         node=kind.node,
         file=kind.file,
         superseded_by=owned.successor(),
+        owner_marks=kind.owner_marks,
     )
 
 

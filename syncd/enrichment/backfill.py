@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeAlias
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
+from index.foreground import foreground
 from index.model import Document, Record
 from index.text.summary_and_tags import Enrichment
 from index.text.tags import key_of
@@ -39,7 +40,8 @@ log = logging.getLogger(__name__)
 class Backfill:
     """The owner's work on summaries and tags. One backfill at a time; captures go on beside it.
 
-    `exists` raises NotFound for a workspace that does not."""
+    `exists` raises NotFound for a workspace that does not. `summed` gives the ids of the notes that were read for a
+    summary, and `record_summary` adds one to them, with the summary that it has."""
 
     def __init__(
         self,
@@ -50,8 +52,10 @@ class Backfill:
         enricher: Enricher,
         *,
         inbox: str,
+        summed: Callable[[], set[str]],
+        record_summary: Callable[[str, str | None], None],
     ) -> None:
-        self._enrich, self._exists = enrich, exists
+        self._enrich, self._exists, self._summed, self._record_summary = enrich, exists, summed, record_summary
         self._captures, self._vault, self._enricher, self._inbox = captures, vault, enricher, inbox
         self._one = threading.Lock()
         self._stopping = threading.Event()
@@ -65,9 +69,17 @@ class Backfill:
         return {
             "by": self._enricher.by,
             "problem": self._enricher.problem,
-            "missing": len(self._captures.index.unlabelled_paths()),
+            "missing": len(self._unlabelled_paths()),
             "waiting": waiting,
         }
+
+    def _unlabelled_paths(self, workspace: str | None = None) -> list[str]:
+        """The notes that lack a summary or tags, without those whose first sentence says most."""
+        try:
+            summed = self._summed() - {id for id, _ in self._enricher.pending_retries()}
+        except Unavailable:  # as above
+            summed = set()
+        return self._captures.index.unlabelled_paths(workspace, summed)
 
     # One note
 
@@ -79,7 +91,7 @@ class Backfill:
             [self._captures.index], arguments["id"], workspace=arguments.get("workspace") or None
         )
         if record is None:
-            raise NotFound(f"no capture {arguments['id'][:64]!r}; memex recent lists them")
+            raise note_lookup.missing_note([self._captures.index], arguments["id"], "memex recent lists them")
         if record.type == "entity":
             raise InvalidArgument("this is a node of the graph: its summary and tags are set, not found")
         document = self._read_document(record.path)
@@ -100,7 +112,7 @@ class Backfill:
             self._exists(name)
         dry = bool(arguments.get("dry_run"))
         with self._run_alone():
-            paths = self._captures.index.unlabelled_paths(name)
+            paths = self._unlabelled_paths(name)
             notes, skipped = self._read_documents(paths)
             spaces = sorted({document.workspace for document in notes})
             learnt = {space: Counter(self._enricher.vocabulary(space)) for space in spaces}
@@ -148,6 +160,8 @@ class Backfill:
             raise Unavailable(f"{error.message}; {done} notes were written, and running it again goes on") from error
         changes = missing_properties(document, enrichment)
         if not changes:
+            if document.claimed_id and document.summary_derived and not dry:
+                self._record_summary(document.claimed_id, document.summary)
             return None
         try:
             with self._enricher.isolate(document.path):
@@ -181,6 +195,7 @@ class Backfill:
     def _check_stopping(self, written: int) -> None:
         if self._stopping.is_set() or self._enricher.closed.is_set():
             raise Unavailable(f"broken off; {written} notes were written, and running it again goes on with the rest")
+        foreground.give_way()
 
     # What is owed
 
@@ -189,15 +204,17 @@ class Backfill:
         if self._enricher.by == "off":
             return
         owing: list[tuple[Record, str, int]] = []
+        lacking = set(self._captures.index.unlabelled_paths())
         for id, failures in self._enricher.pending_retries(
             _now()
         ):  # all of them first: what needs nobody waits for nobody
             record = self._captures.index.record(id)
-            if record is None or record.type == "entity" or (record.summary and record.tags):
+            if record is None or record.type == "entity" or record.path not in lacking:
                 self._enricher.remove_retry(id)
             else:
                 owing.append((record, id, failures))
         for record, id, failures in owing:
+            foreground.give_way()
             try:
                 with self._enricher.isolate(record.path):
                     enrichment = self._enricher.enrich(

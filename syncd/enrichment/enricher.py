@@ -9,6 +9,7 @@ import logging
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TooLate
@@ -22,10 +23,11 @@ from index.encoders.embedder import Embedder
 from index.encoders.word_frequency import word_ranks
 from index.errors import InvalidArgument, MemexError, Unavailable
 from index.model import Document
-from index.text.sentences import plain_text, read_prose, shorten
-from index.text.summary_and_tags import NOTHING, SUMMARY, Enrichment, enrich, normalize_answer
+from index.text.sentences import SUMMARY, plain_text, read_prose, shorten
+from index.text.summary_and_tags import NOTHING, Enrichment, enrich, normalize_answer
 from index.text.tags import MOST
 from syncd.documents.collection_membership import tag_changes
+from syncd.documents.parser import derived_summary
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.notes.front_matter import decode, edit, encode, split
 from syncd.notes.secret_patterns import redact
@@ -67,14 +69,25 @@ class EnrichmentResult:
 @dataclass(slots=True)
 class _Vocabulary:
     tags: dict[str, int]
-    generation: int
+    generations: tuple[int, ...]
     fresh_until: float  # by time.monotonic()
 
 
 class Enricher:
-    """Holds the threads, the endpoint and the list of what is owed; safe to use from any thread."""
+    """Holds the threads, the endpoint and the list of what is owed; safe to use from any thread.
 
-    def __init__(self, settings: EnrichSettings, *, captures: ScopeIndex, embedder: Embedder, ledger: Ledger) -> None:
+    `vault`: the index of the owner's notes, whose tags captures prefer too where the owner's setting allows it."""
+
+    def __init__(
+        self,
+        settings: EnrichSettings,
+        *,
+        captures: ScopeIndex,
+        embedder: Embedder,
+        ledger: Ledger,
+        vault: ScopeIndex | None = None,
+    ) -> None:
+        self._vault = vault if settings.vault_tags else None
         self.by = settings.by
         self._problem = ""
         self._defective: dict[str, str] = {}  # by path: which exception its enrichment raised last
@@ -121,7 +134,7 @@ class Enricher:
 
     def begin(self, document: Document) -> Callable[[], EnrichmentResult]:
         """Begin to read `document`, beside whatever the caller does. The answer is had by a call, which never raises."""
-        if self.by == "off" or (document.summary and document.tags):
+        if self.by == "off" or (stated_summary(document) and document.tags):
             return lambda: EnrichmentResult(NOTHING)
         try:
             future = self._pool.submit(self.enrich, document, self.vocabulary(document.workspace))
@@ -205,15 +218,19 @@ class Enricher:
             self._problem = ""
 
     def vocabulary(self, workspace: str) -> dict[str, int]:
-        """The tags most used in `workspace`, with their use. A large one is read again only now and then."""
+        """The tags most used in `workspace`, and in the vault where that is set. A large one is read again only now and then."""
         known, index = self._vocabularies.get(workspace), self._captures.index
+        vault = self._vault.index if self._vault else None
+        generations = (index.generation, vault.generation) if vault else (index.generation,)
         now = time.monotonic()
-        if known and (known.generation == index.generation or now < known.fresh_until):
+        if known and (known.generations == generations or now < known.fresh_until):
             return known.tags
-        generation, begun = index.generation, time.thread_time()
-        tags = dict(index.vocabulary(workspace, self._settings.vocabulary))
+        begun = time.thread_time()
+        tags = Counter(dict(index.vocabulary(workspace, self._settings.vocabulary)))
+        if vault:
+            tags.update(dict(vault.vocabulary("", self._settings.vocabulary)))
         took = time.thread_time() - begun  # not by the clock: a busy machine makes no vocabulary large
-        self._vocabularies[workspace] = _Vocabulary(tags, generation, now + (took * FRESH if took >= LARGE_S else 0.0))
+        self._vocabularies[workspace] = _Vocabulary(tags, generations, now + (took * FRESH if took >= LARGE_S else 0.0))
         return tags
 
     def _tag_vectors(self, texts: Sequence[str]) -> list[Any] | None:
@@ -270,13 +287,29 @@ class Enricher:
 
 
 def missing_properties(document: Document, enrichment: Enrichment, *, replace: bool = False) -> dict[str, Any]:
-    """Return the properties that `enrichment` gives a note: only those that it lacks, unless they are to be replaced."""
+    """Return the properties that `enrichment` gives a note: only those that it lacks, unless they are to be replaced.
+
+    A summary that repeats the note's first sentence is not written: the note is known by that sentence without it."""
     changes: dict[str, Any] = {}
     if enrichment.tags and (replace or not document.tags):
         changes["tags"] = list(enrichment.tags[:MOST])
-    if enrichment.summary and (replace or not document.summary):
-        changes["summary"] = enrichment.summary
+    stated = stated_summary(document)
+    if enrichment.summary and (replace or not stated):
+        summary = written_summary(document, enrichment.summary)
+        changes |= {"summary": summary} if summary or stated else {}
     return changes
+
+
+def stated_summary(document: Document) -> str | None:
+    """The summary that a note's properties state."""
+    return None if document.summary_derived else document.summary
+
+
+def written_summary(document: Document, summary: str | None) -> str | None:
+    """What the properties of a note say so that it has this summary: nothing where that is its first sentence.
+
+    The text of a file is not its writer's own words to the reader, so its note states a summary in any case."""
+    return None if document.type == "note" and summary == derived_summary(document) else summary
 
 
 def fill_missing(

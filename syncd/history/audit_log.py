@@ -119,8 +119,11 @@ def take_back(undo: Callable[[], object]) -> None:
 class AuditLog:
     """The log of one ledger. Safe from any thread; one process writes it, the one that holds the state folder's lock."""
 
-    def __init__(self, ledger: Ledger, state: Path, *, reads: bool = False) -> None:
+    def __init__(
+        self, ledger: Ledger, state: Path, *, reads: bool = False, now: Callable[[], int] | None = None
+    ) -> None:
         self.reads = reads  # whether it holds, too, which notes an agent was given text of
+        self.now = now or (lambda: time.time_ns() // 1_000_000)  # epoch milliseconds
         self.problem = ""  # why the last entry could not be written, in a sentence
         self.look: Callable[[], object] = lambda: None  # before events are counted: notice what was changed by hand
         self._ledger = ledger
@@ -229,7 +232,7 @@ class AuditLog:
         texts: dict[str, Any] = {
             name: _utf8(value) if isinstance(value, str) else value for name, value in values.items()
         }
-        return Entry(seq=0, at=time.time_ns() // 1_000_000, **texts)
+        return Entry(seq=0, at=self.now(), **texts)
 
     def _append(self, drafts: Sequence[Entry], gone: int = 0) -> int:
         """Append entries in one commit, which also removes those up to `gone`; the number of the last."""
@@ -362,6 +365,14 @@ class AuditLog:
         """The files that the entries after one number, up to another, are about."""
         asked = "SELECT DISTINCT path FROM audit WHERE seq > ? AND seq <= ? AND path != ''"
         return {self._names.reveal(path) for (path,) in self._ledger.query(asked, (after, until))}
+
+    def write_times(self, after: int, *, without: str) -> tuple[int, int] | None:
+        """When the first and the last write behind an entry was logged, those that the daemon's tool `without` made left out."""
+        rows = self._ledger.query(
+            "SELECT min(at), max(at) FROM audit WHERE seq > ? AND path != '' AND NOT (surface = 'daemon' AND tool = ?)",
+            (after, without),
+        )
+        return None if rows[0][0] is None else (int(rows[0][0]), int(rows[0][1]))
 
     def latest_notes(self) -> list[tuple[str, str, str, str]]:
         """What the log last says of each note of a workspace: its id, path, digest ("" = it is gone) and the surface."""

@@ -66,6 +66,7 @@ class AuditedVault(Vault):
             self._keep_overwritten(raw)
             with self._logging(describe_change(path, raw, None, self._inbox)):
                 super().remove(path, digest=sha256(raw))
+        self._remove_emptied(path)
 
     def create_from_file(self, path: str, source: Path, digest: str) -> Stat:
         """As a vault does, once it is logged."""
@@ -92,6 +93,13 @@ class AuditedVault(Vault):
             super().removing(path, was),
         ):
             yield
+        self._remove_emptied(path)
+
+    def _remove_emptied(self, path: str) -> None:
+        """Remove the folders of the inbox that are empty since the file at `path` is gone; workspaces stay."""
+        if path.startswith(f"{self._inbox}/"):
+            workspace = locate(path, self._inbox).workspace
+            self.remove_empty_folders(path, below=f"{self._inbox}/{workspace}" if workspace else self._inbox)
 
     @property
     def _keeper(self) -> OverwrittenBytes | None:

@@ -25,7 +25,7 @@ from syncd.history.change_journal import Entry as Passage
 from syncd.history.digest_chain import Entry
 from syncd.history.overwritten_bytes import OverwrittenBytes
 from syncd.history.write_lineage import WRITES, IdHistory, id_histories, writes_in_force
-from syncd.indexes.note_lookup import LEAST, Candidate, choose, find_candidates
+from syncd.indexes.note_lookup import LEAST, Candidate, choose, find_candidates, missing_note
 from syncd.vault.vault import Vault
 
 LINES: Final = 4_000  # of a note, beyond which differences are not worked out
@@ -125,12 +125,16 @@ class NoteHistory:
                     paired[number] = left.pop(moved[0].path)
         return [(history, paired.get(number)) for number, history in enumerate(histories)]
 
+    def missing(self, name: str) -> NotFound:
+        """The error that nothing is known of what is called `name`."""
+        return missing_note(self._indexes(), name, "memex search finds notes", kind="note")
+
     def log(self, name: str, limit: int, *, patch: bool = False) -> dict[str, Any]:
         """The newest `limit` events of a note, the newest last; with `patch`, each with its differences. NotFound for none."""
         entries, path = self.entries(name)
         commits = self._find_commits(dict.fromkeys([path or name, *(entry.path for entry in reversed(entries))]))
         if not entries and not commits:
-            raise NotFound(f"nothing is known of {name[:200]!r}: no note has that id or path; memex search finds notes")
+            raise self.missing(name)
         logged = list(_log_events(entries, self._current_state(path), self._find_moves(entries)))
         within = {event.commit for event in logged}
         others = [_commit_event(commit) for commit in reversed(commits) if commit.commit not in within]

@@ -110,12 +110,11 @@ class Undo:
         same = self._audit.find(-1, request=last.request) if last.request else [last]
         return self._check_inside([entry for entry in same if _caller(entry) == _caller(last)], name), last.path
 
-    @staticmethod
-    def _check_inside(call: Sequence[Entry], name: str) -> list[Entry]:
+    def _check_inside(self, call: Sequence[Entry], name: str) -> list[Entry]:
         """The writes of a call, all of which must lie in workspaces."""
         writes = [entry for entry in call if entry.kind in WRITES]
         if not writes:
-            raise NotFound(f"nothing is known of {name[:200]!r}: no note has that id or path, and no call that id")
+            raise self._history.missing(name)
         if not all(entry.workspace for entry in writes):
             raise Conflict(
                 f"`{writes[0].tool}` was the last that was done, and it has a way back of its own: {OWN_WAY}"

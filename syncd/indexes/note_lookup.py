@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from index.document_ids import choose_owner, path_id
-from index.errors import InvalidArgument
+from index.errors import InvalidArgument, NotFound
 from index.model import Record
-from index.names import fold, stem
+from index.names import did_you_mean, fold, stem
 from index.scope.index import Index
 from syncd.vault.location import ARCHIVE
 
@@ -48,6 +48,13 @@ def find_note(
         reference, find_candidates(indexes, reference, lambda it: workspace in (None, it.workspace) and fits(it))
     )
     return candidate.record if candidate else None
+
+
+def missing_note(indexes: Iterable[Index], reference: str, advice: str, *, kind: str = "capture") -> NotFound:
+    """The error that no note is meant by `reference`, with the title that is nearest to it, then what to do instead."""
+    titles = [title for index in indexes for _, title, *_ in index.note_names()]
+    near = did_you_mean(reference[:200], titles)
+    return NotFound(f"no {kind} {reference[:200]!r}{near or ';'} {advice}")
 
 
 def find_candidates(

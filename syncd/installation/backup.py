@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Self
+from typing import IO, Any, Self, TypeAlias
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd.history.audit_log import CAME, HEAD
@@ -36,6 +36,7 @@ from syncd.state import ledger
 from syncd.state.damage import ASIDE
 from syncd.state.folder import LEDGER, sync_folder
 
+Progress: TypeAlias = Callable[[dict[str, Any]], None]
 FORMAT = 1
 MANIFEST, SETTINGS = "manifest.json", "settings.toml"
 STATE = "state/"
@@ -118,7 +119,15 @@ def _is_derived(path: Path) -> bool:
 
 
 def pack(
-    state: Path, target: Path, *, vault: Path, settings: Path | None, version: str, now: int, damaged: bool = False
+    state: Path,
+    target: Path,
+    *,
+    vault: Path,
+    settings: Path | None,
+    version: str,
+    now: int,
+    damaged: bool = False,
+    progress: Progress = lambda _: None,
 ) -> ArchiveContents:
     """Write the archive `target`, mode 0600, durably and as one step; a daemon may be at work meanwhile.
 
@@ -143,7 +152,8 @@ def pack(
         ):
             encoded = json.dumps(manifest, indent=1).encode()
             archive.addfile(_tar_member(MANIFEST, len(encoded), now), io.BytesIO(encoded))
-            for name, file in files.items():
+            for done, (name, file) in enumerate(files.items()):
+                progress({"stage": "packing", "done": done, "total": len(files)})
                 with file.open("rb") as content:
                     archive.addfile(_tar_member(name, sizes[name], now), content)
     return ArchiveContents(now, version, manifest["vault"], sizes)
@@ -197,7 +207,7 @@ def _write_atomically(target: Path) -> Iterator[IO[bytes]]:
     sync_folder(target.parent)
 
 
-def unpack(archive: Path, into: Path) -> ArchiveContents:
+def unpack(archive: Path, into: Path, progress: Progress = lambda _: None) -> ArchiveContents:
     """Put the files of an archive into the empty folder `into`, if all of it is as it should be; else InvalidArgument."""
     try:
         _read_through(archive)
@@ -205,6 +215,7 @@ def unpack(archive: Path, into: Path) -> ArchiveContents:
             contents, digests = _read_manifest(opened)
             left = dict(digests)
             while (member := opened.next()) is not None:
+                progress({"stage": "unpacking", "done": len(digests) - len(left), "total": len(digests)})
                 digest = left.pop(member.name, None)
                 if digest is None or not member.isreg() or member.size != contents.files[member.name]:
                     raise InvalidArgument(

@@ -8,12 +8,14 @@ import contextlib
 import json
 import logging
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
+from syncd.installation.first_notes import write_first_notes
 from syncd.settings.known_vaults import default_settings_file, find_vault, known_vaults
 from syncd.settings.settings import Settings, load
 from syncd.state.damage import check_shapes, set_aside, set_ledger_aside, set_staged_aside
@@ -40,10 +42,11 @@ LOOKED_AT = 50_000  # entries of a folder in which a note is looked for
 HEAD = "# Memex reads this file; `memex config` lists every setting, its value and what it means.\n"
 
 
-def set_up_vault(settings: Settings, *, now: int, again: bool = False) -> Path:
+def set_up_vault(settings: Settings, *, now: int, again: bool = False, welcome: bool | None = None) -> Path:
     """Make what serving needs and is missing; the file that holds the owner's key.
 
-    `again`: a person asks for it, so a workspace and a key that they removed before are made anew."""
+    `again`: a person asks for it, so a workspace and a key that they removed before are made anew. `welcome`: a
+    new inbox gets the note that explains it, and if true a first capture; None = neither."""
     path = settings.vault.path
     refuse_home(path)
     if not path.is_dir():
@@ -53,12 +56,15 @@ def set_up_vault(settings: Settings, *, now: int, again: bool = False) -> Path:
     _keep_lost_queue(settings.state)
     vault = Vault(path)
     try:
-        if again or settings.vault.inbox not in vault.list_folders(""):
+        is_new = not vault.exists(settings.vault.inbox)
+        if again or is_new:
             vault.make_folder(f"{settings.vault.inbox}/default")
     finally:
         vault.close()
     ledger = Ledger.open(settings.state / LEDGER)
     try:
+        if is_new and welcome is not None and holder_pid(settings.state) is None:
+            write_first_notes(settings, ledger, now=now, welcome=welcome)
         return ensure_owner_key(settings.state, ApiKeys(ledger), now=now, again=again)
     finally:
         ledger.close()
@@ -128,15 +134,21 @@ def ensure_owner_key(state: Path, keys: ApiKeys, *, now: int, again: bool = Fals
     return path
 
 
-def install_owner_key(state: Path, vault: Path, secret: str, *, now: int) -> None:
-    """Let a state folder that is new have `secret`, of an earlier one, for its owner's key; one with keys keeps them."""
-    claim(state, vault)
+def install_client_key(state: Path, name: str, workspace: str, secret: str | None, *, now: int) -> str:
+    """The secret of the key of that name, which reads and writes one workspace: `secret`, of an earlier state folder, or a new one.
+
+    A secret that belongs to another key of this state folder is not taken."""
     ledger = Ledger.open(state / LEDGER)
     try:
         keys = ApiKeys(ledger)
-        if not keys.list():
-            keys.create(OWNER, workspaces=None, scopes=("read", "write", "admin"), secret=secret, now=now)
-            write_private(state / KEY_FILE, secret + "\n")
+        held = keys.identify(secret, now=now) if secret else None
+        if secret and held is not None and held.name == name:
+            return secret
+        if secret and any(secret.startswith(f"mx_{key.id}_") for key in keys.list()):
+            secret = None
+        if any(key.name == name and key.revoked_at is None for key in keys.list()):
+            keys.revoke(name, now=now)
+        return keys.create(name, workspaces=[workspace], secret=secret, now=now)[1]
     finally:
         ledger.close()
 
@@ -217,6 +229,28 @@ def _claim_settings_file(file: Path, settings: Settings, environ: Mapping[str, s
         write_private(file, f"{state}{text.rstrip()}\n\n{vault}")
         return True
     return load({"config": str(file)}, calm).vault.path == settings.vault.path
+
+
+def write_git_choice(file: Path, *, commit: bool) -> None:
+    """Have the settings file say whether Memex commits; where that is the default, only if it says otherwise now."""
+    text = file.read_text(encoding="utf-8")
+    section = tomllib.loads(text).get("git", {})
+    if section.get("commit", True) == commit:
+        return
+    line = f"commit = {str(commit).lower()}"
+    if "commit" in section:
+        text = re.sub(r"(?m)^(\s*)commit\s*=\s*(?:true|false)\b", rf"\g<1>{line}", text, count=1)
+    elif section:
+        text = re.sub(r"(?m)^(\s*\[git\].*)$", rf"\g<1>\n{line}", text, count=1)
+    else:
+        text = f"{text.rstrip()}\n\n[git]\n{line}\n"
+    try:
+        agrees = tomllib.loads(text).get("git", {}).get("commit", True) == commit
+    except tomllib.TOMLDecodeError:
+        agrees = False
+    if not agrees:
+        raise Conflict(f"the settings file {file} can't be changed by line: write `{line}` under [git] there")
+    write_private(file, text)
 
 
 def toml_string(path: Path) -> str:

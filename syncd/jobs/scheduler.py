@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from index.errors import MemexError, NotFound, Unavailable
+from syncd.jobs.job_names import job_name
 from syncd.jobs.run_history import Run, RunHistory
 from syncd.settings.cron_schedule import parse_cron
 
@@ -42,6 +43,7 @@ class JobState:
     error: str  # of the last run that ended; "" when it went well
     runs: int  # since the start, as `failures`
     failures: int
+    cpu_s: float  # seconds of CPU that its runs have used since the start, those of its thread
     next_run_at: int | None  # None while nothing is scheduled
     too_long: bool  # it is running, and longer than it should
     cron: str = ""  # when it runs, if not every so often
@@ -60,6 +62,7 @@ class _Job:
     asked: bool = False  # by hand
     runs: int = 0
     failures: int = 0
+    cpu_s: float = 0.0
     cron: str = ""
 
 
@@ -193,6 +196,11 @@ class Scheduler:
                 raise Unavailable(f"the daemon is stopping, so {name} was not run")
             return job.last
 
+    def run_in(self, name: str, seconds: float) -> None:
+        """Have the next run of a job so many seconds from now, whatever its interval; nothing where nothing is scheduled."""
+        if self._timer is not None and self._timer.running:
+            self._timer.run_soon(name, datetime.now(UTC) + timedelta(seconds=seconds))
+
     def record_run(self, name: str, run: Run) -> None:
         """The work of a job was done outside of it, and went so; nothing, where no job has that name."""
         with self._changed:
@@ -233,10 +241,12 @@ class Scheduler:
         with self._changed:
             standing = [(name, _job_state(job, None)) for name, job in self._jobs.items()]
         sentences = [
-            f"jobs: {name} failed the last time; memex job list says why" for name, state in standing if state.error
+            f"jobs: {job_name(name)!r} failed the last time; memex job list says why"
+            for name, state in standing
+            if state.error
         ]
         return sentences + [
-            f"jobs: {name} has been running for {(state.seconds or 0) / 60:.0f} minutes; it may hang"
+            f"jobs: {job_name(name)!r} has been running for {(state.seconds or 0) / 60:.0f} minutes; it may hang"
             for name, state in standing
             if state.too_long
         ]
@@ -250,7 +260,7 @@ class Scheduler:
             if self.stopping.is_set() or job.began is not None:
                 return
             job.started_at, job.began = time.time_ns() // 1_000_000, time.monotonic()
-        error = ""
+        error, used = "", time.thread_time()
         try:
             job.work()
         except MemexError as failure:
@@ -267,6 +277,7 @@ class Scheduler:
         with self._changed:
             job.last, job.began, job.asked = run, None, False
             job.runs, job.failures = job.runs + 1, job.failures + bool(error)
+            job.cpu_s += time.thread_time() - used
             self._changed.notify_all()
         if error and job.every_s > AGAIN_S and self._timer is not None and self._timer.running:
             # What it reports must not outlive its cause by days.
@@ -309,6 +320,7 @@ def _job_state(job: _Job, due: datetime | None) -> JobState:
         error=job.last.error if job.last else "",
         runs=job.runs,
         failures=job.failures,
+        cpu_s=round(job.cpu_s, 4),
         next_run_at=int(due.timestamp() * 1000) if due else None,
         too_long=so_far is not None and so_far > job.limit_s,
         cron=job.cron,

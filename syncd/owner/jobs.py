@@ -7,6 +7,8 @@ from dataclasses import asdict
 from typing import Any, Final, TypeAlias
 
 from index.errors import InvalidArgument, NotFound
+from index.names import did_you_mean
+from syncd.jobs.job_names import find_key, job_name, shell_word
 from syncd.jobs.queue import Queue
 from syncd.jobs.queued_job import STATUSES, Job
 from syncd.jobs.scheduler import Scheduler
@@ -98,25 +100,27 @@ def _wait_for_jobs(
         left -= LOOK_S
 
 
-SPELLED = str.maketrans("-_", "  ")  # `deep-check` is one word for a shell
-
-
 def job_operations(jobs: Callable[[], Scheduler]) -> dict[str, Callable[[Mapping[str, Any], Any], Any]]:
     """What the owner may ask of jobs, by name; `jobs` gives those that are in force."""
 
     def list_jobs(_: Mapping[str, Any], __: Any) -> list[dict[str, Any]]:
-        return [{"name": name, **asdict(job)} for name, job in sorted(jobs().states().items())]
+        return [{"name": key, "title": job_name(key), **asdict(job)} for key, job in sorted(jobs().states().items())]
 
     def history(arguments: Mapping[str, Any], _: Any) -> list[dict[str, Any]]:
-        return [asdict(run) for run in jobs().history(_job_name(arguments))]
+        return [asdict(run) for run in jobs().history(_find_key(jobs(), arguments))]
 
     def run(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
-        name = _job_name(arguments)
-        done = jobs().run(name, wait=bool(arguments.get("wait")))
-        return {"name": name, "ended": done is not None, **(asdict(done) if done else {})}
+        key = _find_key(jobs(), arguments)
+        done = jobs().run(key, wait=bool(arguments.get("wait")))
+        return {"name": key, "title": job_name(key), "ended": done is not None, **(asdict(done) if done else {})}
 
     return {"job.list": list_jobs, "job.history": history, "job.run": run}
 
 
-def _job_name(arguments: Mapping[str, Any]) -> str:
-    return str(arguments["name"]).translate(SPELLED)
+def _find_key(jobs: Scheduler, arguments: Mapping[str, Any]) -> str:
+    """The key of the job that is meant by its name or key. Raises NotFound, with the nearest name."""
+    text, keys = str(arguments["name"]), jobs.states().keys()
+    if (key := find_key(text, keys)) is not None:
+        return key
+    near = did_you_mean(text[:64].replace(" ", "-"), [*map(shell_word, keys), *keys])
+    raise NotFound(f"no job {text[:64]!r}{near or ';'} `memex job list` names them")

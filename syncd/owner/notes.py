@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, TypeAlias
 
-from index.errors import InvalidArgument, NotFound
+from index.errors import InvalidArgument
 from index.model import Answer, Filter, Hit, Query, Record, Scope
 from index.names import fold
 from index.query import make_query
@@ -18,8 +18,10 @@ from syncd.history.audit_log import AUTHOR
 from syncd.indexes import note_lookup
 from syncd.indexes.index_builds import SCOPES
 from syncd.indexes.note_lookup import find_successor
+from syncd.links.obsidian_url import obsidian_url
 from syncd.notes.front_matter import decode, split
-from syncd.vault.location import REPORTS
+from syncd.notes.timestamps import iso
+from syncd.vault.location import ABOUT, REPORTS
 from syncd.vault.obsidian_settings import ObsidianSettings
 from syncd.vault.vault import Vault
 from syncd.workspaces.agent_access import AgentAccess
@@ -50,7 +52,7 @@ def read_operations(
         left_out = LeftOut(opened.vault, opened.settings.vault.inbox, nothing=bool(arguments.get("hidden")))
         answer = search_reranked(opened.reranker, query, lambda wider: _search_scopes(opened, wider, scopes, left_out))
         return {
-            "hits": [_hit_fields(hit) | _successor_fields(opened, hit.record) for hit in answer.hits],
+            "hits": [_hit_fields(opened, hit) | _successor_fields(opened, hit.record) for hit in answer.hits],
             "left_out": sorted(left_out.paths),
             "mode": answer.mode,
             "degraded": list(dict.fromkeys([*answer.degraded, *degraded()])),
@@ -58,7 +60,7 @@ def read_operations(
 
     def get(arguments: Arguments, _: Any) -> dict[str, Any]:
         kept = _read_stored(opened, agent_access, arguments["id"], arguments.get("workspace"))
-        return _record_fields(kept.record) | {"content": kept.content, "passages": list(kept.chunks)}
+        return _record_fields(opened, kept.record) | {"content": kept.content, "passages": list(kept.chunks)}
 
     def recent(arguments: Arguments, _: Any) -> list[dict[str, Any]]:
         limit = arguments.get("limit") or 20
@@ -66,7 +68,7 @@ def read_operations(
             raise InvalidArgument("limit must be between 1 and 1000")
         asked = Filter(workspace=agent_access.workspace(name).name if (name := arguments.get("workspace")) else None)
         records, _more = opened.captures.index.list_recent(asked, limit)
-        return [_record_fields(record) for record in records]
+        return [_record_fields(opened, record) for record in records]
 
     return {"search": search, "get": get, "recent": recent}
 
@@ -83,7 +85,7 @@ def write_operations(opened: OpenParts, agent_access: AgentAccess) -> dict[str, 
             namespace=arguments.get("namespace") or "default",
             collection=arguments.get("collection"),
         )
-        return _record_fields(captured.record) | {"created": captured.created}
+        return _record_fields(opened, captured.record) | {"created": captured.created}
 
     def update(arguments: Arguments, _: Any) -> dict[str, Any]:
         record = _find_capture(opened, arguments)
@@ -91,12 +93,12 @@ def write_operations(opened: OpenParts, agent_access: AgentAccess) -> dict[str, 
         updated, changed = agent_access.workspace(record.workspace).update_note(
             record.id, arguments.get("text"), **fields
         )
-        return _record_fields(updated) | {"changed": changed}
+        return _record_fields(opened, updated) | {"changed": changed}
 
     def delete(arguments: Arguments, _: Any) -> dict[str, Any]:
         record = _find_capture(opened, arguments)
         deleted = agent_access.workspace(record.workspace).delete(record.id)
-        return _record_fields(deleted) | {"deleted": True, "undo": AUTHOR.get().request}
+        return _record_fields(opened, deleted) | {"deleted": True, "undo": AUTHOR.get().request}
 
     return {"capture": capture, "updatenote": update, "delete": delete}
 
@@ -123,7 +125,8 @@ class LeftOut:
 
     def _is_left_out(self, path: str) -> bool:
         if path.startswith(f"{self._inbox}/"):  # where only Memex's own settings count
-            return fold(path.removeprefix(f"{self._inbox}/")).startswith(f"{fold(REPORTS)}/")
+            inside = fold(path.removeprefix(f"{self._inbox}/"))
+            return inside.startswith(f"{fold(REPORTS)}/") or inside == fold(ABOUT)
         return any(test(path) for test in self._tests)
 
 
@@ -163,8 +166,10 @@ def _find_capture(opened: OpenParts, arguments: Arguments) -> Record:
         [opened.captures.index], arguments["id"], workspace=arguments.get("workspace") or None
     )
     if record is None:
-        raise NotFound(
-            f"no capture {arguments['id'][:64]!r}; memex recent lists them, and notes of the vault are left to you"
+        raise note_lookup.missing_note(
+            [opened.captures.index],
+            arguments["id"],
+            "memex recent lists them, and notes of the vault are left to you",
         )
     return record
 
@@ -174,7 +179,7 @@ def _read_stored(opened: OpenParts, agent_access: AgentAccess, id: str, workspac
     indexes = [slots[scope].index for scope in (SCOPES if not workspace else ("captures",))]
     record = note_lookup.find_note(indexes, id, workspace=workspace or None)
     if record is None:
-        raise NotFound(f"no note {id[:200]!r}; memex search finds its id")
+        raise note_lookup.missing_note(indexes, id, "memex search finds its id", kind="note")
     if record.scope == "captures":
         return agent_access.workspace(record.workspace).get(record.id)
     raw, _ = opened.vault.read(record.path)
@@ -194,7 +199,7 @@ def _query_for_scope(query: Query, scope: Scope) -> Query:
     return replace(query, filter=Filter(**{**asdict(query.filter), "workspace": None}))
 
 
-def _hit_fields(hit: Hit) -> dict[str, Any]:
+def _hit_fields(opened: OpenParts, hit: Hit) -> dict[str, Any]:
     record = hit.record
     return {
         "id": record.id,
@@ -205,13 +210,23 @@ def _hit_fields(hit: Hit) -> dict[str, Any]:
         "score": round(hit.score, 4),
         "scope": record.scope,
         "workspace": record.workspace,
+        "url": _url(opened, record),
     }
 
 
-def _record_fields(record: Record) -> dict[str, Any]:
+def _record_fields(opened: OpenParts, record: Record) -> dict[str, Any]:
     fields = asdict(record)
     fields["metadata"] = dict(record.metadata)
     fields["tags"], fields["aliases"] = list(record.tags), list(record.aliases)
     fields["defects"] = [str(defect) for defect in record.defects]
     del fields["writable"], fields["digest"]
-    return fields
+    times = {
+        f"{name}_iso": None if fields[name] is None else iso(fields[name]) for name in ("created_at", "updated_at")
+    }
+    return fields | times | {"url": _url(opened, record)}
+
+
+def _url(opened: OpenParts, record: Record) -> str:
+    """Where Obsidian opens a note."""
+    vault = opened.settings.vault
+    return obsidian_url(vault.name or vault.path.name, record.path)

@@ -9,6 +9,8 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from index.errors import NotFound
+from index.names import did_you_mean
 from index.scope.index import Index
 from syncd.daemon.health import Health
 from syncd.daemon.open_parts import OpenParts
@@ -57,7 +59,9 @@ def operations(
         **promotion.operations(services.promotions, services.snapshot),
         **review.operations(services.review, services.archive, services.snapshot),
     }
-    return {name: _sign_operation(name, operation) for name, operation in named.items()}
+    return {
+        name: _sign_operation(name, _name_near_workspace(operation, agent_access)) for name, operation in named.items()
+    }
 
 
 def _graph_operations(opened: OpenParts, agent_access: AgentAccess) -> dict[str, Operation]:
@@ -87,6 +91,22 @@ def _history_operations(opened: OpenParts, services: VaultServices) -> dict[str,
         **history.operations(services.history, services.undo),
         **audit.operations(opened.audit, opened.vault, inbox=opened.settings.vault.inbox),
     }
+
+
+def _name_near_workspace(operation: Operation, agent_access: AgentAccess) -> Operation:
+    """An operation whose error about a workspace that is not there names the nearest one: the owner may know it."""
+
+    def run_with_advice(arguments: Arguments, progress: Progress) -> Any:
+        try:
+            return operation(arguments, progress)
+        except NotFound as error:
+            name, known = str(error.details.get("workspace") or ""), agent_access.workspaces()
+            near = did_you_mean(name, known) if name not in ("", *known) else ""
+            if not near:
+                raise
+            raise NotFound(f"no workspace {name!r}{near} `memex workspace list` names them", **error.details) from error
+
+    return run_with_advice
 
 
 def _sign_operation(name: str, operation: Operation) -> Operation:

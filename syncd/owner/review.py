@@ -10,6 +10,7 @@ from typing import Any
 
 from index.errors import InvalidArgument, MemexError, NotFound
 from index.model import Record
+from index.names import did_you_mean
 from index.text.hidden_characters import find_hidden
 from index.text.link_schemes import find_unsafe
 from index.text.runnable_code import find_runnable
@@ -59,7 +60,9 @@ def _show_capture(review: Review, snapshot: VaultSnapshot, arguments: Mapping[st
     waiting = {record.path: (record, marks) for record, marks in review.list_waiting()}
     match = note_lookup.find_note([snapshot.captures.index], id, lambda record: record.path in waiting)
     if match is None:
-        raise NotFound(f"no capture {id[:200]!r} waits; memex review --json lists those that do")
+        titles = [record.title for record, _ in waiting.values()]
+        near = did_you_mean(id[:200], titles)
+        raise NotFound(f"no capture {id[:200]!r} waits{near or ';'} memex review --list names those that do")
     record, marks = waiting[match.path]
     suggestions = review.suggest(record)
     return (

@@ -63,11 +63,16 @@ def key_operations(agent_access: AgentAccess, keys: ApiKeys, state: Path) -> dic
     def revoke(arguments: Arguments, _: Any) -> dict[str, Any]:
         return _key_fields(keys.revoke(arguments["name"], now=_now()))
 
+    def check(arguments: Arguments, _: Any) -> dict[str, Any] | None:
+        key = keys.identify(arguments["secret"], now=_now())
+        return None if key is None else _key_fields(key)
+
     def history(_: Arguments, __: Any) -> list[dict[str, Any]]:
         return [dict(event) for event in keys.history()]
 
     return {
         "key.create": create,
+        "key.check": check,
         "key.list": list_keys,
         "key.revoke": revoke,
         "key.rotate": lambda arguments, _: _rotate_key(keys, state, arguments),

@@ -37,6 +37,7 @@ TRIES: Final = 5  # each is lost to somebody who changes a note at the very mome
 NOTHING: Final = "-"  # in place of a commit, where nothing was to be committed
 NO_HISTORY: Final = frozenset({"no-git", "no-repo", "bare"})
 KNOWN_S: Final = 1.0  # after which the index is told of what was promoted meanwhile, where many are at once
+FOLDERS: Final = 1_000  # latest moves among which a folder that a promotion made is looked for
 AGAIN_S: Final = 30.0  # until what could not be ended or committed is tried again
 AUTHOR: Final = Author("daemon", "promote")
 Progress = Callable[[int, int, str], None]
@@ -135,7 +136,9 @@ class Promotions:
 
     def unpromote(self, reference: str) -> dict[str, Any]:
         """Bring a promoted note back into the inbox, as it was; what came of it. Raises what keeps it from that."""
-        return self.carry_out_move(lambda: plan_return(self._snapshot, self._journal, reference))
+        outcome = self.carry_out_move(lambda: plan_return(self._snapshot, self._journal, reference))
+        self._remove_made_folders(outcome["source"])
+        return outcome
 
     def carry_out_move(self, decide: Callable[[], MovePlan], *, by: str | None = None) -> dict[str, Any]:
         """Carry out the way that `decide` finds, which is asked again when a file changed meanwhile; what came of it.
@@ -236,9 +239,30 @@ class Promotions:
             "origin": document.source or "",
             "tool": plan.tool,
             "chosen": plan.chosen,
+            "folders": sorted(self._missing_folders(plan.moves.values())),
             **describe_links(updates, [path for path in updates.changes if path != plan.source]),
         }
         return MovePlan("promote", plan.id, plan.source, plan.target, steps, about)
+
+    def _missing_folders(self, paths: Iterable[str]) -> set[str]:
+        """The folders that have to be made for files at these paths."""
+        parts = [path.split("/")[:-1] for path in paths]
+        folders = {"/".join(names[:depth]) for names in parts for depth in range(1, len(names) + 1)}
+        return {folder for folder in folders if not self._snapshot.vault.exists(folder)}
+
+    def _remove_made_folders(self, path: str) -> None:
+        """Remove the folders above `path` that a promotion made, where nothing is in them any more."""
+        made = {
+            folder
+            for entry in self._journal.latest_entries(FOLDERS)
+            if entry.kind == "promote"
+            for folder in json.loads(entry.about).get("folders", ())
+        }
+        folder = path.rpartition("/")[0]
+        with suppress(MemexError):  # something is in it, or somebody has removed it
+            while folder in made:
+                self._snapshot.vault.remove_folder(folder)
+                folder = folder.rpartition("/")[0]
 
     def _apply_move(self, move_plan: MovePlan, by: str, *, known: bool = True) -> dict[str, Any]:
         """Go this way, and make it known, unless whoever asks does so."""

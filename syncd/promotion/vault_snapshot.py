@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from index.errors import NotFound
 from index.model import Document, Record, Stat
 from syncd.captures.automatic_values import AutomaticValues, file_stem
 from syncd.documents.parser import parse
@@ -53,5 +52,5 @@ class VaultSnapshot:
         """The capture that is meant by that. Raises NotFound, or InvalidArgument where it may be one of several."""
         record = note_lookup.find_note([self.captures.index], reference)
         if record is None:
-            raise NotFound(f"no capture {reference[:200]!r}; memex recent lists them")
+            raise note_lookup.missing_note([self.captures.index], reference, "memex recent lists them")
         return record

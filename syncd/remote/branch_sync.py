@@ -135,7 +135,7 @@ class RemoteSync:
                 self._untied()
                 return
             try:
-                self.sync(pull=pull, push=push)
+                self.sync(pull=pull, push=push, planned=True)
             except MemexError as error:  # it is told, and tried again
                 if error.message != self._logged:
                     self._logged = error.message
@@ -162,11 +162,15 @@ class RemoteSync:
         """Send what the remote has not; if it has gone on meanwhile, that is taken first."""
         return self.sync(pull=False)
 
-    def sync(self, *, pull: bool = True, push: bool = True, tell: Tell = lambda _: None) -> SyncOutcome:
-        """Take what the remote has, then send what it has not. Raises Conflict or Unavailable, with the way out."""
+    def sync(
+        self, *, pull: bool = True, push: bool = True, planned: bool = False, tell: Tell = lambda _: None
+    ) -> SyncOutcome:
+        """Take what the remote has, then send what it has not. Raises Conflict or Unavailable, with the way out.
+
+        What Memex wrote is committed first; of a `planned` exchange only where it is in the way."""
         with self._alone:
             try:
-                outcome = self._exchange(pull, push, tell)
+                outcome = self._exchange(pull, push, tell, planned=planned)
             except MemexError as error:
                 if isinstance(error, NothingTracked) and not self._is_planned:
                     self._record_success()  # a history of its own is all that a vault needs
@@ -195,7 +199,7 @@ class RemoteSync:
         self.problem = error.message
         self.unwell = UNWELL[error.state] if isinstance(error, MergeNeedsPerson) else UNREACHED
 
-    def _exchange(self, pull: bool, push: bool, tell: Tell) -> SyncOutcome:
+    def _exchange(self, pull: bool, push: bool, tell: Tell, *, planned: bool) -> SyncOutcome:
         self._await_ready()
         self._finish_interrupted()
         tracked = find_tracked_branch(self._repo)
@@ -207,8 +211,9 @@ class RemoteSync:
             )
         outcome = SyncOutcome()
         for _ in range(TRIES):
-            tell("committing")
-            self._flush()
+            if not planned:
+                tell("committing")
+                self._flush()
             if pull:
                 outcome = self._pull(tracked, outcome, tell)
             if not push:

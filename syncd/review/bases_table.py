@@ -5,7 +5,7 @@ nothing else: no node, report or archived note, nothing that lies beside the wor
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from syncd.vault.location import ARCHIVE, ENTITIES, REPORTS
@@ -13,13 +13,15 @@ from syncd.vault.location import ARCHIVE, ENTITIES, REPORTS
 NAME: Final = "Review.base"
 DISMISSED: Final = "dismissed"
 
+FOLDER: Final = "if(note.promote_to, note.promote_to, note.suggested_folder)"  # where a capture goes when it is ticked
 _NAMES: Final = {  # of columns, as a person reads them
     "file.name": "Note",
+    "formula.folder": "Folder",
     "note.promote": "Promote",
     "note.review": "Review",
     "note.promote_to": "Promote to",
     "note.suggested_folder": "Suggested folder",
-    "note.suggested_similar": "Similar notes",
+    "note.suggested_similar": "Similar",
     "note.suggested_links": "Suggested links",
     "note.suggested_tags": "Suggested tags",
     "note.title": "Title",
@@ -32,21 +34,30 @@ _NAMES: Final = {  # of columns, as a person reads them
     "note.runnable_code": "Code that Obsidian may run",
     "note.unsafe_links": "Links to files or programs",
 }
-_WAITING: Final = (
-    *("file.name", "note.promote", "note.review", "note.suggested_folder", "note.promote_to", "note.summary"),
-    *("note.suggested_similar", "note.suggested_links", "note.suggested_tags", "note.tags", "note.source"),
-    *("note.created_at", "note.hidden_text", "note.runnable_code", "note.unsafe_links"),
+_WAITING: Final = ("file.name", "note.promote", "formula.folder", "note.summary", "note.suggested_similar")
+_DETAILS: Final = (
+    *("file.name", "note.promote", "note.review", "note.promote_to", "note.suggested_folder", "note.suggested_links"),
+    *("note.suggested_tags", "note.title", "note.tags", "note.source", "note.created_at"),
 )
 _PROBLEMS: Final = (
-    *("file.name", "note.promote_problem", "note.promote", "note.promote_to", "note.suggested_folder", "note.review"),
-    "note.created_at",
+    *("file.name", "note.promote_problem", "note.hidden_text", "note.runnable_code", "note.unsafe_links"),
+    *("note.promote", "note.promote_to", "note.review", "note.created_at"),
 )
+_WARNINGS: Final = ("note.promote_problem", "note.hidden_text", "note.runnable_code", "note.unsafe_links")
 _RECENT: Final = ("file.name", "note.summary", "note.tags", "note.source", "note.created_at", "note.promote")
-_WIDTHS: Final = {"file.name": 260, "note.promote": 80, "note.review": 110}
+_WIDTHS: Final = {  # in pixels
+    "file.name": 260,
+    "note.promote": 80,
+    "note.summary": 360,
+    "note.review": 110,
+    "note.promote_problem": 420,
+}
 
 
 def compose_table(inbox: str) -> str:
-    """The base for the inbox of that name. What is ticked stays listed until it is moved, so that it can be unticked."""
+    """The base for the inbox of that name. What is ticked stays listed until it is moved, so that it can be unticked.
+
+    The first view has what a decision needs; the second has the other properties, also those that a person may fill."""
     lower = inbox.lower()
     return "".join(
         [
@@ -60,15 +71,19 @@ def compose_table(inbox: str) -> str:
             _format_filter(8, f"note.type.isEmpty() && file.folder.endsWith({_quote_text(f'/{ENTITIES}')})"),
             _format_filter(4, "note.promoted_at.isEmpty()"),
             _format_filter(4, f"note.review != {_quote_text(DISMISSED)}"),
+            f"formulas:\n  folder: '{FOLDER}'\n",
             "properties:\n",
             *(f'  {column}:\n    displayName: "{name}"\n' for column, name in _NAMES.items()),
             "views:\n",
             *_format_view("table", "Waiting", _WAITING, "ASC"),
             "    summaries:\n      note.promote: Checked\n    rowHeight: medium\n",
-            _format_widths(_WIDTHS | {"note.summary": 360}),
-            *_format_view("table", "Problems", _PROBLEMS, "ASC", where="!note.promote_problem.isEmpty()"),
+            _format_widths(_WAITING),
+            *_format_view("table", "Details", _DETAILS, "ASC"),
             "    rowHeight: medium\n",
-            _format_widths(_WIDTHS | {"note.promote_problem": 420}),
+            _format_widths(_DETAILS),
+            *_format_view("table", "Problems", _PROBLEMS, "ASC", where=" || ".join(map(_is_filled, _WARNINGS))),
+            "    rowHeight: medium\n",
+            _format_widths(_PROBLEMS),
             *_format_view("cards", "Recent", _RECENT, "DESC"),
             "    limit: 50\n    cardSize: 260\n",
         ]
@@ -86,7 +101,13 @@ def _format_view(kind: str, name: str, columns: Sequence[str], direction: str, w
     ]
 
 
-def _format_widths(pixels: Mapping[str, int]) -> str:
+def _is_filled(column: str) -> str:
+    """The expression that holds for a note in which a property says something."""
+    return f"!{column}.isEmpty()"
+
+
+def _format_widths(columns: Sequence[str]) -> str:
+    pixels = {column: _WIDTHS[column] for column in columns if column in _WIDTHS}
     return "    columnSize:\n" + "".join(f"      {column}: {width}\n" for column, width in pixels.items())
 
 

@@ -10,13 +10,15 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
 from index.encoders.word_frequency import word_ranks
 from index.errors import Conflict, MemexError, NotFound, Unavailable
+from index.foreground import foreground
 from index.model import Document, Record, Stat
 from index.names import fold, stem
 from index.process_memory import LARGE_TEXT, one_large_text
@@ -30,8 +32,9 @@ from syncd.links.link_resolution import Paths
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, decode, edit, encode, read_properties, split
 from syncd.notes.timestamps import iso
 from syncd.promotion.vault_snapshot import VaultSnapshot
-from syncd.promotion.waiting_captures import WaitingCaptures
+from syncd.promotion.waiting_captures import MarkedCapture, WaitingCaptures
 from syncd.review.bases_table import DISMISSED, NAME, compose_table
+from syncd.review.reviewed_captures import ReviewedCapture, ReviewedCaptures, now_ms, shorten
 from syncd.review.suggestions import (
     Suggestions,
     SuggestionSubject,
@@ -48,9 +51,10 @@ from syncd.sync.hand_edits import visible_digest
 from syncd.sync.note_adoption import UNADOPTED
 from syncd.vault.obsidian_settings import ObsidianSettings
 
-RUN_S: Final = 5.0  # seconds of a run, after which the next one goes on
+RUN_S: Final = 300.0  # seconds of a run, after which the next one goes on
+NIGHT_S: Final = 100.0  # seconds of the nightly run
+SLICE: Final = 50  # captures whose rows are read, and whose reviews are kept, at a time
 RELEARN_S: Final = 600.0  # seconds after which the habits of a vault that changed are learnt anew
-RELOOK_S: Final = 6 * 3600.0  # after which a capture is looked at again because the vault has changed
 COMPARED: Final = 5  # notes whose text is compared with a capture's
 LEAST_NEAR: Final = 0.4  # similarity from which that is worth it
 FIRST_TAGS: Final = 4  # tags of a capture that are looked for as words
@@ -86,7 +90,7 @@ class Review:
         self._inbox, self._parsed = snapshot.inbox, snapshot.parse
         self._one, self._learning = threading.Lock(), threading.Lock()
         self._learnt: LearntVault | None = None
-        self._looked: dict[str, tuple[str, int, float]] = {}  # path → what it said, by which habits, and when
+        self._reviewed = ReviewedCaptures(ledger)
         self._moment: object = None  # of the inbox, when nothing was left to do
         self._counted: tuple[object, dict[str, int]] = (None, {})  # the moment of the summary, and it
 
@@ -103,7 +107,7 @@ class Review:
         """How many captures wait, how many of them are marked for promotion, and how many can't be promoted as they are."""
         moment = self._waiting.version
         if self._counted[0] != moment:
-            waiting = [marks for _, marks in self.list_waiting()]
+            waiting = [capture.marks for capture in self._waiting.marked().values() if _waits(capture)]
             counts = {
                 "waiting": len(waiting),
                 "marked": sum(marks.promote for marks in waiting),
@@ -120,12 +124,44 @@ class Review:
     # Keeping it
 
     def run(self, stopping: threading.Event | None = None) -> int:
-        """The job: write the table, and suggestions where they are due; how many notes were written."""
+        """The job: write the table, and suggestions into captures that have changed; how many notes were written."""
         with self._one:
-            if not self._vault.is_present() or self._repo.busy_reason():
+            if not self._can_write():
                 return 0
             self._write_table()
-            return self._write_suggestions(stopping or threading.Event()) if self._settings.review.suggest else 0
+            moment = self._waiting.version
+            if not self._may_suggest() or moment == self._moment:
+                return 0
+            reviewed = self._reviewed.read()
+            due = {
+                path: reviewed.get(path)
+                for path, capture in self._find_suggestible().items()
+                if path not in reviewed or reviewed[path].digest != shorten(capture.digest)
+            }
+            written, left = self._review_captures(due, stopping or threading.Event(), RUN_S)
+            self._moment = None if left or written else moment
+            return written
+
+    def run_again(self, stopping: threading.Event | None = None) -> int:
+        """The nightly job: renew the suggestions that were made before the vault changed; how many notes were written.
+
+        The oldest first: what the time does not suffice for has its turn in the nights after."""
+        with self._one:
+            if not self._can_write() or not self._may_suggest():
+                return 0
+            reviewed, suggestible = self._reviewed.read(), self._find_suggestible()
+            self._reviewed.forget(reviewed.keys() - suggestible.keys())
+            generation = self._proper.index.generation
+            due = [path for path in suggestible.keys() & reviewed.keys() if reviewed[path].generation != generation]
+            due.sort(key=lambda path: (reviewed[path].at, path))
+            return self._review_captures(dict.fromkeys(due), stopping or threading.Event(), NIGHT_S)[0]
+
+    def _can_write(self) -> bool:
+        return self._vault.is_present() and not self._repo.busy_reason()
+
+    def _may_suggest(self) -> bool:
+        """Whether suggestions are wanted, and all notes are known: else what is near would be what happens to be read already."""
+        return self._settings.review.suggest and self._captures.index.is_complete and self._proper.index.is_complete
 
     def _write_table(self) -> None:
         """Write the table if it is missing, or still as it was last written."""
@@ -146,52 +182,57 @@ class Review:
         if named_values.read(self._ledger, NAME) != _sha256(wanted):
             named_values.write(self._ledger, {NAME: _sha256(wanted)})
 
-    def _write_suggestions(self, stopping: threading.Event) -> int:
-        captures, proper = self._captures.index, self._proper.index
-        if not (captures.is_complete and proper.is_complete):
-            return 0  # else what is near would be what happens to be read already
-        moment = (self._waiting.version, proper.generation, int(time.monotonic() / RELEARN_S))
-        if moment == self._moment:
-            return 0
-        written, begun, left = 0, time.monotonic(), False
-        waiting = [record for record, marks in self.list_waiting() if not marks.promote and not marks.twice]
-        self._looked = {record.path: self._looked[record.path] for record in waiting if record.path in self._looked}
-        for record in self._due_captures(waiting):
-            if stopping.is_set() or self._repo.busy_reason():
-                left = True
-                break
-            try:
-                done = self._update_capture(record)
-            except (Conflict, NotFound, Unavailable) as error:
-                log.info("suggestions for a capture are put off: %s", error.message)
-                done = None
-            except FrontmatterError as error:  # until it is edited
-                log.info("a capture can't be given suggestions: %s", error)
-                done = self._remember_looked(record, self._learn_habits())
-            left |= done is None
-            written += bool(done)
-            if time.monotonic() - begun > RUN_S:
-                left = True
-                break
-        self._moment = None if left or written else moment
-        return written
+    def _find_suggestible(self) -> dict[str, MarkedCapture]:
+        """The captures that wait for suggestions or have them, by path."""
+        return {
+            path: capture
+            for path, capture in self._waiting.marked().items()
+            if _waits(capture) and not capture.marks.promote and not capture.marks.twice
+        }
 
-    def _due_captures(self, waiting: list[Record]) -> Iterator[Record]:
-        """Those that have changed since they were looked at; then those for which the vault has."""
-        if not waiting:
-            return
-        generation, now = self._learn_habits().generation, time.monotonic()
-        later = []
-        for record in waiting:
-            known = self._looked.get(record.path)
-            if known is None or known[0] != visible_digest(record):
-                yield record
-            elif known[1] != generation and now - known[2] > RELOOK_S:
-                later.append(record)
-        yield from later
+    def _review_captures(
+        self, due: Mapping[str, ReviewedCapture | None], stopping: threading.Event, seconds: float
+    ) -> tuple[int, bool]:
+        """Review these captures for so long; how many notes were written, and whether some captures are left.
 
-    def _update_capture(self, record: Record) -> bool | None:
-        """Write suggestions into a capture if they differ; whether it was written to, None when that can't be yet."""
+        One whose bytes alone have changed since that review, as by a mark of its owner, has its suggestions."""
+        written, left, over, end, remaining = 0, False, False, time.monotonic() + seconds, iter(due)
+        while slice_paths := list(islice(remaining, SLICE)):
+            records, done = self._captures.index.records_at(slice_paths), dict[str, ReviewedCapture]()
+            for path, record in records.items():
+                foreground.give_way()
+                if over or stopping.is_set() or self._repo.busy_reason():
+                    self._reviewed.keep(done)
+                    return written, True
+                over = time.monotonic() > end
+                before, visible = due[path], visible_digest(record)
+                if before is not None and before.visible == visible:
+                    done[path] = replace(before, digest=shorten(record.digest))
+                    continue
+                outcome = self._try_update(record)
+                if outcome is None:
+                    left = True
+                else:
+                    digest, generation = outcome
+                    written += digest != record.digest
+                    done[path] = ReviewedCapture(shorten(digest), visible, generation, now_ms())
+            self._reviewed.keep(done)
+        return written, left
+
+    def _try_update(self, record: Record) -> tuple[str, int] | None:
+        """The digest of the capture now, and the vault's generation; None when it can't be reviewed yet."""
+        try:
+            digest = self._update_capture(record)
+        except (Conflict, NotFound, Unavailable) as error:
+            log.info("suggestions for a capture are put off: %s", error.message)
+            return None
+        except FrontmatterError as error:  # until it is edited
+            log.info("a capture can't be given suggestions: %s", error)
+            digest = record.digest
+        return None if digest is None else (digest, self._learn_habits().generation)
+
+    def _update_capture(self, record: Record) -> str | None:
+        """Write suggestions into a capture if they differ; the digest of its bytes then, None when that can't be yet."""
         raw, stat = self._vault.read(record.path)
         if len(raw) <= LARGE_TEXT:
             return self._update_read_capture(record, raw, stat)
@@ -202,14 +243,14 @@ class Review:
         finally:
             one_large_text.release()
 
-    def _update_read_capture(self, record: Record, raw: bytes, stat: Stat) -> bool | None:
+    def _update_read_capture(self, record: Record, raw: bytes, stat: Stat) -> str | None:
         before = self._parsed(raw, record.path, stat)
         age = time.time() - stat.mtime_ns / 1e9
         if before.digest != record.digest or 0 <= age < self._settings.sync.adopt_s or self._edits.is_pending(before):
             return None
         learnt = self._learn_habits()
         if not is_writable(before):
-            return self._remember_looked(record, learnt)
+            return record.digest
         text = decode(raw)
         values = {key.casefold(): value for key, value in read_properties(split(text)[0]).items()}
         suggestions = self._compute_suggestions(record, before, learnt)
@@ -222,15 +263,9 @@ class Review:
         if "promote" not in values:
             changes = {"promote": False} | changes
         after = self._edit_note(text, changes, before, stat)
-        if after is not None and encode(after) != raw and not self._write_note(record, before, encode(after), stat):
-            return None
-        self._remember_looked(record, learnt)
-        return after is not None and encode(after) != raw
-
-    def _remember_looked(self, record: Record, learnt: LearntVault) -> bool:
-        """Remember that there is nothing to do for a capture until it, or the vault, has changed; False."""
-        self._looked[record.path] = visible_digest(record), learnt.generation, time.monotonic()
-        return False
+        if after is None or encode(after) == raw:
+            return record.digest
+        return _sha256(encode(after)) if self._write_note(record, before, encode(after), stat) else None
 
     def _edit_note(self, text: str, changes: Mapping[str, PropertyValue], before: Document, stat: Stat) -> str | None:
         """The note with these properties; without the suggestions where an agent could tell that they are there."""
@@ -310,6 +345,10 @@ class Review:
             return known
 
 
+def _waits(capture: MarkedCapture) -> bool:
+    return capture.type != "entity" and is_undecided(capture.marks)
+
+
 def is_undecided(marks: OwnerMarks) -> bool:
     """Whether a capture with these marks waits for its owner."""
     return marks.review != DISMISSED and marks.promoted_at is None
@@ -323,7 +362,7 @@ def is_writable(document: Document) -> bool:
 
 def look_alike_to_agents(before: Document, after: Document) -> bool:
     """Whether no agent can tell two states of a note apart."""
-    return replace(after, digest=before.digest, links=before.links) == before
+    return replace(after, digest=before.digest, links=before.links, owner_marks=before.owner_marks) == before
 
 
 def _has_name(record: Record, title: str) -> bool:

@@ -21,7 +21,10 @@ class GitSettings:
 
     commit: bool = setting(True, "Whether what Memex writes is committed; your own edits never are.")
     quiet_s: float = setting(
-        30.0, "Seconds without a further write after which what was written is committed.", least=0
+        120.0, "Seconds without a further write after which what was written is committed.", least=0
+    )
+    every_s: float = setting(
+        900.0, "Least seconds between two such commits; your own decisions are committed at once.", least=0
     )
     pull_s: float = setting(
         0.0, "Seconds between two pulls; 0 = only when you or a push to the remote ask for one.", least=0

@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from index.errors import InvalidArgument
 from syncd.settings.access import AccessSettings, LimitsSettings
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 ENCODERS = Variants(
     "index.encoders.settings", {"bundled": "BundledSettings", "local": "LocalSettings", "endpoint": "EndpointSettings"}
 )
-FAMILIES = Literal["thoughts", "kb", "memory", "graph"]
+Toolset = Literal["core", "thoughts", "kb", "memory", "graph"]
+TOOLSETS: tuple[str, ...] = get_args(Toolset)
 NO_VAULT = "no vault is set: run `memex init VAULT` once, or pass --vault VAULT (or set MEMEX_VAULT)"
 
 
@@ -36,6 +37,9 @@ class VaultSettings:
     """The folder of notes."""
 
     path: Path = setting(None, "The vault: the folder that holds your notes. Also --vault and MEMEX_VAULT.", kind=Path)  # noqa: RUF009 - it is dataclasses.field
+    name: str = setting(
+        "", "What Obsidian calls the vault, in the links that open a note; the folder's name when empty."
+    )
     inbox: str = setting("Captures", "The folder of the vault that agents write to; they see nothing else.")
     ignore: tuple[str, ...] = setting((), "Folders and files that are not indexed, as patterns like `Archive/**`.")
     max_bytes: int = setting(
@@ -69,7 +73,9 @@ class ServerSettings:
 class McpSettings:
     """How the tools look to MCP clients."""
 
-    toolsets: tuple[FAMILIES, ...] = setting((), "The families of tools that `/mcp` lists; all when empty.")
+    toolsets: tuple[Toolset, ...] = setting(
+        (), "The families of tools that `/mcp` lists, or `core`, the few that most sessions need; all when empty."
+    )
     tool_names: Literal["safe", "dotted"] = setting(
         "safe", "`dotted` lists `memory.save` where `safe` lists `memory_save`."
     )
@@ -155,6 +161,10 @@ class EnrichSettings:
     api_key_file: Path | None = setting(None, "The file that holds its key, if no variable does.")  # noqa: RUF009 - it is dataclasses.field
     timeout_s: float = setting(8.0, "Seconds that a capture waits for it; then summary and tags come later.", least=0.1)
     vocabulary: int = setting(100, "Most used tags of the workspace that new captures prefer.", least=0, most=1_000)
+    vault_tags: bool = setting(
+        False,
+        "Whether new captures also prefer the most used tags of your vault. Agents, and the model above, then see those tags.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,16 +203,28 @@ SCHEMA: tuple[str, ...] = (
     """
     ALTER TABLE audit ADD COLUMN address TEXT NOT NULL DEFAULT '';
     """,
+    """
+    CREATE TABLE reviewed (
+        path TEXT PRIMARY KEY,
+        digest TEXT NOT NULL,
+        visible TEXT NOT NULL,
+        generation INTEGER NOT NULL,
+        at INTEGER NOT NULL
+    ) STRICT;
+    """,
 )
 
 
 class Ledger:
-    """One connection to the ledger, shared by all threads."""
+    """The ledger, shared by all threads: one connection writes, and another reads, so that no read waits for a disk.
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+    Inside a `transaction` its thread reads what it has written so far; every other thread reads what was before."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, reader: sqlite3.Connection) -> None:
         self.path = path
-        self._connection = connection
-        self._lock = threading.RLock()
+        self._connection, self._reader = connection, reader
+        self._lock, self._reading = threading.RLock(), threading.Lock()
+        self._writer: int | None = None  # the thread whose transaction is under way
         self.problem = ""  # why it could not be read when it was last asked, in a sentence
 
     @classmethod
@@ -225,17 +237,19 @@ class Ledger:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             _migrate(connection, path)
+            reader = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
+            reader.execute("PRAGMA query_only = ON")
         except sqlite3.Error as error:
             raise Unavailable(
                 f"the ledger {path.name} can't be opened ({error}); {WAYS_OUT}",
                 retryable=False,
             ) from error
-        return cls(path, connection)
+        return cls(path, connection, reader)
 
     def query(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
         """What a query answers; nothing to one for a text that is no Unicode, as no row holds such a text."""
-        with self._guard_read(), contextlib.suppress(UnicodeEncodeError):
-            return self._connection.execute(statement, parameters).fetchall()
+        with self._guard_read() as connection, contextlib.suppress(UnicodeEncodeError):
+            return connection.execute(statement, parameters).fetchall()
         return []
 
     @contextlib.contextmanager
@@ -244,11 +258,14 @@ class Ledger:
         with self._lock:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
+                self._writer = threading.get_ident()
                 try:
                     yield
                 except BaseException:
                     self._roll_back()
                     raise
+                finally:
+                    self._writer = None
                 self._connection.execute("COMMIT")
             except sqlite3.DatabaseError as error:
                 self._roll_back()
@@ -266,15 +283,17 @@ class Ledger:
             return self._connection.execute(statement, parameters).rowcount
 
     def data_version(self) -> int:
-        """A number that changes when *another* process has committed: what was read before may be stale."""
-        with self._guard_read():
-            return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+        """A number that changes when anybody has committed: what was read before may be stale."""
+        with self._guard_read() as connection:
+            return int(connection.execute("PRAGMA data_version").fetchone()[0])
 
     @contextlib.contextmanager
-    def _guard_read(self) -> Iterator[None]:
-        with self._lock:
+    def _guard_read(self) -> Iterator[sqlite3.Connection]:
+        """The connection to read with, for this thread alone as long as the block takes."""
+        writing = self._writer == threading.get_ident()
+        with self._lock if writing else self._reading:
             try:
-                yield
+                yield self._connection if writing else self._reader
                 self.problem = ""
             except sqlite3.DatabaseError as error:
                 log.error("the ledger can't be read: %s", error)  # noqa: TRY400 - the words are all there is to it
@@ -283,7 +302,8 @@ class Ledger:
 
     def close(self) -> None:
         """Close the file; the ledger can't be used after it."""
-        with self._lock:
+        with self._lock, self._reading:
+            self._reader.close()
             self._connection.close()
 
 

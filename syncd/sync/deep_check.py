@@ -29,6 +29,7 @@ from syncd.vault.vault import Vault
 log = logging.getLogger(__name__)
 
 DAY_S = 86_400.0
+NIGHT_HOUR = 3  # local time at which those that are not overdue are made, with other work of the night
 FIRST_S = 120.0  # seconds after a start at which one that is due is made: then the start's own work is done
 SLICE_S, REST = 0.02, 4  # seconds of work at a time, and how many times that it rests: searches don't notice
 
@@ -82,10 +83,14 @@ class DeepCheck:
         return asdict(self.last)
 
     def due_in(self, now_ms: int) -> float:
-        """Seconds until the next one: a daemon that never runs for a day, or was stopped in the middle of one, gets it too."""
-        if self.last.at is None:
+        """Seconds until the next one: the next night, or soon after the start where a day has gone by without one.
+
+        So a daemon that never runs at night, or was stopped in the middle of a check, gets it too."""
+        if self.last.at is None or now_ms - self.last.at >= (DAY_S - FIRST_S) * 1000:
             return FIRST_S
-        return min(DAY_S, max(FIRST_S, DAY_S - (now_ms - self.last.at) / 1000))
+        local = time.localtime(now_ms / 1000)
+        since_midnight = local.tm_hour * 3600 + local.tm_min * 60 + local.tm_sec
+        return (NIGHT_HOUR * 3600 - since_midnight - 1) % DAY_S + 1
 
     def _compare_halves(self, index: Index) -> int:
         """Compare what the catalog claims with what the store holds."""

@@ -4,6 +4,7 @@ Law: a pass decides from the files alone, so its cause may be late, doubled or w
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,7 +13,9 @@ from dataclasses import dataclass, fields
 from functools import partial
 
 from index.errors import MemexError, NotFound, Unavailable
+from index.foreground import foreground
 from index.model import Document, Record, Stat
+from index.process_memory import LARGE_TEXT
 from index.scope.index import Index
 from index.scope.prepared_document import PreparedDocument
 from syncd.documents.collection_membership import CollectionChanges
@@ -41,6 +44,7 @@ log = logging.getLogger(__name__)
 WINDOW = 48  # documents between two commits of a bulk run: a few seconds of work
 WINDOW_BYTES = 1_000_000  # of their text, unless one is larger: what is made of a window is in memory at once
 MANY = 200  # paths from which one listing of the whole vault is cheaper than a look at each
+BULK = 500  # files of a pass from which it gives way to calls: of so many, nobody waits for one
 TRIES = 5  # looks at a file that can't be read just now, further and further apart; then it waits for a listing
 POISONED = 100  # notes in a row that can't be indexed, from which it is not the notes' fault
 
@@ -226,14 +230,16 @@ class IndexPass:
         def meanwhile(busy: Collection[str]) -> None:
             if progress:
                 progress(finished, len(suspects), "indexing")
-            self._run_urgent(request, outcome, busy)
+            with foreground.bulk(False):
+                self._run_urgent(request, outcome, busy)
 
         with self._pending_paths.processing(suspects) as done:
             for window in windows:
                 if self._pending_paths.stopped:
                     return
                 try:
-                    self._process_window(request, window, left, outcome, meanwhile)
+                    with foreground.bulk(len(suspects) > BULK):
+                        self._process_window(request, window, left, outcome, meanwhile)
                 except BaseException:
                     for path in suspects[finished:] if request.live else ():
                         self._pending_paths.recheck(path, FINAL)  # they are still pending
@@ -329,6 +335,7 @@ class IndexPass:
         self, request: PassRequest, paths: Iterable[str], outcome: PassOutcome
     ) -> Iterator[tuple[str, tuple[Document, Stat]]]:
         for path in paths:
+            foreground.pace()
             try:
                 document, stat = self._read_note(request, path)
             except NotFound:
@@ -350,7 +357,7 @@ class IndexPass:
                     yield path, (document, stat)
 
     def _read_note(self, request: PassRequest, path: str) -> tuple[Document | None, Stat]:
-        """The document at `path`; None when it is to be looked at again, because an editor may be in the middle of it."""
+        """The document at `path`; None when it is to be looked at again, as an editor may be in the middle of it, or never."""
         raw, stat = self._vault.read(path)
         age = time.time() - stat.mtime_ns / 1e9
         if (
@@ -359,6 +366,8 @@ class IndexPass:
             and path in request.build.indexes[self._locate(path).scope].manifest
         ):
             self._pending_paths.recheck(path, FINAL - age)
+            return None, stat
+        if len(raw) > LARGE_TEXT and self._is_as_indexed(request, raw, path, stat):
             return None, stat
         document = self._parse(raw, path, stat)
         if request.live:
@@ -373,6 +382,21 @@ class IndexPass:
             else:
                 return self._adoption.adopt(document, raw, stat)
         return document, stat
+
+    def _is_as_indexed(self, request: PassRequest, raw: bytes, path: str, stat: Stat) -> bool:
+        """Whether a large note, which Memex has just written or somebody touched, is as it was indexed; its stat is noted.
+
+        To read it once more would take ten times its size of memory, beside whatever else is being done with it."""
+        index = request.build.indexes[self._locate(path).scope]
+        entry, record = index.manifest.get(path), index.record_at(path)
+        if entry is None or record is None or not entry.embedded:
+            return False
+        if record.scope == "captures" and list_unadopted([path], index, self._edits.paths):
+            return False
+        if entry.digest != hashlib.sha256(raw).hexdigest() or record.created_at == entry.stat.mtime_ns // 1_000_000:
+            return False
+        index.touch({path: stat})
+        return True
 
     def _parse(self, raw: bytes, path: str, stat: Stat) -> Document:
         return parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox, collections=self._collections)
@@ -424,6 +448,6 @@ def _count_changes(
     outcome.unchanged += planned.unchanged
     for prepared in ready:
         if prepared.document.path not in stale:
-            outcome.chunks += len(prepared.chunks)
+            outcome.chunks += prepared.chunk_count
             outcome.embedded += prepared.embedded
             outcome.reused += prepared.reused

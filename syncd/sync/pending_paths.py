@@ -63,7 +63,7 @@ class PendingPaths:
         with self._changed:
             self._changed.wait_for(lambda: self.stopped, seconds)
 
-    def wait(self, other: Callable[[], bool], every: float = 1.0) -> bool:
+    def wait(self, other: Callable[[], bool], every: float = 5.0) -> bool:
         """Wait for a path that is due, a listing that is wanted, or `other` to hold, which is asked now and then.
 
         True when a listing is wanted; the wish is then granted."""

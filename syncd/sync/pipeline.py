@@ -34,6 +34,7 @@ HELD = (
     "removals held: many notes vanished at once and stay searchable for now; "
     "if that was meant, run: memex index --accept-removals"
 )
+FIRST_S = 10.0  # seconds after which the first pass begins in any case
 PAUSE = 5.0, 30.0  # seconds before a failed pass is made again: after an expected failure, after a defect
 AGAIN = {"build": 30.0, "embed": 30.0, "root": 1.0}  # seconds between two tries of what did not come about
 
@@ -91,11 +92,17 @@ class Sync:
             self.request_listing()
             raise
 
-    def start(self) -> None:
-        """Begin to make passes in a thread of its own; the first is over the whole vault."""
+    def start(self, after: threading.Event | None = None) -> None:
+        """Begin to make passes in a thread of its own; the first is over the whole vault, once `after` is set, or soon."""
         self._pending_paths.resume()
         self._pending_paths.request_listing()
-        self._thread = threading.Thread(target=self._run_loop, name="sync", daemon=True)
+
+        def run_loop() -> None:
+            if after is not None:
+                after.wait(FIRST_S)
+            self._run_loop()
+
+        self._thread = threading.Thread(target=run_loop, name="sync", daemon=True)
         self._thread.start()
 
     def interrupt(self) -> None:

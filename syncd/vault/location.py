@@ -18,6 +18,7 @@ REPORTS, ARCHIVE = (
     "Reports",
     "Archive",
 )  # beside the workspaces, for people: what was found, and captures that were set aside
+ABOUT = "About.md"  # beside the workspaces: what the inbox is, for people
 BESIDE = frozenset({"reports", "archive"})
 RESERVED = BESIDE | {"entities", "files"}  # casefolded names that no workspace or namespace may have
 

@@ -37,6 +37,7 @@ from syncd.vault.path_rules import (
 __all__ = ["Listing", "Vault", "is_ignored"]
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+_RACES = 10  # times that a folder may be removed before anything is in it
 _PIECE = 1 << 20  # bytes of a large file that are in memory at a time
 _PATIENCE = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08)  # seconds before each look at a file, or a tree, that keeps changing
 LOST = "the vault's folder is missing or was replaced; nothing is changed until it is back"
@@ -271,25 +272,25 @@ class Vault:
 
         `again` puts back what was there a moment ago, so any name that the disk takes will do."""
         self._check_path(path, new=not again)
-        with self._translate_errors(path, making=True), self._make_folders(path.rpartition("/")[0]) as (folder, undo):
-            made = atomic_write.create(self._calls, folder, path.rpartition("/")[2], (data,), mode=self._mode)
-            undo.pop_all()
-        return made
+        folder, _, name = path.rpartition("/")
+        with self._translate_errors(path, making=True):
+            return self._make_in_folder(
+                folder, lambda here: atomic_write.create(self._calls, here, name, (data,), mode=self._mode)
+            )
 
     def create_from_file(self, path: str, source: Path, digest: str) -> Stat:
         """Make a file of what `source`, which lies outside, holds, a piece at a time; Conflict when the name is taken.
 
         Its sha256 must be `digest`, else Conflict: it has changed since it was read."""
         self._check_path(path, new=True)
-        with (
-            source.open("rb", buffering=0) as file,
-            self._translate_errors(path, making=True),
-            self._make_folders(path.rpartition("/")[0]) as (folder, undo),
-        ):
-            pieces = _read_verified(file, digest)
-            made = atomic_write.create(self._calls, folder, path.rpartition("/")[2], pieces, mode=self._mode)
-            undo.pop_all()
-        return made
+        folder, _, name = path.rpartition("/")
+
+        def copy(here: int) -> Stat:
+            file.seek(0)
+            return atomic_write.create(self._calls, here, name, _read_verified(file, digest), mode=self._mode)
+
+        with source.open("rb", buffering=0) as file, self._translate_errors(path, making=True):
+            return self._make_in_folder(folder, copy)
 
     def replace(self, path: str, data: bytes, *, digest: str) -> Stat:
         """Change a file whose bytes have the sha256 `digest`; Conflict when they have another by now."""
@@ -335,6 +336,14 @@ class Vault:
             self._calls.rmdir(name, dir_fd=folder)
             self._calls.fsync(folder)
 
+    def remove_empty_folders(self, path: str, *, below: str) -> None:
+        """Remove the folder in which `path` was, and each above it, while they are empty; `below` itself stays."""
+        folder = path.rpartition("/")[0]
+        with suppress(MemexError):  # it is not empty, or somebody else has removed it
+            while folder.startswith(f"{below}/"):
+                self.remove_folder(folder)
+                folder = folder.rpartition("/")[0]
+
     def remove_leftovers(self, *, older_s: float = 0) -> list[str]:
         """Remove what a crash left half written, and name it; once others write, only what is `older_s` seconds old."""
         swept: list[str] = []
@@ -368,6 +377,20 @@ class Vault:
             yield here, name
         finally:
             os.close(here)
+
+    def _make_in_folder(self, path: str, make: Callable[[int], Stat]) -> Stat:
+        """Call `make` with a folder, making what is missing of it; again when it was empty and somebody removed it."""
+        for left in reversed(range(_RACES)):
+            try:
+                with self._make_folders(path) as (folder, undo):
+                    made = make(folder)
+                    undo.pop_all()
+            except FileNotFoundError:
+                if not left:
+                    raise
+            else:
+                return made
+        raise AssertionError
 
     @contextmanager
     def _make_folders(self, path: str) -> Iterator[tuple[int, ExitStack]]:

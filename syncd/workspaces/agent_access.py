@@ -79,7 +79,7 @@ class AgentAccess:
                 if name == "default"
                 else "`memex workspace list` names them"
             )
-            raise NotFound(f"no workspace {name!r}: {way}")
+            raise NotFound(f"no workspace {name!r}: {way}", workspace=name[:200])
         return Workspace(name, self._inbox, namespace=namespace)
 
     def create_workspace(self, name: str) -> Workspace:

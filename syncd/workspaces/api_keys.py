@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
+from index.names import did_you_mean
 from syncd.notes.secret_patterns import refuse_secret
 from syncd.state.ledger import Ledger
 from syncd.vault.location import namespace_path
@@ -166,7 +167,15 @@ class ApiKeys:
         return rotated, secret
 
     def authenticate(self, secret: str, *, now: int) -> ApiKey | None:
-        """The live key that `secret` belongs to; None for anything else."""
+        """The live key that `secret` belongs to, which is used by this; None for anything else."""
+        with self._lock:
+            key = self.identify(secret, now=now)
+            if key is not None and key.id in self._keys:
+                self._used[key.id] = now
+        return key
+
+    def identify(self, secret: str, *, now: int) -> ApiKey | None:
+        """The live key that `secret` belongs to; None for anything else. It does not count as used."""
         digest = _hash_secret(secret)
         prefix, _, rest = secret.partition("_")
         with self._lock:
@@ -177,7 +186,6 @@ class ApiKeys:
             if key is not None and (is_newest or is_old):
                 presented = key if is_newest else replace(key, serial=key.serial - 1)
                 if _is_current(presented, key, now):
-                    self._used[key.id] = now
                     return presented
         for key, expected in self._static:
             if hmac.compare_digest(digest, expected):
@@ -217,7 +225,8 @@ class ApiKeys:
             self._load()
             named = [key for key, *_ in self._keys.values() if name_or_id in (key.id, key.name)]
             if not named:
-                raise NotFound(f"no key {name_or_id!r}; `memex key list` shows them all")
+                near = did_you_mean(name_or_id, [key.name for key, *_ in self._keys.values()])
+                raise NotFound(f"no key {name_or_id!r}{near or ';'} `memex key list` shows them all")
             key = min(named, key=lambda key: (key.revoked_at is not None, -key.created_at))
             if key.revoked_at is not None:
                 return key
@@ -263,9 +272,10 @@ class ApiKeys:
             if not self._used:
                 return
             used, self._used = self._used, {}
-            with self._ledger.transaction():
-                for used_id, at in used.items():
-                    self._ledger.execute("UPDATE keys SET last_used_at = ? WHERE id = ?", (at, used_id))
+        with self._ledger.transaction():  # while requests go on: whoever asks for a key waits for no disk
+            for used_id, at in used.items():
+                self._ledger.execute("UPDATE keys SET last_used_at = ? WHERE id = ?", (at, used_id))
+        with self._lock:
             for used_id, at in used.items():
                 if used_id in self._keys:
                     key, newest, old = self._keys[used_id]

@@ -295,6 +295,12 @@ class Workspace:
         by_address = self._documents_by_base(set(wanted_addresses.values()))
         return {record.id: address for address, record in by_address.items() if record.id in wanted_addresses}
 
+    def node_addresses(self, paths: Iterable[str]) -> dict[str, str]:
+        """The address of the document at each of these paths, by path."""
+        records = [record for path in paths if (record := self._index.record_at(path))]
+        addresses = self.addresses(records)
+        return {record.path: addresses[record.id] for record in records if record.id in addresses}
+
     def matching_addresses(self, text: str, limit: int) -> list[str]:
         """Addresses that hold `text`, letter case aside, those that begin with it first; at most `limit`."""
         wanted = fold(text)

@@ -1,39 +1,58 @@
-"""`python -m tests.bench [--only NAME ...] [--data DIR] [--out DIR]`: measure, print a table, write JSON."""
+"""`python -m tests.bench [--only NAME ...] [--record] [--data DIR] [--out DIR]`: measure, print a table, write JSON.
+
+Every ratio is compared with the last one of its row in docs/benchmarks.json. A row that looks worse is measured again, up to
+three times; if it was worse each time, the run fails with exit code 1. With `--record` the rows are added to the file."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
+import platform
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
+from typing import TypeAlias
 
 from tests.bench import (
     alone,
     audit,
+    background,
     consolidate,
     convert,
     git,
     graph,
     kb,
+    large_changes,
     move,
+    quick,
+    record,
     replay,
     retrieval,
+    scale,
+    soak,
     speed,
     suggest,
     week,
 )
-from tests.bench.measure import ROOT, Row
+from tests.bench.measure import ROOT
+from tests.bench.record import Entry, Row, Step, measure
 
 DATA = Path(os.environ.get("MEMEX_DATA", ROOT.parent / "shared/data"))
+RECORD = ROOT / "docs/benchmarks.json"
+TYPICAL = 3  # measurements for a record, of which the median counts
+APART = ("quick", "soak")  # only when they are named: the rows of others, an hour of load
 
 
-def groups(work: Path, data: Path) -> dict[str, Callable[[], Iterator[Row]]]:
+def groups(work: Path, data: Path) -> dict[str, Callable[[], Iterable[Step]]]:
     """Every group of rows by its name, the quick ones first."""
     return {
+        "quick": lambda: quick.quick(work),
         "tokens": lambda: speed.tokens(work),
         "alone": lambda: alone.alone(work),
         "audit": lambda: audit.audit(work),
@@ -43,7 +62,7 @@ def groups(work: Path, data: Path) -> dict[str, Callable[[], Iterator[Row]]]:
         "first": lambda: speed.first_index(work),
         "10k": lambda: speed.at_10k(work),
         "list": lambda: speed.reconcile_10k(work),
-        "bulk": lambda: speed.under_bulk(work),
+        "background": lambda: background.background(work),
         "kb": lambda: kb.kb(work),
         "files": lambda: kb.files(work),
         "dense": lambda: kb.dense(work),
@@ -53,40 +72,73 @@ def groups(work: Path, data: Path) -> dict[str, Callable[[], Iterator[Row]]]:
         "consolidate": lambda: consolidate.consolidate(work),
         "suggest": lambda: suggest.suggest(work, data),
         "real": lambda: speed.real_vault(work, data),
-        "100k": lambda: speed.at_100k(work),
+        "changes": lambda: large_changes.large_changes(work),
+        "100k": lambda: scale.at_scale(work, 100_000, 4),
+        "1m": lambda: scale.at_scale(work, 1_000_000, 8),
         "week": lambda: week.week(work),
         "retrieval": lambda: retrieval.rows(data, work),
+        "soak": lambda: soak.soak(work),
     }
 
 
-def main() -> None:
+Groups: TypeAlias = Callable[[Path, Path], dict[str, Callable[[], Iterable[Step]]]]
+
+
+def main(given_words: Sequence[str] | None = None, *, known_groups: Groups = groups, kept: Path = RECORD) -> None:
+    """Measure what the words ask for, compare it with the record in `kept`, and exit."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--only", nargs="*", help="groups to measure (default: all)")
+    parser.add_argument("--only", nargs="*", help="groups to measure (default: all but quick and soak)")
+    parser.add_argument("--record", action="store_true", help=f"add the rows to {RECORD.relative_to(ROOT)}")
     parser.add_argument("--data", type=Path, default=DATA, help="real vaults and labelled sets")
     parser.add_argument("--out", type=Path, default=ROOT / "bench", help="where the results and the scratch files go")
-    given = parser.parse_args()
+    given = parser.parse_args(given_words)
     work = given.out / "work"
     work.mkdir(parents=True, exist_ok=True)
-    known = groups(work, given.data)
+    known = known_groups(work, given.data)
+    if unknown := sorted({*(given.only or ())} - known.keys()):
+        parser.error(f"no group called {', '.join(unknown)}; the groups are {', '.join(known)}")
+    recorded = read_record(kept)
     rows: list[Row] = []
-    for name in given.only or known:
+    for name in given.only or [name for name in known if name not in APART]:
         begun = time.monotonic()
-        for row in known[name]():
-            rows.append(row)
-            sys.stderr.write(f"{line(row)}\n")
-        sys.stderr.write(f"({name}: {time.monotonic() - begun:.0f} s)\n")
-    (given.out / "results.json").write_text(
-        json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False) + "\n", "utf-8"
-    )
-    sys.stdout.write(
-        "| what | target | measured | met | note |\n|---|---|---|---|---|\n" + "".join(line(row) + "\n" for row in rows)
-    )
+        rows += measure(known[name], recorded, progress, times=TYPICAL if given.record else 1)
+        progress(f"({name}: {time.monotonic() - begun:.0f} s, load {os.getloadavg()[0]:.1f})")
+    told = json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False)
+    (given.out / "results.json").write_text(told + "\n", "utf-8")
+    sys.stdout.write(record.table(rows))
+    lines, held = record.verdict(rows, recorded, where=kept.name)
+    sys.stdout.write("".join(f"\n{line}\n" for line in lines))
+    if given.record:
+        kept.write_text(record.format_entries([*recorded, *entries(rows)]), "utf-8")
+        sys.stdout.write(f"\n{len(rows)} rows were added to {kept}.\n")
+    sys.exit(0 if held else 1)
 
 
-def line(row: Row) -> str:
-    """A row of the table."""
-    met = {True: "yes", False: "**no**", None: ""}[row.met]
-    return f"| {row.name} | {row.target} | {row.figure} | {met} | {row.note} |"
+def read_record(kept: Path) -> list[Entry]:
+    """The entries of the record; none where it is missing."""
+    try:
+        return record.parse(kept.read_text("utf-8")) if kept.is_file() else []
+    except (ValueError, TypeError) as error:
+        sys.exit(f"{kept} is no record of benchmarks: {error}. Restore it from Git, or mend it by hand.")
+
+
+def progress(line: str) -> None:
+    """Tell it at once, apart from the table."""
+    sys.stderr.write(f"{line}\n")
+
+
+def entries(rows: Iterable[Row]) -> list[Entry]:
+    """The rows as entries of the record, of this commit and machine."""
+    commit = subprocess.run(
+        ["git", "-C", str(ROOT), "describe", "--always", "--dirty"], check=False, capture_output=True, text=True
+    ).stdout.strip()
+    return record.entries(
+        rows,
+        version=metadata.version("memex-vault"),
+        commit=commit,
+        date=datetime.now(UTC).date().isoformat(),
+        machine=f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}",
+    )
 
 
 if __name__ == "__main__":

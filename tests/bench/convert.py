@@ -15,7 +15,9 @@ from pathlib import Path
 
 from syncd.files.conversion import converter
 from syncd.files.conversion.converter import HEAD, Limits, media_type_of
-from tests.bench.measure import ROOT, Row
+from tests.bench import yardsticks
+from tests.bench.measure import ROOT, p50
+from tests.bench.record import Row
 from tests.support.sample_files import docx, paragraph, pdf, xlsx
 
 FILES = ROOT / "tests" / "files"
@@ -24,6 +26,7 @@ SENTENCE = "The harbour master writes each reading into a ledger which is kept i
 
 def convert(work: Path) -> Iterator[Row]:
     """The median of five small files of each type, and one large file of each; seconds of CPU, the child's start included."""
+    bare = p50([yardsticks.interpreter().cpu for _ in range(5)])
     for name in (
         "src/report.md",
         "report.html",
@@ -34,13 +37,22 @@ def convert(work: Path) -> Iterator[Row]:
         "sheet.xlsx",
     ):
         took = sorted(_read(FILES / name)[0] for _ in range(5))[2]
-        yield Row(f"read {Path(name).name}", "", f"{took * 1000:.0f} ms of CPU", None, _size(FILES / name))
+        size = _size(FILES / name)
+        yield Row(
+            f"read {Path(name).name}",
+            "",
+            f"{took * 1000:.0f} ms of CPU",
+            None,
+            size,
+            {"CPU": took / bare},
+            "a bare Python",
+        )
     for name, made in _large().items():
         file = work / name
         file.write_bytes(made())
         took, text = _read(file)
         note = f"{_size(file)}, {text >> 10:,} KiB of text, {_peak(file)} MB"
-        yield Row(f"read {name}", "", f"{took:.1f} s of CPU", None, note)
+        yield Row(f"read {name}", "", f"{took:.1f} s of CPU", None, note, {"CPU": took / bare}, "a bare Python")
         file.unlink()
 
 

@@ -15,7 +15,7 @@ from syncd.history.audit_log import AuditLog, Author, acting_as
 from syncd.history.audited_vault import AuditedVault
 from syncd.settings.automation import GitSettings
 from syncd.state.ledger import Ledger
-from tests.bench.measure import Row
+from tests.bench.record import Row
 
 NOTES, CAPTURES, ROUNDS = 10_000, 10, 15
 NOTE = "---\nid: note-{n}\ncreated_at: 2026-11-20T14:32:05.120Z\nsource: bench\n---\n" + "words of the note " * 120
@@ -37,7 +37,7 @@ def git(work: Path) -> Iterator[Row]:
     ledger = Ledger.open(state / "ledger.db")
     audit, repo = AuditLog(ledger, state), Repository(vault)
     files = AuditedVault(vault, audit, inbox="Captures")
-    commits = Committer(repo, files, audit, ledger, GitSettings(quiet_s=0), state=state, inbox="Captures")
+    commits = Committer(repo, files, audit, ledger, GitSettings(quiet_s=0, every_s=0), state=state, inbox="Captures")
     ours, theirs, idle = [], [], []
     for turn in range(ROUNDS):
         with acting_as(Author("mcp", "capture_thought", "k1", "bench")):
@@ -58,6 +58,8 @@ def git(work: Path) -> Iterator[Row]:
         f"{flush:.0f} ms",
         flush <= 1000,
         f"git add -A and git commit: {own:.0f} ms; a look with nothing to do: {median(idle) * 1e6:.0f} µs",
+        {"p50": flush / own},
+        "git add and git commit of as much",
     )
 
 

@@ -18,9 +18,11 @@ from typing import Any
 
 import psutil
 
-from tests.bench import vaults
-from tests.bench.measure import ROOT, Daemon, Row, daemon, p50, p95, timed
+from tests.bench import vaults, yardsticks
+from tests.bench.measure import ROOT, Daemon, daemon, p50, p95, timed
+from tests.bench.record import Row
 from tests.bench.speed import fresh
+from tests.bench.yardsticks import Beside, beside
 
 FILES = ROOT / "tests/files"  # made by the usual programs
 CHUNK = 1 << 20
@@ -36,20 +38,21 @@ def kb(work: Path) -> Iterator[Row]:
         one.quiet()
         asked = vaults.questions(150)
         timed([lambda text=text: one.tool("kb_search", query=text) for text in asked[:20]])
-        spent = timed([lambda text=text: one.tool("kb_search", query=text) for text in asked])
-        yield Row("kb_search over MCP, 1,000 notes", "p50 <= 15, p95 <= 40 ms", *_held(spent, 15, 40))
+        calls = [lambda text=text: one.tool("kb_search", query=text) for text in asked]
+        yield _row("kb_search over MCP, 1,000 notes", beside(calls, yardsticks.query), 15, 40)
         ids = [hit["document_id"] for text in asked[:15] for hit in one.tool("kb_search", query=text)["results"]]
-        spent = timed([lambda doc=doc: one.tool("kb_get", id=doc) for doc in ids[:150]])
-        yield Row("kb_get over MCP", "", *_held(spent))
+        calls = [lambda doc=doc: one.tool("kb_get", id=doc) for doc in ids[:150]]
+        yield _row("kb_get over MCP", beside(calls, yardsticks.query))
         texts = [f"Captured at once, number {n}: the chimney was swept." for n in range(60)]
-        spent = timed([lambda text=text: one.tool("capture_thought", content=text) for text in texts])
-        yield Row("capture_thought, to compare", "", *_held(spent))
-        spent = [_note(one, f"A note of its own, number {n}: the pump on the roof was replaced.") for n in range(60)]
-        yield Row("kb_addnote -> done, one after the other", "", *_held(spent))
+        calls = [lambda text=text: one.tool("capture_thought", content=text) for text in texts]
+        yield _row("capture_thought, to compare", beside(calls, yardsticks.query))
+        texts = [f"A note of its own, number {n}: the pump on the roof was replaced." for n in range(60)]
+        calls = [lambda text=text: _note(one, text) for text in texts]
+        yield _row("kb_addnote -> done, one after the other", beside(calls, yardsticks.query))
         with ThreadPoolExecutor(8) as pool:
             texts = [f"Sent with seven others, number {n}: the boiler hums again." for n in range(120)]
             spent = list(pool.map(lambda text: _note(one, text, 0.05), texts))
-        yield Row("kb_addnote -> done, 8 clients at once", "", *_held(spent))
+        yield _row("kb_addnote -> done, 8 clients at once", Beside(spent, [yardsticks.unit()], 0.0))
 
 
 def files(work: Path, count: int = 1_000) -> Iterator[Row]:
@@ -71,7 +74,13 @@ def files(work: Path, count: int = 1_000) -> Iterator[Row]:
             seconds = time.perf_counter() - begun
         note = f"{ended['done']} done, {ended['failed']} failed; accepted in {accepted:.0f} s"
         yield Row(
-            f"{count:,} mixed files -> all done", "", f"{seconds:.0f} s, {len(made) / seconds:.1f} a second", None, note
+            f"{count:,} mixed files -> all done",
+            "",
+            f"{seconds:.0f} s, {len(made) / seconds:.1f} a second",
+            None,
+            note,
+            {"wall of one": seconds * 1000 / len(made) / yardsticks.unit()},
+            "one query encoding",
         )
         figure = f"{peak.own:.0f} MB, converters {peak.children:.0f} MB"
         yield Row("peak memory meanwhile", "<= 600 MB", figure, peak.own <= 600, f"{peak.start:.0f} MB before")
@@ -81,6 +90,8 @@ def files(work: Path, count: int = 1_000) -> Iterator[Row]:
             f"{p50(meanwhile):.0f} / {p95(meanwhile):.0f} ms",
             p95(meanwhile) <= 60,
             f"{p50(before):.0f} / {p95(before):.0f} before",
+            {"p50": p50(meanwhile) / p50(before), "p95": p95(meanwhile) / p95(before)},
+            "the same search of an idle daemon",
         )
 
 
@@ -101,7 +112,16 @@ def large(work: Path, size: int = 500_000_000) -> Iterator[Row]:
             with watched(one) as peak:
                 status = _done(one, job)
             note = f"then {status['status']}, at most {peak.own - peak.start:.0f} MB more, converter {peak.children:.0f} MB"
-            yield Row(f"{size // 1_000_000} MB {way}", "<= 50 MB", figure, grown <= 50, note)
+            ratio = seconds / size * 1e9 / yardsticks.unit(lambda: yardsticks.fsync(state.parent))
+            yield Row(
+                f"{size // 1_000_000} MB {way}",
+                "<= 50 MB",
+                figure,
+                grown <= 50,
+                note,
+                {"wall of one MB": ratio},
+                "one fsync",
+            )
 
 
 DENSE_SIZE = 4_000_000  # bytes: as much text as is kept of one file
@@ -158,9 +178,17 @@ def _left(one: Daemon, before: float, within: float = 40.0) -> float:
     return one.rss - before
 
 
-def _held(spent: list[float], most50: float = 0, most95: float = 0) -> tuple[str, bool | None]:
-    met = p50(spent) <= most50 and p95(spent) <= most95 if most50 else None
-    return f"p50 {p50(spent):.0f}, p95 {p95(spent):.0f} ms", met
+def _row(name: str, spent: Beside, most50: float = 0, most95: float = 0) -> Row:
+    half, most = p50(spent.calls), p95(spent.calls)
+    return Row(
+        name,
+        f"p50 <= {most50}, p95 <= {most95} ms" if most50 else "",
+        f"p50 {half:.0f}, p95 {most:.0f} ms",
+        half <= most50 and most <= most95 if most50 else None,
+        f"one encoding {spent.unit:.2f} ms",
+        spent.ratios,
+        "one query encoding",
+    )
 
 
 def _note(one: Daemon, text: str, pause: float = 0.005) -> float:

@@ -8,30 +8,22 @@ import os
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import httpx2
 import psutil
 
+from tests.bench.record import Row  # noqa: F401 - whoever measures makes rows
 from tests.support.paths import ROOT
 
 VERSION = "2026-07-28"
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the table. `met` is None where a row has no target of its own."""
-
-    name: str
-    target: str
-    figure: str
-    met: bool | None
-    note: str = ""
+Jobs: TypeAlias = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +34,8 @@ class Daemon:
     url: str
     key: str
     http: httpx2.Client
+    pipes: subprocess.Popen[str]
+    asking: threading.Lock = field(default_factory=threading.Lock)
 
     def rest(self, method: str, path: str, **given: Any) -> Any:
         answer = self.http.request(method, path, **given)
@@ -99,6 +93,28 @@ class Daemon:
             if self.cpu - used < 0.25:
                 return
 
+    def ask(self, question: str, **given: Any) -> Any:
+        """A question about its inside; see `tests.bench.daemon`."""
+        assert self.pipes.stdin is not None and self.pipes.stdout is not None
+        with self.asking:
+            self.pipes.stdin.write(json.dumps({"ask": question, **given}) + "\n")
+            self.pipes.stdin.flush()
+            return json.loads(self.pipes.stdout.readline())
+
+    def jobs(self) -> Jobs:
+        """What each job has cost since the start: `tests.bench.daemon.JobCost` by the job's name."""
+        told: Jobs = self.ask("jobs")
+        return told
+
+    def jobs_since(self, before: Jobs) -> str:
+        """The jobs that ran since `before`, as a row names them."""
+        return named_jobs(before, self.jobs())
+
+    @property
+    def private(self) -> float:
+        """Resident memory that it shares with no file and no other process, in MB."""
+        return float(self.process.memory_full_info().uss) / 1e6
+
     @property
     def rss(self) -> float:
         """Resident memory in MB."""
@@ -115,21 +131,35 @@ _IDS = itertools.count(1)
 
 
 @contextmanager
-def daemon(vault: Path, state: Path, *flags: str, environ: Mapping[str, str] | None = None) -> Iterator[Daemon]:
+def daemon(
+    vault: Path,
+    state: Path,
+    *flags: str,
+    environ: Mapping[str, str] | None = None,
+    module: str = "tests.bench.daemon",
+) -> Iterator[Daemon]:
     """A daemon on `vault` in a process of its own, stopped at the end; `environ` is added to its environment."""
-    command = [sys.executable, "-m", "tests.bench.daemon", str(vault), str(state), *flags]
+    command = [sys.executable, "-m", module, str(vault), str(state), *flags]
     environment = os.environ | {"PYTHONPATH": str(ROOT)} | dict(environ or {})
     with (state.parent / f"{state.name}.log").open("a") as log:
-        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, cwd=ROOT)
+        pipe = subprocess.PIPE
+        running = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=log, text=True, env=environment, cwd=ROOT)
         try:
             assert running.stdout is not None
             told = json.loads(running.stdout.readline())
             headers = {"authorization": f"Bearer {told['key']}"}
             with httpx2.Client(base_url=told["url"], headers=headers, timeout=120, trust_env=False) as http:
-                yield Daemon(psutil.Process(running.pid), told["url"], told["key"], http)
+                yield Daemon(psutil.Process(running.pid), told["url"], told["key"], http, running)
         finally:
             running.terminate()
             running.wait(60)
+
+
+def named_jobs(before: Jobs, after: Jobs) -> str:
+    """What ran between two looks and used a millisecond of CPU or more, the dearest first: `review 0.42 s, listing runs`."""
+    spent = {name: job["cpu"] - (before[name]["cpu"] if name in before else 0) for name, job in after.items()}
+    dear = [f"{name} {cpu:.3g} s" for name, cpu in sorted(spent.items(), key=lambda one: -one[1]) if cpu >= 0.001]
+    return ", ".join(dear + [f"{name} runs" for name, job in after.items() if job["running"]])
 
 
 def timed(calls: list[Callable[[], Any]]) -> list[float]:

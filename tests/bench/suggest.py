@@ -1,6 +1,7 @@
 """Suggestions judged on real vaults: notes are hidden, a tenth at a time, and asked for as if they were captures.
 
-The folder that is suggested should be the one that the note lay in; the tags those that it had. Folders with fewer than
+The folder that is suggested should be the one that the note lay in; the tags those that it had. Notes of the other vaults
+are asked for too, as captures about something else: of them nothing should be suggested. Folders with fewer than
 three notes, and those that are never proposed, are left out. A hidden note's own links and its text as a link's target
 are not used; its tags are in one row and not in the other, as captures have tags of their agents and not of the vault."""
 
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from index.encoders.word_frequency import word_ranks
-from index.model import Record
+from index.model import Record, Stat
 from index.scope.index import Index
 from index.text.summary_and_tags import enrich
 from index.text.tags import key_of
@@ -24,12 +25,15 @@ from syncd.documents.parser import parse
 from syncd.review.suggestions import SURE, TAG, SuggestionSubject, VaultHabits, folder_of, learn_habits
 from syncd.review.suggestions import suggest as suggest_for
 from syncd.settings.settings import load
-from tests.bench.measure import Row, p50, p95
+from tests.bench import yardsticks
+from tests.bench.measure import p50, p95
+from tests.bench.record import Row
 from tests.bench.vaults import DEMO
 
 VAULTS = ("vault_kepano", "vault_tasks_demo", "vault_oldwinter_md")
 PARTS = 10
 ASKED = 400  # notes of a vault at most
+FOREIGN, LEAST, LARGEST = 60, 150, 5_000  # notes of each other vault, and their bytes
 
 
 @dataclass
@@ -47,7 +51,8 @@ class Tally:
 
 def suggest(work: Path, data: Path) -> Iterator[Row]:
     """A row for each vault, without and with the notes' own tags."""
-    for name, vault in (("demo", DEMO), *((name, data / name) for name in VAULTS if (data / name).is_dir())):
+    vaults = [("demo", DEMO), *((name, data / name) for name in VAULTS if (data / name).is_dir())]
+    for name, vault in vaults:
         folder = work / f"suggest-{name}"
         if not (folder / "vault").is_dir():
             shutil.copytree(vault, folder / "vault")
@@ -59,6 +64,29 @@ def suggest(work: Path, data: Path) -> Iterator[Row]:
             index.maintain(force=True)  # as a daemon does soon: full text without its index is looked through
             for own_tags in (False, True):
                 yield _row(name, judged(index, folder / "vault", own_tags=own_tags), own_tags=own_tags)
+            yield _foreign_row(name, app, [path for other, path in vaults if other != name])
+
+
+def _foreign_row(name: str, app: App, others: Sequence[Path]) -> Row:
+    """For how many notes of other vaults a folder, or a tag, is suggested."""
+    index, captures = app.opened.builds.scopes["vault"].index, app.opened.builds.scopes["captures"].index
+    known = learn_habits(index.note_names(), inbox="Captures", ordinary=word_ranks())
+    asked = foldered = tagged = 0
+    for vault in others:
+        files = [file for file in sorted(vault.rglob("*.md")) if LEAST <= file.stat().st_size <= LARGEST]
+        random.Random(1).shuffle(files)
+        for file in files[:FOREIGN]:
+            document = parse(file.read_bytes(), f"Captures/default/{file.name}", mtime_ms=0)
+            (ready,) = captures.prepare([(document, Stat(0, 0, 0))])
+            assert ready.vectors is not None, "the encoder was waited for"
+            tags = enrich(document, vocabulary={}, places=word_ranks()).tags
+            kin = index.find_similar(ready.vectors.astype("float32"), " ".join([document.title, *tags[:4]]))
+            given = suggest_for(SuggestionSubject(document.title, tags, document.text, ()), kin, known, {})
+            asked += 1
+            foldered += bool(given.folders and given.folders[0].score >= SURE)
+            tagged += any(tag.score >= TAG for tag in given.tags)
+    share = f"{foldered / max(1, asked):.3f}/{tagged / max(1, asked):.3f}"
+    return Row(f"suggest: {name}, notes of other vaults", "folder/tag given", share, None, f"{asked} notes")
 
 
 def judged(index: Index, vault: Path, *, own_tags: bool, seed: int = 7) -> Tally:
@@ -113,6 +141,6 @@ def _row(name: str, tally: Tally, *, own_tags: bool) -> Row:
     if tags["said"]:
         note += f"; tags P {tags['right'] / tags['said']:.2f} R {tags['right'] / tags['real']:.2f}"
     kind = "with its tags" if own_tags else "no tags"
-    return Row(
-        f"suggest: {name}, {kind}", "hit@1/hit@3", f"{tally.first / asked:.2f}/{tally.third / asked:.2f}", None, note
-    )
+    figure = f"{tally.first / asked:.2f}/{tally.third / asked:.2f}"
+    ratios = {"p50": p50(tally.ms) / yardsticks.unit()} if tally.ms else {}
+    return Row(f"suggest: {name}, {kind}", "hit@1/hit@3", figure, None, note, ratios, "one query encoding")

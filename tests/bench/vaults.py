@@ -44,12 +44,16 @@ def make(root: Path, notes: int, *, words: int, seed: int = 7, captures: bool = 
         folder = root / ("Captures/default" if captures else f"Notes/{number % 97:02d}")
         folder.mkdir(parents=True, exist_ok=True)
         body = text(rng, vocabulary_, weights, max(8, int(rng.gauss(words, words / 6))))
-        head = (
-            f"---\nid: gen-{number}\ncreated_at: 2026-01-{1 + number % 28:02d}T10:00:00.000Z\n---\n" if captures else ""
-        )
+        head = f"---\nid: gen-{number}\ncreated_at: {created_at(number)}\n---\n" if captures else ""
         (folder / f"Note {number}.md").write_text(head + body, "utf-8")
         size += len(body.encode())
     return size
+
+
+def created_at(number: int) -> str:
+    """When a generated capture was made: each at its own second, over the first 28 days of a month."""
+    second = number // 28
+    return f"2026-01-{1 + number % 28:02d}T{10 + second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}.000Z"
 
 
 def questions(count: int, *, seed: int = 11) -> list[str]:

@@ -21,7 +21,8 @@ from index.encoders.embedder import Embedder, EmbedSettings
 from syncd.app import App
 from syncd.settings.settings import Settings, VaultSettings
 from tests.bench import vaults
-from tests.bench.measure import Daemon, Row, daemon
+from tests.bench.measure import Daemon, daemon
+from tests.bench.record import Row
 from tests.bench.speed import fresh, made_up
 from tests.support.shifted_clock import Clock
 

@@ -1,9 +1,9 @@
 // Calls every tool, reads, watches and completes with one of the public SDKs: node walk.mjs legacy|modern http|sse|stdio
-// The daemon: MEMEX_URL, MEMEX_KEY; for stdio the command that bridges to it: MEMEX_BRIDGE, a list in JSON.
+// The daemon: MEMEX_URL, MEMEX_ENDPOINT (/mcp), MEMEX_KEY; for stdio the command that bridges to it: MEMEX_BRIDGE, a list in JSON.
 // What came back goes to stdout as one object of JSON.
 
 const [era, way] = process.argv.slice(2);
-const { MEMEX_URL: url, MEMEX_KEY: key, MEMEX_BRIDGE: bridge } = process.env;
+const { MEMEX_URL: url, MEMEX_ENDPOINT: endpoint = "/mcp", MEMEX_KEY: key, MEMEX_BRIDGE: bridge } = process.env;
 const info = { name: "memex-test", version: "1.0.0" };
 const headers = { Authorization: `Bearer ${key}`, "X-Memory-Workspace": "default" };
 
@@ -14,7 +14,7 @@ async function opened() {
     const at = "@modelcontextprotocol/sdk/client";
     const { Client } = await import(`${at}/index.js`);
     const transport = {
-      http: async () => new (await import(`${at}/streamableHttp.js`)).StreamableHTTPClientTransport(new URL(`${url}/mcp`), { requestInit: { headers } }),
+      http: async () => new (await import(`${at}/streamableHttp.js`)).StreamableHTTPClientTransport(new URL(`${url}${endpoint}`), { requestInit: { headers } }),
       sse: async () => new (await import(`${at}/sse.js`)).SSEClientTransport(new URL(`${url}/sse`), { requestInit: { headers } }),
       stdio: async () => new (await import(`${at}/stdio.js`)).StdioClientTransport(spawned),
     };
@@ -22,7 +22,7 @@ async function opened() {
   }
   const { Client, StreamableHTTPClientTransport } = await import("@modelcontextprotocol/client");
   const { StdioClientTransport } = await import("@modelcontextprotocol/client/stdio");
-  const transport = way === "http" ? new StreamableHTTPClientTransport(new URL(`${url}/mcp`), { requestInit: { headers } }) : new StdioClientTransport(spawned);
+  const transport = way === "http" ? new StreamableHTTPClientTransport(new URL(`${url}${endpoint}`), { requestInit: { headers } }) : new StdioClientTransport(spawned);
   return [new Client(info, { capabilities: {}, versionNegotiation: { mode: "auto" } }), transport];
 }
 

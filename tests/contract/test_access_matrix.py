@@ -593,7 +593,7 @@ def test_a_ledger_that_can_not_be_read_lets_nobody_in_and_says_so_in_our_words(t
     with running(tmp_path / "state") as rim:
         stream = listening(rim, rim.secrets["work"])
         ledger = rim.world.app.opened.ledger
-        whole, ledger._connection = ledger._connection, Broken(FAULTS["bad database"])
+        whole, ledger._reader = ledger._reader, Broken(FAULTS["bad database"])
         try:
             for method, path, key in (
                 ("GET", "/thoughts", "work"),
@@ -609,7 +609,7 @@ def test_a_ledger_that_can_not_be_read_lets_nobody_in_and_says_so_in_our_words(t
             assert "the ledger can't be read" in rim.world.app.health.facts()["keys"]["problem"]
             assert any(text.startswith("ledger:") for text in rim.world.app.health.degraded())
         finally:
-            ledger._connection = whole
+            ledger._reader = whole
         assert rim.rest("GET", "/thoughts", key="work").status_code == 200
         assert not any(text.startswith("ledger:") for text in rim.world.app.health.degraded())
         rim.agent_access.keys.revoke("work", now=now_ms())
@@ -628,7 +628,9 @@ def test_what_breaks_on_disk_is_told_without_where_or_what_it_was(tmp_path, kind
             assert not INSIDE.search(text), (what, text)
             for inside in (str(tmp_path), "xqtitlezy", "/etc", "root:"):
                 assert inside not in text, (what, text)
-            unnamed = re.sub(r'source_path\\*": ?\\*"[^"]*', "", text)  # by which the note is known to who may read it
+            unnamed = re.sub(
+                r'(source_path|path|url)\\*": ?\\*"[^"]*', "", text
+            )  # by which the note is known to who may read it
             assert note.name not in unnamed or what == "GET /readyz"  # which lists what can't be indexed
 
 

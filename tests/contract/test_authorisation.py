@@ -13,6 +13,7 @@ import re
 import socket
 import subprocess
 import sys
+import uuid
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,7 +28,7 @@ from mcp_server.rest import git_webhook
 from mcp_server.rest import routes as rest
 from mcp_server.rest.upload_form import PATH as FORM
 from mcp_server.server import build_app, now_ms
-from mcp_server.tools.families import FAMILIES
+from mcp_server.tools.families import CORE, FAMILIES
 from syncd.daemon.control_socket import NAME, TOKEN, ControlServer, short_address
 from syncd.remote.push_webhook import drop_secret, make_secret
 from syncd.settings.access import LimitsSettings
@@ -70,7 +71,7 @@ ROUTES = {
     "POST /api/v1/jobs as a form": WRITE, "GET /api/v1/jobs/{id}": READ, "GET /api/v1/documents": READ,
     "GET /api/v1/documents/{id}": READ, "PUT /api/v1/documents/{id}/tags": WRITE, "PATCH /api/v1/notes/{id}": WRITE,
     "GET /api/v1/status": READ, "GET /sse": BOUND, "POST /sse/messages": ANY,
-    **{f"{method} /mcp{family}": ANY for method in ("GET", "POST", "DELETE") for family in ("", "/thoughts", "/kb", "/memory", "/graph")},
+    **{f"{method} /mcp{family}": ANY for method in ("GET", "POST", "DELETE") for family in ("", "/core", "/thoughts", "/kb", "/memory", "/graph")},
 }  # fmt: skip
 TOOLS = {
     "capture_thought": WRITE, "semantic_search": READ, "get_thought": READ, "delete_thought": WRITE, "list_recent": READ,
@@ -86,6 +87,11 @@ TOOLS = {
     "get_relation_gaps": NAMED_READ, "find_similar_nodes": NAMED_READ, "search_nodes": NAMED_READ,
     "get_consolidation_report": NAMED_READ, "get_pending_consolidation": NAMED_READ, "get_stats": NAMED_READ,
 }  # fmt: skip
+# At /mcp/core a key that is bound to one workspace implies it.
+CORE_TOOLS = {
+    name: Rule(TOOLS[name].scope, "bound") if TOOLS[name].sees == "name" else TOOLS[name]
+    for name in (*CORE, "get_stats")
+}
 METHODS = {
     "server/discover": ANY, "ping": ANY, "tools/list": ANY, "tools/call": ANY, "prompts/list": ANY, "prompts/get": READ,
     "resources/list": FILTERED, "resources/templates/list": ANY, "resources/read": NOTE, "completion/complete": FILTERED,
@@ -131,6 +137,7 @@ COMMANDS = [
     "job.history",
     "job.list",
     "job.run",
+    "key.check",
     "key.create",
     "key.history",
     "key.list",
@@ -184,6 +191,7 @@ COMMANDS = [
 RULES: dict[str, Rule] = {
     **ROUTES,
     **{f"tool {name}": rule for name, rule in TOOLS.items()},
+    **{f"core {name}": rule for name, rule in CORE_TOOLS.items()},
     **{f"method {name}": rule for name, rule in METHODS.items()},
     **{f"prompt {name}": rule for name, rule in PROMPTS.items()},
     **{f"completion {name}": rule for name, rule in COMPLETIONS.items()},
@@ -237,6 +245,7 @@ SAID_WITHIN: dict[str, tuple[object, str]] = {
         )
     },
     **{f"tool kb_upload_{name}": NO_UPLOAD for name in ("chunk", "finish")},
+    **{f"core {name}": NO_NOTE for name in ("get_thought", "delete_thought", "kb_get", "kb_update_note")},
     **{row: NO_SESSION for row in ROUTES if "/mcp" in row},
     **{row: (-32602, "Validation error") for row in ROUTES if row.startswith("POST /mcp")},
     "GET /api/v1/jobs/{id}": ("NOT_FOUND", "no job '"),
@@ -302,6 +311,7 @@ def list_program(app: Any, commands: Any) -> list[str]:
     return [
         *list_routes(app),
         *(f"tool {operation.name}" for family in FAMILIES.values() for operation in family),
+        *(f"core {name}" for name in (*CORE, "get_stats")),  # and one that its list leaves out
         *(f"method {name}" for name in sorted(list_methods(app))),
         *(f"prompt {name}" for name in prompts.KINDS),
         *(f"completion {of} {argument}" for of, argument in (*places, *arguments)),
@@ -388,8 +398,13 @@ class Door:
         """The answer to a row of the program."""
         kind, _, rest_of = row.partition(" ")
         match kind:
-            case "tool":
-                return self.call("tools/call", name=rest_of, arguments=ARGUMENTS.get(rest_of, {"id": "0" * 8}))
+            case "tool" | "core":
+                path, arguments = "/mcp", ARGUMENTS.get(rest_of, {"id": "0" * 8})
+                if kind == "core":
+                    path = "/mcp/core"
+                    if rest_of == "create_entities":  # nothing deletes it before the next caller
+                        arguments = {"entities": [{"name": uuid.uuid4().hex, "entity_type": "x"}]}
+                return self.call("tools/call", path, name=rest_of, arguments=arguments)
             case "prompt":
                 return self.call(
                     "prompts/get", name=rest_of, arguments={"question": "x"} if rest_of == "recall" else {}
@@ -436,11 +451,11 @@ class Door:
         ref = named if of == "note" else {"type": "ref/prompt", "name": of}
         return self.call("completion/complete", ref=ref, argument={"name": argument, "value": ""})
 
-    def call(self, method: str, **params: Any) -> Any:
+    def call(self, method: str, path: str = "/mcp", **params: Any) -> Any:
         headers = {"mcp-protocol-version": REVISION, "mcp-method": method}
         if name := params.get("name") or params.get("uri"):
             headers["mcp-name"] = name
-        return self._post(headers, method, params | {"_meta": META})
+        return self._post(headers, method, params | {"_meta": META}, path)
 
     def open_session(self) -> Any:
         client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "matrix", "version": "1"}}
@@ -454,12 +469,12 @@ class Door:
         self._post(session, "notifications/initialized", {})
         return self._post(session, method, params)
 
-    def _post(self, headers: dict[str, str], method: str, params: dict[str, Any]) -> Any:
+    def _post(self, headers: dict[str, str], method: str, params: dict[str, Any], path: str = "/mcp") -> Any:
         message = {"jsonrpc": "2.0", "method": method, "params": params}
         message |= {} if method.startswith("notifications/") else {"id": 1}
         headers = self._headers | {"accept": "application/json, text/event-stream"} | headers
         endless = method == "subscriptions/listen"
-        answer = self._app.send("POST", "/mcp", endless=endless, headers=headers, json=message)
+        answer = self._app.send("POST", path, endless=endless, headers=headers, json=message)
         return answer if endless else _last_message(answer)
 
 

@@ -36,6 +36,7 @@ NAMES = {
         "suspicious",
     ),
     *("created_at", "updated_at", "started_at", "finished_at", "expires_at", "since", "last_modified"),
+    *("created_at_iso", "updated_at_iso", "at_iso", "url"),
     *("last_observation_at", "summary_updated_at", "source", "source_path", "heading", "collection", "tag"),
     *("collections", "namespace", "tags", "doc_type", "workspace", "warnings", "degraded", "message", "stage", "kind"),
     *("name", "entity_type", "entity_name", "from", "to", "relation_type", "from_entity", "to_entity", "old_type"),

@@ -285,7 +285,9 @@ def test_what_is_read_over_rest_is_the_same(rim):
         for given in ({}, {"heading": "Chapter 3"}, {"start_line": 4, "end_line": 9}, {"max_tokens": 300}):
             assert rest(space, "GET", f"/documents/{id}", params=given) == (200, one.good("kb_get", id=id, **given))
         sent = {"query": "chapter words", "top_n": 3, "tags_match": "any"}
-        assert rest(space, "POST", "/search", json=sent) == (200, one.good("kb_search", **sent))
+        code, told = rest(space, "POST", "/search", json=sent)
+        assert all(hit.pop("url").startswith("obsidian://open?vault=") for hit in told["results"])
+        assert (code, told) == (200, one.good("kb_search", **sent))
     for query in ("heading=", "max_tokens=1", "start_line=x", "colour=1", "start_line=1&start_line=2"):
         code, told = rest(space, "GET", f"/documents/{id}?{query}")
         assert (code, told["error"]["code"]) == (400, "INVALID_ARGUMENT"), query

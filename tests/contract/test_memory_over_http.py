@@ -12,7 +12,7 @@ NAMES = [
     "memory.save", "memory.search", "memory.delete", "memory.relation.save", "memory.relation.delete", "memory.relation.list",
     "memory.relation.graph",
 ]  # fmt: skip
-MEMO = {"memo_id", "namespace", "title", "tags", "metadata", "created_at", "updated_at", "version"}
+MEMO = {"memo_id", "namespace", "title", "tags", "metadata", "created_at", "updated_at", "version", "path"}
 RELATION = {
     "namespace",
     "sourceMemoId",
@@ -90,7 +90,9 @@ def test_every_tool_answers_as_the_seed_has_it(rim):
         "title": "Keel",
     }
     one = good(space, "memory.save", **given)
-    assert set(one) == MEMO | {"created", "warnings", "suspicious"}
+    assert set(one) == MEMO | {"created", "warnings", "suspicious", "url"}
+    assert one["path"] == "team/Keel.md"
+    assert one["url"].endswith("%2Fteam%2FKeel.md")
     assert (one["namespace"], one["metadata"], one["version"], one["title"]) == ("team", given["metadata"], 1, "Keel")
     assert one["created_at"] == one["updated_at"]
     two = good(space, "memory.save", namespace="team", content="Sails are hemp.")
@@ -189,7 +191,7 @@ def test_very_long_memos_share_an_answer_and_say_so(rim):
         ("memory.delete", {}, "INVALID_ARGUMENT", "memo_id"),
         ("memory.relation.save", {"sourceMemoId": "a", "targetMemoId": "b"}, "INVALID_ARGUMENT", "tag"),
         ("memory.relation.save", {"sourceMemoId": "a", "tag": "t"}, "INVALID_ARGUMENT", "targetMemoId"),
-        ("memory.relation.save", {"source": "a", "targetMemoId": "b", "tag": "t"}, "INVALID_ARGUMENT", "source"),
+        ("memory.relation.save", {"sauce": "a", "targetMemoId": "b", "tag": "t"}, "INVALID_ARGUMENT", "sauce"),
         ("memory.relation.save", {"sourceMemoId": "a", "targetMemoId": "b", "tag": "t" * 65}, "INVALID_ARGUMENT", "tag"),
         ("memory.relation.save", {"sourceMemoId": "a", "targetMemoId": "b", "tag": "t", "weight": 1.1}, "INVALID_ARGUMENT", "weight"),
         ("memory.relation.save", {"sourceMemoId": "a", "targetMemoId": "b", "tag": "t", "weight": "x"}, "INVALID_ARGUMENT", "weight"),

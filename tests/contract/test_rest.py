@@ -42,7 +42,7 @@ def test_a_capture_says_what_became_of_it(rim, work):
     told = work.capture("# Alpha\n\nbody", source="voice", metadata={"project": "x", "tags": ["a"], "title": "T"})
     assert set(told) == {
         *("id", "created", "content_hash", "title", "tags", "summary", "chunks", "created_at", "updated_at"),
-        *("warnings", "suspicious"),
+        *("created_at_iso", "updated_at_iso", "path", "url", "warnings", "suspicious"),
     }
     assert told["created"] is True
     assert told["title"] == "T"
@@ -522,9 +522,9 @@ def test_an_unknown_collection_is_refused_with_those_that_are_known(rim, work):
     assert list(work.folder.iterdir()) == []
 
 
-def test_the_lines_of_the_readme_work_as_they_stand(rim, work, tmp_path):
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    lines = readme.split("<!-- curl:")[1].split("```sh\n")[1].split("```")[0]
+def test_the_lines_of_the_page_work_as_they_stand(rim, work, tmp_path):
+    page = (ROOT / "docs" / "rest.md").read_text(encoding="utf-8")
+    lines = page.split("<!-- curl:")[1].split("```sh\n")[1].split("```")[0]
     key = tmp_path / "key"
     key.write_text(rim.secrets[work.name] + "\n")
     lines = lines.replace("KEY_FILE", str(key)).replace("http://127.0.0.1:8765", rim.url)

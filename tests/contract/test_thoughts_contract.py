@@ -3,10 +3,13 @@
 import hashlib
 import json
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from urllib.parse import quote
 
 import pytest
 
 from syncd.notes.front_matter import OWNED
+from syncd.notes.timestamps import iso
 from tests.support.live_server import client, run, running
 
 TOOLS = {
@@ -17,7 +20,8 @@ TOOLS = {
     "list_recent": ("GET", "/thoughts"),
 }
 DIALECTS = ["rest", "legacy", "2026-07-28"]
-THOUGHT = {*("title", "source", "metadata", "summary", "tags", "collection", "namespace", "created_at", "updated_at")}
+TIMES = ("created_at", "updated_at", "created_at_iso", "updated_at_iso")
+THOUGHT = {*("title", "source", "metadata", "summary", "tags", "collection", "namespace", "path"), *TIMES}
 NASTY = [
     "\ufeffmark", "a\r\nb\rc\n\n", "\x00\x01\x7f\x85", "\u2028\u2029\x0b\x0c", "e\u0301 \u00e9 \u1e9b\u0323",
     "\U0001f469\u200d\U0001f4bb \U0001f1ef\U0001f1f5", "\u202eright to left\u202c", "\ud7ff\ue000\ufffe\uffff\U0010ffff",
@@ -89,8 +93,8 @@ def test_every_tool_answers_with_the_fields_of_its_contract(rim, dialect):
     text = "# Sailing\n\nThe keel is lead."
     made = good(space, dialect, "capture_thought", content=text, source="voice", metadata={"a": {"b": [1, None, "x"]}})
     assert set(made) == {
-        *("id", "created", "content_hash", "title", "tags", "summary", "chunks", "created_at", "updated_at"),
-        *("warnings", "suspicious"),
+        *("id", "created", "content_hash", "title", "tags", "summary", "chunks", *TIMES),
+        *("path", "url", "warnings", "suspicious"),
     }
     assert (made["created"], made["chunks"], made["updated_at"]) == (True, 1, None)
     assert (made["summary"], set(made["tags"])) == ("The keel is lead.", {"sailing", "keel", "lead"})
@@ -98,7 +102,8 @@ def test_every_tool_answers_with_the_fields_of_its_contract(rim, dialect):
     found = good(space, dialect, "semantic_search", query="keel of lead")
     assert set(found) == {"results", "mode", "degraded", "suspicious"}
     (hit,) = found["results"]
-    assert set(hit) == THOUGHT | {
+    linked = {"url"} if dialect == "rest" else set()
+    assert set(hit) == THOUGHT | linked | {
         *("document_id", "chunk_content", "document_content", "document_truncated", "score", "heading"),
         *("by", "suspicious", "chunk_id"),
     }
@@ -107,10 +112,17 @@ def test_every_tool_answers_with_the_fields_of_its_contract(rim, dialect):
     assert 0 < hit["score"] <= 1
     whole = good(space, dialect, "get_thought", id=made["id"])
     assert set(whole) == THOUGHT | {
-        *("id", "content", "content_hash", "version", "chunks", "created_by", "updated_by", "suspicious")
+        *("id", "content", "content_hash", "version", "chunks", "created_by", "updated_by", "suspicious", "url")
     }
+    assert made["path"] == hit["path"] == whole["path"] == "Sailing.md"
+    folder = f"{space.rim.world.vault.name}&file=Captures%2F{quote(space.name)}"
+    assert made["url"] == whole["url"] == f"obsidian://open?vault={folder}%2FSailing.md"
+    made_at = datetime.fromisoformat(made["created_at_iso"])
+    assert round(made_at.timestamp() * 1000) == made["created_at"] == whole["created_at"]
     assert whole["suspicious"] == hit["suspicious"] == []
-    surface = {"by": "agent", "key": space.name, "tool": "capture_thought", "at": whole["created_by"]["at"]}
+    surface = {"by": "agent", "key": space.name, "tool": "capture_thought"}
+    at = whole["created_by"]["at"]
+    surface |= {"at": at, "at_iso": iso(at)}
     assert (whole["created_by"], whole["updated_by"]) == (surface, None)
     assert whole["content"] == text
     assert whole["chunks"] == [{"id": hit["chunk_id"], "ordinal": 0, "content": hit["chunk_content"]}]
@@ -118,7 +130,11 @@ def test_every_tool_answers_with_the_fields_of_its_contract(rim, dialect):
     assert whole["source"] == "voice"
     recent = good(space, dialect, "list_recent", limit=5)
     assert set(recent) == {"results", "next_before", "suspicious"}
-    assert set(recent["results"][0]) == THOUGHT | {"id", "content", "content_truncated", "content_hash", "suspicious"}
+    assert set(recent["results"][0]) == THOUGHT | linked | {
+        *("id", "content", "content_truncated", "content_hash", "suspicious")
+    }
+    (full,) = good(space, dialect, "semantic_search", query="keel of lead", detail="full")["results"]
+    assert full["url"] == whole["url"]
     gone = good(space, dialect, "delete_thought", id=made["id"])
     assert gone == {"id": made["id"], "deleted": True, "title": "Sailing", "suspicious": []}
     assert list(space.folder.iterdir()) == []

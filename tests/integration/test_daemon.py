@@ -20,7 +20,7 @@ STATUS = ["ready", "pending", "generation", "captures", "vault", "defects", "deg
 INDEX = ["added", "modified", "moved", "removed", "unchanged", "failed", "chunks", "embedded", "reused", "seconds"]
 HIT = [
     *("id", "path", "title", "heading", "chunk", "score", "scope", "workspace"),
-    *("stale", "superseded_by", "successor"),
+    *("stale", "superseded_by", "successor", "url"),
 ]
 
 

@@ -344,7 +344,7 @@ def test_a_conflict_that_obsidian_git_has_left_stops_nothing_but_git(tmp_path, m
     device = SyncedDevice(tmp_path / "remote")
     device.close()
     run(tmp_path, "clone", "-q", str(device.bare), str(root))
-    world = World(tmp_path, git=GitSettings(quiet_s=0.0))
+    world = World(tmp_path, git=GitSettings(quiet_s=0.0, every_s=0.0))
     world.app.opened.sync.ready.set()
     world.run()
     world.write("n.md", "ours\n")

@@ -151,7 +151,7 @@ def test_a_secret_in_a_note_or_in_a_name_of_the_owner_s_stays_there(rim):
     }
     leaks = {where: secret for where, text in shown.items() for secret in SECRETS if secret in text}
     assert leaks == {}
-    assert shown["Git"].count("Memex-Tool") > 0
+    assert shown["Git"].count("Memex-Agent") > 0
     assert "[github-token " in shown["audit export"]
     assert len({entry.path for entry in opened.audit.find(-1, masked=True) if entry.tool == "kb_update_note"}) == 3
     verified = rim.world.app.operations["audit.verify"]({"files": True}, lambda _: None)

@@ -17,6 +17,7 @@ from index.encoders.embedder import Embedder, EmbedSettings
 from index.encoders.settings import BundledSettings
 from index.errors import Conflict, InvalidArgument, Unavailable
 from index.model import Query
+from syncd.documents.parser import parse
 from syncd.settings.settings import SyncSettings
 from syncd.sync import index_pass, pipeline, removal_rules
 from syncd.vault.path_rules import find_collisions, to_printable
@@ -227,6 +228,73 @@ def test_a_row_that_the_catalog_refuses_stops_no_other(world):
     assert sorted(world.found("gannet")) == ["a.md", "b.md", "c.md"]
     assert "b.md" not in defects(world)
     assert world.app.opened.builds.scopes["vault"].index._store.count() == 3
+
+
+def store_version(world: World) -> int:
+    """The version of the captures' table of chunks."""
+    store = world.app.opened.builds.scopes["captures"].index._store
+    return store._run(store._table.version())
+
+
+MARKED = "---\nid: m1\ncreated_at: 2026-01-01T10:00:00Z\n{}---\nThe heron stood at the weir.\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "writes"),
+    [
+        pytest.param("", "promote: false\n", False, id="a mark"),
+        pytest.param("summary: A heron.\n", "summary: A bird.\nstatus: done\n", False, id="a summary and metadata"),
+        pytest.param("tags: [a]\n", "tags: [b]\n", True, id="tags"),
+        pytest.param("title: One\n", "title: Two\n", True, id="the title"),
+        pytest.param("aliases: [One]\n", "aliases: [Two]\n", True, id="another name"),
+        pytest.param("source: a\n", "source: b\n", True, id="the source"),
+    ],
+)
+def test_rows_are_replaced_only_where_they_differ(world, tmp_path, before, after, writes):
+    world.write("Captures/default/Heron.md", MARKED.format(before))
+    world.run()
+    version = store_version(world)
+    world.write("Captures/default/Heron.md", MARKED.format(after))
+    outcome = world.run()
+    assert (outcome.modified, outcome.chunks, outcome.embedded) == (1, 1, int(after.startswith(("title", "alias"))))
+    assert (store_version(world) > version) == writes
+    assert world.dump() == world.rebuilt(tmp_path / "fresh")
+
+
+def test_rows_that_were_to_be_kept_and_changed_meanwhile_are_replaced(world, tmp_path):
+    note = world.write("Captures/default/Heron.md", MARKED.format(""))
+    world.run()
+    index, vault = world.app.opened.builds.scopes["captures"].index, world.app.opened.vault
+
+    def prepared(text: str):
+        note.write_text(text)
+        raw, stat = vault.read("Captures/default/Heron.md")
+        return index.prepare([(parse(raw, "Captures/default/Heron.md", mtime_ms=0), stat)])
+
+    marked = prepared(MARKED.format("promote: false\n"))
+    index.commit(prepared(MARKED.format("title: Gannet\n")))
+    note.write_text(MARKED.format("promote: false\n"))
+    index.commit(marked)
+    assert index.dump() == world.rebuilt(tmp_path / "fresh")["captures"]
+
+
+def test_a_large_note_that_is_as_it_was_indexed_is_not_parsed_again(world):
+    note = world.write("Captures/default/Large.md", MARKED.format("") + "The heron stood still. " * 30_000)
+    world.run()
+    parsed, real = [], index_pass.parse
+
+    def parse_counted(raw, path, **given):
+        parsed.append(path)
+        return real(raw, path, **given)
+
+    with quick(index_pass, parse=parse_counted):
+        os.utime(note, (time.time() - 5, time.time() - 5))
+        world.run()
+        assert (parsed, world.run().unchanged) == ([], 1)  # its stat is known now: the second look reads nothing
+        note.write_text(note.read_text("utf-8") + "A gannet came by.")
+        assert world.run().modified == 1
+    assert set(parsed) == {"Captures/default/Large.md"}
+    assert world.found("gannet", mode="text") == ["Captures/default/Large.md"]
 
 
 def test_a_removal_that_failed_halfway_leaves_the_note_findable(world):

@@ -11,7 +11,15 @@ from tests.support.sources import PACKAGES, Source, imports, sources
 # A package imports from the lines above its own. Packages on one line do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("vault_fixtures",),
-    ("index.errors", "index.model", "index.document_ids", "index.names", "index.tracing", "index.process_memory"),
+    (
+        "index.errors",
+        "index.model",
+        "index.document_ids",
+        "index.names",
+        "index.tracing",
+        "index.process_memory",
+        "index.foreground",
+    ),
     ("index.query", "index.timings"),
     ("index.encoders", "index.text"),
     ("index.graph", "index.storage"),
@@ -42,6 +50,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("syncd.app", "syncd.stdio"),
     ("syncd.cli.terminal",),
     ("syncd.cli.framework", "syncd.cli.doctor"),
+    ("syncd.cli.clients",),
     ("syncd.cli.notes", "syncd.cli.graph", "syncd.cli.daemon"),
     ("syncd.cli",),
 )

@@ -17,7 +17,13 @@ HASH = f"--hash=sha256:{'0' * 64}"
 PROJECT = {
     "build-system": {"requires": ["setuptools==84.2.1"]},
     "project": {"dependencies": ["PyYAML>=6"], "optional-dependencies": {"otel": ["a.b[c]>=1; python_version > '3'"]}},
-    "dependency-groups": {"dev": ["pytest"], "audit": [], "lock": [], "installer": ["setuptools==84.2.1"]},
+    "dependency-groups": {
+        "dev": ["pytest"],
+        "audit": [],
+        "clients": [],
+        "lock": [],
+        "installer": ["setuptools==84.2.1"],
+    },
 }
 DAEMON = f"# a head\na-b==1 ; sys_platform == 'linux' \\\n    {HASH} \\\n    {HASH}\npyyaml==6 \\\n    {HASH}\nsetuptools==84.2.1 \\\n    {HASH}\n"
 CPU = f"pyyaml==6+cpu \\\n    {HASH}\n"
@@ -36,6 +42,12 @@ def test_the_lock_of_the_daemon_has_no_test_tool():
     tools = lock_files.asked(lock_files.read_project()["dependency-groups"]["dev"]) - {"cryptography", "jsonschema"}
     assert "pytest" in tools
     assert tools & locked.keys() == set()
+
+
+def test_the_lock_of_the_site_pins_every_tool_with_hashes():
+    locked = lock_files.pins(lock_files.SITE.read_text())
+    assert lock_files.asked(lock_files.read_project()["dependency-groups"]["docs"]) <= locked.keys()
+    assert [pin.name for pin in locked.values() if not pin.hashes] == []
 
 
 def test_a_lock_without_fault_has_none():

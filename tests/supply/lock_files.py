@@ -18,6 +18,7 @@ from tests.support.paths import ROOT, TESTS
 
 DAEMON: Final = ROOT / "requirements.txt"
 TOOLS: Final = TESTS / "requirements.txt"
+SITE: Final = ROOT / "docs" / "requirements.txt"
 VERSIONS: Final = ROOT / "constraints.txt"
 CPU: Final = ROOT / "requirements-cpu.txt"
 HEAD: Final = "# make lock writes this file.\n"
@@ -78,7 +79,7 @@ def faults(daemon: str, tools: str, versions: str, cpu: str, project: Mapping[st
                 yield f"{place}: {pin.name} has no SHA-256 hash"
     for name in sorted(asked([*direct(project), *groups["installer"]]) - locked.keys()):
         yield f"requirements.txt: {name}, which pyproject.toml names, is missing"
-    for name in sorted(asked([*groups["dev"], *groups["audit"], *groups["lock"]]) - others.keys()):
+    for name in sorted(asked([*groups["dev"], *groups["audit"], *groups["clients"], *groups["lock"]]) - others.keys()):
         yield f"tests/requirements.txt: {name}, which pyproject.toml names, is missing"
     for name in sorted(locked.keys() & others.keys()):
         if locked[name].version != others[name].version:

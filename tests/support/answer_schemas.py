@@ -48,6 +48,7 @@ GRAPH: Final[dict[str, Schema]] = {
     "open_nodes": of(
         entities=many(
             of(
+                path=TEXT,
                 name=TEXT,
                 entity_type=TEXT,
                 summary=some(TEXT),
@@ -80,6 +81,7 @@ GRAPH: Final[dict[str, Schema]] = {
     "get_relation_gaps": results(node=TEXT, referenced_name=TEXT, reference_count=WHOLE),
     "find_similar_nodes": results(node_a=TEXT, node_b=TEXT, similarity=NUMBER, node_a_type=TEXT, node_b_type=TEXT),
     "search_nodes": results(
+        path=TEXT,
         name=TEXT,
         entity_type=TEXT,
         summary=some(TEXT),
@@ -119,12 +121,24 @@ RELATION: Final = of(
     updated_at=WHEN,
     version=WHOLE,
 )
-MEMO: Final = of(memo_id=TEXT)
+MEMO: Final = of(memo_id=TEXT, path=TEXT)
 
 MEMORY: Final[dict[str, Schema]] = {
-    "memory.save": of(memo_id=TEXT, namespace=TEXT, metadata=OPEN, created_at=WHEN, updated_at=WHEN, version=WHOLE),
+    "memory.save": of(
+        memo_id=TEXT, path=TEXT, namespace=TEXT, metadata=OPEN, created_at=WHEN, updated_at=WHEN, version=WHOLE
+    ),
     "memory.search": of(
-        items=many(of(memo_id=TEXT, content=TEXT, score=some(NUMBER), metadata=OPEN, created_at=WHEN, updated_at=WHEN))
+        items=many(
+            of(
+                memo_id=TEXT,
+                path=TEXT,
+                content=TEXT,
+                score=some(NUMBER),
+                metadata=OPEN,
+                created_at=WHEN,
+                updated_at=WHEN,
+            )
+        )
     ),
     "memory.delete": of(memo_id=TEXT, deleted=YES),
     "memory.relation.save": RELATION,

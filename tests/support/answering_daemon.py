@@ -17,6 +17,7 @@ HIT = {
     "stale": False,
     "superseded_by": None,
     "successor": None,
+    "url": "obsidian://open?vault=v&file=Projects%2FA.md",
 }
 RECORD = {"id": "i1", "path": "Captures/default/A.md", "created_at": 0, "content_hash": "h", "chunks": 1}
 STATUS = {

@@ -42,7 +42,7 @@ class Rig:
         self.vault, self.state = folder / "my $HOME vault", folder / "state"
         (self.vault / "Captures/default").mkdir(parents=True, exist_ok=True)
         self.state.mkdir(mode=0o700, exist_ok=True)
-        self.settings = GitSettings(**{"quiet_s": 0.0, **settings})  # type: ignore[arg-type]
+        self.settings = GitSettings(**{"quiet_s": 0.0, "every_s": 0.0, **settings})  # type: ignore[arg-type]
         if not (self.vault / ".git").exists():
             git(self.vault, "init", "-q", "-b", "main", *options)
             if begin:

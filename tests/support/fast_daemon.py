@@ -51,12 +51,13 @@ class Daemon:
         self,
         folder: Path,
         *,
+        vault: Path | None = None,
         state: Path | None = None,
         poll_s: float = 15.0,
         before: Sequence[str] = (),
         program: str = "tests.support.fast_daemon",
     ):
-        self.vault, self.state, self.log = folder / "vault", state or folder / "state", folder / "log"
+        self.vault, self.state, self.log = vault or folder / "vault", state or folder / "state", folder / "log"
         self.vault.mkdir(exist_ok=True)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(

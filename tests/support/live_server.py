@@ -305,7 +305,8 @@ async def client(
     options: dict[str, Any] = {"mode": mode, "message_handler": heard}
     if way == "stdio":
         workspace = headers.get("X_Memory_Workspace")
-        code = f"import sys; from mcp_server.stdio_bridge import run; sys.exit(run({rim.url!r}, {rim.secrets[key]!r}, workspace={workspace!r}))"
+        asked = f"workspace={workspace!r}, toolset={path.removeprefix('/mcp').lstrip('/') or None!r}"
+        code = f"import sys; from mcp_server.stdio_bridge import run; sys.exit(run({rim.url!r}, {rim.secrets[key]!r}, {asked}))"
         async with Client(StdioServerParameters(command=sys.executable, args=["-c", code], cwd="."), **options) as made:
             yield made
     elif way == "sse":

@@ -8,6 +8,7 @@ from typing import Final
 
 MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     "tests/contract/test_authorisation.py": ("mcp_server/operations/caller.py",),
+    "tests/contract/test_core_toolset.py": ("mcp_server/protocol/instructions.py",),
     "tests/contract/test_agent_boundary.py": ("syncd/workspaces/agent_access.py",),
     "tests/contract/test_graph_contract.py": (
         "mcp_server/tools/graph.py",
@@ -149,7 +150,6 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     "tests/unit/syncd/cli/notes/test_review.py": ("syncd/owner/review.py",),
     "tests/unit/syncd/cli/test_main.py": (
         "syncd/cli/daemon/keys_and_config.py",
-        "syncd/cli/daemon/ready_message.py",
         "syncd/cli/framework/arguments.py",
         "syncd/owner/operations.py",
         "syncd/owner/workspaces_and_keys.py",

@@ -173,6 +173,8 @@ def value(tree: Any, note: Note) -> Any:  # noqa: PLR0911 - one a kind
             return value(left, note) == value(right, note)
         case ("!=", left, right):
             return value(left, note) != value(right, note)
+        case ("call", "if", [condition, then, other]):
+            return value(then, note) if value(condition, note) else value(other, note)
         case ("method", inner, name, given):
             return _method(value(inner, note), name, [value(one, note) for one in given])
     raise Invalid(f"{tree!r} is not known here")
@@ -222,6 +224,9 @@ class Base:
         for name, own in self.tree.get("properties", {}).items():
             if not re.match(r"(?:note|file|formula)\.", name) or not isinstance(own.get("displayName"), str):
                 raise Invalid(f"properties: {name}")
+        formulas = self.tree.get("formulas", {})
+        for expression in formulas.values():
+            parsed(expression)
         names = [view["name"] for view in self.tree["views"]]
         if len(names) != len(set(names)):
             raise Invalid("two views have one name")
@@ -232,7 +237,9 @@ class Base:
                 raise Invalid(f"unknown keys {view.keys() - VIEW}")
             self._filter(view.get("filters"))
             for column in [*view["order"], *view.get("summaries", {}), *view.get("columnSize", {})]:
-                if not re.match(r"note\.\w|file\.", column) or (column.startswith("file.") and column[5:] not in FILE):
+                where, _, name = column.partition(".")
+                known = {"note": bool(name), "file": name in FILE, "formula": name in formulas}
+                if not known.get(where):
                     raise Invalid(f"column {column}")
             for one in view.get("sort", ()):
                 if set(one) != {"property", "direction"} or one["direction"] not in ("ASC", "DESC"):
@@ -255,6 +262,10 @@ class Base:
                 self._filter(part)
         else:
             raise Invalid(f"filter {one!r}")
+
+    def column(self, formula: str, note: Note) -> Any:
+        """What a formula's column shows for a note."""
+        return value(parsed(self.tree["formulas"][formula]), note)
 
     def rows(self, view: str, notes: list[Note]) -> list[str]:
         """The paths of the notes that a view lists, in its order."""

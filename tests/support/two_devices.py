@@ -45,7 +45,7 @@ def settings(vault, state):
         server=ServerSettings(port=0),
         sync=SyncSettings(quiet_s=0.05, patience_s=0.2, adopt_s=0.3, listing_s=3600.0),
         limits=LimitsSettings(rate=0),
-        git=GitSettings(quiet_s=0.2, pull_s=2.0, push=True, timeout_s=20.0),
+        git=GitSettings(quiet_s=0.2, every_s=0.0, pull_s=2.0, push=True, timeout_s=20.0),
     )
 
 

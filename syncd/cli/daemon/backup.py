@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from index.errors import Conflict, InvalidArgument
-from syncd.cli.framework.commands import Command, flags, load_settings, now, print_answer, set_flag
+from syncd.cli.framework.commands import Command, flags, load_settings, now, print_answer, set_flag, show_progress
 from syncd.cli.terminal import result_text
 from syncd.settings.known_vaults import choose_settings_file
 from syncd.settings.settings import NO_VAULT, Settings
@@ -42,7 +42,16 @@ def backup(file: str | None, force: bool) -> None:
     check_target(target, chosen.vault.path)
     if target.exists() and not force:
         raise Conflict(f"{target} exists: choose another name, or pass --force")
-    made = pack(chosen.state, target, vault=chosen.vault.path, settings=chosen.file, version=installed(), now=now())
+    with show_progress() as progress:
+        made = pack(
+            chosen.state,
+            target,
+            vault=chosen.vault.path,
+            settings=chosen.file,
+            version=installed(),
+            now=now(),
+            progress=progress,
+        )
     size = target.stat().st_size
     result = {"file": str(target), "bytes": size, "files": sorted(made.files)}
     print_answer(result, lambda: f"{target}  ({len(made.files)} files, {size:,} bytes; your notes are not in it)")
@@ -65,7 +74,8 @@ def restore(file: str, force: bool) -> None:
 
     with tempfile.TemporaryDirectory(prefix="memex-restore-") as unpacked:
         folder = Path(unpacked)
-        contents = archives.unpack(Path(file).expanduser().absolute(), folder)
+        with show_progress() as progress:
+            contents = archives.unpack(Path(file).expanduser().absolute(), folder, progress)
         archives.check_ledger(folder)
         chosen = _target_settings(contents)
         archives.check_replaceable(chosen.state, force=force)

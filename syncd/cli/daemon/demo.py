@@ -1,4 +1,4 @@
-"""Define the command `demo`: serve a copy of the demo vault, at the address and with the key that it had the last time.
+"""Define the command `demo`: serve a copy of the demo vault, at the address and with the client's key of the last time.
 
 Law, tested: the copy is removed when the demo ends; one whose process was killed is removed at the next start."""
 
@@ -17,26 +17,33 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from syncd.cli.daemon.ready_message import print_connect_help
+from syncd.cli.clients.client_formats import CLIENTS, Connection, http_lines, paste_text
+from syncd.cli.daemon.ready_message import WORKSPACE, print_connect_help
 from syncd.cli.daemon.serve import is_port_free, pick_free_port, put_under_git, run
 from syncd.cli.framework.commands import Command, flags, load_settings, now, print_message, set_flag
+from syncd.cli.framework.daemon_address import memex_words
 from syncd.settings.settings import Settings
 from syncd.state import process_lock
 from syncd.state.folder import state_home, write_private
+
+if TYPE_CHECKING:
+    from syncd.app import Ready
 
 # ruff: noqa: PLC0415 - the stores and Git take longer to import than most commands to run
 QUERY = "how do we keep the battery boxes cool in summer"
 PREFIX = "memex-demo-"
 ADDRESS = "demo.json"  # in the folder of the state folders
+ENTRY, KEY_NAME = "memex-demo", "demo client"
 STARTING_S = 2.0  # a folder that is younger may belong to a demo that has not locked it yet
 
 
 @dataclass(frozen=True, slots=True)
 class DemoAddress:
-    """What clients of the demo were told: its port and its key."""
+    """What clients of the demo were told: its port, and the key that opens its workspace and nothing else."""
 
     port: int
     key: str
@@ -71,8 +78,20 @@ def demo(folder: str | None, port: int | None) -> None:
                 put_under_git(vault)
         address = read_address(state_home(os.environ) / ADDRESS)
         chosen = _choose_port(load_settings(), address)
-        _keep_address(chosen, address)
-        run(chosen, partial(print_connect_help, query=QUERY))
+        key = _keep_address(chosen, address)
+        run(chosen, partial(_announce, key="" if address else key))
+
+
+def _announce(chosen: Settings, ready: Ready, key: str) -> None:
+    """How to connect to the demo; its `key` is shown the first time, and "" later."""
+    connection = "Lines that you pasted for an earlier demo go on working."
+    if key:
+        lines = Connection(ENTRY, ready.url, key, WORKSPACE, tuple(memex_words(chosen)))
+        connection = (
+            "Lines to paste, with a key for demos alone. It is shown this once, and stays good from one demo to the next.\n\n"
+            f"Claude Code:\n  {paste_text(CLIENTS['claude-code'], lines, '')}\n\n{http_lines(lines)}"
+        )
+    print_connect_help(chosen, ready, QUERY, connection)
 
 
 @contextmanager
@@ -111,18 +130,18 @@ def _choose_port(chosen: Settings, address: DemoAddress | None) -> Settings:
     return load_settings()
 
 
-def _keep_address(chosen: Settings, address: DemoAddress | None) -> None:
-    """Give the demo the key of the last one, and note down which key and port it has."""
-    from syncd.installation.vault_setup import install_owner_key, set_up_vault
+def _keep_address(chosen: Settings, address: DemoAddress | None) -> str:
+    """Give the demo's client the key of the last one, and note down which key and port it has; the key."""
+    from syncd.installation.vault_setup import install_client_key, set_up_vault
 
-    if address:
-        install_owner_key(chosen.state, chosen.vault.path, address.key, now=now())
-    key = set_up_vault(chosen, now=now()).read_text().strip()
+    set_up_vault(chosen, now=now())
+    key = install_client_key(chosen.state, KEY_NAME, WORKSPACE, address.key if address else None, now=now())
     file = state_home(os.environ) / ADDRESS
     port = chosen.server.port or (address.port if address else 0)
     if port:  # a port of the system's choice is another each time
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_private(file, json.dumps(asdict(DemoAddress(port, key))) + "\n")
+    return key
 
 
 def read_address(file: Path) -> DemoAddress | None:

@@ -13,6 +13,7 @@ from syncd.cli.framework.arguments import wait_for_jobs
 from syncd.cli.framework.commands import Command, Group, ask, has_color, now, open_session, print_answer
 from syncd.cli.framework.completion import jobs, queued_jobs, workspaces
 from syncd.cli.terminal import result_text
+from syncd.jobs.job_names import shell_word
 
 STATUSES = ("queued", "running", "done", "failed")
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
@@ -43,9 +44,13 @@ def job_run(name: str, wait: bool) -> None:
     """Run the job NAME now, or take part in the run under way. Without a daemon it runs here, to its end."""
     done = ask("job.run", {"name": name, "wait": wait})
     if done.get("error"):
-        raise Unavailable(f"the job {done['name']} failed after {format_duration(done['seconds'])}: {done['error']}")
+        raise Unavailable(
+            f"the job {shell_word(done['name'])} failed after {format_duration(done['seconds'])}: {done['error']}"
+        )
     sentence = (
-        f"{done['name']} took {format_duration(done['seconds'])}" if done["ended"] else f"{done['name']} was started"
+        f"{shell_word(done['name'])} took {format_duration(done['seconds'])}"
+        if done["ended"]
+        else f"{shell_word(done['name'])} was started"
     )
     print_answer(done, lambda: sentence)
 
@@ -91,7 +96,7 @@ def cancel(id: str) -> None:
 
 
 @click.command("wait", cls=Command)
-@click.argument("ids", nargs=-1, required=True, shell_complete=queued_jobs)
+@click.argument("ids", metavar="ID...", nargs=-1, required=True, shell_complete=queued_jobs)
 def wait(ids: tuple[str, ...]) -> None:
     """Wait until these jobs have ended; the exit code is that of the first that failed. Without a daemon they are done here."""
     with open_session() as ask:
@@ -150,7 +155,7 @@ def format_job(job: Mapping[str, Any], zone: tzinfo | None) -> str:
     rows += [(name, result_text.format_time(job[key], zone)) for name, key in moments if job[key]]
     rows += [("tries", str(job["tries"]))] if job["tries"] > 1 else []
     rows += [("document", job["document_id"])] if job["document_id"] else []
-    rows += [("error", f"{job['error']['code']}: {job['error']['message']}")] if job["error"] else []
+    rows += [("error", job["error"]["message"])] if job["error"] else []
     return "\n".join(f"{name:<10}{result_text.line(str(value), 1_000)}" for name, value in rows)
 
 
@@ -182,7 +187,7 @@ def jobs_table(jobs: list[dict[str, Any]], now_ms: int, zone: tzinfo | None, *, 
     """One line for each job."""
     rows = [
         (
-            job["name"],
+            shell_word(job["name"]),
             job.get("cron") or format_duration(job["every_s"]),
             _job_state(job),
             result_text.format_time(job["started_at"], zone) if job["started_at"] else "never",
@@ -191,10 +196,12 @@ def jobs_table(jobs: list[dict[str, Any]], now_ms: int, zone: tzinfo | None, *, 
             if job["next_run_at"]
             else "when the daemon runs",
         )
-        for job in jobs
+        for job in sorted(jobs, key=lambda job: shell_word(job["name"]))
     ]
     lines = [result_text.table(rows, ("job", "every", "state", "last began", "took", "next"), color=color)]
-    return "\n".join(lines + [f"{job['name']}: {result_text.line(job['error'], 400)}" for job in jobs if job["error"]])
+    return "\n".join(
+        lines + [f"{shell_word(job['name'])}: {result_text.line(job['error'], 400)}" for job in jobs if job["error"]]
+    )
 
 
 def runs_table(past: list[dict[str, Any]], zone: tzinfo | None, *, color: bool) -> str:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from index.errors import MemexError
+from syncd.cli.clients.client_formats import connect_text
 from syncd.cli.framework.commands import print_message, print_while_serving
+from syncd.cli.framework.daemon_address import memex_command
 from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
 from syncd.settings.settings import Settings
+from syncd.vault.location import BESIDE
 
 if TYPE_CHECKING:
     from syncd.app import Ready
@@ -28,7 +30,9 @@ PATIENCE_S = 60.0  # for the first listing, before the search is made without it
 def print_summary(chosen: Settings, ready: Ready) -> None:
     """A few lines: for a log as well as for a person."""
     print_message(f"memex: serving {chosen.vault.path} at {ready.url}")
-    print_message(f"memex: your key is in {ready.key_file}; `memex serve --connect` prints how to connect")
+    print_message(
+        "memex: to connect a client: memex connect claude-code (or another; `memex connect --help` names them)"
+    )
     if not ready.first_listing(SOON_S):
         print_message("memex: indexing; searches find what is done so far, and `memex status` tells how far that is")
     ready.first_listing(None)
@@ -41,20 +45,24 @@ def print_summary(chosen: Settings, ready: Ready) -> None:
     print_message(f"memex: ready: {counts}{mending}")
 
 
-def print_connect_help(chosen: Settings, ready: Ready, query: str = "") -> None:
-    """The address, the lines to paste, and a search with its answer."""
+def print_connect_help(chosen: Settings, ready: Ready, query: str = "", connection: str = "") -> None:
+    """The address, how to connect, and a search with its answer. `connection`: what else there is to say of connecting."""
     key = ready.key_file.read_text().strip()
-    query = query or newest_note_name(chosen.vault.path) or ANY
+    query = query or newest_capture_name(chosen) or newest_note_name(chosen.vault.path) or ANY
     try:
-        print_while_serving(f"\nMemex serves {chosen.vault.path}\nat {ready.url}   (state: {ready.state})\n")
-        lines = {"key": key, "key_file": str(ready.key_file), "workspace": WORKSPACE, "query": query}
-        print_while_serving(result_text.connect_instructions(ready.url, command=memex_command(chosen), **lines))
+        print_while_serving(
+            f"\nMemex serves {chosen.vault.path}\nat {ready.url}   (state: {ready.state})\n"
+            f"Agents see the folder {chosen.vault.inbox} and nothing else: none of your other notes.\n"
+        )
+        print_while_serving("\n\n".join(part for part in (connection, connect_text(memex_command(chosen))) if part))
         if not ready.first_listing(PATIENCE_S):
             print_message("memex: still indexing; the search below sees what is done so far")
-        print_while_serving(f"\nA live search, as curl would make it: {query!r}\n")
+        print_while_serving(f"\nA live search: {query!r}\n")
         hits = search_captures(ready.url, key, query)
         if not hits:
-            print_while_serving("  nothing in the captures yet, so the same in your own notes:\n")
+            print_while_serving(
+                "  nothing in the inbox yet, which is all that agents see; only you can search your other notes:\n"
+            )
             asked = {"query": query, "scope": "vault", "limit": 3}
             hits = control_socket.call(chosen.state, "search", asked, timeout=60)["hits"]
         print_while_serving(result_text.format_hits(hits))
@@ -77,19 +85,6 @@ def graph_commands(chosen: Settings) -> str:
         f"  {command} node show {name}\n"
         f"  {command} graph {name} --depth 2 --format mermaid\n"
     )
-
-
-def memex_command(chosen: Settings) -> str:
-    """How this vault's `memex` is called from anywhere: by its whole path, as clients don't share a shell's."""
-    script = Path(sys.executable).with_name("memex")
-    named = [str(script) if script.exists() else "memex"]
-    if "state" in chosen.origins:
-        named += ["--state", str(chosen.state)]
-    elif "vault.path" in chosen.origins and chosen.origins["vault.path"] != str(chosen.file):
-        named += ["--vault", str(chosen.vault.path)]
-    elif chosen.origins.get("vault.path") == str(chosen.file):
-        named += ["--config", str(chosen.file)]
-    return shlex.join(named)
 
 
 def search_captures(url: str, key: str, query: str) -> list[dict[str, Any]]:
@@ -118,13 +113,25 @@ def search_captures(url: str, key: str, query: str) -> list[dict[str, Any]]:
     ]
 
 
+def newest_capture_name(chosen: Settings) -> str:
+    """The name of the capture that was changed last, which agents find; "" in an empty inbox."""
+    inbox = chosen.vault.path / chosen.vault.inbox
+    workspaces = [folder for folder in inbox.glob("*/") if folder.name.casefold() not in BESIDE]
+    return max(map(_newest_note, workspaces), default=(0.0, ""))[1]
+
+
 def newest_note_name(vault: Path) -> str:
     """The name of the note that was changed last, so that a search for it has an answer; "" in an empty vault."""
+    return _newest_note(vault)[1]
+
+
+def _newest_note(folder: Path) -> tuple[float, str]:
+    """When the note that was changed last was changed, and its name."""
     latest = (0.0, "")
-    for path in vault.rglob("*.md"):
-        if not any(part.startswith(".") for part in path.relative_to(vault).parts):
+    for path in folder.rglob("*.md"):
+        if not any(part.startswith(".") for part in path.relative_to(folder).parts):
             try:
                 latest = max(latest, (path.stat().st_mtime, path.stem))
             except OSError:
                 continue
-    return latest[1]
+    return latest

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import json
 import os
 import queue
 import select
@@ -32,10 +31,10 @@ from syncd.cli.framework.commands import (
     set_flag,
 )
 from syncd.cli.framework.completion import workspaces
+from syncd.cli.framework.daemon_address import running_daemon_url
 from syncd.daemon import control_socket
-from syncd.daemon.control_socket import DAEMON
 from syncd.daemon.service_watchdog import ServiceWatchdog, Supervisor
-from syncd.settings.settings import Settings
+from syncd.settings.settings import TOOLSETS, Settings
 from syncd.state import process_lock
 from syncd.telemetry import log
 
@@ -51,9 +50,7 @@ STOP_S = 45.0  # how long `memex stop` waits
 @click.command(cls=Command)
 @click.option("--host", help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65_535), help="The port to listen on; 0 picks a free one.")
-@click.option(
-    "--connect", is_flag=True, help="When ready, print how to connect, your key included, and one live search."
-)
+@click.option("--connect", is_flag=True, help="When ready, print how to connect clients, and one live search.")
 @click.option("--any-port", is_flag=True, help="Pick a free port if the usual one is taken and no setting names one.")
 @click.option("--force", is_flag=True, help="Serve the vault even if a daemon with another state folder serves it.")
 def serve(host: str | None, port: int | None, connect: bool, any_port: bool, force: bool) -> None:
@@ -65,7 +62,7 @@ def serve(host: str | None, port: int | None, connect: bool, any_port: bool, for
         set_flag("server.port", pick_free_port(chosen.server.host))
         taken, chosen = chosen.server.port, load_settings()
         print_message(f"memex: port {taken} is taken, so this daemon takes {chosen.server.port}")
-    run(chosen, print_connect_help if connect else print_summary, alone=not force)
+    run(chosen, print_connect_help if connect else print_summary, alone=not force, welcome=connect or None)
 
 
 @click.command(cls=Command)
@@ -78,7 +75,8 @@ def serve(host: str | None, port: int | None, connect: bool, any_port: bool, for
 @click.option(
     "--key-file", type=click.Path(dir_okay=False), help="A file that holds the key; else MEMEX_KEY, else your own."
 )
-def mcp(workspace: str | None, key_file: str | None) -> None:
+@click.option("--toolset", type=click.Choice(TOOLSETS), help="Only these tools; core: the few that most sessions need.")
+def mcp(workspace: str | None, key_file: str | None, toolset: str | None) -> None:
     """Be an MCP server on stdin and stdout, for clients that start a command: a bridge to the daemon."""
     chosen = load_settings()
     at = running_daemon_url(chosen.state)
@@ -90,7 +88,7 @@ def mcp(workspace: str | None, key_file: str | None) -> None:
         raise NotFound(f"the key file {file} can't be read: {error.strerror}") from error
     from syncd.stdio import bridge
 
-    bridge(at, key, workspace or os.environ.get("MEMEX_WORKSPACE") or None)
+    bridge(at, key, workspace or os.environ.get("MEMEX_WORKSPACE") or None, toolset)
 
 
 @click.command(cls=Command)
@@ -160,20 +158,6 @@ def _is_over(process: int | None) -> bool:
     return process is None or bool(select.select([process], [], [], 0)[0])
 
 
-def running_daemon_url(state: Path) -> str:
-    """The address of the daemon of a state folder. Raises NoDaemon when none runs."""
-    control_socket.call(state, "status", {}, timeout=10)
-    return read_daemon_url(state)
-
-
-def read_daemon_url(state: Path) -> str:
-    """The address that the daemon of a state folder has written down."""
-    try:
-        return str(json.loads((state / DAEMON).read_text())["url"])
-    except (OSError, ValueError, KeyError, TypeError):
-        raise Unavailable("the daemon is still starting: try again") from None
-
-
 def _open_when_free(opened: Callable[[], App], state: Path, stop: threading.Event) -> App:
     """The App, once nobody else has the state folder: a command that works without a daemon is waited for, a daemon is not."""
     end = time.monotonic() + STARTING_S
@@ -238,8 +222,16 @@ class SignalStop:
         self._wishes.put(0)
 
 
-def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None], *, alone: bool = True) -> None:
-    """Serve until a signal; a second signal does not wait. `alone`: refuse a vault that another daemon serves."""
+def run(
+    chosen: Settings,
+    on_ready: Callable[[Settings, Ready], None],
+    *,
+    alone: bool = True,
+    welcome: bool | None = None,
+) -> None:
+    """Serve until a signal; a second signal does not wait. `alone`: refuse a vault that another daemon serves.
+
+    `welcome`: as `set_up_vault` has it."""
     from syncd.app import App, import_server_early
     from syncd.installation.vault_setup import set_up_vault
 
@@ -255,7 +247,7 @@ def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None], *, alone:
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup(1) wants it to go on
             signal.signal(number, signal_stop.handle_signal)
     try:
-        set_up_vault(chosen, now=now())
+        set_up_vault(chosen, now=now(), welcome=welcome)
         print_message(f"memex: opening {chosen.vault.path}")
         with _open_when_free(lambda: App.open(chosen, alone=alone), chosen.state, signal_stop.wished) as app:
 

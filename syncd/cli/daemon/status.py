@@ -15,7 +15,6 @@ from typing import Any
 import click
 
 from index.errors import MemexError, Unavailable
-from syncd.cli.daemon.serve import read_daemon_url
 from syncd.cli.framework.commands import (
     Command,
     ask,
@@ -26,6 +25,7 @@ from syncd.cli.framework.commands import (
     print_text,
     wants_json,
 )
+from syncd.cli.framework.daemon_address import read_daemon_url
 from syncd.cli.terminal import result_text
 from syncd.cli.terminal.status_page import render_page, verdict
 from syncd.daemon import control_socket

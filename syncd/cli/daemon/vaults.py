@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
 from index.errors import InvalidArgument, MemexError, NotFound
-from syncd.cli.daemon.ready_message import memex_command
+from syncd.cli.clients.client_formats import connect_text
 from syncd.cli.daemon.serve import put_under_git
 from syncd.cli.framework.arguments import YES, confirm
 from syncd.cli.framework.commands import (
@@ -25,6 +26,7 @@ from syncd.cli.framework.commands import (
     set_flag,
 )
 from syncd.cli.framework.completion import vaults as vault_names
+from syncd.cli.framework.daemon_address import memex_command
 from syncd.cli.terminal import result_text
 from syncd.daemon.control_socket import DAEMON
 from syncd.settings.known_vaults import (
@@ -47,15 +49,28 @@ OTHER_SETTINGS = ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")  # variables that
 
 @click.command(cls=Command)
 @click.argument("folder", metavar="VAULT", required=False, type=click.Path(file_okay=False))
-@click.option("--git", is_flag=True, help="Put the folder under Git if it is not.")
+@click.option(
+    "--git",
+    type=click.Choice(["commit", "off"]),
+    is_flag=False,
+    flag_value="commit",
+    help="Let Memex commit what it writes (the folder is put under Git if it is not), or leave commits to you.",
+)
 @click.option("--create", is_flag=True, help="Make the folder if it is missing.")
+@click.option(
+    "--welcome/--no-welcome",
+    default=None,
+    help="Whether a new inbox gets one welcome capture, which a first search finds.",
+)
 @YES
-def init(folder: str | None, git: bool, create: bool, yes: bool) -> None:
-    """Set up the folder VAULT for Memex: the inbox, a state folder, your key. No note is touched.
+def init(folder: str | None, git: str | None, create: bool, welcome: bool | None, yes: bool) -> None:
+    """Set up the folder VAULT for Memex: the inbox, a state folder, your key. No note of yours is changed.
 
-    A folder in which there is no note and which Obsidian has never opened is set up after a question, or with --yes. Your
-    home folder and the root of the file system are refused."""
-    from syncd.installation.vault_setup import ensure_settings_file, refuse_home, set_up_vault
+    It says what it does, and asks about Git and the welcome capture. With --yes or without a terminal it asks nothing: then
+    Memex commits what it writes where VAULT is a Git repository, makes no repository, and writes the welcome capture. A folder
+    in which there is no note and which Obsidian has never opened is set up after a question, or with --yes. Your home folder
+    and the root of the file system are refused."""
+    from syncd.installation.vault_setup import ensure_settings_file, refuse_home, set_up_vault, write_git_choice
 
     set_flag("vault.path", folder)
     if "vault.path" not in flags() and "MEMEX_VAULT" not in os.environ:
@@ -70,10 +85,21 @@ def init(folder: str | None, git: bool, create: bool, yes: bool) -> None:
     _confirm_folder(chosen, create=create, yes=yes)
     if create:
         chosen.vault.path.mkdir(parents=True, exist_ok=True)
-    key_file = set_up_vault(chosen, now=now(), again=True)
-    if git:
+    asks = not yes and sys.stdin is not None and sys.stdin.isatty()
+    is_new = chosen.vault.path.is_dir() and not (chosen.vault.path / chosen.vault.inbox).exists()
+    if is_new:
+        _print_plan(chosen)
+    commits = _choose_git(chosen, git, asks=asks) if is_new or git else None
+    if is_new and welcome is None and asks:
+        welcome = click.confirm(
+            "Write one welcome capture, so that a first search has an answer?", default=True, err=True
+        )
+    key_file = set_up_vault(chosen, now=now(), again=True, welcome=welcome is not False)
+    if commits:
         put_under_git(chosen.vault.path)
     file, usual = ensure_settings_file(chosen, named, os.environ)
+    if commits is not None:
+        write_git_choice(file, commit=commits)
     made = {"vault": str(chosen.vault.path), "state": str(chosen.state), "config": str(file), "key_file": str(key_file)}
     print_answer(made, lambda: _format_init(chosen, file, key_file, usual=usual and not named))
 
@@ -164,19 +190,53 @@ def _confirm_folder(chosen: Settings, *, create: bool, yes: bool) -> None:
         confirm(f"{folder} has no note, and Obsidian has never opened it. Is it a vault?", yes=yes)
 
 
+def _print_plan(chosen: Settings) -> None:
+    """Say what setting the vault up makes and what it leaves alone."""
+    print_message(f"memex: this makes {chosen.vault.path / chosen.vault.inbox}: the inbox, where agents read and write")
+    print_message("memex: agents see the inbox and nothing else; none of your notes is changed")
+    print_message(f"memex: the index and the keys lie outside the vault, in {chosen.state}")
+
+
+def _choose_git(chosen: Settings, wish: str | None, *, asks: bool) -> bool | None:
+    """Whether Memex is to commit what it writes, by the option or the answer; None = as the settings have it."""
+    from syncd.git.repository import Repository
+
+    if wish is not None or "git.commit" in chosen.origins:
+        return wish == "commit" if wish is not None else None
+    repo = Repository(chosen.vault.path)
+    try:
+        state = repo.local_state()
+    finally:
+        repo.close()
+    if state == "no-repo":
+        if asks:
+            question = "The vault is not under Git. Put it under Git, and let Memex commit what it writes?"
+            return click.confirm(question, default=False, err=True) or None
+        print_message(
+            "memex: the vault is not under Git, so nothing is committed; `memex init VAULT --git commit` changes that"
+        )
+    elif state != "no-git":
+        if asks:
+            question = "May Memex commit what it writes, at most four times an hour, and never your edits?"
+            return click.confirm(question, default=True, err=True)
+        print_message(
+            "memex: Memex commits what it writes, never your edits; `memex init VAULT --git off` leaves it to you"
+        )
+    return None
+
+
 def _format_init(chosen: Settings, file: Path, key_file: Path, *, usual: bool) -> str:
     vault, how = chosen.vault.path, "" if usual else f" --config {shlex.quote(str(file))}"
-    print_message(f"memex: {vault} is set up; agents write to {vault / chosen.vault.inbox}, and see nothing else")
+    print_message(f"memex: {vault} is set up; agents see {vault / chosen.vault.inbox} and nothing else")
     if how and file.parent == settings_folder(os.environ):
         print_message(
             "memex: another vault is the one that commands mean; in this folder they mean this one, and after:"
         )
         print_message(f"memex:   memex use {shlex.quote(str(vault))}")
-    url = result_text.base_url(chosen.server.host, chosen.server.port)
     lines = [f"vault     {vault}", f"state     {chosen.state}", f"settings  {file}", f"your key  {key_file}", ""]
     lines += [
         f"Start it:\n  memex serve{how}\n",
-        result_text.connect_instructions(url, key="", key_file=str(key_file), command=memex_command(chosen)),
+        connect_text(memex_command(chosen)),
     ]
     return "\n".join(lines)
 

@@ -272,7 +272,7 @@ def check_queue(context: DoctorContext) -> Iterator[Finding]:
             "queue",
             "wrong",
             says,
-            "memex job run leftovers",
+            "memex job run remove-leftover-files",
             partial(remove_files, *(staged.folder / name for name in old)),
         )
     failed = sum(job.failed for job in jobs)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from index.errors import Conflict, NotFound, Unavailable
+from index.names import did_you_mean
 from syncd.cli.framework import help_text
 from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
@@ -34,7 +35,7 @@ STARTING_S = 15.0  # a daemon that holds the lock and is not yet listening gets 
 WITHOUT_INDEX = frozenset(
     {
         *("status", "workspace.create", "workspace.list", "perspective.list"),
-        *("key.create", "key.list", "key.revoke", "key.rotate", "key.history"),
+        *("key.create", "key.check", "key.list", "key.revoke", "key.rotate", "key.history"),
         *("audit.list", "audit.verify", "audit.prune"),
         *("job.list", "job.history", "queue.list", "queue.show", "queue.cancel"),
     }
@@ -103,13 +104,9 @@ class Command(click.Command):
     def __init__(self, name: str | None, *, params: list[click.Parameter] | None = None, **kwargs: Any) -> None:
         super().__init__(name, params=[*(params or []), *shared_options()], **kwargs)
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The command's options, then those of every command."""
-        help_text.write_options(self, ctx, formatter)
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Examples and exit codes."""
-        help_text.write_sections(ctx, formatter)
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What it does, its arguments, examples, then its options."""
+        help_text.write_help(self, ctx, formatter)
 
 
 class Group(click.Group):
@@ -121,14 +118,23 @@ class Group(click.Group):
     def __init__(self, name: str | None, *, params: list[click.Parameter] | None = None, **kwargs: Any) -> None:
         super().__init__(name, params=[*(params or []), *shared_options()], **kwargs)
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Its commands, then the options of every command."""
-        help_text.write_commands(self, ctx, formatter)
-        help_text.write_options(self, ctx, formatter)
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What it does, its commands, then its options."""
+        help_text.write_help(self, ctx, formatter)
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Examples; of `memex` itself exit codes, environment and files too."""
-        help_text.write_sections(ctx, formatter)
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that a line names; an unknown one is refused with the nearest name."""
+        if (
+            args
+            and not args[0].startswith("-")
+            and self.get_command(ctx, args[0]) is None
+            and not ctx.resilient_parsing
+        ):
+            near = did_you_mean(args[0], self.list_commands(ctx))
+            raise click.UsageError(f"no command {args[0]!r} in `{ctx.command_path}`{near}", ctx)
+        return super().resolve_command(ctx, args)
 
 
 def set_flag(name: str, value: Any) -> None:

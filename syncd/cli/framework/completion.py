@@ -1,4 +1,4 @@
-"""Offer shell completion: names of workspaces, keys and jobs, ids of captures and more, as the daemon knows them.
+"""Offer shell completion: names of captures, workspaces, keys, jobs and more, as the daemon knows them.
 
 Law: a key press is answered at once or not at all: nothing is opened, started or waited for, and a failure gives no
 words."""
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
@@ -22,14 +23,16 @@ from click.shell_completion import (
 
 from index.errors import MemexError
 from index.model import COLLECTIONS
+from index.names import fold
 from syncd.cli.framework.commands import FLAGS, Command
 from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
+from syncd.jobs.job_names import shell_word
 from syncd.settings.known_vaults import known_vaults, vault_name
 from syncd.settings.settings import Settings, load
 
 PATIENCE_S = 1.0
-NEWEST = 50  # captures whose ids are offered
+NEWEST = 50  # captures whose names are offered
 
 
 class Bash(BashComplete):
@@ -97,7 +100,7 @@ def files(_: click.Context, __: click.Parameter, typed: str) -> list[CompletionI
 def jobs(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Names of jobs, as one word each."""
     rows = _ask_daemon(ctx, "job.list", {}) or []
-    return _matching_items(((str(row["name"]).replace(" ", "-"), "") for row in rows), typed)
+    return _matching_items(((shell_word(row["name"]), "") for row in rows), typed)
 
 
 def queued_jobs(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
@@ -110,29 +113,43 @@ def queued_jobs(ctx: click.Context, _: click.Parameter, typed: str) -> list[Comp
 
 
 def captures(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Ids of the newest captures, with their titles."""
+    """Names of the newest captures; their ids where an id is begun."""
     rows = _ask_daemon(ctx, "recent", {"limit": NEWEST}) or []
-    return _matching_items(
-        ((row["id"], result_text.line(str(row.get("title") or row["path"]), 60)) for row in rows), typed
-    )
+    return _note_items([(row["id"], row["path"]) for row in rows], typed)
 
 
 def promoted_notes(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Ids of the notes that were promoted last, with their paths."""
+    """Names of the notes that were promoted last."""
     rows = _ask_daemon(ctx, "promoted", {"limit": NEWEST}) or []
-    return _matching_items(((row["id"], result_text.line(str(row["target"]), 60)) for row in rows), typed)
+    return _note_items([(row["id"], row["target"]) for row in rows], typed)
 
 
 def waiting_captures(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Ids of the captures that wait for a decision, with their titles."""
+    """Names of the captures that wait for a decision."""
     rows = (_ask_daemon(ctx, "review.list", {"limit": NEWEST}) or {}).get("waiting", ())
-    return _matching_items(((row["id"], result_text.line(str(row["title"]), 60)) for row in rows), typed)
+    return _note_items([(row["id"], row["path"]) for row in rows], typed)
 
 
 def archived_captures(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Ids of captures that were set aside, with their titles."""
+    """Names of captures that were set aside."""
     rows = _ask_daemon(ctx, "archived", {"limit": NEWEST}) or []
-    return _matching_items(((row["id"], result_text.line(str(row["title"]), 60)) for row in rows), typed)
+    return _note_items([(row["id"], row["path"]) for row in rows], typed)
+
+
+def _note_items(notes: Sequence[tuple[str, str]], typed: str) -> list[CompletionItem]:
+    """The names of these notes (id, path) that begin so; a name that several have, or a shell can't show, is its id.
+
+    A begun id, of which names know nothing, offers ids with the names beside them."""
+    named = [(id, path.rpartition("/")[2].removesuffix(".md")) for id, path in notes]
+    counts = Counter(fold(name) for _, name in named)
+    items = []
+    for id, name in named:
+        is_usable = counts[fold(name)] == 1 and result_text.sanitize(name) == name and not name.startswith("-")
+        if is_usable and fold(name).startswith(fold(typed)):
+            items.append(CompletionItem(name, help=id))
+        elif id.startswith(typed) and (typed or not is_usable):
+            items.append(CompletionItem(id, help=result_text.line(name, 60)))
+    return sorted(items, key=lambda item: fold(item.value))
 
 
 def folders(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:

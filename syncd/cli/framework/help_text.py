@@ -1,13 +1,15 @@
-"""Compose the help text of each command beyond its options: examples, exit codes, environment and files.
+"""Compose the help text of each command: its arguments, two examples, the rest of its text, then its options.
 
 The manual page is made of these words too. Law, tested: every command has examples, and the program takes every
-example."""
+example; every argument is explained."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 import click
+
+from syncd.cli.framework.help_topics import ENVIRONMENT, EXIT_CODES, FILES, GROUPS, OWN_EXIT_CODES, explain_argument
 
 Example = tuple[str, str]  # a line, and what it does
 
@@ -55,6 +57,12 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex config", "each setting with its meaning, as a settings file would have it"),
         ("memex config --json", "for a script"),
     ),
+    "connect": (
+        ("memex connect claude-code", "print the line that adds Memex to Claude Code, with a key of its own"),
+        ("memex connect cursor --write --workspace work", "write Cursor's settings file; Cursor sees one workspace"),
+        ("memex connect cursor --remove", "end Cursor's key and take the entry out"),
+        ("memex connect --list", "show the connected clients, and when each was last seen"),
+    ),
     "consolidate": (
         ("memex consolidate", "carry out what is ticked, and report what else may be done"),
         ("memex consolidate --dry-run", "what the report would say"),
@@ -93,6 +101,10 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ('memex graph --path "Ada Lovelace" Bernoulli', "how two nodes hang together"),
         ("memex graph --report", "what wants attention"),
     ),
+    "help": (
+        ("memex help exit-codes", "what the exit codes mean"),
+        ("memex help job run", "as `memex job run --help`"),
+    ),
     "hook install": (
         ("memex hook install", "let a commit or a pull be indexed at once"),
         ("memex hook install --repo /srv/git/vault.git", "the same for pushes to a repository on this machine"),
@@ -111,7 +123,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     "init": (
         ("memex init ~/MyVault", "set a folder of notes up"),
         ("memex init --yes ~/Empty", "one without a note yet, without a question"),
-        ("memex init --create --git ~/NewVault", "make it, and put it under Git"),
+        ("memex init --create --git commit ~/NewVault", "make it, and put it under Git"),
     ),
     "job list": (("memex job list", "each job, how it last went and when it runs next"),),
     "job cancel": (("memex job cancel 4f0e9d0a", "the beginning of its id will do"),),
@@ -122,7 +134,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     "job retry": (("memex job retry 4f0e9d0a --wait", "try it once more, and come back when it has ended"),),
     "job show": (("memex job show 4f0e9d0a", "how far it is, or why it failed"),),
     "job wait": (("memex job wait 4f0e9d0a 5b1d77c2", "come back when both have ended"),),
-    "job run": (("memex job run listing --wait", "run one now, and come back when it has ended"),),
+    "job run": (("memex job run list-the-vault --wait", "run one now, and come back when it has ended"),),
     "key create": (
         ("memex key create --name claude --workspace work", "a key for one agent"),
         (
@@ -143,7 +155,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ('memex log -p "Captures/default/Battery boxes.md"', "with the lines that each changed"),
     ),
     "mcp": (
-        ("memex mcp --workspace work", "as the command of a client that speaks stdio"),
+        ("memex mcp --workspace work --toolset core", "as the command of a client that speaks stdio"),
         ("memex mcp --key-file ~/.memex-key", "with another key than your own"),
     ),
     "node add": (
@@ -275,53 +287,8 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     "workspace list": (("memex workspace list", "their names"),),
 }
 
-EXIT_CODES = (
-    ("0", "it is done"),
-    ("1", "a defect of Memex showed; MEMEX_DEBUG=1 shows where"),
-    ("2", "the line, a value or a setting is wrong"),
-    ("3", "not allowed"),
-    ("4", "no such note, workspace, key or vault"),
-    ("5", "in the way of something: taken, changed underneath, held by another process"),
-    ("6", "too large, or too much"),
-    ("7", "the daemon, the model, the disk or Git failed, and nothing was changed"),
-    ("130", "interrupted"),
-)
-SERVE_EXIT_CODES = (
-    ("0", "stopped as it was asked to"),
-    ("64", "the line is wrong"),
-    ("65", "something it stands on is damaged: memex doctor"),
-    ("69", "the vault is not there, another process holds it, or the port is taken"),
-    ("77", "not allowed"),
-    ("78", "a setting is wrong"),
-    ("130", "interrupted"),
-)
-OWN_EXIT_CODES = {
-    "serve": SERVE_EXIT_CODES,
-    "demo": SERVE_EXIT_CODES,
-    "doctor": (("0", "nothing is wrong; advice at most"), ("7", "something is wrong"), ("2", "the line is wrong")),
-    "status": (
-        ("0", "it could be told, however it is"),
-        ("7", "a daemon starts or hangs; or, with --exit-code, not all is well"),
-        ("2, 4", "the line or a setting is wrong; the vault is not set up"),
-    ),
-}
-ENVIRONMENT = (
-    ("MEMEX_VAULT", "the folder of notes, as --vault"),
-    ("MEMEX_STATE", "the state folder, as --state"),
-    ("MEMEX_CONFIG", "the settings file, as --config"),
-    ("MEMEX_SECTION__KEY", "any setting, such as MEMEX_SERVER__PORT; memex config lists them"),
-    ("MEMEX_KEY", "the key that memex mcp uses"),
-    ("KB_MCP_API_KEY, KB_API_KEY", "keys that are accepted for MCP and for REST, each of 16 characters or more"),
-    ("MEMEX_DEBUG", "1 shows where a defect of Memex showed"),
-    ("NO_COLOR", "no colours, also on a terminal"),
-)
-FILES = (
-    ("~/.config/memex/config.toml", "the settings; those of further vaults lie beside it"),
-    ("~/.config/memex/chosen-vault", "what `memex use` chose"),
-    ("~/.local/state/memex/VAULT-*/", "the state: keys, ledger, index; the index may be deleted at any time"),
-    ("VAULT/Captures/", "the inbox: what agents wrote"),
-)
 SHARED = "Options of every command"
+SHOWN = 2  # examples in the help of a command; the manual page has them all
 
 
 def command_path(ctx: click.Context) -> str:
@@ -329,56 +296,100 @@ def command_path(ctx: click.Context) -> str:
     return ctx.command_path.partition(" ")[2]
 
 
-def sections(path: str, *, group: bool) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
-    """The sections below the options of a command, each with its rows."""
+def sections(path: str) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
+    """The sections of the manual page that belong to a command, each with its rows."""
     if path in EXAMPLES:
         yield "Examples", EXAMPLES[path]
-    if not group or not path:
-        yield "Exit codes", OWN_EXIT_CODES.get(path, EXIT_CODES)
     if not path:
+        yield "Exit codes", EXIT_CODES
+        yield from ((f"Exit codes of memex {name}", codes) for name, codes in OWN_EXIT_CODES.items())
         yield "Environment", ENVIRONMENT
         yield "Files", FILES
 
 
+def write_help(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    """The page of a command: usage, what it does, arguments, examples, what else there is to know, options."""
+    command.format_usage(ctx, formatter)
+    first, _, more = (command.help or "").partition("\n\n")
+    _write_paragraphs(first, formatter)
+    write_arguments(command, ctx, formatter)
+    write_examples(ctx, formatter)
+    _write_paragraphs(more, formatter)
+    if isinstance(command, click.Group):
+        write_commands(command, ctx, formatter)
+    write_options(command, ctx, formatter)
+    if command_path(ctx) == "":
+        formatter.write_paragraph()
+        formatter.write_text(
+            "`memex help exit-codes`, `memex help environment` and `memex help files` say more; "
+            "`memex COMMAND --help` explains a command."
+        )
+
+
+def _write_paragraphs(text: str, formatter: click.HelpFormatter) -> None:
+    for paragraph in filter(None, text.split("\n\n")):
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(" ".join(paragraph.split()))
+
+
+def write_arguments(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    """Each argument with what it stands for."""
+    rows = [
+        (label, explain_argument(command_path(ctx), label))
+        for param in command.get_params(ctx)
+        if isinstance(param, click.Argument)
+        for label in [param.make_metavar(ctx)]
+    ]
+    if rows:
+        with formatter.section("Arguments"):
+            formatter.write_dl(rows)
+
+
+def write_examples(ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    """The first examples of a command."""
+    if rows := EXAMPLES.get(command_path(ctx), ())[: None if not command_path(ctx) else SHOWN]:
+        with formatter.section("Examples"):
+            for line, does in rows:
+                formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+                formatter.indent()
+                formatter.write_text(does)
+                formatter.dedent()
+
+
 def write_options(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-    """The command's own options, and below them those that every command has."""
+    """The command's own options, and below them those that every command has: in one line, except for `memex` itself."""
     options: list[tuple[str, str]] = []
     common: list[tuple[str, str]] = []
     for param in command.get_params(ctx):
-        if (record := param.get_help_record(ctx)) is not None:
-            (common if (param.name or "").startswith("shared_") or param.name == "help" else options).append(record)
-    for title, rows in (("Options", options), (SHARED, common)):
-        if rows:
-            with formatter.section(title):
-                formatter.write_dl(rows)
+        if not isinstance(param, click.Argument) and (record := param.get_help_record(ctx)) is not None:
+            is_common = (param.name or "").startswith("shared_") or "--help" in param.opts
+            (common if is_common else options).append(record)
+    if options:
+        with formatter.section("Options"):
+            formatter.write_dl(options)
+    with formatter.section(SHARED):
+        if command_path(ctx):
+            formatter.write_text(", ".join(name for name, _ in common) + "; `memex --help` explains them")
+        else:
+            formatter.write_dl(common)
 
 
 def write_commands(group: click.Group, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-    """The commands of a group, each with its first sentence, however long that is."""
-    rows = [
-        (name, first_sentence(command))
+    """The commands of a group, each with its first sentence, however long that is; those of `memex` by what one does."""
+    rows = {
+        name: (name, first_sentence(command))
         for name in group.list_commands(ctx)
         if (command := group.get_command(ctx, name))
-    ]
-    with formatter.section("Commands"):
-        formatter.write_dl(rows)
+    }
+    parts = {"Commands": tuple(rows)} if command_path(ctx) else GROUPS
+    for title, names in parts.items():
+        if shown := [rows[name] for name in names if name in rows]:
+            with formatter.section(title):
+                formatter.write_dl(shown)
 
 
 def first_sentence(command: click.Command) -> str:
     """The first sentence of a command's help."""
     text = " ".join((command.help or "").split("\n\n")[0].split())
     return text.partition(". ")[0].rstrip(".") + "."
-
-
-def write_sections(ctx: click.Context, formatter: click.HelpFormatter) -> None:
-    """Examples, exit codes and the rest."""
-    for title, rows in sections(command_path(ctx), group=isinstance(ctx.command, click.Group)):
-        with formatter.section(title):
-            if title == "Examples":
-                for line, does in rows:
-                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
-                    formatter.indent()
-                    formatter.write_text(does)
-                    formatter.dedent()
-            else:
-                formatter.write_dl(rows)

@@ -35,7 +35,10 @@ from syncd.cli.terminal.result_text import way_back
 from syncd.notes.secret_patterns import DEFECT as SECRET
 
 # What scripts may rely on.
-HIT = ("id", "path", "title", "heading", "chunk", "score", "scope", "workspace", "stale", "superseded_by", "successor")
+HIT = (
+    *("id", "path", "title", "heading", "chunk", "score", "scope", "workspace"),
+    *("stale", "superseded_by", "successor", "url"),
+)
 
 
 @click.command(cls=Command)

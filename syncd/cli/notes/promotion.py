@@ -80,4 +80,4 @@ def _format_promoted(note: Mapping[str, Any]) -> str:
 
 
 def _format_failure(failure: Mapping[str, Any]) -> str:
-    return f"{result_text.line(str(failure['id']), 200)}: {failure['error']['code']}: {result_text.line(failure['error']['message'], 400)}"
+    return f"{result_text.line(str(failure['id']), 200)}: {result_text.line(failure['error']['message'], 400)}"

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from index.errors import MemexError, from_dict
+from index.errors import InvalidArgument, from_dict
 from syncd.cli.framework.commands import (
     Command,
     Group,
@@ -22,35 +22,43 @@ from syncd.cli.framework.commands import (
     wants_json,
 )
 from syncd.cli.framework.completion import archived_captures, folders, waiting_captures, workspaces
+from syncd.cli.notes.review_dialog import go_through
+from syncd.cli.notes.review_file import Decision, compose_file, parse_file
 from syncd.cli.terminal import result_text
 
 SOME_FAILED = 5
-LINES = 30  # of a capture that are shown
 Ask = Callable[[str, Mapping[str, Any]], Any]
-KEYS = "[a]pprove  [f]older  [e]dit  [s]kip  [d]iscard  [q]uit"
 
 
 @click.group(cls=Group, invoke_without_command=True)
 @click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
 @click.option("--limit", "-n", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many.")
 @click.option("--list", "listed", is_flag=True, help="Only list them.")
+@click.option("--editor", is_flag=True, help="Put all of them into one file, and decide by editing it.")
 @click.pass_context
-def review(ctx: click.Context, workspace: str | None, limit: int, listed: bool) -> None:
+def review(ctx: click.Context, workspace: str | None, limit: int, listed: bool, editor: bool) -> int | None:
     """Go through the captures that wait, the oldest first: each with its text and what is suggested for it.
 
     a approves (into the folder that is shown), f approves into another, e opens the note in $EDITOR, s leaves it for another
-    time, d sets it aside (memex unarchive brings it back), q ends. Where there is no terminal, or with --list or --json,
+    time, d sets it aside, u undoes the last step, q ends; no key needs Enter. With --editor all of them stand in one file:
+    what you save in it is done, and a file with a mistake does nothing. Where there is no terminal, or with --list or --json,
     they are listed. What is suggested comes from your own notes, and no agent is told. With --json: {"total", "waiting":
     [{"id", "path", "workspace", "title", "summary", "tags", "source", "created_at", "promote", "promote_to", "problem",
     "suspicious", "runs", "unsafe_links", "suggested_folder", "suggested_tags", "suggested_links", "suggested_similar"}]}."""
     if ctx.invoked_subcommand is not None:
-        return
+        return None
+    is_person = sys.stdin.isatty() and sys.stdout.isatty()
+    if editor and (listed or wants_json() or not is_person):
+        raise InvalidArgument("--editor needs a terminal, where a person decides, and neither --list nor --json")
     with open_session(current=True) as ask:
         listing = ask("review.list", {"workspace": workspace, "limit": limit})
-        if listed or wants_json() or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        if listed or wants_json() or not is_person:
             print_answer(listing, lambda: table(listing, color=has_color()))
+        elif editor and listing["waiting"]:
+            return edit_queue(ask, listing["waiting"])
         else:
-            go_through(ask, listing)
+            go_through(ask, listing["waiting"])
+    return None
 
 
 @review.command("approve")
@@ -95,59 +103,38 @@ def unarchive(ids: tuple[str, ...], listed: bool, limit: int) -> int:
     return _print_outcome(result, result["returned"])
 
 
-def go_through(ask: Ask, listing: Mapping[str, Any]) -> None:
-    """Go through them one by one, until the end or `q`."""
-    total = len(listing["waiting"])
-    if not total:
-        print_text("nothing waits for a decision")
-    for number, capture in enumerate(listing["waiting"], 1):
-        while True:
-            try:
-                shown = ask("review.show", {"id": capture["path"]})
-            except MemexError as error:  # somebody has decided meanwhile
-                print_message(f"memex: {error.message}")
-                break
-            print_text(format_capture(shown, f"{number} of {total}"))
-            chosen = click.prompt(KEYS, default="s", show_default=False, prompt_suffix=": ").strip().casefold()[:1]
-            if chosen == "q":
-                return
-            if chosen == "e":
-                try:
-                    click.edit(filename=shown["file"])
-                except click.ClickException as error:
-                    print_message(f"memex: {error.message} (EDITOR says which program is started)")
-                ask("index", {})
-                continue
-            if chosen in ("a", "f", "d") and not _carry_out(ask, shown, chosen):
-                continue
-            if chosen in ("a", "f", "d", "s"):
-                break
+def edit_queue(ask: Ask, waiting: Sequence[Mapping[str, Any]]) -> int:
+    """Let a person decide on all of these in one file in their editor, and carry that out; the exit code."""
+    decisions = _edit_file(compose_file(waiting), [capture["id"] for capture in waiting])
+    if not decisions:
+        print_text("nothing was decided")
+        return 0
+    folders = dict.fromkeys(decision.folder for decision in decisions if decision.word == "approve")
+    result: dict[str, list[Any]] = {"promoted": [], "archived": [], "failed": []}
+    for folder in folders:
+        ids = [wish.id for wish in decisions if (wish.word, wish.folder) == ("approve", folder)]
+        _add_result(result, ask("promote", {"ids": ids, "to": folder}))
+    if ids := [decision.id for decision in decisions if decision.word == "discard"]:
+        _add_result(result, ask("review.dismiss", {"ids": ids}))
+    return _print_outcome(result, result["promoted"] + result["archived"])
 
 
-def _carry_out(ask: Ask, shown: Mapping[str, Any], chosen: str) -> bool:
-    """Carry a decision out; whether that was possible."""
-    if chosen == "d":
-        result = ask("review.dismiss", {"ids": [shown["path"]]})
-    else:
-        result = ask("promote", {"ids": [shown["path"]], "to": _ask_folder(shown) if chosen == "f" else None})
-    for entry in result["failed"]:
-        print_message(f"memex: {entry['error']['message']}")
-    for entry in result.get("promoted") or result.get("archived") or ():
-        print_text(f"→ {result_text.line(entry['target'], 200)}")
-    return not result["failed"]
+def _edit_file(text: str, ids: Sequence[str]) -> list[Decision]:
+    """The decisions that a person saves in the file; a file with a mistake is opened again, as it was saved, if they like."""
+    while (saved := click.edit(text, extension=".review", require_save=True)) is not None:
+        try:
+            return parse_file(saved, ids)
+        except InvalidArgument as error:
+            print_message(f"memex: {error.message}")
+            if not click.confirm("Edit the file again?", default=True, err=True):
+                raise
+            text = saved
+    return []
 
 
-def _ask_folder(shown: Mapping[str, Any]) -> str:
-    """The folder that is typed, or whose number is."""
-    numbered = {str(number): folder for number, folder in enumerate(shown["folders"], 1)}
-    for number, folder in numbered.items():
-        print_text(f"  {number}  {result_text.line(folder['folder'], 100)}  ({folder['reason']})")
-    while True:
-        to: str = click.prompt("folder, or its number", default=shown["goal"] or "")
-        if to in numbered:
-            return str(numbered[to]["folder"])
-        if not to.isdecimal() or click.confirm(f"there is no {to} in the list; is it the name of a folder?"):
-            return to
+def _add_result(result: dict[str, list[Any]], more: Mapping[str, Any]) -> None:
+    for name in result:
+        result[name] += more.get(name, ())
 
 
 def table(listing: Mapping[str, Any], *, color: bool) -> str:
@@ -183,38 +170,6 @@ def _mark_text(capture: Mapping[str, Any]) -> str:
 def _link_text(link: str) -> str:
     """What a wikilink shows."""
     return link.removeprefix("[[").removesuffix("]]").rpartition("|")[2]
-
-
-def format_capture(capture: Mapping[str, Any], where: str) -> str:
-    """A capture with what is suggested for it."""
-    lines = [f"── {where}: {result_text.line(capture['title'], 100)}", f"   {result_text.line(capture['path'], 200)}"]
-    named = (
-        *(("from", "source"), ("tags", "tags"), ("problem", "problem")),
-        *(("hidden characters", "suspicious"), ("holds code that Obsidian may run", "runs")),
-        ("links that may open files or programs", "unsafe_links"),
-    )
-    for name, key in named:
-        if capture.get(key):
-            lines.append(f"   {name}: {result_text.line(_join_values(capture[key]), 200)}")
-    content = capture["content"].strip("\n").split("\n")
-    lines += ["", *(f"  {result_text.line(line, 400)}" for line in content[:LINES])]
-    lines += [f"  … {len(content) - LINES} more lines: e"] if len(content) > LINES else []
-    lines.append("")
-    if capture["goal"] is not None:
-        reason = next((may["reason"] for may in capture["folders"] if may["folder"] == capture["goal"]), "suggested")
-        why = {"you": "as you said", "rule": "by your rules", "setting": "promote.folder"}.get(capture["by"], reason)
-        lines.append(f"   folder: {result_text.line(capture['goal'] or 'the root of the vault', 100)}  ({why})")
-    for name, key in (("tags to add", "suggested_tags"), ("links to add", "suggested_links")):
-        if capture[key]:
-            lines.append(f"   {name}: {result_text.line(_join_values(capture[key]), 300)}")
-    for note in capture["similar"]:
-        lines.append(f"   {note['kind']}: {result_text.line(note['path'], 150)}")
-        lines.append(f"      {result_text.line(note['excerpt'], 150)}")
-    return "\n".join(lines)
-
-
-def _join_values(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _archived_table(records: Sequence[Mapping[str, Any]], *, color: bool) -> str:

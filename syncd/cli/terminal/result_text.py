@@ -4,9 +4,7 @@ Law, tested: text of a note cannot control the terminal that shows it."""
 
 from __future__ import annotations
 
-import json
 import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any
@@ -121,30 +119,3 @@ def base_url(host: str, port: int) -> str:
     """The URL at which a host and port are reached from this machine."""
     reached = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104 - only what it is reached by
     return f"http://{f'[{reached}]' if ':' in reached else reached}:{port}"
-
-
-def connect_instructions(
-    url: str, *, key: str, key_file: str, command: str = "memex", workspace: str = "default", query: str = ""
-) -> str:
-    """Lines to paste for Claude Code, Codex, clients that start a command, and curl.
-
-    `key` "" keeps the secret out of the text: the shell reads it from `key_file`. `command`: how this vault's memex is
-    called."""
-    bearer = f"Authorization: Bearer {key or f'$(cat {shlex.quote(key_file)})'}"
-    body = shlex.quote(json.dumps({"query": query or "what did we decide", "top_k": 3}, ensure_ascii=False))
-    headers = f'{{ "Authorization" = "Bearer {key or "KEY"}", "X-Memory-Workspace" = "{workspace}" }}'
-    note = "" if key else f"   (KEY: the line in {key_file})"
-    return f"""\
-Claude Code:
-  claude mcp add --transport http memex {url}/mcp --header "{bearer}" --header "X-Memory-Workspace: {workspace}"
-
-Codex, in ~/.codex/config.toml:{note}
-  [mcp_servers.memex]
-  url = "{url}/mcp"
-  http_headers = {headers}
-
-Clients that start a command (stdio):
-  {command} mcp --workspace {shlex.quote(workspace)}
-
-curl:
-  curl -s {url}/search -H "{bearer}" -H "X-Memory-Workspace: {workspace}" -H "Content-Type: application/json" -d {body}"""

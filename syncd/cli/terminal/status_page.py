@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 from syncd.cli.terminal.result_text import BOLD, GREEN, RED, YELLOW, colorize, line
 from syncd.cli.terminal.text_width import pad, wrap
+from syncd.jobs.job_names import job_name
 
 LABEL = 11  # cells of the first column
 FEW = 3  # of a list, unless all of it is asked for
@@ -380,8 +381,9 @@ _WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
 
 def _job_rows(now: Mapping[str, Any], at: int) -> Iterator[Row]:
     label = "jobs"
-    for name, job in sorted(now.get("jobs", {}).items()):
-        if name in QUIET and not job.get("error"):
+    for key, job in sorted(now.get("jobs", {}).items(), key=lambda pair: job_name(pair[0])):
+        name = job_name(key)
+        if key in QUIET and not job.get("error"):
             continue
         if job.get("running"):
             text = f"running for {_format_seconds(job.get('seconds') or 0)}"
@@ -396,7 +398,7 @@ def _job_rows(now: Mapping[str, Any], at: int) -> Iterator[Row]:
             text += (
                 f"; next in {format_duration(job['next_run_at'] - at)}" if job["next_run_at"] > at else "; next at once"
             )
-        yield label, f"{name} {text}"
+        yield label, f"{name}: {text}"
         label = ""
 
 

@@ -1,10 +1,13 @@
 """index/document_ids.py: ids are a function of the files."""
 
+import uuid
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from index.document_ids import ID, choose_owner, path_id
-from index.names import fold, stem
+from index.names import did_you_mean, fold, nearest_name, stem
 
 
 def test_the_original_owns_its_id_before_its_copies():
@@ -16,6 +19,11 @@ def test_the_owner_does_not_depend_on_the_order(paths, random):
     shuffled = paths.copy()
     random.shuffle(shuffled)
     assert choose_owner(shuffled) == choose_owner(paths)
+
+
+@given(st.text())
+def test_the_id_of_a_path_is_its_uuid(path):
+    assert path_id(path) == str(uuid.uuid5(uuid.UUID("5b0c9d7e-52f4-4f5c-8d4a-6d1f0e8c7a31"), path))
 
 
 @given(st.text())
@@ -31,3 +39,23 @@ def test_an_id_ends_where_it_ends():
 def test_names_that_can_not_live_side_by_side_fold_alike():
     assert fold("Cafe\u0301") == fold("CAFÉ")
     assert stem("a/b/Straße.md") == fold("STRASSE")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "near"),
+    [
+        ("serach", "search"),
+        ("SEARCH", "search"),
+        ("pump", "Heat pump filter of the cellar"),
+        ("Heat pmup filter", "Heat pump filter of the cellar"),
+        ("zzz", ""),
+        ("", ""),
+    ],
+)
+def test_the_nearest_name_is_spelled_alike_begins_alike_or_contains_it(wanted, near):
+    assert nearest_name(wanted, ["search", "status", "Heat pump filter of the cellar"]) == near
+
+
+def test_a_question_names_the_nearest_name():
+    assert did_you_mean("serach", ["search"]) == '. Did you mean "search"?'
+    assert did_you_mean("serach", []) == ""

@@ -191,7 +191,8 @@ def test_tests_copy_a_whole_graph_where_nothing_was_built_and_others_build(tmp_p
         assert onnx_export.is_intact(folder / onnx_export.graph_folder_name("fp32"))
 
 
-def test_a_damaged_graph_is_built_again(built, tmp_path):
+def test_a_damaged_graph_is_built_again_in_another_process(built, tmp_path, monkeypatch):
+    monkeypatch.setattr(onnx_export, "_build", lambda *_: pytest.fail("the memory of a build stays with this process"))
     copy = tmp_path / built.name
     shutil.copytree(built, copy)
     with (copy / "weights.bin").open("rb+") as stream:
@@ -237,6 +238,25 @@ def test_a_cache_that_can_not_be_written_is_said(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(Unavailable, match="state folder"):
         onnx_export.find_graph("fp32", tmp_path / "file", installed=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "retryable"),
+    [
+        (69, "no room", False),
+        (75, "no room", True),
+        (1, "the model's graph can't be built (no room)", True),
+        (137, "the model's graph can't be built (its process ended with 137)", True),
+    ],
+)
+def test_a_build_that_fails_is_unavailable_for_its_reason(tmp_path, monkeypatch, code, message, retryable):
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\n{'echo begun; echo no room >&2; ' * (code != 137)}exit {code}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    with pytest.raises(Unavailable) as caught:
+        onnx_export.find_graph("fp32", tmp_path / "cache", installed=tmp_path)
+    assert (caught.value.message, caught.value.retryable) == (message, retryable)
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,20 @@ def test_without_an_encoder_words_answer_and_the_answer_says_so(scope, mode):
     assert "words alone" in answer.degraded[0]
 
 
+@pytest.mark.parametrize("mode", ["hybrid", "vector", "text"])
+def test_an_encoder_behind_a_network_gives_the_same_answer_and_holds_no_store_up(scope, monkeypatch, mode):
+    scope.add(note("Captures/w/Tea.md", "Steep the green tea"), note("Captures/w/Bread.md", "Knead the dough"))
+    near = scope.answer("green tea", mode=mode)
+    titles = [hit.record.title for hit in near.hits]
+    order, embed, find = [], scope.embedder.embed_query, scope.store.search
+    monkeypatch.setattr(Embedder, "embed_query", lambda _, text: order.append("embed") or embed(text))
+    monkeypatch.setattr(scope.store, "search", lambda **asked: order.append("search") or find(**asked))
+    monkeypatch.setattr(Embedder, "is_near", property(lambda _: False))
+    far = scope.answer("green tea", mode=mode)
+    assert ([hit.record.title for hit in far.hits], far.mode, far.degraded) == (titles, near.mode, near.degraded)
+    assert order == ["embed"] * (mode != "text") + ["search"]
+
+
 def test_an_encoder_that_breaks_leaves_the_words(scope):
     scope.add(note("Captures/w/Bread.md", "Knead the dough"))
     scope.embedder.close()

@@ -92,6 +92,37 @@ def test_a_thousand_commits_leave_memory_and_files_as_they_were(tmp_path):
     store.close()
 
 
+MERGE = """
+import re, sys
+from index.process_memory import limit_arenas
+limit_arenas()  # as the daemon does
+from index.storage.chunk_store import ChunkStore
+from tests.support.chunk_rows import DIMENSIONS, row
+
+def kilobytes(name):
+    with open("/proc/self/status") as status:
+        return int(re.search(rf"{name}:\\s+(\\d+)", status.read())[1])
+
+store = ChunkStore.open(sys.argv[1], dimensions=DIMENSIONS)
+store.replace({"b": [row("b")]})
+store.maintain()
+words = (f"{number * 2_654_435_761 % 2**24:x}" for number in range(142_000))  # no two alike
+store.replace({"a": [row("a", ord, " ".join(next(words) for _ in range(71))) for ord in range(2_000)]})
+with open("/proc/self/clear_refs", "w") as peak:
+    peak.write("5")  # VmHWM begins anew
+before = kilobytes("VmRSS")
+store.maintain()
+print(kilobytes("VmHWM") - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
+def test_merging_the_index_of_very_many_words_needs_little_memory(tmp_path):
+    command = [sys.executable, "-c", MERGE, str(tmp_path / "s.lance")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, cwd=ROOT)
+    assert int(done.stdout) < 60_000  # 102,000 when LanceDB filled what it likes, 23,000 now
+
+
 def test_a_failure_of_maintenance_is_tried_again_and_its_cause_is_logged_once(store, monkeypatch, caplog):
     optimize, failing = store._table.optimize, [RuntimeError("something of the disk"), OSError("something of the disk")]
 

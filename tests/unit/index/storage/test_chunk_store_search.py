@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 import pytest
 
+from index.errors import InvalidArgument
 from index.model import Filter
 from tests.support.chunk_rows import ALL, found, near, row, unit
 
@@ -20,6 +22,33 @@ def test_both_legs_answer_best_first_with_their_scores(store):
     assert by_vector[1].value == pytest.approx(float(unit("lance index") @ unit(by_vector[1].text)), abs=2e-3)
     assert [match.doc_id for match in by_words] == ["b", "a"]
     assert len(store.search(vector=unit("x"), words="lance", filter=ALL, pool=1)[0]) == 1
+
+
+def test_a_vector_is_made_while_words_are_looked_for(store, monkeypatch):
+    store.replace({"a": [row("a", 0, "lance index")], "b": [row("b", 0, "nothing")]})
+    begun, search = threading.Event(), store._table.search
+
+    async def tell_and_search(*given, **named):
+        begun.set()
+        return await search(*given, **named)
+
+    monkeypatch.setattr(store._table, "search", tell_and_search)
+    made = []
+
+    def make():
+        assert begun.wait(30)
+        made.append(unit("lance index"))
+        return made[0]
+
+    by_vector, by_words = store.search(vector=make, words="lance", filter=ALL, pool=10)
+    assert (by_vector[0].doc_id, [match.doc_id for match in by_words], len(made)) == ("a", ["a"], 1)
+    assert found(store, "lance") == [match.doc_id for match in by_words]
+    assert store.search(vector=lambda: None, words="lance", filter=ALL, pool=10)[0] == []
+    with pytest.raises(InvalidArgument):
+        store.search(vector=lambda: unit("x") * float("nan"), words="lance", filter=ALL, pool=10)
+    with pytest.raises(ZeroDivisionError):
+        store.search(vector=lambda: 1 / 0, words="lance", filter=ALL, pool=10)
+    assert [match.doc_id for match in store.search(vector=make, words="lance", filter=ALL, pool=10)[0]] == ["a", "b"]
 
 
 @pytest.mark.parametrize(

@@ -1,38 +1,59 @@
-"""LanceDB is imported without what no part of Memex uses."""
+"""LanceDB is imported without the client of remote catalogs, which is there as soon as somebody uses it."""
 
 from __future__ import annotations
 
+import importlib
+import json
 import subprocess
 import sys
 
-import pydantic
-import pytest
-
 from index.storage import lancedb_import
 
-CODE = """
-from index.storage.lancedb_import import lancedb
+IMPORT = """
+import json, sys
+from index.storage.lancedb_import import CLIENT, lancedb
+early = [name for name in sys.modules if name.partition(".")[0] in (CLIENT, "urllib3")]
+"""
+USES = """
+import lance_namespace
+from lancedb.db import ListTablesResponse
+given = ListTablesResponse(tables=["chunks"])
+other = lance_namespace.ListTablesResponse.from_dict({"tables": ["facts"]})
+from lance_namespace_urllib3_client.models.list_tables_response import ListTablesResponse as Real
 from lance_namespace_urllib3_client.api.table_api import TableApi
-print(lancedb.__name__, hasattr(TableApi.create_table, "__wrapped__"))
+catalog = lancedb.connect_namespace("dir", {"root": sys.argv[1]})
+catalog.create_table("notes", [{"a": 1}])
+print(json.dumps({
+    "early": early,
+    "real": [type(given) is Real, type(other) is Real, isinstance(given, ListTablesResponse), isinstance(3, ListTablesResponse)],
+    "tables": [given.tables, other.tables, catalog.list_tables().tables, lancedb.connect(sys.argv[1]).list_tables().tables],
+    "rows": catalog.open_table("notes").count_rows(),
+    "client": hasattr(TableApi, "create_table"),
+    "left": [str(finder) for finder in sys.meta_path if "StandIn" in str(finder)],
+}))
 """
 
 
-def test_the_rest_client_that_comes_with_it_builds_no_checks_and_says_nothing():
-    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, timeout=60, check=True)
-    assert (done.stdout, done.stderr) == ("lancedb False\n", "")
+def test_the_client_comes_when_it_is_used_and_no_earlier(tmp_path):
+    command = [sys.executable, "-c", IMPORT + USES, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert (json.loads(done.stdout), done.stderr) == (
+        {
+            "early": [],
+            "real": [True, True, True, False],
+            "tables": [["chunks"], ["facts"], ["notes"], ["notes"]],
+            "rows": 1,
+            "client": True,
+            "left": [],
+        },
+        "",
+    )
 
 
-def test_everybody_else_s_arguments_are_checked_as_before():
-    assert pydantic.validate_call is lancedb_import._validate_call
-
-    def double(n: int) -> int:
-        return 2 * n
-
-    for checked in (
-        pydantic.validate_call(double),
-        lancedb_import._validate_unless_unused(double),  # what another thread may come upon during the import
-        lancedb_import._validate_unless_unused(validate_return=True)(double),
-    ):
-        assert checked("4") == 8
-        with pytest.raises(pydantic.ValidationError):
-            checked("four")
+def test_a_lancedb_that_was_imported_already_stays_as_it_is():
+    finders = list(sys.meta_path)
+    client = {name: module for name, module in sys.modules.items() if name.startswith(lancedb_import.CLIENT)}
+    again = importlib.reload(lancedb_import)
+    assert again.lancedb is sys.modules["lancedb"]
+    assert sys.meta_path == finders
+    assert client.items() <= sys.modules.items()

@@ -97,7 +97,7 @@ def test_a_text_that_was_edited_a_moment_ago_is_not_held_any_more(world):
 def test_a_note_whose_properties_a_person_broke_gets_no_tags_and_the_job_says_so(world):
     (first,) = done(world, home(world).add_note("a ruff", key="k"))
     file = world.vault / first.record.path
-    file.write_bytes(file.read_bytes().replace(b"collection:", b"by: one\nby: another\ncollection:"))
+    file.write_bytes(file.read_bytes().replace(b"created_at:", b"by: one\nby: another\ncreated_at:"))
     world.run()
     job = home(world).add_note("a ruff", key="k", tags=["new"])
     world.app.worker.drain([job.id], lambda _: None)

@@ -48,7 +48,7 @@ def test_every_error_code_has_an_exit_code():
 
 def test_an_error_is_one_line_or_one_json_object_on_stderr(daemon, capfd):
     assert run_command(["get", "missing"]) == 4
-    assert capfd.readouterr().err == "memex: NOT_FOUND: no note 'missing'\n"
+    assert capfd.readouterr().err == "memex: no note 'missing'\n"
     assert run_command(["get", "missing", "--json"]) == 4
     out, err = capfd.readouterr()
     assert out == ""
@@ -105,7 +105,7 @@ def test_a_bug_is_a_sentence_and_the_trace_on_request(daemon, capfd, monkeypatch
     monkeypatch.setattr("syncd.cli.notes.notes.ask", broken)
     assert run_command(["recent"]) == 1
     err = capfd.readouterr().err
-    assert "INTERNAL: ZeroDivisionError" in err
+    assert "unexpected error, a defect of Memex: ZeroDivisionError" in err
     assert "Traceback" not in err
     monkeypatch.setenv("MEMEX_DEBUG", "1")
     assert run_command(["recent"]) == 1

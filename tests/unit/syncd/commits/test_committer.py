@@ -37,29 +37,24 @@ def test_what_an_agent_wrote_is_committed_and_the_person_s_edits_are_not(rig):
     assert not (rig.state / "commit").exists()
 
 
-def test_a_commit_says_which_key_and_tool_wrote_it(rig):
+def test_a_commit_says_which_agents_wrote_it(rig):
     note = "---\nid: 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11\n---\none\n"
     rig.agent(A, note)
     rig.agent(A, note + "more\n", DAEMON)
     rig.agent(B, "two\n", CHAT)
     rig.agent("Notes/C.md", "three\n", DAEMON)
-    assert rig.commits.flush() == 3
-    shown = rig.git("log", "--format=%an <%ae>|%cn|%s|%b", "-3").replace("\n", "/")
+    assert rig.commits.flush() == 1
     assert (
-        shown.split("//Memex")[0] == "claude-code <memex@localhost>|Memex|Capture 1 note (claude-code)|- capture " + A
+        rig.git("log", "--format=%an <%ae>|%cn|%s", "-1")
+        == "Memex <memex@localhost>|Memex|chat, claude-code: 3 notes added\n"
     )
     told = rig.git("log", "--format=%(trailers:only)", "-1").split("\n")
-    assert told[:4] == [
-        "Memex-Tool: enrichment",
-        "Memex-Tool: capture_thought",
-        "Memex-Key: claude-code",
-        "Capture-Id: 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11",
-    ]
-    assert rig.git("log", "--format=%an", "-3").split() == ["claude-code", "chat", "Memex"]
+    assert told[:2] == ["Memex-Agent: chat", "Memex-Agent: claude-code"]
     rig.agent(A, None)
     rig.agent(B, "changed\n")
     assert rig.commits.flush() == 1
-    assert rig.subjects()[-1] == "Change 1 note, delete 1 note (claude-code)"
+    assert rig.subjects()[-1] == "claude-code: 1 note changed, 1 note deleted"
+    assert rig.git("log", "--format=%an <%ae>", "-1") == "claude-code <memex@localhost>\n"
     assert rig.held(A) is None
 
 
@@ -72,7 +67,7 @@ def test_the_person_commits_under_their_own_name(rig):
     rig.agent("Captures/default/Süß.md", "ä\n")
     assert rig.commits.flush() == 1
     assert rig.git("log", "-1", "--encoding=UTF-8", "--format=%an|%cn|%b").startswith(
-        "claude-code|Ada|- capture Captures/default/Süß.md"
+        "claude-code|Ada|- added Captures/default/Süß.md"
     )
 
 
@@ -180,7 +175,7 @@ def test_a_stored_file_stays_local_with_a_note_that_holds_its_secret(rig):
     rig.agent("Captures/default/Files/other.pdf", b"\0other")
     assert rig.commits.flush() == 1
     assert set(rig.commits.kept) == {A, "Captures/default/Files/k.pdf"}
-    assert rig.subjects()[-1] == "Capture 1 file (claude-code)"
+    assert rig.subjects()[-1] == "claude-code: 1 file added"
 
 
 def test_others_commit_what_they_wrote(rig):
@@ -235,7 +230,7 @@ def test_what_is_being_written_waits_until_it_is_quiet(tmp_path):
     assert rig.subjects() == ["begin"]
     assert rig.commits.facts()["waiting"] == 1
     rig.commits.stop()
-    assert rig.subjects() == ["begin", "Capture 1 note (claude-code)"]
+    assert rig.subjects() == ["begin", "claude-code: 1 note added"]
     rig.close()
     quick = made(tmp_path, quiet_s=0.0)
     quick.agent(A, "two\n")
@@ -262,8 +257,8 @@ def test_a_key_may_have_any_name(rig):
     }
     for number, name in enumerate(names):
         rig.agent(f"Captures/default/{number}.md", "one\n", Author("mcp", "capture_thought", "k9", name))
-    assert rig.commits.flush() == len(names)
-    shown = rig.git("log", "-5", "--format=%an|%ae|%(trailers:key=Memex-Key,valueonly,separator=)").splitlines()
+        assert rig.commits.flush() == 1
+    shown = rig.git("log", "-5", "--format=%an|%ae|%(trailers:key=Memex-Agent,valueonly,separator=)").splitlines()
     assert sorted(shown) == sorted(f"{author}|memex@localhost|{name}" for name, author in names.items())
 
 

@@ -105,7 +105,7 @@ def test_a_race_that_is_lost_is_run_again(rig, monkeypatch):
 
     rig.repo.__class__ = Racing
     assert rig.commits.flush() == 1
-    assert rig.subjects() == ["begin", "theirs", "theirs", "Capture 1 note (claude-code)"]
+    assert rig.subjects() == ["begin", "theirs", "theirs", "claude-code: 1 note added"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes anywhere")
@@ -168,6 +168,6 @@ def test_what_a_stash_takes_and_gives_back_is_committed_then(rig):
     rig.commits.tick()
     rig.git("stash", "pop", "-q")
     rig.commits.tick()
-    assert (rig.subjects()[1:], rig.status()) == (["Capture 1 note (claude-code)"], ["?? mine.md"])
+    assert (rig.subjects()[1:], rig.status()) == (["claude-code: 1 note added"], ["?? mine.md"])
     assert rig.commits.edited == set()
     assert rig.commits.facts()["kept"] == []

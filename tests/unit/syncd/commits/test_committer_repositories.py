@@ -34,7 +34,7 @@ def test_nothing_is_committed_in_the_midst_of_an_operation(rig):
     rig.git("commit", "-qm", "merged")
     assert rig.commits.flush() == 1
     assert rig.commits.problem == ""
-    assert rig.subjects()[-1] == "Capture 1 note (claude-code)"
+    assert rig.subjects()[-1] == "claude-code: 1 note added"
 
 
 def test_nothing_is_committed_without_a_branch(rig):
@@ -112,7 +112,7 @@ def test_a_linked_work_tree(tmp_path):
     rig = made(tmp_path)
     rig.agent(A, "one\n")
     assert rig.commits.flush() == 1
-    assert rig.subjects() == ["begin", "Capture 1 note (claude-code)"]
+    assert rig.subjects() == ["begin", "claude-code: 1 note added"]
     assert git(first, "log", "--format=%s", "main").split() == ["begin"]
     assert rig.status() == []
     rig.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncd.commits.own_changes import author_of, batch_message, group_by_author, trace_steps
+from syncd.commits.own_changes import CommitBatch, trace_steps
 from syncd.history.digest_chain import Entry
 
 
@@ -38,21 +38,37 @@ def test_a_step_that_a_person_took_is_none_of_ours(more):
     assert trace_steps([entry("", "a", **more)], "a", [""]) is None
 
 
-def test_a_commit_is_of_one_author_and_names_all_who_wrote():
-    one = [
-        entry("a", "b", surface="daemon", tool="enrichment"),
-        entry("", "a", tool="capture_thought", key="k1", name="claude", id="i"),
-    ]
-    two = [entry("x", "", tool="delete", key="k2", name="chat", id="j")]
-    three = [entry("", "z", surface="daemon", tool="report")]
-    assert author_of(one) == "claude"
-    found = list(group_by_author([("A.md", one), ("F/x.pdf", one), ("B.md", two), ("C.md", three)]))
-    assert [(batch.author, list(batch.steps)) for batch in found] == [
-        ("", ["C.md"]), ("chat", ["B.md"]), ("claude", ["A.md", "F/x.pdf"]),
-    ]  # fmt: skip
-    assert [batch_message(batch).partition("\n")[0] for batch in found] == [
-        "Capture 1 note (memex)", "Delete 1 note (chat)", "Capture 1 note and 1 file (claude)",
-    ]  # fmt: skip
-    assert batch_message(found[2]).endswith(
-        "Memex-Tool: enrichment\nMemex-Tool: capture_thought\nMemex-Key: claude\nCapture-Id: i\n"
+ENRICHED = [
+    entry("a", "b", surface="daemon", tool="enrichment"),
+    entry("", "a", tool="capture_thought", key="k1", name="claude", id="i"),
+]
+DELETED = [entry("x", "", tool="delete", key="k2", name="chat", id="j")]
+REPORT = [entry("", "z", surface="daemon", tool="report")]
+
+
+def test_what_one_agent_wrote_is_committed_in_its_name():
+    batch = CommitBatch({"A.md": ENRICHED, "F/x.pdf": ENRICHED, "C.md": REPORT})
+    assert batch.author == "claude"
+    assert batch.message == (
+        "claude: 2 notes and 1 file added\n\n- added A.md\n- added F/x.pdf\n- added C.md\n\nMemex-Agent: claude\n"
     )
+
+
+def test_a_commit_of_several_agents_names_each_once_and_who_wrote_what():
+    batch = CommitBatch({"A.md": ENRICHED, "B.md": DELETED, "C.md": REPORT, "D.md": ENRICHED})
+    assert batch.author == "Memex"
+    assert batch.message == (
+        "chat, claude: 3 notes added, 1 note deleted\n\n"
+        "- added A.md (claude)\n- added C.md\n- added D.md (claude)\n- deleted B.md (chat)\n\n"
+        "Memex-Agent: chat\nMemex-Agent: claude\n"
+    )
+
+
+def test_what_memex_wrote_by_itself_names_no_agent():
+    batch = CommitBatch({"C.md": REPORT})
+    assert (batch.author, batch.message) == ("Memex", "Memex: 1 note added\n\n- added C.md\n")
+
+
+def test_of_many_agents_the_subject_tells_the_number():
+    steps = {f"{n}.md": [entry("", "z", key=f"k{n}", name=f"agent {n}")] for n in range(5)}
+    assert CommitBatch(steps).message.startswith("5 agents: 5 notes added\n")

@@ -1,4 +1,4 @@
-"""Reports of consolidation on a real vault: written once, kept where a person touched them, and shown in status and the README."""
+"""Reports of consolidation on a real vault: written once, kept where a person touched them, and shown in status and on the page."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_the_numbers_are_those_of_the_tool_and_what_it_drafts_is_what_is_propose
         world.close()
 
 
-def test_the_report_in_the_readme_is_what_is_written(tmp_path):
+def test_the_report_on_the_page_is_what_is_written(tmp_path):
     world = World(tmp_path)
     try:
         workspace = world.app.agent_access.workspace("default")
@@ -145,8 +145,8 @@ def test_the_report_in_the_readme_is_what_is_written(tmp_path):
         written = (world.vault / world.app.operations["consolidate"]({}, lambda _: None)["report"]).read_text()
     finally:
         world.close()
-    readme = (ROOT / "README.md").read_text()
-    (told,) = (block for block in re.findall(r"```markdown\n(.*?)```", readme, re.DOTALL) if "# Consolidation" in block)
+    page = (ROOT / "docs" / "guides" / "consolidation.md").read_text()
+    (told,) = (block for block in re.findall(r"```markdown\n(.*?)```", page, re.DOTALL) if "# Consolidation" in block)
     told, written = (re.sub(r"\^p-[0-9a-f]{16}|\d{4}-\d\d-\d\d", "", text) for text in (told, written))
     at = [written.index(f"{line}\n") for line in told.splitlines() if line]
     assert at == sorted(at)

@@ -335,11 +335,11 @@ def loose_secret(world, _):
 @entry("ledger", "ledger: it can't be read, so no key is let in; see memex doctor")
 def ledger_unread(world, _):
     ledger = world.app.opened.ledger
-    whole, ledger._connection = ledger._connection, sqlite3.connect(":memory:", check_same_thread=False)
+    whole, ledger._reader = ledger._reader, sqlite3.connect(":memory:", check_same_thread=False)
     with pytest.raises(Unavailable):
         ledger.query("SELECT 1 FROM keys")
     yield
-    ledger._connection = whole
+    ledger._reader = whole
     ledger.query("SELECT 1 FROM keys")  # as each request does
 
 
@@ -385,7 +385,7 @@ def layer_missing(world, _):
         yield
 
 
-@entry("jobs", "jobs: rare failed the last time; memex job list says why")
+@entry("jobs", "jobs: 'rare' failed the last time; memex job list says why")
 def job_failed(world, _):
     jobs, failing = world.app._build_jobs(), [True]
 
@@ -406,7 +406,7 @@ def job_failed(world, _):
     world.app.jobs = world.app._build_jobs()
 
 
-@entry("jobs", "jobs: long has been running for 61 minutes; it may hang")
+@entry("jobs", "jobs: 'long' has been running for 61 minutes; it may hang")
 def job_too_long(world, _):
     jobs = world.app.jobs
     jobs.every("long", 3600.0, lambda: None)

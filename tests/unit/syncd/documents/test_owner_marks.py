@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncd.captures.note_update import property_error
-from syncd.documents.owner_marks import PERSONS, OwnerMarks, find_overreach, read_marks, read_owner_keys
+from syncd.documents.owner_marks import (
+    PERSONS,
+    OwnerMarks,
+    decode_marks,
+    encode_marks,
+    find_overreach,
+    read_marks,
+    read_owner_keys,
+)
 from syncd.notes.front_matter import compose, split
 from syncd.notes.property_reader import OWNED, FrontmatterError
 
@@ -140,3 +148,21 @@ def test_how_much_an_agent_may_write_does_not_depend_on_what_is_its_owner_s(own,
             assert told.as_dict() == property_error(too_large).as_dict(), "as where all of it is too much"
         if len(own) < 60_000:  # else nobody can read it
             assert find_overreach(now, now.replace("text", "other"), node=False) is None, "what is there already"
+
+
+@given(
+    st.builds(
+        OwnerMarks,
+        promote=st.booleans(),
+        promote_to=st.none() | st.text(),
+        expires=st.none() | st.integers(-(2**53), 2**53),
+        twice=st.lists(st.sampled_from(sorted(PERSONS))).map(tuple),
+        unclear=st.lists(st.sampled_from(["promote", "promote_to"])).map(tuple),
+    )
+)
+def test_marks_survive_being_kept_as_text(owner_marks):
+    assert decode_marks(encode_marks(owner_marks)) == owner_marks
+
+
+def test_no_marks_are_no_text():
+    assert encode_marks(OwnerMarks()) == ""

@@ -192,7 +192,7 @@ def test_a_note_that_gives_orders_gets_odd_tags_and_nothing_else(remote, chat):
     from syncd.notes.front_matter import read_properties, split
 
     kept = read_properties(split((remote.vault / record.path).read_text())[0])
-    assert set(kept) == {"id", "created_at", "collection", "tags", "summary"}
+    assert set(kept) == {"id", "created_at", "tags", "summary"}
     assert kept["id"] == record.id
 
 
@@ -309,7 +309,9 @@ def test_a_note_dropped_in_is_left_as_it_is_until_the_backfill_and_then_changes_
 
 
 def test_it_fills_only_what_is_empty(world):
-    tagged = dropped(world, "Tagged", "---\ntags: [mine]\n---\nThe plumber mended the heating on Tuesday.\n")
+    tagged = dropped(
+        world, "Tagged", "---\ntags: [mine]\n---\nTuesday.\n\nThe plumber mended the heating on Tuesday.\n"
+    )
     summed = dropped(world, "Summed", "---\nsummary: Mine.\n---\nThe plumber mended the boiler on Friday.\n")
     backfill(world)
     assert "tags: [mine]\n" in tagged.read_text() and "summary: The plumber" in tagged.read_text()
@@ -349,8 +351,8 @@ def test_a_note_that_is_being_edited_is_left_alone_and_named(tmp_path):
         report = backfill(world)
         assert report["enriched"] == 1
         assert [one["path"] for one in report["skipped"]] == ["Captures/default/Fresh.md"]
-        assert "summary" in old.read_text()
-        assert "summary" not in fresh.read_text() + broken.read_text()
+        assert "tags:" in old.read_text()
+        assert "tags:" not in fresh.read_text() + broken.read_text()
     finally:
         world.close()
 
@@ -385,7 +387,7 @@ def test_a_backfill_can_be_broken_off_and_taken_up_again(world):
 
     with pytest.raises(Unavailable, match="2 notes were written"):
         world.app.operations["enrich.backfill"]({}, progress)
-    assert sum("summary" in file.read_text() for file in files) == 2
+    assert sum("tags:" in file.read_text() for file in files) == 2
     assert stages[0] == ("learning tags", 0, 8)
     assert backfill(world)["enriched"] == 2
     assert world.app.operations["enrich.stop"]({}, quiet) == {"stopping": False}

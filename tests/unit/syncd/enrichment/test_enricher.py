@@ -71,7 +71,7 @@ def test_a_backfill_enriches_the_others_and_names_the_one(world, encoder, caplog
     assert report["enriched"] == 2
     assert [skipped["path"] for skipped in report["skipped"]] == [PATH]
     assert "IndexError" in report["skipped"][0]["reason"]
-    assert ["summary" in file.read_text() for file in files] == [True, False, True]
+    assert ["tags:" in file.read_text() for file in files] == [True, False, True]
     assert PATH in caplog.text
     assert f"{PATH} (IndexError)" in facts(world)["problem"]
     assert any(line.startswith("enrichment:") and PATH not in line for line in world.app.health.degraded())

@@ -74,7 +74,7 @@ def test_undo_of_a_note_goes_back_one_call_at_a_time(world):
     assert [one["did"] for one in undo(world, kept.path)["done"]] == ["removed"]
     with pytest.raises(NotFound, match="taken back"):
         undo(world, kept.id)
-    with pytest.raises(NotFound, match="nothing is known"):
+    with pytest.raises(NotFound, match="no note"):
         undo(world, "no-such-note")
 
 
@@ -129,7 +129,7 @@ def test_what_the_daemon_wrote_because_of_the_note_goes_with_it(world):
         raw = file.read_bytes()
         world.app.opened.vault.replace(
             kept.path,
-            raw.replace(b"collection:", b"promote: false\ncollection:"),
+            raw.replace(b"created_at:", b"promote: false\ncreated_at:"),
             digest=hashlib.sha256(raw).hexdigest(),
         )
     world.run()

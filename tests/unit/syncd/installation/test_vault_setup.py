@@ -12,7 +12,7 @@ from syncd.installation.vault_setup import (
     ensure_owner_key,
     ensure_settings_file,
     has_notes,
-    install_owner_key,
+    install_client_key,
     reset_owner_key,
     set_up_vault,
 )
@@ -215,14 +215,24 @@ def test_a_folder_that_is_no_state_folder_is_not_reset(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_key_of_an_earlier_state_folder_is_put_into_a_new_one_only(tmp_path, vault):
-    secret, other = (f"mx_{digit * 12}_{digit * 64}" for digit in "ab")
-    install_owner_key(tmp_path / "st", vault, secret, now=NOW)
-    install_owner_key(tmp_path / "st", vault, other, now=NOW)
-    ledger, keys = ours(tmp_path / "st")
-    assert (keys.authenticate(secret, now=NOW).name, keys.authenticate(other, now=NOW)) == ("owner", None)
-    assert (tmp_path / "st/key").read_text() == f"{secret}\n"
-    assert ensure_owner_key(tmp_path / "st", keys, now=NOW).read_text() == f"{secret}\n"
+def test_a_clients_key_of_an_earlier_state_folder_opens_a_new_one(tmp_path):
+    ledger, keys = ours(tmp_path)
+    ensure_owner_key(tmp_path, keys, now=NOW)
+    owners = (tmp_path / "key").read_text().strip()
+    secret = f"mx_{'a' * 12}_{'a' * 64}"
+    for _ in range(2):  # the second time it is there
+        assert install_client_key(tmp_path, "demo client", "default", secret, now=NOW) == secret
+    key = keys.identify(secret, now=NOW)
+    assert (key.name, key.workspaces, key.scopes) == (
+        "demo client",
+        frozenset({"default"}),
+        frozenset({"read", "write"}),
+    )
+    other = install_client_key(tmp_path, "demo client", "default", owners, now=NOW)
+    assert other not in (owners, secret), "the owner's key is no client's, wherever it was noted down"
+    assert keys.identify(secret, now=NOW) is None
+    assert keys.identify(other, now=NOW).name == "demo client"
+    assert install_client_key(tmp_path, "demo client", "default", None, now=NOW) != other
     ledger.close()
 
 

@@ -36,7 +36,7 @@ def test_every_job_is_listed_with_how_it_stands(world):
             assert time.time() * 1000 < one["next_run_at"] <= (time.time() + one["every_s"] + 1) * 1000
         assert (serving["listing"]["runs"], serving["listing"]["error"]) == (1, "")
         facts = world.app.health.facts()["jobs"]
-        assert facts["listing"] | {"name": "listing"} == serving["listing"]
+        assert facts["listing"] | {"name": "listing", "title": "list the vault"} == serving["listing"]
     world.reopen()
     again = {one["name"]: one for one in ask(world, "job.list")}
     assert again["listing"]["started_at"] == serving["listing"]["started_at"], "it outlives the daemon"
@@ -68,8 +68,16 @@ def test_a_name_of_two_words_is_one_for_a_shell(world, name):
 
 
 def test_a_job_that_does_not_exist_is_not_found(world):
-    with pytest.raises(NotFound, match="listing, maintenance"):
+    with pytest.raises(NotFound, match="`memex job list` names them"):
         ask(world, "job.run", name="nonsense")
+    with pytest.raises(NotFound, match='Did you mean "list-the-vault"'):
+        ask(world, "job.run", name="lists-the-vault")
+
+
+def test_a_job_is_run_by_its_name_and_by_its_key(world):
+    for name in ("list-the-vault", "List the vault", "listing"):
+        done = ask(world, "job.run", name=name)
+        assert (done["name"], done["title"]) == ("listing", "list the vault")
 
 
 def aged(path, seconds):

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
+from datetime import datetime
+from random import Random
+from urllib.parse import quote
 
 import pytest
 
 from index.model import Query
+from mcp_server.operations.operation import OperationRunner
+from syncd.app import App
+from syncd.settings.settings import VaultSettings
+from tests.support.fakes import fake_embedder
+from tests.support.generated_secrets import MAKERS
 from tests.support.world import World
 
 SETTINGS = {
@@ -111,3 +120,27 @@ def test_a_replaced_capture_is_marked_and_stands_below_the_end_of_its_chain(worl
     world.run()
     assert space.successor(space.record("First")) == "Second", "the end that still exists"
     assert Counter(hit["stale"] for hit in search(world, query="otter gauge", limit=2)["hits"])[True] == 2
+
+
+def test_a_note_has_the_url_at_which_obsidian_opens_it(tmp_path):
+    world = World(tmp_path)
+    named = replace(world.app.settings, vault=VaultSettings(path=world.vault, name="My notes"))
+    world.app.close()
+    world.app = App(named, embedder=fake_embedder(world.encoder))
+    try:
+        world.write("Projects/Heron 2.md", "# Heron\n\nA station on sunlight.\n")
+        world.run()
+        ask = world.app.operations
+        (hit,) = ask["search"]({"query": "sunlight", "scope": "vault"}, None)["hits"]
+        assert hit["url"] == "obsidian://open?vault=My%20notes&file=Projects%2FHeron%202.md"
+        made = ask["capture"]({"content": "# Heron 2\n\nA capture.", "workspace": "default"}, None)
+        assert made["url"].endswith(quote(made["path"], safe=""))
+        assert datetime.fromisoformat(made["created_at_iso"]).timestamp() * 1000 == made["created_at"]
+        runner = OperationRunner(world.app.agent_access, world.app.settings)
+        assert runner._note_url("default", f"{MAKERS['npm-token'](Random(1))}.md") == ""
+        assert (
+            runner._note_url("default", "a/B.md")
+            == "obsidian://open?vault=My%20notes&file=Captures%2Fdefault%2Fa%2FB.md"
+        )
+    finally:
+        world.close()

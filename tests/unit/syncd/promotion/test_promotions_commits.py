@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 
+from syncd.history.audit_log import Author, acting_as
 from syncd.notes.front_matter import split
+from syncd.settings.automation import GitSettings
 from tests.support.promotion_vault import capture, consistent, files, marked, promotions
 from tests.support.world import World, promote
 
@@ -50,6 +52,36 @@ def test_a_vault_without_git_promotes_too(tmp_path):
     assert (done["target"], done["commit"]) == ("Notes/Heron.md", "")
     promotions(world).unpromote("c1")
     world.close()
+
+
+def test_with_commits_off_a_promotion_its_way_back_and_an_undo_need_no_commit(tmp_path):
+    world = World(tmp_path, git=GitSettings(commit=False))
+    world.git("init", "-q")
+    world.write("Home.md", "See [[Heron]].\n")
+    world.git("add", "Home.md")
+    world.git("commit", "-qm", "begin")
+    head = world.git("rev-parse", "HEAD")
+    heron = world.write("Captures/default/Heron.md", capture())
+    world.run()
+    before = heron.read_text()
+    try:
+        done = promote(world, "c1")
+        assert (done["target"], done["commit"]) == ("Notes/Heron.md", "")
+        assert "Notes/" in world.git("status", "--porcelain")
+        assert promotions(world).facts()["uncommitted"] == 0, "nothing is owed"
+        assert promotions(world).unpromote("c1")["commit"] == ""
+        assert heron.read_text() == before
+        agents = world.app.agent_access.workspace("default")
+        with acting_as(Author("mcp", "delete_thought", "k1", "claude-code")):
+            agents.delete("c1")
+        assert not heron.exists()
+        report = world.app.operations["undo"]({"id": "c1"}, lambda _: None)
+        assert report["skipped"] == []
+        assert heron.read_text() == before
+        assert world.git("rev-parse", "HEAD") == head
+        assert world.app.services.commits.flush() == 0
+    finally:
+        world.close()
 
 
 def test_many_at_once_are_one_look_and_a_commit_each(world, tmp_path, request):
@@ -115,12 +147,12 @@ def test_what_is_committed_meanwhile_leaves_a_promotion_its_own_commit(world, mo
     commits = world.app.services.commits
     planned = world.app.operations["commit"]({"dry_run": True}, lambda _: None)["commits"]
     assert [(one["commit"], one["subject"]) for one in planned] == [
-        ("", "Capture 1 note (memex)"),
+        ("", "Memex: 1 note added"),
         ("", "Promote Heron"),
     ]
     assert {"Notes/Heron.md", "Captures/default/Heron.md"} <= set(planned[1]["paths"])
     assert own.facts()["uncommitted"] == 1
-    assert [made.subject for made in commits.commit_pending()] == ["Capture 1 note (memex)"]
+    assert [made.subject for made in commits.commit_pending()] == ["Memex: 1 note added"]
     assert world.git("status", "--porcelain") != ""
     told = world.app.operations["commit"]({}, lambda _: None)["commits"]
     assert [one["subject"] for one in told] == ["Promote Heron"]

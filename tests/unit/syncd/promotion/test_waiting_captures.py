@@ -1,11 +1,16 @@
-"""Which captures wait, and what their owner has said of each: read once, and again only when it changes."""
+"""Which captures wait, and what their owner has said of each: asked of the index once, and again only when it changes."""
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
+from index.errors import Unavailable
+from index.scope.reader import Reader
 from syncd.documents.owner_marks import OwnerMarks
 from syncd.promotion.waiting_captures import WaitingCaptures
+from syncd.vault.vault import Vault
 from tests.support.world import World
 
 
@@ -17,7 +22,7 @@ def world(tmp_path):
 
 
 def waiting(world):
-    return WaitingCaptures(world.app.opened.builds.scopes["captures"], world.app.opened.vault)
+    return WaitingCaptures(world.app.opened.builds.scopes["captures"])
 
 
 def marked(waits):
@@ -43,13 +48,17 @@ def test_captures_are_told_with_their_marks(world):
     assert waits.marks_of("Notes/N.md") == OwnerMarks()
 
 
-def test_a_note_is_read_again_only_when_it_has_changed(world):
+def test_the_index_is_asked_again_only_about_what_has_changed(world, monkeypatch):
     for number in range(20):
         world.write(f"Captures/default/{number}.md", f"---\nid: n{number}\n---\nnote {number}\n")
     world.run()
     waits = waiting(world)
+    monkeypatch.setattr(Vault, "read", lambda *_, **__: pytest.fail("a note was read"))
     waits.find_captures()
     assert waits.reads == 20
+    assert waits.marked().keys() == {f"Captures/default/{number}.md" for number in range(20)}
+    assert waits.reads == 20
+    monkeypatch.undo()
     before = waits.version
     world.write("Captures/default/3.md", "---\nid: n3\npromote: true\n---\nnote 3\n")
     (world.vault / "Captures/default/4.md").unlink()
@@ -57,18 +66,45 @@ def test_a_note_is_read_again_only_when_it_has_changed(world):
     assert waits.version != before
     assert marked(waits) == [("Captures/default/3.md", None)]
     assert waits.reads == 21
-    assert len(waits.find_captures()) == 19
+    assert len(waits.find_captures()) == len(waits.marked()) == 19
     assert waits.reads == 21
 
 
-def test_what_the_index_has_not_seen_yet_is_not_told(world):
-    file = world.write("Captures/default/A.md", "---\nid: a\n---\nx\n")
+def test_marks_are_those_of_the_bytes_that_the_index_has_seen(world):
+    file = world.write("Captures/default/A.md", "---\nid: a\nreview: later\n---\nx\n")
     world.run()
     file.write_text("---\nid: a\npromote: true\n---\nx\n")
     waits = waiting(world)
-    assert waits.find_captures() == [], "its bytes are not those of its row"
+    [(record, marks)] = waits.find_captures()
+    assert (record.digest, marks) == (
+        hashlib.sha256(b"---\nid: a\nreview: later\n---\nx\n").hexdigest(), OwnerMarks(review="later"),
+    )  # fmt: skip
     world.run()
     assert marked(waits) == [("Captures/default/A.md", None)]
+
+
+def test_a_look_that_fails_is_made_again(world, monkeypatch):
+    world.write("Captures/default/A.md", "---\nid: a\npromote: true\n---\nx\n")
+    world.run()
+    waits = waiting(world)
+    broken = lambda *_: (_ for _ in ()).throw(Unavailable("no catalog"))  # noqa: E731 - it raises, and no more
+    monkeypatch.setattr(Reader, "owner_marks", broken)
+    with pytest.raises(Unavailable):
+        waits.find_captures()
+    monkeypatch.undo()
+    assert marked(waits) == [("Captures/default/A.md", None)]
+
+
+def test_a_note_whose_bytes_nobody_knows_is_left_out_until_it_is_read(world):
+    world.write("Captures/default/A.md", "---\nid: a\n---\nx\n")
+    world.run()
+    index = world.app.opened.builds.scopes["captures"].index
+    index._catalog.forget()
+    waits = waiting(world)
+    assert (waits.find_captures(), waits.marked()) == ([], {})
+    world.reopen()
+    world.run()
+    assert len(waiting(world).find_captures()) == 1
 
 
 def test_another_build_is_looked_through_anew(world):

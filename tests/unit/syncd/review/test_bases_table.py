@@ -71,7 +71,35 @@ def test_the_table_and_the_daemon_agree_on_what_a_capture_is():
 def test_the_box_is_a_column_that_can_be_ticked():
     view = Base(compose_table("Captures")).tree["views"][0]
     assert (view["type"], view["order"][:2]) == ("table", ["file.name", "note.promote"])
-    assert {"note.review", "note.promote_to", "note.suggested_folder", "note.suggested_similar"} <= {*view["order"]}
+
+
+def test_the_first_view_has_five_columns_and_the_second_the_rest():
+    base = Base(compose_table("Captures"))
+    names = {column: row["displayName"] for column, row in base.tree["properties"].items()}
+    first, second = base.tree["views"][:2]
+    assert [names[column] for column in first["order"]] == ["Note", "Promote", "Folder", "Summary", "Similar"]
+    assert {"note.review", "note.promote_to", "note.suggested_folder", "note.suggested_links"} <= {*second["order"]}
+    assert names.keys() == {column for view in base.tree["views"] for column in view["order"]}, (
+        "each is shown somewhere"
+    )
+
+
+@pytest.mark.parametrize(
+    ("properties", "folder"),
+    [
+        ({}, None),
+        ({"suggested_folder": "Home"}, "Home"),
+        ({"suggested_folder": "Home", "promote_to": "Garden"}, "Garden"),
+    ],
+)
+def test_the_folder_is_the_one_that_a_person_named_else_the_suggested_one(properties, folder):
+    assert Base(compose_table("Captures")).column("folder", Note("Captures/default/x.md", properties)) == folder
+
+
+@pytest.mark.parametrize("warning", ["promote_problem", "hidden_text", "runnable_code", "unsafe_links"])
+def test_each_warning_puts_a_capture_among_the_problems(warning):
+    note = Note("Captures/default/x.md", {warning: ["something"]})
+    assert Base(compose_table("Captures")).rows("Problems", [note]) == [note.path]
 
 
 @pytest.mark.parametrize("text", ["a = 1", "bogus(1)", "file.foo", '"open', "note.x &&", "(note.x", "note.x.bogus()"])

@@ -10,10 +10,12 @@ from dataclasses import replace
 import pytest
 
 from index.process_memory import one_large_text
+from index.scope.reader import Reader
 from syncd.cli.notes.review import table
 from syncd.notes.front_matter import read_properties, split
 from syncd.review import review
 from syncd.review.bases_table import compose_table
+from syncd.review.reviewed_captures import ReviewedCaptures
 from syncd.review.suggestions import Suggestions
 from syncd.settings.automation import ReviewSettings
 from syncd.state import named_values
@@ -82,6 +84,12 @@ def said(world, path):
 def reviewed(world):
     world.run()
     return world.app.services.review.run()
+
+
+def forget_reviews(world):
+    kept = ReviewedCaptures(world.app.opened.ledger)
+    kept.forget(kept.read())
+    world.app.services.review._moment = None
 
 
 def test_a_waiting_capture_gets_its_folder_tags_similar_notes_and_a_box(world):
@@ -154,8 +162,7 @@ def test_a_second_run_writes_nothing_and_embeds_nothing(alone):
     before, calls = (world.vault / path).read_bytes(), len(world.encoder.calls)
     world.run()
     assert len(world.encoder.calls) == calls
-    world.app.services.review._looked.clear()
-    world.app.services.review._moment = None
+    forget_reviews(world)
     assert world.app.services.review.run() == 0
     world.reopen()
     calls = len(world.encoder.calls)
@@ -244,15 +251,15 @@ def test_suggestions_stay_while_they_are_as_good_and_go_when_they_are_not(alone)
     world.write("Kitchen/Pea soup.md", "---\ntags: [soup]\n---\nSimmer peas in stock, blend the soup.\n")
     world.run()
     world.app.services.review._learnt = None
-    world.app.services.review._looked.clear()
-    reviewed(world)
+    assert reviewed(world) == 0, "the vault alone has changed"
+    world.app.services.review.run_again()
     assert said(world, path)["suggested_folder"] == "Recipes"
     for note in ("Leek soup", "Onion soup", "Bread"):
         (world.vault / f"Recipes/{note}.md").unlink()
     world.run()
     world.app.services.review._learnt = None
-    world.app.services.review._looked.clear()
-    reviewed(world)
+    assert reviewed(world) == 0, "the vault alone has changed"
+    world.app.services.review.run_again()
     now = said(world, path)
     assert now["suggested_folder"] == "Kitchen"
     assert "Leek soup" not in str(now)
@@ -323,6 +330,83 @@ def test_a_run_is_bounded_and_the_next_goes_on(world, monkeypatch):
     while world.app.services.review.run():
         runs += 1
     assert runs == 5  # one note each
+
+
+@pytest.fixture
+def looks(monkeypatch):
+    """The paths of the captures that are looked at for suggestions."""
+    paths, update = [], review.Review._update_capture
+    monkeypatch.setattr(
+        review.Review, "_update_capture", lambda self, record: paths.append(record.path) or update(self, record)
+    )
+    return paths
+
+
+def test_a_capture_is_looked_at_once_and_after_a_restart_not_again(alone, looks):
+    world = alone
+    soup, bread = capture(world, "Potato soup", "Simmer potatoes."), capture(world, "Loaf", "Knead flour.")
+    assert reviewed(world) == 2
+    assert sorted(looks) == [bread, soup]
+    world.reopen()
+    world.run()
+    for _ in range(3):
+        assert world.app.services.review.run() == 0
+    assert sorted(looks) == [bread, soup]
+    world.write(bread, (world.vault / bread).read_text().replace("Knead", "Knead the dough of"))
+    reviewed(world)
+    assert looks[2:] == [bread]
+
+
+def test_suggestions_touch_no_passage_and_leave_the_index_as_one_made_anew(alone):
+    world = alone
+    path = capture(world, "Potato soup", "Simmer potatoes and leeks in stock, blend the soup.", "tags: [soup]\n")
+    world.run()
+    index = world.app.opened.builds.scopes["captures"].index
+    version = index._store._run(index._store._table.version())
+    assert reviewed(world) == 1
+    assert index._store._run(index._store._table.version()) == version
+    assert index.record_at(path).digest == hashlib.sha256((world.vault / path).read_bytes()).hexdigest()
+    assert world.app.services.waiting.marked()[path].marks.suggested_folder == "Recipes"
+    rows = index._catalog.dump(), index._store.dump()
+    assert world.app.opened.sync.run().changes == 0
+    world.app.operations["index"]({"full": True}, lambda _: None)
+    anew = world.app.opened.builds.scopes["captures"].index
+    assert anew is not index
+    assert (anew._catalog.dump(), anew._store.dump()) == rows
+
+
+def test_a_mark_of_its_owner_alone_is_no_reason_to_look(alone, looks):
+    path = capture(alone, "Potato soup", "Simmer potatoes.")
+    assert reviewed(alone) == 1
+    alone.write(path, (alone.vault / path).read_text().replace("id: potato-soup\n", "id: potato-soup\nreview: later\n"))
+    assert reviewed(alone) == 0
+    assert looks == [path]
+
+
+def test_at_night_the_captures_are_looked_at_for_which_the_vault_has_changed(alone, looks, monkeypatch):
+    world = alone
+    paths = [capture(world, f"Note {n}", f"Simmer potatoes in stock {n}.") for n in range(3)]
+    reviewed(world)
+    world.app.services.review.run_again()
+    assert looks == paths, "nothing has changed since"
+    world.write("Kitchen/Pea soup.md", "Simmer peas in stock.\n")
+    world.run()
+    world.app.services.review._learnt = None
+    monkeypatch.setattr(review, "NIGHT_S", 0.0)
+    for _ in range(3):
+        world.app.services.review.run_again()
+    assert sorted(looks[3:]) == paths, "one a night, as there is no time for more"
+    (world.vault / paths[0]).unlink()
+    world.run()
+    world.app.services.review.run_again()
+    assert sorted(ReviewedCaptures(world.app.opened.ledger).read()) == paths[1:]
+
+
+def test_how_many_wait_is_counted_without_their_rows(world, monkeypatch):
+    capture(world, "One", "First.")
+    reviewed(world)
+    monkeypatch.setattr(Reader, "records_at", lambda *_: pytest.fail("rows were read"))
+    assert world.app.services.review.summary() == {"waiting": 1, "marked": 0, "problems": 0}
 
 
 def test_off_means_off(tmp_path):

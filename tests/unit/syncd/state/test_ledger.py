@@ -4,6 +4,7 @@ import contextlib
 import os
 import sqlite3
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,29 @@ def test_a_failed_transaction_changes_nothing(path):
         )
         raise RuntimeError("in the middle")
     assert opened.query("SELECT id FROM keys") == []
+    opened.close()
+
+
+def test_a_read_waits_for_no_write_and_sees_what_was_before(path):
+    opened = Ledger.open(path)
+    row = "INSERT INTO keys (id, name, digest, scopes, surfaces, created_at) VALUES ('a','n',x'00','r','m',1)"
+    seen, version = [], opened.data_version()
+
+    def read():
+        seen.append(opened.query("SELECT id FROM keys"))
+        seen.append(opened.data_version() == version)
+
+    with opened.transaction():
+        opened.execute(row)
+        assert opened.query("SELECT id FROM keys") == [("a",)], "its own thread sees what it has written"
+        reader = threading.Thread(target=read)
+        reader.start()
+        reader.join(30)
+        assert seen == [[], True]
+    read()
+    assert seen[2:] == [[("a",)], False]
+    with pytest.raises(Unavailable):
+        opened.query(row.replace("'a'", "'b'"))
     opened.close()
 
 

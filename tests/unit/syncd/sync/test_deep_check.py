@@ -15,7 +15,7 @@ from index.errors import InvalidArgument
 from index.storage.chunk_rows import Row
 from syncd.indexes.index_builds import IndexBuilds
 from syncd.sync import deep_check
-from syncd.sync.deep_check import DAY_S, FIRST_S, CheckResult, DeepCheck
+from syncd.sync.deep_check import DAY_S, FIRST_S, NIGHT_HOUR, CheckResult, DeepCheck
 from tests.support.world import World, until
 
 DAY_MS = int(DAY_S * 1000)
@@ -185,9 +185,12 @@ def test_the_last_one_is_remembered_over_restarts_so_a_daemon_restarted_daily_ge
     world.app.opened.check.run(GO)
     last = world.app.opened.check.last
     assert abs(last.at - now) < 60_000
-    assert world.app.opened.check.due_in(last.at + DAY_MS // 2) == DAY_S / 2
     assert world.app.opened.check.due_in(last.at + DAY_MS) == FIRST_S
-    assert world.app.opened.check.due_in(last.at - 10 * DAY_MS) == DAY_S, "a clock that went back"
+    for moment in (*range(last.at, last.at + DAY_MS * 9 // 10, 1_234_567), last.at - 10 * DAY_MS):
+        wait = world.app.opened.check.due_in(moment)
+        due = time.localtime(moment // 1000 + wait)
+        assert 0 < wait <= DAY_S, "the last is a clock that went back"
+        assert (due.tm_hour, due.tm_min, due.tm_sec) == (NIGHT_HOUR, 0, 0)
     world.reopen()
     assert world.app.opened.check.last == last
     assert world.app.health.facts()["deep_check"] == {"at": last.at, "checked": 31, "mended": 0}
@@ -201,6 +204,16 @@ def test_a_torn_memory_of_the_last_one_is_none(world, text):
     assert world.app.opened.check.last == CheckResult()
     world.app.opened.check.run(GO)
     assert json.loads(file.read_text())["checked"] == 31
+
+
+def test_once_it_was_made_by_day_it_is_made_at_night(world):
+    world.run()
+    with world.serving():
+        jobs = world.app.jobs
+        jobs.run("deep check")
+        due = jobs.states()["deep check"].next_run_at / 1000
+        assert 0 < due - time.time() <= 86_400
+        assert (time.localtime(due).tm_hour, time.localtime(due).tm_min) == (NIGHT_HOUR, 0)
 
 
 def test_it_is_a_daily_job(world):

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+
+from syncd.sync import pipeline
+from tests.support.until import until
+
 
 def test_it_states_what_it_works_on_until_all_is_read(world):
     sync = world.app.opened.sync
@@ -12,3 +17,21 @@ def test_it_states_what_it_works_on_until_all_is_read(world):
     world.run(progress=lambda *_: stated.append(sync.activity))
     assert "indexing 3/3" in stated
     assert sync.activity == ""
+
+
+def test_the_first_pass_waits_until_the_daemon_answers(world, monkeypatch):
+    world.write("1.md", "words")
+    sync, answering = world.app.opened.sync, threading.Event()
+    sync.start(after=answering)
+    try:
+        assert not sync.ready.wait(0.3)
+        answering.set()
+        assert sync.ready.wait(60)
+        assert sync.builds.documents == 1
+    finally:
+        answering.set()
+        sync.stop()
+    monkeypatch.setattr(pipeline, "FIRST_S", 0.0)
+    sync.start(after=threading.Event())
+    until(lambda: not sync.pending_count and sync.activity == "")
+    sync.stop()

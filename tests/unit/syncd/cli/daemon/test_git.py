@@ -54,7 +54,7 @@ def test_the_owner_commits_by_command_and_is_told_what_stays_local(world, capsys
         assert world.git("log", "--format=%s").split() == ["begin"]
         assert run_command(["commit"]) == 0
         shown = capsys.readouterr().out
-        assert "Capture 1 note (memex)" in shown
+        assert "Memex: 1 note added" in shown
         assert f"kept local: {secret}: it seems to hold a secret (github-token)" in shown
         assert world.git("log", "-1", "--format=%an").strip() == "Memex"
         git = told(capsys, "status", "--all")["git"]["commits"]
@@ -78,9 +78,9 @@ def test_a_daemon_commits_once_it_is_quiet_and_when_it_ends(world):
     with world.serving():
         capture(world, "The filter is due in May.")
         assert "commits" in world.app.jobs.states()
-    assert world.git("log", "--format=%s").splitlines() == ["Capture 1 note (memex)", "begin"]
+    assert world.git("log", "--format=%s").splitlines() == ["Memex: 1 note added", "begin"]
     world.close()
-    world._sections["git"] = GitSettings(quiet_s=0.0)
+    world._sections["git"] = GitSettings(quiet_s=0.0, every_s=0.0)
     world.app = world._open()
     with world.serving():
         capture(world, "Another thing entirely.", "U")

@@ -209,7 +209,7 @@ def test_why_a_job_failed_stands_below_and_steers_no_terminal():
 def test_a_job_on_a_page():
     shown = format_job(JOB | FAILED | {"tries": 3, "finished_at": NOW}, UTC).splitlines()
     assert shown[0] == f"id        {JOB['id']}"
-    assert shown[-2:] == ["tries     3", "error     INVALID_ARGUMENT: the PDF\\u{1b}[31m is locked"]
+    assert shown[-2:] == ["tries     3", "error     the PDF\\u{1b}[31m is locked"]
     assert "ended     2027-01-15 08:01" in shown
 
 
@@ -222,6 +222,7 @@ SCHEDULED = {
     "error": "",
     "runs": 3,
     "failures": 0,
+    "cpu_s": 0.5,
     "next_run_at": 1_800_000_090_000,
     "too_long": False,
 }
@@ -248,14 +249,17 @@ def test_a_length_of_time_is_short_to_read(seconds, text):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({}, "listing  10 min  well  2027-01-15 08:00  1.2 s  in 1.5 min"),
+        ({}, "list-the-vault  10 min  well  2027-01-15 08:00  1.2 s  in 1.5 min"),
         (
             {"started_at": None, "seconds": None, "next_run_at": None},
-            "listing  10 min         never               when the daemon runs",
+            "list-the-vault  10 min         never               when the daemon runs",
         ),
-        ({"cron": "0 3 * * *"}, "listing  0 3 * * *  well  2027-01-15 08:00  1.2 s  in 1.5 min"),
-        ({"running": True}, "listing  10 min  running  2027-01-15 08:00  1.2 s  in 1.5 min"),
-        ({"running": True, "too_long": True}, "listing  10 min  running too long  2027-01-15 08:00  1.2 s  in 1.5 min"),
+        ({"cron": "0 3 * * *"}, "list-the-vault  0 3 * * *  well  2027-01-15 08:00  1.2 s  in 1.5 min"),
+        ({"running": True}, "list-the-vault  10 min  running  2027-01-15 08:00  1.2 s  in 1.5 min"),
+        (
+            {"running": True, "too_long": True},
+            "list-the-vault  10 min  running too long  2027-01-15 08:00  1.2 s  in 1.5 min",
+        ),
     ],
 )
 def test_a_scheduled_job_is_one_line(change, words):
@@ -266,7 +270,7 @@ def test_a_scheduled_job_is_one_line(change, words):
 def test_why_a_scheduled_job_failed_stands_below_and_steers_no_terminal():
     lines = jobs_table([SCHEDULED | {"error": "the disk\x1b[31m is full"}], STARTED, UTC, color=False).splitlines()
     assert "failed" in lines[1]
-    assert lines[2] == "listing: the disk\\u{1b}[31m is full"
+    assert lines[2] == "list-the-vault: the disk\\u{1b}[31m is full"
 
 
 def test_the_last_runs_of_a_job():
@@ -315,9 +319,9 @@ def test_the_commands_and_their_exit_codes(door, capfd):
     assert run_command(["job", "list", "listing"]) == 0
     assert "well" in capfd.readouterr().out
     assert run_command(["job", "run", "listing"]) == 0
-    assert capfd.readouterr().out == "listing was started\n"
+    assert capfd.readouterr().out == "list-the-vault was started\n"
     assert run_command(["job", "run", "listing", "--wait"]) == 0
-    assert capfd.readouterr().out == "listing took 1 s\n"
+    assert capfd.readouterr().out == "list-the-vault took 1 s\n"
     assert run_command(["job", "run", "shaky", "--wait"]) == 7
     assert "the disk is full" in capfd.readouterr().err
     assert [given["wait"] for given in door] == [False, True, True]
@@ -325,7 +329,7 @@ def test_the_commands_and_their_exit_codes(door, capfd):
 
 def test_names_are_completed_as_one_word_while_a_daemon_runs(door):
     context = click.Context(click.Command("run"))
-    assert [item.value for item in names(context, context.command, "d")] == ["deep-check"]
+    assert [item.value for item in names(context, context.command, "c")] == ["compare-notes-with-the-index"]
     assert len(names(context, context.command, "")) == 2
 
 

@@ -54,7 +54,8 @@ def test_a_daemon_that_is_well_says_so_first(served):
 
 
 def test_without_a_daemon_it_says_so_and_what_to_do(memex):
-    memex.run("init", "--yes")
+    memex.run("init", "--yes", "--no-welcome")
+    (memex.vault / "Captures/About.md").unlink()
     memex.run("index")
     text = memex.run("status")
     assert text.startswith("▲ no daemon is running, so changes are not followed: memex serve")

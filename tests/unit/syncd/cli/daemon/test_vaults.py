@@ -6,14 +6,17 @@ import io
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 import time
+import tomllib
 
 import pytest
 
 from syncd.cli.main import run_command
 from syncd.daemon.control_socket import DAEMON
+from syncd.settings.known_vaults import default_settings_file, settings_folder
 from syncd.state.process_lock import ProcessLock
 from tests.support.paths import ROOT
 
@@ -61,7 +64,7 @@ def test_a_folder_without_a_note_is_set_up_after_a_question(tmp_path, monkeypatc
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
     assert run_command(["init", "--create", str(folder)]) == 130
     assert tree(tmp_path) == before
-    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+    monkeypatch.setattr(sys, "stdin", Terminal("y\nn\nn\n"))
     assert run_command(["init", str(folder)]) == 0
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     assert run_command(["init", str(folder)]) == 0, "it is set up, so nothing is asked again"
@@ -82,6 +85,63 @@ def test_a_folder_that_is_made_for_it_needs_no_yes(tmp_path, monkeypatch):
     assert run_command(["init", "--create", str(tmp_path / "new")]) == 0
     (tmp_path / "empty").mkdir()
     assert run_command(["init", "--create", str(tmp_path / "empty")]) == 0
+
+
+def settings(folder, name):
+    """What the settings file of that vault says of Git."""
+    found = settings_folder(os.environ).glob("*.toml")
+    (file,) = [file for file in found if str(folder / name) in file.read_text()]
+    return tomllib.loads(file.read_text()).get("git", {})
+
+
+def git(folder, *words):
+    return subprocess.run(["git", "-C", str(folder), *words], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+@pytest.mark.parametrize("repository", [True, False])
+@pytest.mark.parametrize(
+    ("words", "answers", "commits", "is_made"),
+    [
+        ([], None, {}, False),
+        (["--git", "off"], None, {"commit": False}, False),
+        (["--git", "commit"], None, {}, True),
+        ([], "n\nn\n", {"commit": False}, False),
+        ([], "y\nn\n", {}, True),
+        ([], "\n\n", {}, False),
+    ],
+)
+def test_git_is_asked_about_once_and_without_a_terminal_no_repository_is_made(
+    tmp_path, monkeypatch, capfd, repository, words, answers, commits, is_made
+):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "vault/Note.md").write_text("mine")
+    if repository:
+        git(tmp_path / "vault", "init", "-q")
+    monkeypatch.setattr(sys, "stdin", io.StringIO() if answers is None else Terminal(answers))
+    assert run_command(["init", str(tmp_path / "vault"), *words]) == 0
+    told = capfd.readouterr().err
+    assert "agents see the inbox and nothing else" in told
+    assert settings(tmp_path, "vault") == ({} if answers == "n\nn\n" and not repository else commits)
+    assert (tmp_path / "vault/.git").exists() is (repository or is_made)
+    monkeypatch.setattr(sys, "stdin", Terminal(""))
+    assert run_command(["init", str(tmp_path / "vault")]) == 0, "nothing is asked a second time"
+
+
+def test_a_choice_about_git_is_written_into_the_file_that_is_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "vault/Note.md").write_text("mine")
+    for choice, expected in (("off", {"commit": False}), ("off", {"commit": False}), ("commit", {"commit": True})):
+        assert run_command(["init", str(tmp_path / "vault"), "--git", choice]) == 0
+        assert settings(tmp_path, "vault") == expected
+    file = default_settings_file(os.environ)
+    file.write_text(file.read_text().replace("commit = true\n", "quiet_s = 5.0  # mine\n"))
+    assert run_command(["init", str(tmp_path / "vault"), "--git", "off"]) == 0
+    assert settings(tmp_path, "vault") == {"commit": False, "quiet_s": 5.0}
+    assert "# mine" in file.read_text()
 
 
 @pytest.mark.parametrize("way", ["home", "root", "above", "link to home", "link to root"])

@@ -28,6 +28,7 @@ QUICK = {
     "vaults": (["vaults"], set()),
     "config": (["config"], set()),
     "completion": (["completion", "bash"], set()),
+    "help": (["help", "exit-codes"], set()),
     "status": (["status"], NOT_EVEN_SQL),
     "recent": (["recent"], NOT_EVEN_SQL),
     "get": (["get", "Captures/default/Heron.md"], NOT_EVEN_SQL | STORES),  # it prints passages as they are stored
@@ -39,6 +40,7 @@ QUICK = {
     "key rotate": (["key", "rotate", "a"], NOT_EVEN_SQL),
     "key revoke": (["key", "revoke", "a", "--yes"], NOT_EVEN_SQL),
     "key history": (["key", "history"], NOT_EVEN_SQL),
+    "connect": (["connect", "cursor"], NOT_EVEN_SQL),
     "node show": (["node", "show", "Weir"], NOT_EVEN_SQL),
     "node list": (["node", "list"], NOT_EVEN_SQL),
     "relation list": (["relation", "list"], NOT_EVEN_SQL),

@@ -49,7 +49,7 @@ def served(home):
         "job.list": lambda _, __: JOBS,
         "queue.list": lambda given, __: {"jobs": [one for one in QUEUED if given["status"] in (None, one["status"])]},
         "recent": lambda _, __: [
-            {"id": "6f1c-1", "title": "Heat pump", "path": "x"},
+            {"id": "6f1c-1", "title": "Heat pump", "path": "Captures/default/Heat pump.md"},
             {"id": "7a", "title": "", "path": "P.md"},
         ],
     }
@@ -108,7 +108,7 @@ def bash(home, *words):
         (("memex", "key", "revoke", "c"), ["claude"]),
         (("memex", "key", "revoke", "my"), ["'my $HOME key'"]),
         (("memex", "get", "6"), ["6f1c-1"]),
-        (("memex", "job", "run", "d"), ["deep-check"]),
+        (("memex", "job", "run", "comp"), ["compare-notes-with-the-index"]),
         (("memex", "job", "show", "4"), ["4a1b", "4f0e"]),
         (("memex", "job", "retry", "4"), ["4f0e"]),
         (("memex", "node", "show", "Charles", ""), ["'Ada Lovelace'", "Charles"]),
@@ -141,7 +141,12 @@ def test_without_a_daemon_workspaces_are_the_folders(home):
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
 @pytest.mark.parametrize(
     ("line", "found"),
-    [("memex sta", ["status"]), ("memex recent -w ", ["default", "work"]), ("memex get 6", ["6f1c-1"])],
+    [
+        ("memex sta", ["status"]),
+        ("memex recent -w ", ["default", "work"]),
+        ("memex get 6", ["6f1c-1"]),
+        ("memex get hea", ["Heat pump"]),
+    ],
 )
 def test_fish_completes_them(served, line, found):
     offered = shell(served, "fish", f"memex completion fish | source\ncomplete -C '{line}'")

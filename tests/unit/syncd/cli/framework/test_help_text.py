@@ -9,7 +9,8 @@ import subprocess
 import click
 import pytest
 
-from syncd.cli.framework.help_text import EXAMPLES, EXIT_CODES, SHARED, first_sentence
+from syncd.cli.framework.help_text import EXAMPLES, SHARED, first_sentence
+from syncd.cli.framework.help_topics import EXIT_CODES, GROUPS
 from syncd.cli.main import EXIT, memex, run_command
 from syncd.cli.manual_page import render_manual
 
@@ -64,8 +65,13 @@ def test_the_examples_of_memex_itself_are_taken_too():
 def test_help_is_complete(path, capsys):
     assert run_command([*path.split(), "--help"]) == 0
     text = capsys.readouterr().out
-    for section in ("Usage:", "Options:", f"{SHARED}:", "Examples:", "Exit codes:"):
+    for section in ("Usage:", f"{SHARED}:", "Examples:"):
         assert section in text, section
+    assert "Exit codes:" not in text, "`memex help exit-codes` has them"
+    assert text.count("  memex ") <= 2 + text.partition("Examples:")[0].count("  memex "), "two examples"
+    if any(isinstance(param, click.Argument) for param in LEAVES[path].params):
+        assert text.index("Arguments:") < text.index("Examples:")
+    assert "Options:" not in text or text.index("Examples:") < text.index("Options:")
     assert max(map(len, text.splitlines())) <= 100
     assert text.splitlines()[2].strip()
 
@@ -84,16 +90,18 @@ def test_a_default_that_means_something_is_shown(path):
 
 def test_every_command_has_a_first_sentence_that_is_whole(capsys):
     assert run_command(["--help"]) == 0
-    assert "..." not in capsys.readouterr().out.partition("Commands:")[2].partition("Options")[0]
+    assert "..." not in capsys.readouterr().out.partition("Every day:")[2].partition("Options")[0]
     assert all(
         first_sentence(command)[0].isupper() and first_sentence(command).endswith(".") for command in LEAVES.values()
     )
 
 
-def test_memex_itself_tells_exit_codes_environment_and_files(capsys):
+def test_memex_itself_groups_its_commands_and_names_the_topics_of_help(capsys):
     assert run_command(["--help"]) == 0
     text = capsys.readouterr().out
-    assert all(section in text for section in ("Exit codes:", "Environment:", "Files:", "MEMEX_VAULT"))
+    at = [text.index(f"{title}:") for title in GROUPS]
+    assert at == sorted(at)
+    assert all(f"`memex help {topic}`" in " ".join(text.split()) for topic in ("exit-codes", "environment", "files"))
     assert {number for number, _ in EXIT_CODES} >= {str(number) for number in EXIT.values()}
 
 

@@ -53,7 +53,7 @@ def test_what_can_not_be_done_is_told(world, capsys):
     assert ask(world, "promote", "a1", "nothing") == 5
     out = capsys.readouterr().out
     assert "Notes/A1.md" in out
-    assert "nothing: NOT_FOUND" in out
+    assert "nothing: no capture" in out
 
 
 def test_problems_are_told_in_the_status(world, capsys):

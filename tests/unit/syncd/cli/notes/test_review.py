@@ -14,12 +14,13 @@ import pytest
 
 from index.names import fold
 from syncd.cli.main import run_command
-from syncd.cli.notes.review import format_capture
+from syncd.cli.notes.review_card import format_capture
 from syncd.promotion.promoted_note import PromotionRule
 from syncd.settings.automation import PromoteSettings
 from tests.support.paths import ROOT
 from tests.support.world import World, answering, until
 
+KEYS = r"\[\?\]: "
 SOUP = "Simmer leeks and potatoes in vegetable stock until soft, then blend the soup."
 
 
@@ -111,66 +112,152 @@ def test_scripts_decide_by_ids(world, capfd):
 class Terminal:
     """A person at `memex review`."""
 
-    def __init__(self, editor: str) -> None:
-        environ = os.environ | {"PYTHONPATH": str(ROOT), "EDITOR": editor, "TERM": "xterm", "NO_COLOR": "1"}
+    def __init__(self, editor: str, *words: str, **more: str) -> None:
+        environ = os.environ | {"PYTHONPATH": str(ROOT), "EDITOR": editor, "TERM": "xterm", "NO_COLOR": "1", **more}
         self._end, follower = pty.openpty()
-        command = [sys.executable, "-m", "syncd.cli", "review"]
+        command = [sys.executable, "-m", "syncd.cli", "review", *words]
         self._running = subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, env=environ)
         os.close(follower)
         self._heard = ""
 
-    def prompted(self, words: str = "uit: ") -> str:
+    def prompted(self, words: str = KEYS) -> str:
         """What is told until these words."""
         while not re.search(words, self._heard):
             self._heard += os.read(self._end, 65_536).decode()
         told, self._heard = self._heard, ""
         return told
 
-    def typed(self, line: str, words: str = "uit: ") -> str:
-        """What is told once this line was typed."""
-        os.write(self._end, f"{line}\n".encode())
+    def pressed(self, key: str, words: str = KEYS) -> str:
+        """What is told once this key was pressed."""
+        os.write(self._end, key.encode())
         return self.prompted(words)
 
-    def ended(self) -> int:
-        """The exit code, after `q`."""
+    def typed(self, line: str, words: str = KEYS) -> str:
+        """What is told once this line was typed."""
+        return self.pressed(f"{line}\n", words)
+
+    def ended(self, key: str = "q") -> tuple[int, str]:
+        """The exit code after this key, and what was told."""
         with suppress(OSError):  # the terminal has ended
-            self.typed("q", "nothing")
+            self.pressed(key, "(?!)")
         os.close(self._end)
-        return self._running.wait(30)
+        return self._running.wait(30), self._heard
 
 
-def test_a_person_goes_through_them_at_a_terminal(world, tmp_path):
+def script(tmp_path, *lines):
+    """An editor that does this to the file."""
     editor = tmp_path / "editor"
-    editor.write_text('#!/bin/sh\necho Edited. >> "$1"\n')
+    editor.write_text("\n".join(["#!/bin/sh", *lines]))
     editor.chmod(0o755)
-    terminal = Terminal(str(editor))
+    return str(editor)
+
+
+def test_a_person_goes_through_them_by_single_keys(world, tmp_path):
+    terminal = Terminal(script(tmp_path, 'echo Edited. >> "$1"'))
     told = terminal.prompted()
     assert "1 of 4: First" in told
     assert "folder: Recipes" in told
     assert "Leek soup.md" in told
-    assert "→ Recipes/First.md" in (told := terminal.typed("a"))
-    assert "2 of 4: Second" in told
-    assert "Edited." in terminal.typed("e")
-    terminal.typed("f", r"number.*: ")
+    assert "→ Recipes/First.md" in (told := terminal.pressed("a"))
+    assert "2 of 4, 1 approved: Second" in told
+    assert "Edited." in terminal.pressed("e")
+    terminal.pressed("f", r"number.*: ")
     assert "→ Kitchen/Second.md" in terminal.typed("Kitchen")
-    assert "→ Captures/Archive/default/Third.md" in terminal.typed("d")
-    assert terminal.ended() == 0
+    assert "→ Captures/Archive/default/Third.md" in (told := terminal.pressed("d"))
+    assert "4 of 4, 2 approved, 1 discarded: Fourth" in told
+    code, told = terminal.ended()
+    assert (code, "2 approved, 1 discarded, 1 left" in told) == (0, True)
     until(lambda: (world.vault / "Kitchen/Second.md").is_file())
     assert "Edited." in (world.vault / "Kitchen/Second.md").read_text()
     assert (world.vault / "Captures/default/Fourth.md").is_file()
 
 
+def test_each_step_can_be_taken_back_and_an_unknown_key_says_so(world):
+    terminal = Terminal("false")
+    terminal.prompted()
+    assert "there is no step to undo" in terminal.pressed("u")
+    told = terminal.pressed("x")
+    assert "'x' does nothing here" in told
+    assert "1 of 4" not in told, "the card is not shown again"
+    assert "undo the last step" in terminal.pressed("?")
+    terminal.pressed("a")
+    terminal.pressed("d")
+    terminal.pressed("s")
+    assert "3 of 4, 1 approved, 1 discarded: Third" in terminal.pressed("u")
+    assert "← Captures/default/Second.md" in (told := terminal.pressed("u"))
+    assert "2 of 4, 1 approved: Second" in told
+    assert "← Captures/default/First.md" in (told := terminal.pressed("u"))
+    assert "1 of 4: First" in told
+    assert terminal.ended()[0] == 0
+    assert sorted(file.name for file in (world.vault / "Captures/default").glob("*.md")) == [
+        "First.md", "Fourth.md", "Second.md", "Third.md",
+    ]  # fmt: skip
+
+
 def test_a_slip_neither_ends_the_round_nor_makes_a_folder(world):
     terminal = Terminal("false")
     terminal.prompted()
-    assert "1 of 4: First" in (told := terminal.typed("e"))
+    assert "1 of 4: First" in (told := terminal.pressed("e"))
     assert "EDITOR" in told
-    terminal.typed("f", r"number.*: ")
+    terminal.pressed("f", r"number.*: ")
     terminal.typed("7", r"y/N.*: ")
     terminal.typed("n", r"number.*: ")
     assert "→ Recipes/First.md" in terminal.typed("1")
-    assert terminal.ended() == 0
+    assert terminal.ended()[0] == 0
     assert not (world.vault / "7").exists()
+
+
+def test_a_terminal_without_single_keys_takes_lines(world):
+    terminal = Terminal("false", TERM="dumb")
+    terminal.prompted()
+    assert "→ Recipes/First.md" in terminal.typed("a")
+    assert terminal.ended("q\n")[0] == 0
+
+
+def test_the_state_in_which_the_file_is_saved_is_the_wish(world, tmp_path):
+    edit = script(
+        tmp_path, 'sed -i -e "s/^keep first/a first/" -e "s/^keep third/discard third/" -e "/^keep fourth/d" "$1"'
+    )
+    code, told = Terminal(edit, "--editor").ended("")
+    assert code == 0, told
+    assert "Captures/default/First.md → Recipes/First.md" in told
+    assert "Captures/default/Third.md → Captures/Archive/default/Third.md" in told
+    assert (world.vault / "Captures/default/Second.md").is_file() and (
+        world.vault / "Captures/default/Fourth.md"
+    ).is_file()
+
+
+@pytest.mark.parametrize(
+    ("lines", "code", "words"),
+    [
+        (["true"], 0, "nothing was decided"),
+        (['sed -i -e "s/^keep first/aprove first/" -e "s/^keep third/discard third/" "$1"'], 2, "nothing was changed"),
+        (["exit 1"], 2, "editor"),
+    ],
+)
+def test_a_file_that_is_left_wrong_or_unsaved_changes_nothing(world, tmp_path, lines, code, words):
+    ended, told = Terminal(script(tmp_path, *lines), "--editor").ended("n\n")
+    assert ended == code, told
+    assert words in told.replace("\r\n", " ")
+    assert len(list((world.vault / "Captures/default").glob("*.md"))) == 4
+
+
+def test_a_file_with_a_mistake_is_opened_again_as_it_was_saved(world, tmp_path):
+    edit = script(
+        tmp_path,
+        f'if [ -e {tmp_path}/once ]; then sed -i "s/^aprove first/approve first/" "$1"',
+        f'else touch {tmp_path}/once; sed -i -e "s/^keep first/aprove first/" -e "s/^keep third/discard third/" "$1"; fi',
+    )
+    code, told = Terminal(edit, "--editor").ended("y\n")
+    assert code == 0, told
+    assert "line 7" in told or "a line begins with" in told
+    assert "Recipes/First.md" in told
+    assert "Captures/Archive/default/Third.md" in told
+
+
+def test_the_file_is_for_a_person_alone(world, capfd):
+    said(capfd, "review", "--editor", fails=2)
+    said(capfd, "review", "--editor", "--json", fails=2)
 
 
 def test_where_answers_go_elsewhere_nothing_is_asked(world):

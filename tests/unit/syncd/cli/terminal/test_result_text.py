@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shlex
-import tomllib
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -83,33 +79,6 @@ def test_a_bar_fits_its_width(width, done, total):
 def test_columns_line_up():
     assert result_text.table([("a", "bcd"), ("ab", "c")], ("x", "y")) == "x   y\na   bcd\nab  c"
     assert result_text.table([]) == ""
-
-
-def test_the_lines_to_paste_hold_address_key_and_workspace():
-    text = result_text.connect_instructions(
-        "http://127.0.0.1:1", key="mx_a_b", key_file="/s/key", workspace="work", query="it's"
-    )
-    assert text.count("Authorization") == 3
-    assert text.count("mx_a_b") == 3
-    assert (
-        'claude mcp add --transport http memex http://127.0.0.1:1/mcp --header "Authorization: Bearer mx_a_b"' in text
-    )
-    assert text.count("X-Memory-Workspace") == 3
-    body = text.split("Codex", 1)[1].split("Clients", 1)[0].split("\n", 1)[1]
-    server = tomllib.loads(body)["mcp_servers"]["memex"]
-    assert server["url"] == "http://127.0.0.1:1/mcp"
-    assert server["http_headers"]["Authorization"] == "Bearer mx_a_b"
-
-
-def test_the_curl_line_is_what_a_shell_understands():
-    text = result_text.connect_instructions("http://127.0.0.1:1", key="k", key_file="/s/key", query='it\'s "so"')
-    words = shlex.split(text.rsplit("\n", 1)[1])
-    assert json.loads(words[-1]) == {"query": 'it\'s "so"', "top_k": 3}
-
-
-def test_without_a_key_the_shell_reads_it_from_its_file():
-    text = result_text.connect_instructions("http://x", key="", key_file="/my state/key")
-    assert "$(cat '/my state/key')" in text
 
 
 @pytest.mark.parametrize(

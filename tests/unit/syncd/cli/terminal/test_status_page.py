@@ -64,7 +64,7 @@ def test_the_verdict_stands_first_and_the_parts_below_it():
         "encoder    ready",
         "git        ok on main at abcdef01, hooks: post-commit",
         "watch      ok, 12 folders, 1 overflow",
-        "listing ran 2 min ago, took 0.1 s; next in 1 h",
+        "list the vault: ran 2 min ago, took 0.1 s; next in 1 h",
         "deep-check running for 2 min",
         "backup has not run yet",
         "keys       2 live; ending soon: claude",
@@ -107,7 +107,7 @@ def test_every_problem_is_told_with_its_way_out():
     text = render_page(WELL | {"daemon": {"state": "running", "version": "2.0"}}, at=AT)
     assert "it is version 1.0 and this command 2.0; restart it" in text
     jobs = {"x": {"error": "boom", "started_at": AT, "seconds": 1}}
-    assert "jobs       x failed (boom) 0 s ago, took 1.0 s" in render_page(WELL | {"jobs": jobs}, at=AT)
+    assert "jobs       x: failed (boom) 0 s ago, took 1.0 s" in render_page(WELL | {"jobs": jobs}, at=AT)
 
 
 def test_jobs_that_failed_have_their_way_out():

@@ -1,0 +1,94 @@
+"""Take well-meant names of arguments for those of a tool: its siblings' names for the same thing, other servers', camel case.
+
+Law, tested: a name means at most one parameter. Where a parameter would be given twice, the call is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final, get_args
+
+from pydantic import BaseModel
+
+from index.errors import InvalidArgument
+
+# Names of one thing, in snake case. A name may stand in several rows, as `type` does: the tool's own parameters decide.
+SAME: Final = tuple(
+    frozenset(row.split())
+    for row in (
+        "content text body note new_content observation fact",
+        "query q question search",
+        "top_k top_n k limit max_results",
+        "id document_id memo_id thought_id note_id",
+        "source_path path file_path",
+        "entity_type node_type type",
+        "relation_type relation type",
+        "doc_type type",
+        "name entity_name entity node node_name",
+        "names entity_names node_names entities nodes",
+        "contents observations facts",
+        "from_entity source_memo_id source from",
+        "to_entity target_memo_id target to",
+    )
+)
+_WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def rename_arguments(model: type[BaseModel], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments under the names that `model` gives them, in nested objects too; a name that means nothing stays.
+
+    Raises InvalidArgument for a parameter that is given under two names."""
+    fields = _fields(model)
+    renamed: dict[str, Any] = {}
+    given_as: dict[str, str] = {}
+    for name, value in arguments.items():
+        field = name if name in fields else find_parameter(model, name)
+        if field in given_as:
+            raise InvalidArgument(
+                f"{field}: given twice, as {given_as[field]} and as {ascii(name[:64])[1:-1]}; leave one out"
+            )
+        given_as[field] = name
+        part = fields.get(field)
+        renamed[field] = value if part is None else _rename_parts(part, value)
+    return renamed
+
+
+def find_parameter(model: type[BaseModel], name: str) -> str:
+    """The one parameter of `model` that `name` can mean; the name itself when none or several do."""
+    plain, fields = _snake(name), _fields(model)
+    alike = [field for field in fields if _snake(field) == plain] or [
+        field
+        for field, part in fields.items()
+        if part is None and any({plain, _snake(field)} <= row for row in SAME)  # a list of objects is nothing else
+    ]
+    return alike[0] if len(alike) == 1 else name
+
+
+@cache
+def _fields(model: type[BaseModel]) -> dict[str, type[BaseModel] | None]:
+    """The names of the parameters, each with the model of the objects that it holds, if it holds any."""
+    return {field.alias or name: _find_model(field.annotation) for name, field in model.model_fields.items()}
+
+
+def _find_model(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((model for part in get_args(annotation) if (model := _find_model(part))), None)
+
+
+def _rename_parts(model: type[BaseModel], value: Any) -> Any:
+    """The same for a list of objects, which may come as a text of JSON."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    if not isinstance(value, list):
+        return value
+    return [rename_arguments(model, item) if isinstance(item, dict) else item for item in value]
+
+
+def _snake(name: str) -> str:
+    return _WORD_START.sub("_", name).replace("-", "_").lower()

@@ -1,0 +1,156 @@
+"""Read and replace one settings file of a client: durably, with a backup beside it, and behind no symbolic link.
+
+Law, tested: what is written can be read by its owner alone, because a key is in it, and a failure leaves the old file."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from index.errors import Conflict, InvalidArgument, PermissionDenied, Unavailable
+from index.model import Stat
+from syncd.vault import atomic_write
+from syncd.vault.openat import FOLDER, Calls
+
+LARGEST = 4 << 20  # bytes of a settings file
+BACKUP = ".memex-backup"
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFile:
+    """A file named from a folder that exists; between the two no link is followed."""
+
+    root: Path
+    path: str
+
+    def __str__(self) -> str:
+        return str(self.root / self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """The text of a file and what tells this state of it from another; `was` None = there is no file."""
+
+    text: str
+    was: Stat | None
+
+
+def read_file(file: ClientFile) -> FileState:
+    """The file as it is. Raises InvalidArgument for a link, a folder, and what is no text."""
+    with _explain_errors(file):
+        try:
+            with _open_folder(file, make=False) as folder:
+                opened = _CALLS.open(folder, _name(file), _READ, 0)
+        except FileNotFoundError:
+            return FileState("", None)
+        with os.fdopen(opened, "rb") as stream:
+            status = os.fstat(stream.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
+                raise InvalidArgument(f"{file} is no file of at most {LARGEST >> 20} MiB")
+            data = stream.read()
+    try:
+        return FileState(data.decode(), atomic_write.to_stat(status))
+    except UnicodeDecodeError:
+        raise InvalidArgument(f"{file} is not UTF-8, so it is left alone") from None
+
+
+def write_file(file: ClientFile, state: FileState, text: str) -> Path | None:
+    """Put `text` in place of the file as `state` has it; where the backup lies, if there was a file.
+
+    Raises Conflict when somebody has changed the file meanwhile."""
+    with _explain_errors(file), _open_folder(file, make=True) as folder:
+        name, data = _name(file), text.encode()
+        if state.was is None:
+            try:
+                atomic_write.create(_CALLS, folder, name, (data,), mode=0o600)
+            except FileExistsError:
+                raise _changed(file) from None
+            return None
+        _put_private(folder, name + BACKUP, state.text.encode())
+        _replace(file, folder, name, data, state.was)
+        return Path(str(file) + BACKUP)
+
+
+_CALLS = Calls()
+
+
+def _replace(file: ClientFile, folder: int, name: str, data: bytes, was: Stat) -> None:
+    opened = _CALLS.open(folder, name, _READ, 0)
+    try:
+        status = os.fstat(opened)
+        if atomic_write.to_stat(status) != was:
+            raise _changed(file)
+        if status.st_mode & 0o077:  # a key is about to stand in it
+            os.fchmod(opened, stat.S_IMODE(status.st_mode) & 0o700)
+        atomic_write.replace(_CALLS, folder, name, data, old=opened, was=was)
+    except atomic_write.FileChanged:
+        raise _changed(file) from None
+    finally:
+        os.close(opened)
+
+
+def _put_private(folder: int, name: str, data: bytes) -> None:
+    """Write a file that its owner alone can read, in place of what has its name, be it a link."""
+    with suppress(FileNotFoundError):
+        _CALLS.unlink(name, dir_fd=folder)
+    atomic_write.create(_CALLS, folder, name, (data,), mode=0o600)
+
+
+@contextmanager
+def _open_folder(file: ClientFile, *, make: bool) -> Iterator[int]:
+    """The folder of the file, reached from the root without a link; those that are missing are made, for the owner alone."""
+    root = os.open(file.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        below = Path(file.path).parent.as_posix()
+        if make and below != ".":
+            parts = below.split("/")
+            for depth in range(len(parts)):
+                _make_folder(root, "/".join(parts[: depth + 1]))
+        folder = _CALLS.open(root, below, FOLDER, 0)
+    finally:
+        os.close(root)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _make_folder(root: int, path: str) -> None:
+    above, _, name = path.rpartition("/")
+    folder = _CALLS.open(root, above or ".", FOLDER, 0)
+    try:
+        with suppress(FileExistsError):
+            _CALLS.mkdir(name, 0o700, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def _name(file: ClientFile) -> str:
+    return file.path.rpartition("/")[2]
+
+
+def _changed(file: ClientFile) -> Conflict:
+    return Conflict(f"{file} was changed by somebody else meanwhile: run the command again")
+
+
+@contextmanager
+def _explain_errors(file: ClientFile) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        match error.errno:
+            case errno.ELOOP | errno.EXDEV | errno.ENOTDIR | errno.EISDIR:
+                raise InvalidArgument(
+                    f"{file} is a link, a folder or behind one, and a key is written behind no link: name the file itself with "
+                    "--file, or leave --write out and paste the lines"
+                ) from error
+            case errno.EACCES | errno.EPERM | errno.EROFS:
+                raise PermissionDenied(f"{file} can't be read or written: {error.strerror}") from error
+            case _:
+                raise Unavailable(f"{file}: {error.strerror}", retryable=False) from error

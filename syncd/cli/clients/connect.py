@@ -1,0 +1,362 @@
+"""Define the command `connect`: give a client a key of its own, print its lines or write its settings file, list clients.
+
+Law, tested: a secret is printed once or written into the client's file, never both, and never the owner's."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeAlias, TypeVar
+
+import click
+
+from index.errors import Conflict, InvalidArgument, NotFound
+from syncd.cli.clients.client_file import ClientFile, read_file, write_file
+from syncd.cli.clients.client_formats import (
+    CLIENTS,
+    Client,
+    Connection,
+    SettingsFile,
+    key_in_entry,
+    merge_entries,
+    paste_text,
+)
+from syncd.cli.clients.entry_editor import put_entry, read_entry, remove_entry
+from syncd.cli.framework.commands import (
+    Command,
+    ask,
+    has_color,
+    load_settings,
+    now,
+    open_session,
+    print_answer,
+    print_message,
+)
+from syncd.cli.framework.completion import workspaces
+from syncd.cli.framework.daemon_address import client_url, memex_words
+from syncd.cli.terminal import result_text
+
+Call: TypeAlias = Callable[[str, Mapping[str, Any]], Any]
+T = TypeVar("T")
+
+ENTRY: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
+USUAL: Final = "memex"  # the name of a client's entry
+LONGEST_HOST: Final = 15
+SCOPES: Final = ("read", "write")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One client, and how it is to be connected."""
+
+    id: str
+    client: Client
+    name: str
+    workspace: str
+    file: ClientFile | None  # None: the client has none, or its documentation names no place on this system
+    renew: bool
+    command: tuple[str, ...]  # that starts this vault's memex
+
+    @property
+    def key_name(self) -> str:
+        """What the client's key is called: in the audit log, in commits and in lists."""
+        host = "".join(
+            char if char.isalnum() or char in "-_" else "-" for char in socket.gethostname().partition(".")[0]
+        )
+        return f"{self.id}@{host[:LONGEST_HOST].strip('-') or 'here'}" + ("" if self.name == USUAL else f" {self.name}")
+
+    def connection(self, url: str, secret: str) -> Connection:
+        """What the client is told."""
+        return Connection(self.name, url, secret, self.workspace, self.command)
+
+
+@click.command(cls=Command)
+@click.argument("client", metavar="CLIENT", required=False, type=click.Choice(list(CLIENTS)))
+@click.option(
+    "--workspace", "-w", default="default", show_default=True, shell_complete=workspaces, help="The workspace it sees."
+)
+@click.option("--write", is_flag=True, help="Write the client's settings file; the old one stays beside it.")
+@click.option("--file", "path", type=click.Path(), help="The client's settings file, where it is not the usual one.")
+@click.option("--name", default=USUAL, show_default=True, help="What the client calls this vault.")
+@click.option("--renew", is_flag=True, help="Make a new key; the client's old one ends.")
+@click.option("--remove", is_flag=True, help="End the client's key, and take the entry out of its settings file.")
+@click.option("--list", "list_", is_flag=True, help="List the connected clients, and when each was last seen.")
+def connect(
+    client: str | None,
+    *,
+    workspace: str,
+    write: bool,
+    path: str | None,
+    name: str,
+    renew: bool,
+    remove: bool,
+    list_: bool,
+) -> None:
+    """Connect an AI client: make a key for it, and print the lines to paste into its settings.
+
+    CLIENT is claude-code, claude-desktop, codex, cursor, vscode, gemini, opencode or other.
+
+    The key is called CLIENT@HOST, reads and writes one workspace, and is shown this once. With --write, Memex writes the
+    settings of claude-desktop, codex, cursor, gemini or opencode, and shows no key. With --json: {"client", "name",
+    "workspace", "url", "file", "backup", "changed", "key", "lines"}."""
+    if list_ or client is None:
+        if not list_:
+            raise InvalidArgument(
+                f"which client? One of {', '.join(CLIENTS)}; `memex connect --list` shows those you have"
+            )
+        _print_clients()
+        return
+    if not ENTRY.fullmatch(name):
+        raise InvalidArgument("--name is a letter, then at most 31 letters, digits, - or _")
+    chosen = load_settings()
+    known, command = CLIENTS[client], tuple(memex_words(chosen))
+    wish = Wish(client, known, name, workspace, _find_file(known, path), renew, command)
+    with open_session() as call:
+        if remove:
+            _remove(call, wish)
+        elif write:
+            _write(call, wish, _require_file(wish), client_url(chosen))
+        else:
+            _print(call, wish, client_url(chosen))
+
+
+def _find_file(client: Client, path: str | None) -> ClientFile | None:
+    """The client's settings file: the one that is named, else the usual one where its documentation says which that is."""
+    usual = client.file
+    if usual is None:
+        if path is not None:
+            raise InvalidArgument(f"{client.title} is connected by a command: leave --file out")
+        return None
+    if path is not None:
+        named = Path.cwd() / Path(path).expanduser()
+        return ClientFile(Path(os.path.realpath(named.parent)), named.name)
+    if usual.platforms and sys.platform not in usual.platforms:
+        return None
+    return _usual_file(usual)
+
+
+def _usual_file(usual: SettingsFile) -> ClientFile:
+    if folder := os.environ.get(usual.variable, ""):
+        return ClientFile(Path(os.path.realpath(Path(folder).expanduser())), Path(usual.path).name)
+    is_other = bool(usual.other_path) and (Path.home() / usual.other_path).is_file()
+    return ClientFile(Path.home(), usual.other_path if is_other else usual.path)
+
+
+def _require_file(wish: Wish) -> ClientFile:
+    if wish.client.file is None:
+        raise InvalidArgument(
+            f"{wish.client.title} writes its settings itself: leave --write out and run the line that is printed"
+        )
+    if wish.file is None:
+        raise InvalidArgument(
+            f"{wish.client.title} documents no place for its settings on this system: name the file with --file"
+        )
+    return wish.file
+
+
+def _print(call: Call, wish: Wish, url: str) -> None:
+    """A key, and the lines that hold it: the only time that it is shown."""
+    connection = wish.connection(url, _make_key(call, wish))
+    lines = paste_text(wish.client, connection, str(wish.file or f"the settings file of {wish.client.title}"))
+
+    def text() -> str:
+        print_message(f"memex: made the key {wish.key_name} for the workspace {wish.workspace}; it is shown this once")
+        if wish.file is not None:
+            print_message(f"memex: to let Memex write the file instead: memex connect {wish.id} --write")
+        return lines + (f"\n\nThen {wish.client.then}." if wish.client.then else "")
+
+    print_answer(_answer(wish, url, None, changed=True) | {"key": connection.key, "lines": lines}, text)
+
+
+def _write(call: Call, wish: Wish, file: ClientFile, url: str) -> None:
+    """The entry in the client's file. It is left as it is when it already says what is wanted, with a key that opens."""
+    state = read_file(file)
+    servers = ServerEntries(file, wish, state.text)
+    entry = servers.read()
+    is_ours = entry is not None and _is_ours(call, entry)
+    if entry is not None and not wish.renew and not is_ours:
+        raise Conflict(
+            f"{file} has an entry {wish.name!r} whose key is not of this vault: choose --name to add one beside it, or --renew to "
+            "replace it"
+        )
+    kept = entry if is_ours else {}  # what its owner added to it stays
+    servers.put(wish.connection(url, "-"), kept)  # a file that can't be edited is refused before a key is made
+    secret = _reusable_secret(call, wish, entry)
+    made = secret or _make_key(call, wish)
+    try:
+        text = servers.put(wish.connection(url, made), kept)
+        changed = ServerEntries(file, wish, text).read() != entry
+        backup = write_file(file, state, text) if changed else None
+    except BaseException:
+        if not secret:  # nobody has it
+            call("key.revoke", {"name": wish.key_name})
+        raise
+    print_answer(
+        _answer(wish, url, backup, changed=changed), lambda: _format_written(wish, file, backup, changed=changed)
+    )
+
+
+def _format_written(wish: Wish, file: ClientFile, backup: Path | None, *, changed: bool) -> str:
+    if not changed:
+        return f"{file} has this connection already, with a key that opens; nothing was changed"
+    lines = [f"wrote {file}" + (f"; the old one is {backup}" if backup else "")]
+    lines += [f"{wish.client.title} sees the workspace {wish.workspace} with the key {wish.key_name}"]
+    return "\n".join([*lines, *([f"Then {wish.client.then}."] if wish.client.then else [])])
+
+
+def _remove(call: Call, wish: Wish) -> None:
+    """End the key, and take the entry out of the file if it is this vault's."""
+    backup, taken, done = None, False, []
+    key = _find_key(call, wish.key_name)
+    if key is not None:
+        call("key.revoke", {"name": key["id"]})
+        done.append(f"ended the key {wish.key_name}")
+    if wish.file is not None:
+        try:
+            taken, backup = _remove_entry(call, wish, wish.file)
+        except InvalidArgument as error:
+            ended = "; ".join([*done, error.message])
+            raise InvalidArgument(f"{ended}. The entry {wish.name!r} may stand in it still") from error
+        done += [f"took the entry {wish.name!r} out of {wish.file}"] if taken else []
+    if rest := wish.client.remove(wish.name):
+        done.append(f"to take the entry out: {rest}")
+    nothing = f"{wish.client.title} is not connected as {wish.key_name}; nothing was changed"
+    print_answer(
+        _answer(wish, None, backup, changed=taken or key is not None), lambda: "\n".join(done) if done else nothing
+    )
+
+
+def _remove_entry(call: Call, wish: Wish, file: ClientFile) -> tuple[bool, Path | None]:
+    """Whether the entry was taken out, and where the backup lies; one of another vault stays."""
+    state = read_file(file)
+    servers = ServerEntries(file, wish, state.text)
+    entry = servers.read()
+    if entry is None:
+        return False, None
+    if not _is_ours(call, entry):
+        print_message(f"memex: left the entry {wish.name!r} in {file}: its key is not of this vault")
+        return False, None
+    return True, write_file(file, state, servers.remove())
+
+
+class ServerEntries:
+    """The entry of one server in the text of a client's file; its errors name the file."""
+
+    def __init__(self, file: ClientFile, wish: Wish, text: str) -> None:
+        settings = wish.client.file
+        assert settings is not None, "a client whose file was found has one"
+        self._file, self._client, self._text, self._syntax = file, wish.client, text, settings.syntax
+        table = settings.table
+        if settings.newer_table:
+            newer = self._explain(lambda: read_entry(text, self._syntax, settings.newer_table))
+            if isinstance(newer, dict) and not isinstance(newer.get("type"), str):  # else it is a server of that name
+                table = settings.newer_table
+        self._path = (*table, wish.name)
+
+    def read(self) -> Any:
+        """The entry; None when there is none."""
+        return self._explain(lambda: read_entry(self._text, self._syntax, self._path))
+
+    def put(self, connection: Connection, kept: Mapping[str, Any]) -> str:
+        """The text with the entry for this connection, and what else is `kept` of the one before."""
+        entry = merge_entries(kept, self._client.entry(connection))
+        return self._explain(lambda: put_entry(self._text, self._syntax, self._path, entry))
+
+    def remove(self) -> str:
+        """The text without the entry."""
+        return self._explain(lambda: remove_entry(self._text, self._syntax, self._path))
+
+    def _explain(self, work: Callable[[], T]) -> T:
+        try:
+            return work()
+        except InvalidArgument as error:
+            raise InvalidArgument(
+                f"{self._file} is left as it is: {error.message}. Correct it, or leave --write out and paste the lines"
+            ) from error
+
+
+def _print_clients() -> None:
+    """The keys of clients: those that are good and do not own the vault."""
+    rows = [_client_row(key) for key in ask("key.list", {}) if _is_good(key) and "admin" not in key["scopes"]]
+
+    def text() -> str:
+        if not rows:
+            return f"no client is connected; to connect one: memex connect {next(iter(CLIENTS))}"
+        cells = []
+        for row in rows:
+            seen = result_text.format_time(row["last_used_at"], None) if row["last_used_at"] else "never"
+            where = "all" if row["workspaces"] is None else ",".join(row["workspaces"])
+            cells.append((row["name"], where, ",".join(row["scopes"]), seen, row["revoke"]))
+        return result_text.table(cells, ("client", "workspace", "may", "last seen", "to end it"), color=has_color())
+
+    print_answer(rows, text)
+
+
+def _client_row(key: dict[str, Any]) -> dict[str, Any]:
+    named = key["name"] if re.fullmatch(r"[\w@.-]+", key["name"]) else key["id"]
+    shown = {name: key[name] for name in ("name", "id", "workspaces", "scopes", "last_used_at")}
+    return shown | {"revoke": f"memex key revoke {named}"}
+
+
+def _make_key(call: Call, wish: Wish) -> str:
+    """The secret of a new key. One of that name ends first, if it was never used or a new one is wished for.
+
+    Raises Conflict for a key that is in use."""
+    names = [row["name"] for row in call("workspace.list", {})]
+    if wish.workspace not in names:  # before a key ends
+        raise NotFound(
+            f"no workspace {wish.workspace!r}; there are: {', '.join(names) or 'none'}. To make it: memex workspace create "
+            f"{shlex.quote(wish.workspace)}"
+        )
+    before = _find_key(call, wish.key_name)
+    if before is not None:
+        if before["last_used_at"] and not wish.renew:
+            seen = result_text.format_time(before["last_used_at"], None)
+            raise Conflict(
+                f"{wish.client.title} is connected already: the key {wish.key_name} was last used {seen}. To end that key and make "
+                f"another, add --renew; for a second connection, add --name"
+            )
+        call("key.revoke", {"name": before["id"]})
+    made = call("key.create", {"name": wish.key_name, "workspaces": [wish.workspace], "scopes": list(SCOPES)})
+    return str(made["key"])
+
+
+def _reusable_secret(call: Call, wish: Wish, entry: Any) -> str:
+    """The secret in the client's entry, if it opens just what is wished for; else ""."""
+    secret = key_in_entry(entry)
+    key = call("key.check", {"secret": secret}) if secret and not wish.renew else None
+    asked = {"name": wish.key_name, "workspaces": [wish.workspace], "scopes": list(SCOPES), "namespace": None}
+    return secret if key is not None and asked.items() <= key.items() else ""
+
+
+def _is_ours(call: Call, entry: Any) -> bool:
+    """Whether the key in an entry is, or was, one of this vault."""
+    secret = key_in_entry(entry)
+    return any(secret.startswith(f"mx_{key['id']}_") for key in call("key.list", {}))
+
+
+def _find_key(call: Call, name: str) -> dict[str, Any] | None:
+    keys = (key for key in call("key.list", {}) if key["name"] == name and not key["revoked_at"])
+    return next(keys, None)
+
+
+def _is_good(key: dict[str, Any]) -> bool:
+    return not key["revoked_at"] and (not key["expires_at"] or key["expires_at"] > now())
+
+
+def _answer(wish: Wish, url: str | None, backup: Path | None, *, changed: bool) -> dict[str, Any]:
+    return {
+        "client": wish.id,
+        "name": wish.key_name,
+        "workspace": wish.workspace,
+        "url": url,
+        "file": str(wish.file) if wish.file else None,
+        "backup": str(backup) if backup else None,
+        "changed": changed,
+    }

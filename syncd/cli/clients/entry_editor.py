@@ -1,0 +1,104 @@
+"""Read, put and remove one server's entry in the text of a client's settings file, JSON with comments or TOML.
+
+Law, tested: a text that does not read back as it should, all else unchanged, is never returned."""
+
+from __future__ import annotations
+
+import copy
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias
+
+from index.errors import InvalidArgument
+from syncd.cli.clients.jsonc_editor import read_jsonc, remove_member, set_member
+
+# ruff: noqa: PLC0415 - every command would wait for tomlkit, and one client needs it
+Syntax: TypeAlias = Literal["json", "toml"]
+UNEDITABLE: Final = "it is written in a way that Memex can't edit without touching other parts"
+
+
+def read_entry(text: str, syntax: Syntax, path: Sequence[str]) -> Any:
+    """The entry at `path`; None when there is none. Raises InvalidArgument for a text that is malformed."""
+    value: Any = _read(text, syntax)
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def put_entry(text: str, syntax: Syntax, path: Sequence[str], entry: Mapping[str, Any]) -> str:
+    """The text with `entry` at `path`, in place of the one that stood there. Raises InvalidArgument."""
+    wanted = copy.deepcopy(_read(text, syntax))
+    here = wanted
+    for key in path[:-1]:
+        here = here.setdefault(key, {})
+        if not isinstance(here, dict):
+            raise InvalidArgument(f"{key!r} is something else than a table of servers in it")
+    here[path[-1]] = dict(entry)
+    return _check(_edit(text, syntax, path, entry), syntax, wanted)
+
+
+def remove_entry(text: str, syntax: Syntax, path: Sequence[str]) -> str:
+    """The text without the entry at `path`. Raises InvalidArgument."""
+    if read_entry(text, syntax, path) is None:
+        return text
+    wanted = copy.deepcopy(_read(text, syntax))
+    here = wanted
+    for key in path[:-1]:
+        here = here[key]
+    del here[path[-1]]
+    edited = _edit(text, syntax, path, None)
+    if not here and read_entry(edited, syntax, path[:-1]) is None:  # in TOML a table can go with the last one in it
+        here = wanted
+        for key in path[:-2]:
+            here = here[key]
+        del here[path[-2]]
+    return _check(edited, syntax, wanted)
+
+
+def _edit(text: str, syntax: Syntax, path: Sequence[str], entry: Mapping[str, Any] | None) -> str:
+    if syntax == "toml":
+        return _edit_toml(text, path, entry)
+    try:
+        return remove_member(text, path) if entry is None else set_member(text, path, entry)
+    except ValueError as error:
+        raise InvalidArgument(str(error)) from error
+
+
+def _edit_toml(text: str, path: Sequence[str], entry: Mapping[str, Any] | None) -> str:
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        document = tomlkit.parse(text)
+        here: Any = document
+        for key in path[:-1]:
+            if key not in here:
+                here[key] = tomlkit.table(is_super_table=True)
+            here = here[key]
+        if path[-1] in here:
+            del here[path[-1]]
+        if entry is not None:
+            table = tomlkit.table()
+            for name, value in entry.items():
+                table[name] = value
+                if isinstance(value, Mapping):
+                    table[name] = tomlkit.inline_table()
+                    table[name].update(value)
+            here[path[-1]] = table
+        return tomlkit.dumps(document)
+    except (TOMLKitError, ValueError) as error:  # a table within one that stands in a line, for example
+        raise InvalidArgument(UNEDITABLE) from error
+
+
+def _check(text: str, syntax: Syntax, wanted: Any) -> str:
+    """The text, if it says what is wanted. Some ways to write TOML can't be edited without touching other parts."""
+    if _read(text, syntax) != wanted:
+        raise InvalidArgument(UNEDITABLE)
+    return text
+
+
+def _read(text: str, syntax: Syntax) -> Any:
+    try:
+        return read_jsonc(text) if syntax == "json" else tomllib.loads(text)
+    except ValueError as error:
+        raise InvalidArgument(str(error)) from error

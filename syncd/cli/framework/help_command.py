@@ -1,0 +1,58 @@
+"""Define the command `help`, which explains a command or a topic, such as exit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from index.errors import NotFound
+from index.names import did_you_mean
+from syncd.cli.framework.commands import Command, print_text
+from syncd.cli.framework.help_topics import ENVIRONMENT, EXIT_CODES, FILES, OWN_EXIT_CODES
+
+TOPICS = {"environment": ENVIRONMENT, "files": FILES}
+
+
+@click.command("help", cls=Command)
+@click.argument("words", metavar="[TOPIC]...", nargs=-1)
+@click.pass_context
+def help_command(ctx: click.Context, words: tuple[str, ...]) -> None:
+    """Explain a command, or a topic: exit-codes, environment, files."""
+    root = ctx.find_root()
+    if words == ("exit-codes",):
+        print_text("\n".join(_exit_code_lines()))
+    elif len(words) == 1 and words[0] in TOPICS:
+        print_text("\n".join(_format_rows(TOPICS[words[0]])))
+    else:
+        print_text(_find_context(root, words).get_help())
+
+
+def _find_context(root: click.Context, words: tuple[str, ...]) -> click.Context:
+    """The context of the command that these words name. Raises NotFound, with the nearest name."""
+    place = root
+    for word in words:
+        commands = place.command.commands if isinstance(place.command, click.Group) else {}
+        if word not in commands:
+            names = [*commands, *((*TOPICS, "exit-codes") if place is root else ())]
+            raise NotFound(
+                f"no help on {word[:64]!r}{did_you_mean(word[:64], names) or ';'} `memex --help` lists the commands"
+            )
+        place = click.Context(commands[word], info_name=word, parent=place)
+    return place
+
+
+def _exit_code_lines() -> Iterator[str]:
+    yield from _format_rows(EXIT_CODES)
+    alike = {
+        codes: [name for name, others in OWN_EXIT_CODES.items() if others == codes] for codes in OWN_EXIT_CODES.values()
+    }
+    for codes, names in alike.items():
+        yield ""
+        yield f"Of {' and '.join(f'memex {name}' for name in names)}:"
+        yield from _format_rows(codes)
+
+
+def _format_rows(rows: tuple[tuple[str, str], ...]) -> Iterator[str]:
+    width = max(len(name) for name, _ in rows)
+    yield from (f"  {name:<{width}}  {does}" for name, does in rows)

@@ -1,0 +1,42 @@
+"""Format a waiting capture as a card: its text, and what is suggested for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from syncd.cli.terminal import result_text
+
+LINES: Final = 30  # of a capture that are shown
+
+
+def format_capture(capture: Mapping[str, Any], where: str) -> str:
+    """A capture with what is suggested for it."""
+    lines = [f"── {where}: {result_text.line(capture['title'], 100)}", f"   {result_text.line(capture['path'], 200)}"]
+    named = (
+        *(("from", "source"), ("tags", "tags"), ("problem", "problem")),
+        *(("hidden characters", "suspicious"), ("holds code that Obsidian may run", "runs")),
+        ("links that may open files or programs", "unsafe_links"),
+    )
+    for name, key in named:
+        if capture.get(key):
+            lines.append(f"   {name}: {result_text.line(_join_values(capture[key]), 200)}")
+    content = capture["content"].strip("\n").split("\n")
+    lines += ["", *(f"  {result_text.line(line, 400)}" for line in content[:LINES])]
+    lines += [f"  … {len(content) - LINES} more lines: e"] if len(content) > LINES else []
+    lines.append("")
+    if capture["goal"] is not None:
+        reason = next((may["reason"] for may in capture["folders"] if may["folder"] == capture["goal"]), "suggested")
+        why = {"you": "as you said", "rule": "by your rules", "setting": "promote.folder"}.get(capture["by"], reason)
+        lines.append(f"   folder: {result_text.line(capture['goal'] or 'the root of the vault', 100)}  ({why})")
+    for name, key in (("tags to add", "suggested_tags"), ("links to add", "suggested_links")):
+        if capture[key]:
+            lines.append(f"   {name}: {result_text.line(_join_values(capture[key]), 300)}")
+    for note in capture["similar"]:
+        lines.append(f"   {note['kind']}: {result_text.line(note['path'], 150)}")
+        lines.append(f"      {result_text.line(note['excerpt'], 150)}")
+    return "\n".join(lines)
+
+
+def _join_values(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,182 @@
+"""The dialog of the review leads a person through the waiting captures by single keys, and takes steps back.
+
+Law, tested: a key that means nothing changes nothing, and each step can be taken back, the last one first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+import click
+
+from index.errors import MemexError
+from syncd.cli.framework.commands import print_message, print_text
+from syncd.cli.framework.single_key import END as END_OF_INPUT
+from syncd.cli.framework.single_key import has_single_keys, read_single_key
+from syncd.cli.notes.review_card import format_capture
+from syncd.cli.terminal import result_text
+
+Ask: TypeAlias = Callable[[str, Mapping[str, Any]], Any]
+Deed: TypeAlias = Literal["approved", "discarded", "skipped"]
+PROMPT: Final = "[a]pprove  [f]older  [e]dit  [s]kip  [d]iscard  [u]ndo  [q]uit  [?]"
+END: Final = "that was the last one: [u]ndo, or any key to end"
+HELP: Final = """\
+  a  approve: move the capture into the folder that is shown
+  f  approve, into another folder
+  e  open the note in $EDITOR
+  s  skip: leave the capture waiting (Enter and the space bar do it too)
+  d  discard: set the capture aside; `memex unarchive` brings it back
+  u  undo the last step, one after another
+  q  quit"""
+SKIPS: Final = frozenset({"s", "", " ", "\r", "\n"})
+BACK: Final[Mapping[str, str]] = {"approved": "unpromote", "discarded": "unarchive"}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What was done with a capture; `target`: where it is now."""
+
+    number: int
+    deed: Deed
+    target: str
+
+
+@dataclass(slots=True)
+class Dialog:
+    """Where a person is in the queue, and how they came there."""
+
+    ask: Ask
+    waiting: list[Mapping[str, Any]]
+    read_key: Callable[[str], str]
+    number: int = 0
+    steps: list[Step] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Go through the captures one by one, until `q`, or another key than `u` at the end."""
+        while self.number < len(self.waiting) or self._is_taken_back_at_end():
+            try:
+                shown = self.ask("review.show", {"id": self.waiting[self.number]["path"]})
+            except MemexError as error:  # somebody has decided meanwhile
+                print_message(f"memex: {error.message}")
+                self.number += 1
+                continue
+            print_text(format_capture(shown, self._progress()))
+            if not self._decide(shown):
+                break
+        print_text(self._summary())
+
+    def _is_taken_back_at_end(self) -> bool:
+        """Ask once more when all are decided, as the last step could not be undone else; whether one was."""
+        return bool(self.steps) and self.read_key(END).casefold()[:1] == "u" and self._take_back()
+
+    def _decide(self, shown: Mapping[str, Any]) -> bool:
+        """Read keys until one moves on or back; whether to go on at all."""
+        while True:
+            key = self.read_key(PROMPT).casefold()[:1]
+            if key == "q":
+                return False
+            if key == "?":
+                print_text(HELP)
+            elif key == "e":
+                edit_note(shown["file"])
+                self.ask("index", {})
+                return True
+            elif key == "u":
+                if self._take_back():
+                    return True
+            elif key in SKIPS:
+                return self._move_on(Step(self.number, "skipped", ""))
+            elif key in ("a", "f", "d"):
+                if (step := self._carry_out(shown, key)) is not None:
+                    return self._move_on(step)
+            else:
+                print_message(f"memex: {key!r} does nothing here; ? explains the keys")
+
+    def _move_on(self, step: Step) -> bool:
+        self.steps.append(step)
+        self.number += 1
+        return True
+
+    def _carry_out(self, shown: Mapping[str, Any], key: str) -> Step | None:
+        """Carry a decision out; None when that was not possible."""
+        if key == "d":
+            result = self.ask("review.dismiss", {"ids": [shown["path"]]})
+        else:
+            result = self.ask("promote", {"ids": [shown["path"]], "to": ask_folder(shown) if key == "f" else None})
+        for entry in result["failed"]:
+            print_message(f"memex: {entry['error']['message']}")
+        done = result.get("promoted") or result.get("archived") or ()
+        for entry in done:
+            print_text(f"→ {result_text.line(entry['target'], 200)}")
+        return Step(self.number, "discarded" if key == "d" else "approved", done[0]["target"]) if done else None
+
+    def _take_back(self) -> bool:
+        """Take the last step back; whether that was possible."""
+        if not self.steps:
+            print_message("memex: there is no step to undo")
+            return False
+        step = self.steps[-1]
+        if step.deed != "skipped":
+            result = self.ask(BACK[step.deed], {"ids": [step.target]})
+            for entry in result["failed"]:
+                print_message(f"memex: the step can't be undone: {entry['error']['message']}")
+            if not result["returned"]:
+                return False
+            back = result["returned"][0]["target"]
+            self.waiting[step.number] = {**self.waiting[step.number], "path": back}
+            print_text(f"← {result_text.line(back, 200)}")
+        self.steps.pop()
+        self.number = step.number
+        return True
+
+    def _progress(self) -> str:
+        return ", ".join([f"{self.number + 1} of {len(self.waiting)}", *self._counts()])
+
+    def _counts(self) -> list[str]:
+        counts = Counter(step.deed for step in self.steps)
+        return [f"{counts[deed]} {deed}" for deed in ("approved", "discarded", "skipped") if counts[deed]]
+
+    def _summary(self) -> str:
+        left = len(self.waiting) - self.number
+        return ", ".join([*self._counts(), *([f"{left} left"] if left else [])]) or "nothing was decided"
+
+
+def go_through(ask: Ask, waiting: Sequence[Mapping[str, Any]]) -> None:
+    """Lead a person through these captures."""
+    if waiting:
+        Dialog(ask, list(waiting), read_key).run()
+    else:
+        print_text("nothing waits for a decision")
+
+
+def read_key(prompt: str) -> str:
+    """One key, without Enter; a line where the terminal can't give single keys."""
+    if not has_single_keys():
+        line: str = click.prompt(prompt, default="s", show_default=False, prompt_suffix=": ")
+        return line.strip()
+    key = read_single_key(f"{prompt}: ")
+    click.echo(key if key.isprintable() else "")
+    return "q" if key == END_OF_INPUT else key
+
+
+def edit_note(file: str) -> None:
+    """Open a note in the editor."""
+    try:
+        click.edit(filename=file)
+    except click.ClickException as error:
+        print_message(f"memex: {error.message} (EDITOR says which program is started)")
+
+
+def ask_folder(shown: Mapping[str, Any]) -> str:
+    """The folder that is typed, or whose number is."""
+    numbered = {str(number): folder for number, folder in enumerate(shown["folders"], 1)}
+    for number, folder in numbered.items():
+        print_text(f"  {number}  {result_text.line(folder['folder'], 100)}  ({folder['reason']})")
+    while True:
+        to: str = click.prompt("folder, or its number", default=shown["goal"] or "")
+        if to in numbered:
+            return str(numbered[to]["folder"])
+        if not to.isdecimal() or click.confirm(f"there is no {to} in the list; is it the name of a folder?"):
+            return to

@@ -1,0 +1,48 @@
+"""Give each background job the name by which people know it; programs and the API use its key.
+
+Law, tested: every job of the daemon has a name, no two are equal, and both the key and the name lead to the key."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from index.names import fold
+
+NAMES: Final[Mapping[str, str]] = {
+    "archive": "archive expired captures",
+    "commits": "commit to Git",
+    "consolidation": "report what needs attention",
+    "deep check": "compare notes with the index",
+    "drags": "finish manual moves",
+    "dropped files": "import new files",
+    "ended jobs": "forget finished jobs",
+    "enrichment": "retry summaries and tags",
+    "leftovers": "remove leftover files",
+    "listing": "list the vault",
+    "maintenance": "maintain the index",
+    "promotion": "promote marked captures",
+    "remote": "exchange with the Git remote",
+    "review": "suggest folders and tags",
+    "root": "check that the vault is there",
+    "ticks": "carry out ticked proposals",
+    "uploads": "remove unfinished uploads",
+    "what was": "forget old versions",
+}
+_WORDS: Final = str.maketrans("-_", "  ")  # `list-the-vault` is one word for a shell
+
+
+def job_name(key: str) -> str:
+    """The name of a job for people."""
+    return NAMES.get(key, key)
+
+
+def shell_word(key: str) -> str:
+    """The name of a job as one word for a shell."""
+    return job_name(key).replace(" ", "-")
+
+
+def find_key(text: str, keys: Collection[str]) -> str | None:
+    """The key that a person means by a job's name or key, in any spelling; None when no job has it."""
+    wanted = fold(text.translate(_WORDS)).strip()
+    return next((key for key in keys if wanted in (fold(key), fold(job_name(key)))), None)

@@ -1,0 +1,107 @@
+"""The commands of the pages: every one exists with its options, and those that are marked run and print what the page shows."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+
+import click
+import pytest
+
+from syncd.cli.main import memex, run_command
+from tests.documents.page_blocks import Block, blocks, missing_lines, pages
+from tests.support.fast_daemon import Daemon
+from tests.support.world import until
+
+MARKED = [block for page in pages() for block in blocks(page) if block.mark == "runs"]
+NOTE = "---\ntags: [home]\n---\nThe heat pump stands in the cellar. Its maker is Nordwind.\n"
+
+
+def commands(group: click.Group = memex, words: tuple[str, ...] = ()):
+    for name, command in group.commands.items():
+        yield (*words, name), command
+        if isinstance(command, click.Group):
+            yield from commands(command, (*words, name))
+
+
+KNOWN = dict(commands())
+
+
+def written():
+    """Every command of the pages: in blocks of sh, and in backticks."""
+    for page in pages():
+        for block in blocks(page):
+            if block.language == "sh":
+                for line in block.commands:
+                    if line.startswith("memex "):
+                        yield f"{block.page}:{block.line}", re.sub(r"\s[|<>].*|\s\"?\$\(.*", "", line)
+        text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+        for span in re.findall(r"`(memex [^`\n]+)`", text):
+            yield page.name, span
+
+
+def test_every_command_of_the_pages_exists_with_its_options():
+    wrong = []
+    for where, line in written():
+        words = shlex.split(line)
+        command = next((KNOWN[tuple(words[1:n])] for n in (3, 2) if tuple(words[1:n]) in KNOWN), memex)
+        options = {option for param in command.params for option in param.opts} | {"--help", "--version"}
+        options |= {option for param in memex.params for option in param.opts}
+        unknown = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)} - options
+        if unknown or (command is memex and len(words) > 1 and words[1].isalpha() and words[1].islower()):
+            wrong.append((where, line, unknown))
+    assert wrong == []
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A home folder with a vault that is set up and served, as the page on getting started leaves it."""
+    folder = tmp_path_factory.mktemp("home")
+    vault = folder / "MyVault"
+    (vault / "Home").mkdir(parents=True)
+    (vault / "Home/Heat pump.md").write_text(NOTE, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name in [name for name in os.environ if name.startswith(("XDG_", "MEMEX_"))]:
+            patch.delenv(name)
+        patch.setenv("HOME", str(folder))
+        patch.setenv("GIT_AUTHOR_NAME", "Ann")
+        patch.setenv("GIT_AUTHOR_EMAIL", "ann@example.org")
+        patch.setenv("GIT_COMMITTER_NAME", "Ann")
+        patch.setenv("GIT_COMMITTER_EMAIL", "ann@example.org")
+        assert run("memex init ~/MyVault --git")[0] == 0
+        (state,) = (folder / ".local/state/memex").iterdir()
+        with Daemon(folder, vault=vault, state=state):
+            yield folder
+
+
+def run(line: str) -> tuple[int, str]:
+    """The exit code of a command of `memex`, and all that it printed."""
+    words = [re.sub(r"^~(?=/)", os.environ["HOME"], word) for word in shlex.split(line)]
+    printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        code = run_command(words[1:])
+    return code, printed.buffer.getvalue().decode()
+
+
+@pytest.mark.parametrize("block", MARKED, ids=lambda block: f"{block.page.removeprefix('docs/')}:{block.line}")
+def test_the_commands_run_and_print_what_the_page_shows(home, block: Block):
+    printed = ""
+    for line in block.commands:
+        assert line.startswith("memex "), f"only commands of memex run here: {line}"
+        code, text = run(line)
+        if code == 5 and "changed" in text:  # an edit that is not indexed yet: the page's reader is slower than a test
+            until(lambda line=line: run(line)[0] == 0, 20)
+        assert code == 0, f"{line}\n{text}"
+        printed += text
+    assert missing_lines(block.output, printed) == []
+
+
+def test_commands_run_on_most_pages_that_show_some():
+    shown = {
+        block.page for page in pages() for block in blocks(page) if block.language == "sh" and "memex " in block.text
+    }
+    assert len({block.page for block in MARKED}) >= 6, shown

@@ -1,0 +1,128 @@
+"""mcp_server/operations/argument_names.py: other names for a parameter are taken where they can mean one thing alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from index.errors import InvalidArgument
+from mcp_server.operations.argument_names import SAME, find_parameter, rename_arguments
+from mcp_server.tools.families import OPERATIONS
+from tests.support.tool_arguments import ARGUMENTS
+
+KNOWN = {operation.name: operation.given for operation in OPERATIONS}
+
+
+@pytest.mark.parametrize(
+    ("tool", "meant", "taken"),
+    [
+        ("capture_thought", {"text": "x"}, {"content": "x"}),
+        ("capture_thought", {"content": "x", "from": "mail"}, {"content": "x", "source": "mail"}),
+        ("semantic_search", {"q": "x", "limit": 3}, {"query": "x", "top_k": 3}),
+        ("semantic_search", {"question": "x", "topK": 3}, {"query": "x", "top_k": 3}),
+        ("kb_search", {"q": "x", "max_results": 3, "type": "note"}, {"query": "x", "top_n": 3, "doc_type": "note"}),
+        ("get_thought", {"document_id": "x"}, {"id": "x"}),
+        ("kb_update_note", {"note_id": "x", "content": "y"}, {"id": "x", "text": "y"}),
+        ("kb_get", {"path": "a.md", "startLine": 4}, {"source_path": "a.md", "start_line": 4}),
+        ("memory.save", {"text": "x", "id": "m"}, {"content": "x", "memo_id": "m"}),
+        (
+            "memory.relation.save",
+            {"source": "a", "to": "b", "tag": "t"},
+            {"sourceMemoId": "a", "targetMemoId": "b", "tag": "t"},
+        ),
+        ("search_nodes", {"search": "x"}, {"query": "x"}),
+        ("open_nodes", {"entity_names": ["x"]}, {"names": ["x"]}),
+        ("delete_entities", {"entityNames": ["x"]}, {"entity_names": ["x"]}),
+        (
+            "create_entities",
+            {"entities": [{"name": "x", "entityType": "t", "facts": ["f"]}]},
+            {"entities": [{"name": "x", "entity_type": "t", "observations": ["f"]}]},
+        ),
+        (
+            "create_entities",
+            {"entities": '[{"name": "x", "type": "t"}]'},
+            {"entities": [{"name": "x", "entity_type": "t"}]},
+        ),
+        (
+            "add_observations",
+            {"observations": [{"entityName": "x", "observations": ["f"]}]},
+            {"observations": [{"entity_name": "x", "contents": ["f"]}]},
+        ),
+        (
+            "create_relations",
+            {"relations": [{"from": "a", "to": "b", "relationType": "knows"}]},
+            {"relations": [{"from_entity": "a", "to_entity": "b", "relation_type": "knows"}]},
+        ),
+        (
+            "replace_observation",
+            {"node": "x", "ordinal": 1, "fact": "f"},
+            {"entity_name": "x", "ordinal": 1, "new_content": "f"},
+        ),
+    ],
+)
+def test_a_well_meant_name_is_taken(tool, meant, taken):
+    renamed = rename_arguments(KNOWN[tool], meant)
+    assert renamed == taken
+    KNOWN[tool].model_validate(renamed)
+
+
+@pytest.mark.parametrize(
+    ("tool", "meant"),
+    [
+        ("capture_thought", {"content": "x", "text": "y"}),
+        ("capture_thought", {"text": "x", "body": "x"}),
+        ("semantic_search", {"query": "x", "q": "x"}),
+        ("create_entities", {"entities": [{"name": "x", "entity_type": "t", "entityType": "t"}]}),
+        ("create_relations", {"relations": [{"from": "a", "source": "b", "to": "c", "relation_type": "d"}]}),
+    ],
+)
+def test_a_parameter_that_is_given_twice_is_refused(tool, meant):
+    with pytest.raises(InvalidArgument, match="given twice"):
+        rename_arguments(KNOWN[tool], meant)
+
+
+@pytest.mark.parametrize(
+    ("tool", "meant"),
+    [
+        ("capture_thought", {"content": "x", "colour": 1}),
+        ("semantic_search", {"query": "x", "workspace": "secret"}),
+        ("update_relation_type", {"from": "a", "to": "b", "type": "x", "new_type": "y"}),  # the old one or the new one
+        ("get_path", {"name": "a", "to": "b"}),
+        ("add_observations", {"facts": ["x"]}),  # of which node?
+    ],
+)
+def test_a_name_that_means_nothing_or_several_things_stays_and_is_refused(tool, meant):
+    with pytest.raises(ValidationError):
+        KNOWN[tool].model_validate(rename_arguments(KNOWN[tool], meant))
+
+
+@pytest.mark.parametrize("tool", ARGUMENTS)
+def test_names_of_the_tools_own_are_never_touched(tool):
+    assert rename_arguments(KNOWN[tool], ARGUMENTS[tool]) == ARGUMENTS[tool]
+
+
+@pytest.mark.parametrize("tool", KNOWN)
+def test_no_name_stands_for_a_parameter_that_means_something_else(tool):
+    """A row of names has at most one parameter of a tool, so none of them can be taken for another."""
+    fields = {field.alias or name for name, field in KNOWN[tool].model_fields.items()}
+    for name in {name for row in SAME for name in row} - fields:
+        rows = [row for row in SAME if name in row]
+        meant = find_parameter(KNOWN[tool], name)
+        assert meant in fields | {name}
+        assert meant == name or any(meant.lower().replace("memoid", "_memo_id") in row for row in rows)
+
+
+@given(
+    st.dictionaries(
+        st.text(max_size=6) | st.sampled_from(["text", "q", "content", "entityType"]), st.integers(), max_size=4
+    )
+)
+def test_nothing_that_was_given_is_lost_or_added(arguments):
+    for model in KNOWN.values():
+        try:
+            renamed = rename_arguments(model, arguments)
+        except InvalidArgument:
+            continue
+        assert list(renamed.values()) == list(arguments.values())

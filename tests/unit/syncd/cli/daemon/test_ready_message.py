@@ -1,0 +1,66 @@
+"""What is said at a start: how to connect, and no key of the owner's; a demo shows its own key once."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+
+import pytest
+
+from mcp_server.server import now_ms
+from syncd.cli.daemon import demo
+from syncd.cli.daemon.ready_message import print_connect_help, print_summary
+from syncd.cli.main import run_command
+from syncd.installation.vault_setup import ensure_owner_key
+from tests.support.world import World, answering
+
+SECRET = re.compile(r"mx_[0-9a-f]{12}_[0-9a-f]{64}")
+DEMO_KEY = f"mx_{'a' * 12}_{'b' * 64}"
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    (tmp_path / "state").mkdir(mode=0o700)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    with answering(World(tmp_path)) as opened:
+        opened.write("Own.md", "# Own\n")
+        opened.run()
+        yield opened
+
+
+@pytest.fixture
+def ready(world):
+    key_file = ensure_owner_key(world.state, world.app.opened.keys, now=now_ms())
+    return SimpleNamespace(
+        url="http://127.0.0.1:1", state=world.state, key_file=key_file, first_listing=lambda *_: True
+    )  # nothing listens there, so the search that is shown is refused
+
+
+def test_a_daemon_says_how_to_connect_and_no_key(world, ready, capfd):
+    for say in (print_summary, print_connect_help):
+        say(world.app.settings, ready)
+        out, err = capfd.readouterr()
+        assert "connect claude-code" in out + err
+        assert not SECRET.search(out + err)
+
+
+def test_a_demo_shows_its_own_key_the_first_time_alone(world, ready, capfd):
+    demo._announce(world.app.settings, ready, key=DEMO_KEY)
+    out = capfd.readouterr().out
+    assert set(SECRET.findall(out)) == {DEMO_KEY}
+    assert "/mcp/core" in out
+    demo._announce(world.app.settings, ready, key="")
+    out = capfd.readouterr().out
+    assert "go on working" in out
+    assert not SECRET.search(out)
+
+
+def test_a_vault_that_is_set_up_names_the_command_and_no_key(tmp_path, monkeypatch, capfd):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "vault/Own.md").write_text("# Own\n")
+    assert run_command(["init", str(tmp_path / "vault"), "--state", str(tmp_path / "state")]) == 0
+    out, err = capfd.readouterr()
+    assert "connect claude-code" in out
+    assert not SECRET.search(out + err)
+    assert SECRET.search((tmp_path / "state/key").read_text())

@@ -1,0 +1,99 @@
+"""syncd/cli/notes/review_dialog.py: what each key does; test_review.py presses them at a real terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from index.errors import NotFound
+from syncd.cli.notes.review_dialog import Dialog
+
+SHOWN: dict[str, Any] = {
+    **dict.fromkeys(
+        ["source", "tags", "problem", "suspicious", "runs", "unsafe_links", "suggested_tags", "suggested_links"]
+    ),
+    "title": "T",
+    "content": "words",
+    "goal": "Home",
+    "by": "setting",
+    "folders": [],
+    "similar": [],
+    "file": "x",
+}
+
+
+class Owner:
+    """A daemon that does all that is asked, and records it."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Any]] = []
+        self.gone: set[str] = set()
+        self.failing: set[str] = set()
+
+    def __call__(self, operation, arguments):
+        if operation == "review.show":
+            if arguments["id"] in self.gone:
+                raise NotFound("no capture waits")
+            return {**SHOWN, "path": arguments["id"]}
+        self.asked.append((operation, arguments))
+        (id,) = arguments["ids"]
+        if operation in self.failing:
+            return {"failed": [{"error": {"message": "it is taken"}}], "returned": []}
+        done = [{"target": f"{operation}:{id}"}]
+        return {"failed": [], {"promote": "promoted", "review.dismiss": "archived"}.get(operation, "returned"): done}
+
+
+def run(keys, paths=("a", "b", "c"), owner=None):
+    pressed = iter(keys)
+    dialog = Dialog(owner or Owner(), [{"path": path} for path in paths], lambda _: next(pressed, "q"))
+    dialog.run()
+    return dialog
+
+
+def test_keys_decide_and_each_capture_is_asked_about_once():
+    dialog = run("ads")
+    assert dialog.ask.asked == [("promote", {"ids": ["a"], "to": None}), ("review.dismiss", {"ids": ["b"]})]
+    assert [step.deed for step in dialog.steps] == ["approved", "discarded", "skipped"]
+
+
+@pytest.mark.parametrize("keys", ["x", "#", "1", "é", ["\x1b[A"], "?"])
+def test_a_key_that_means_nothing_changes_nothing(keys):
+    dialog = run(keys)
+    assert (dialog.ask.asked, dialog.number, dialog.steps) == ([], 0, [])
+
+
+@pytest.mark.parametrize("keys", ["\r", " ", "S"])
+def test_enter_and_the_space_bar_skip(keys):
+    assert run(keys).number == 1
+
+
+def test_steps_are_taken_back_the_last_one_first():
+    dialog = run("asduuuu")
+    assert (dialog.number, dialog.steps) == (0, [])
+    assert dialog.ask.asked[2:] == [
+        ("unarchive", {"ids": ["review.dismiss:c"]}),
+        ("unpromote", {"ids": ["promote:a"]}),
+    ]
+    assert [capture["path"] for capture in dialog.waiting] == ["unpromote:promote:a", "b", "unarchive:review.dismiss:c"]
+
+
+def test_a_step_that_can_t_be_taken_back_stays():
+    owner = Owner()
+    owner.failing = {"unpromote"}
+    dialog = run("au", owner=owner)
+    assert (dialog.number, [step.deed for step in dialog.steps]) == (1, ["approved"])
+
+
+def test_a_decision_that_fails_leaves_the_capture_where_it_is(capsys):
+    owner = Owner()
+    owner.failing = {"promote"}
+    dialog = run("a", owner=owner)
+    assert (dialog.number, dialog.steps) == (0, [])
+    assert "it is taken" in capsys.readouterr().err
+
+
+def test_a_capture_that_somebody_decided_on_meanwhile_is_passed_over():
+    owner = Owner()
+    owner.gone = {"a"}
+    assert run("a", owner=owner).ask.asked == [("promote", {"ids": ["b"], "to": None})]
