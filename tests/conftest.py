@@ -17,13 +17,24 @@ from tests.support import (
     daemon_logs,
     example_counts,  # noqa: F401 - examples has the profiles
     file_order,
+    temporary_folders,
 )
 
 STARTED = pytest.StashKey[float]()
 
 
-def pytest_configure() -> None:
-    """Let commands that tests start end by SIGINT, as at a terminal: a shell that starts the run in the background ignores it."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--in-memory", action="store_true", help="temporary folders in memory, where there is room for them"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose where temporary folders are, and let commands that tests start end by SIGINT, as at a terminal.
+
+    A shell that starts the run in the background ignores that signal."""
+    if config.getoption("in_memory") and (folder := temporary_folders.memory_folder()):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -388,7 +388,7 @@ def _ensure_private(path: Path) -> None:
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    """Apply the schema versions that the file does not have yet, each in one transaction."""
+    """Apply the schema versions that the file does not have yet, all in one transaction."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > len(SCHEMA):
         raise Unavailable(
@@ -396,5 +396,6 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
             "update Memex or restore an older backup",
             retryable=False,
         )
-    for number in range(version, len(SCHEMA)):
-        connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA[number]} PRAGMA user_version = {number + 1}; COMMIT;")
+    if version < len(SCHEMA):
+        steps = " ".join(SCHEMA[version:])
+        connection.executescript(f"BEGIN IMMEDIATE; {steps} PRAGMA user_version = {len(SCHEMA)}; COMMIT;")

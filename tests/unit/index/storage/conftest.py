@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from index.storage.chunk_store import ChunkStore
+from tests.support import temporary_folders
 from tests.support.chunk_rows import DIMENSIONS
+
+tmp_path = temporary_folders.tmp_path_on_disk
 
 
 @pytest.fixture

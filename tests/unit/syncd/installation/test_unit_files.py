@@ -7,6 +7,7 @@ import plistlib
 import re
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -69,17 +70,18 @@ def test_an_exit_that_a_restart_can_not_mend_is_not_restarted():
 
 def verified(tmp_path, name, text, drop_in=""):
     """What systemd has to say against a unit."""
-    (tmp_path / "run").mkdir(mode=0o700)
     (tmp_path / name).write_text(text)
     if drop_in:
         (tmp_path / f"{name}.d").mkdir()
         (tmp_path / f"{name}.d/hardening.conf").write_text(drop_in)
-    environ = os.environ | {"XDG_RUNTIME_DIR": str(tmp_path / "run"), "SYSTEMD_UNIT_PATH": f"{tmp_path}:"}
     analyze = ["systemd-analyze", "--user"]
     check = [*analyze, "--man=no", "verify", str(tmp_path / name)]
-    done = subprocess.run(check, env=environ, capture_output=True, text=True, timeout=60, check=False)
     grade = [*analyze, "security", "--offline=true", "--threshold=70", str(tmp_path / name)]
-    graded = subprocess.run(grade, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    # A short path, made private: systemd looks at the sockets of other units there, whose paths must not be too long.
+    with tempfile.TemporaryDirectory() as run:
+        environ = os.environ | {"XDG_RUNTIME_DIR": run, "SYSTEMD_UNIT_PATH": f"{tmp_path}:"}
+        done = subprocess.run(check, env=environ, capture_output=True, text=True, timeout=60, check=False)
+        graded = subprocess.run(grade, env=environ, capture_output=True, text=True, timeout=60, check=False)
     return done.stderr + done.stdout, done.returncode, graded.returncode
 
 

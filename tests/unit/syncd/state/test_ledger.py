@@ -1,9 +1,11 @@
 """The ledger: durable, private, and never opened when it can not be trusted."""
 
+import contextlib
 import os
 import sqlite3
 import stat
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -104,6 +106,38 @@ def test_a_newer_schema_is_not_opened(path):
     newer.close()
     with pytest.raises(Unavailable, match="newer Memex"):
         Ledger.open(path)
+
+
+def _older(path: Path, version: int) -> None:
+    """Make the ledger that a Memex of this schema version left."""
+    with contextlib.closing(sqlite3.connect(path)) as made:
+        made.executescript(f"{''.join(ledger.SCHEMA[:version])} PRAGMA user_version = {version};")
+    path.chmod(0o600)
+
+
+def _schema(path: Path) -> tuple[int, list[tuple[str, ...]]]:
+    """The version of a ledger, and all that it is made of."""
+    with contextlib.closing(sqlite3.connect(path)) as reader:
+        (version,) = reader.execute("PRAGMA user_version").fetchone()
+        return version, reader.execute("SELECT type, name, sql FROM sqlite_master ORDER BY type, name").fetchall()
+
+
+@pytest.mark.parametrize("version", range(1, len(ledger.SCHEMA)))
+def test_an_older_ledger_becomes_what_a_new_one_is(path, version):
+    Ledger.open(path.with_name("new.db")).close()
+    _older(path, version)
+    Ledger.open(path).close()
+    assert _schema(path) == _schema(path.with_name("new.db"))
+
+
+def test_an_older_ledger_that_can_not_be_brought_up_to_date_stays_as_it_was(path):
+    _older(path, 1)
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        other.execute("ALTER TABLE keys ADD COLUMN namespace TEXT")  # the last but one step adds it
+    before = _schema(path)
+    with pytest.raises(Unavailable, match="namespace"):
+        Ledger.open(path)
+    assert _schema(path) == before
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,9 @@ import pytest
 
 from syncd.vault.openat import Calls, open_stepwise
 from syncd.vault.vault import Vault
+from tests.support import temporary_folders
+
+tmp_path = temporary_folders.tmp_path_on_disk
 
 
 @pytest.fixture(params=["best", "stepwise"])
