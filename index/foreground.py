@@ -59,15 +59,20 @@ class Foreground:
     @contextmanager
     def bulk(self, is_bulk: bool) -> Iterator[None]:
         """Inside, this thread has so much to do that nobody waits for each part of it, and `pace` gives way; or it has not."""
-        before, self._bulk.is_on = getattr(self._bulk, "is_on", False), is_bulk
+        before, self._bulk.is_on = self.is_bulk, is_bulk
         try:
             yield
         finally:
             self._bulk.is_on = before
 
+    @property
+    def is_bulk(self) -> bool:
+        """Whether this thread works at a bulk."""
+        return getattr(self._bulk, "is_on", False)
+
     def pace(self) -> None:
-        """Give way between two slices of work that is quick, and awaited by somebody, unless it is a part of a bulk."""
-        if getattr(self._bulk, "is_on", False):
+        """Give way between two slices of a bulk; of less work, somebody waits for each part."""
+        if self.is_bulk:
             self.give_way(SHORT_S)
 
 

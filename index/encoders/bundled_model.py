@@ -7,9 +7,9 @@ from __future__ import annotations
 import base64
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from index.encoders import bundled_files
 from index.encoders.onnx_session import Graph
 from index.encoders.settings import BUNDLED_TOKENS, SAMPLE, BundledSettings, Kind, Precision, make_identity
 from index.errors import Unavailable
+from index.foreground import foreground
 
 CLOSE: Final[dict[Precision, float]] = {"fp32": 0.9999, "int8": 0.95}  # least cosine to the original
 REFERENCE: Final = (  # what sentence-transformers makes of SAMPLE in fp32, as signed bytes in base85
@@ -54,13 +55,24 @@ class BundledEncoder:
     def encode(self, texts: Sequence[str], *, kind: Kind, urgent: bool) -> np.ndarray:  # noqa: ARG002 - no prompts
         """One unit vector a text; queries and documents are treated alike."""
         try:
-            return self._graph.compute_vectors(texts, map if urgent else self._pool.map)
+            return self._graph.compute_vectors(texts, map if urgent else self._spread)
         except CancelledError as error:
             raise Unavailable("the encoder is closed", retryable=False) from error
         except RuntimeError as error:
             if not self._closed.is_set():
                 raise
             raise Unavailable("the encoder is closed", retryable=False) from error  # a pool that is shut down
+
+    def _spread(self, work: Callable[[Any], Any], batches: Iterable[Any]) -> Iterator[Any]:
+        """Do `work` for each batch on the threads; in a bulk each gives way before the next, for a query needs a core too."""
+        is_bulk = foreground.is_bulk
+
+        def pace_and_work(batch: Any) -> Any:
+            with foreground.bulk(is_bulk):
+                foreground.pace()
+            return work(batch)
+
+        return self._pool.map(pace_and_work, batches)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, special tokens left out."""

@@ -17,6 +17,7 @@ from index.encoders.bundled_model import BundledEncoder
 from index.encoders.onnx_session import RUN_TEXTS, RUN_TOKENS, Graph, split_into_runs
 from index.encoders.settings import SAMPLE, BundledSettings
 from index.errors import Unavailable
+from index.foreground import SHORT_S, Foreground, foreground
 from tests.support.paths import ROOT
 
 TEXTS = [
@@ -61,6 +62,20 @@ def test_no_library_is_loaded_before_its_reports_are_switched_off(module):
 
 def encode(encoder: BundledEncoder, texts: list[str], *, urgent: bool = False) -> np.ndarray:
     return encoder.encode(texts, kind="document", urgent=urgent)
+
+
+def test_a_bulk_gives_way_between_two_runs_and_other_work_does_not(bundled, monkeypatch):
+    waits = []
+    monkeypatch.setattr(Foreground, "give_way", lambda _, seconds: waits.append(seconds))
+    texts = [f"note {number} about the weir" for number in range(3 * RUN_TEXTS)]
+    plain = encode(bundled, texts)
+    assert waits == []
+    with foreground.bulk(True):
+        assert np.array_equal(encode(bundled, texts), plain)
+        assert waits == [SHORT_S] * 3
+        encode(bundled, texts, urgent=True)
+    encode(bundled, texts)
+    assert waits == [SHORT_S] * 3
 
 
 def test_both_lanes_give_the_same_unit_vectors(bundled):
