@@ -25,6 +25,7 @@ NAMES: Final[Mapping[str, str]] = {
     "remote": "exchange with the Git remote",
     "review": "suggest folders and tags",
     "root": "check that the vault is there",
+    "suggestions": "renew suggestions at night",
     "ticks": "carry out ticked proposals",
     "uploads": "remove unfinished uploads",
     "what was": "forget old versions",

@@ -8,6 +8,7 @@ import io
 import os
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 import click
@@ -143,17 +144,24 @@ def test_a_golden_transcript_is_as_before(world, capfd, name, lines, tmp_path):
     compare(name, transcript(lines, capfd, tmp_path))
 
 
-def test_a_golden_transcript_of_setting_a_vault_up_is_as_before(tmp_path, monkeypatch, capfd):
+@pytest.fixture
+def short_folder():
+    """A folder whose path is short wherever temporary folders are: a table cuts what is too long for it."""
+    with tempfile.TemporaryDirectory(prefix="memex-") as name:
+        yield Path(name)
+
+
+def test_a_golden_transcript_of_setting_a_vault_up_is_as_before(short_folder, monkeypatch, capfd):
     for name in [name for name in os.environ if name.startswith("MEMEX_")]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HOME", str(short_folder / "home"))
     monkeypatch.setattr(sys, "stdin", io.StringIO())
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "home").mkdir()
-    (tmp_path / "vault").mkdir()
-    (tmp_path / "vault/Note.md").write_text("mine")
+    monkeypatch.chdir(short_folder)
+    (short_folder / "home").mkdir()
+    (short_folder / "vault").mkdir()
+    (short_folder / "vault/Note.md").write_text("mine")
     lines = (["init", "vault"], ["vaults"], ["init", "vault", "--git", "off"], ["init", "missing"], ["init", "home"])
-    text = transcript(lines, capfd, tmp_path)
+    text = transcript(lines, capfd, short_folder)
     text = text.replace(str(Path(sys.executable).with_name("memex")), "memex")
     compare("setup", re.sub(r"(?<=vault-)[0-9a-f]{8}", "<digest>", text))
 

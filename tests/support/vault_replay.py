@@ -170,7 +170,10 @@ class Live:
         for path in sorted(touched & there.keys())[:LOOKED]:
             index = self.world.app.opened.builds.scopes[locate(path).scope].index
             raw, stat = self.world.app.opened.vault.read(path)
-            (ready,) = index.prepare([(parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000), stat)])
+            document = parse(
+                raw, path, mtime_ms=stat.mtime_ns // 1_000_000
+            )  # cut again: prepare leaves out rows that stay
+            (ready,) = index._cut_and_embed([(document, stat)], index._usable_embedder(), urgent=False)
             if [chunk.text for chunk in ready.chunks] != list(index.passages(index.record_at(path))):
                 found.append(f"passages of {path}")
         return found
