@@ -33,6 +33,9 @@ SAME: Final = tuple(
         "to_entity target_memo_id target to",
     )
 )
+ENDS: Final = SAME[-2:]  # of a relation: these names mean something else where there is one of them alone
+MOST: Final = 64  # names of one object that are looked at; more than any tool has
+MOST_PARTS: Final = 1_000  # objects of one list; more than any tool takes
 _WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -40,6 +43,8 @@ def rename_arguments(model: type[BaseModel], arguments: Mapping[str, Any]) -> di
     """The arguments under the names that `model` gives them, in nested objects too; a name that means nothing stays.
 
     Raises InvalidArgument for a parameter that is given under two names."""
+    if len(arguments) > MOST:
+        return dict(arguments)  # refused for its unknown names
     fields = _fields(model)
     renamed: dict[str, Any] = {}
     given_as: dict[str, str] = {}
@@ -57,13 +62,25 @@ def rename_arguments(model: type[BaseModel], arguments: Mapping[str, Any]) -> di
 
 def find_parameter(model: type[BaseModel], name: str) -> str:
     """The one parameter of `model` that `name` can mean; the name itself when none or several do."""
-    plain, fields = _snake(name), _fields(model)
-    alike = [field for field in fields if _snake(field) == plain] or [
-        field
-        for field, part in fields.items()
-        if part is None and any({plain, _snake(field)} <= row for row in SAME)  # a list of objects is nothing else
-    ]
-    return alike[0] if len(alike) == 1 else name
+    return _meanings(model).get(_snake(name), name) if len(name) <= MOST else name
+
+
+@cache
+def _meanings(model: type[BaseModel]) -> dict[str, str]:
+    """The parameter that each name in snake case means, for all names that mean just one."""
+    fields = {field: _snake(field) for field in _fields(model)}
+    rows = [row for row in SAME if row not in ENDS or all(end & set(fields.values()) for end in ENDS)]
+    meanings = {}
+    for name in {*fields.values(), *(word for row in SAME for word in row)}:
+        alike = [field for field, plain in fields.items() if plain == name] or [
+            field
+            for field, plain in fields.items()
+            if _fields(model)[field] is None
+            and any({name, plain} <= row for row in rows)  # a list of objects is nothing else
+        ]
+        if len(alike) == 1:
+            meanings[name] = alike[0]
+    return meanings
 
 
 @cache
@@ -85,7 +102,7 @@ def _rename_parts(model: type[BaseModel], value: Any) -> Any:
             value = json.loads(value)
         except (ValueError, RecursionError):
             return value
-    if not isinstance(value, list):
+    if not isinstance(value, list) or len(value) > MOST_PARTS:
         return value
     return [rename_arguments(model, item) if isinstance(item, dict) else item for item in value]
 

@@ -125,7 +125,11 @@ class VaultMCP(MCPServer[Any]):
         """What is listed to the caller here, be it read or written with."""
         caller, asked = CALLER.get(), self._asked_toolsets()
         names = caller.names or self._runner.settings.mcp.tool_names
-        tools = self._core_tools[names] if self._kind == "core" or asked == {"core"} else self._tools[names]
+        tools = (
+            self._core_tools[names]
+            if self._kind == "core" or (self._kind == "all" and asked == {"core"})
+            else self._tools[names]
+        )
         return [
             (operation, tool)
             for operation, tool in tools
@@ -137,12 +141,12 @@ class VaultMCP(MCPServer[Any]):
     def _asked_toolsets(self) -> frozenset[str]:
         """The toolsets that the request's header narrows the list to, or else the setting that of `/mcp`; none = all."""
         asked, usual = CALLER.get().toolsets, self._runner.settings.mcp.toolsets
-        return asked if asked is not None else frozenset(() if self._kind == "core" else usual)
+        return asked if asked is not None else frozenset(usual if self._kind == "all" else ())
 
     def _caller(self) -> Caller:
         """The caller; of `core`, with the workspace that its key is bound to."""
         caller = CALLER.get()
-        is_core = self._kind == "core" or "core" in (caller.toolsets or ())
+        is_core = self._kind == "core" or "core" in self._asked_toolsets()
         return imply_workspace(caller) if is_core else caller
 
     async def call_tool(
