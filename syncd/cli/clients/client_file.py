@@ -7,6 +7,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -78,6 +79,14 @@ def write_file(file: ClientFile, state: FileState, text: str) -> Path | None:
 
 
 _CALLS = Calls()
+
+
+def check_writable(file: ClientFile) -> None:
+    """Raise what `write_file` would of a folder in which nothing can be written; a folder that is missing is made."""
+    with _explain_errors(file), _open_folder(file, make=True) as folder:
+        name = f".{uuid.uuid4().hex}{BACKUP}"
+        atomic_write.create(_CALLS, folder, name, (b"\n",), mode=0o600)
+        _CALLS.unlink(name, dir_fd=folder)
 
 
 def _replace(file: ClientFile, folder: int, name: str, data: bytes, was: Stat) -> None:

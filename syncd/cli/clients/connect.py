@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import click
 
 from index.errors import Conflict, InvalidArgument, NotFound
-from syncd.cli.clients.client_file import ClientFile, read_file, write_file
+from syncd.cli.clients.client_file import ClientFile, check_writable, read_file, write_file
 from syncd.cli.clients.client_formats import (
     CLIENTS,
     Client,
@@ -186,6 +186,8 @@ def _write(call: Call, wish: Wish, file: ClientFile, url: str) -> None:
     kept = entry if is_ours else {}  # what its owner added to it stays
     servers.put(wish.connection(url, "-"), kept)  # a file that can't be edited is refused before a key is made
     secret = _reusable_secret(call, wish, entry)
+    if not secret:
+        check_writable(file)  # before a key ends
     made = secret or _make_key(call, wish)
     try:
         text = servers.put(wish.connection(url, made), kept)

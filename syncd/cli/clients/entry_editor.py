@@ -75,6 +75,9 @@ def _edit_toml(text: str, path: Sequence[str], entry: Mapping[str, Any] | None) 
             if key not in here:
                 here[key] = tomlkit.table(is_super_table=True)
             here = here[key]
+        after = _comments_after(here[path[-1]]) if path[-1] in here else []
+        if after and entry is None:  # they speak of what follows, and would go with the entry
+            raise InvalidArgument(UNEDITABLE)
         if path[-1] in here:
             del here[path[-1]]
         if entry is not None:
@@ -84,10 +87,26 @@ def _edit_toml(text: str, path: Sequence[str], entry: Mapping[str, Any] | None) 
                 if isinstance(value, Mapping):
                     table[name] = tomlkit.inline_table()
                     table[name].update(value)
+            for item in after:
+                table.add(item)
             here[path[-1]] = table
         return tomlkit.dumps(document)
     except (TOMLKitError, ValueError) as error:  # a table within one that stands in a line, for example
         raise InvalidArgument(UNEDITABLE) from error
+
+
+def _comments_after(table: Any) -> list[Any]:
+    """The comments, and blank lines among them, below the last value of a table; tomlkit takes them for a part of it."""
+    from tomlkit.items import Comment, Table, Whitespace
+
+    while isinstance(table, Table) and table.value.body and isinstance(table.value.body[-1][1], Table):
+        table = table.value.body[-1][1]
+    items: list[Any] = []
+    for key, item in reversed(table.value.body if isinstance(table, Table) else []):
+        if key is not None or not isinstance(item, Comment | Whitespace):
+            break
+        items.insert(0, item)
+    return items if any(isinstance(item, Comment) for item in items) else []
 
 
 def _check(text: str, syntax: Syntax, wanted: Any) -> str:

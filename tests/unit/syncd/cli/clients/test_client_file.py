@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from index.errors import Conflict, InvalidArgument, PermissionDenied
+from index.errors import Conflict, InvalidArgument, MemexError, PermissionDenied
 from syncd.cli.clients import client_file
 from syncd.cli.clients.client_file import BACKUP, LARGEST, ClientFile, read_file, write_file
 
@@ -131,3 +131,14 @@ def test_a_folder_that_may_not_be_entered_is_said_so(file, monkeypatch):
     monkeypatch.setattr(client_file, "_CALLS", client_file.Calls(open=refuse))
     with pytest.raises(PermissionDenied, match="can't be read or written"):
         read_file(file)
+
+
+def test_a_look_whether_the_file_can_be_written_leaves_nothing(file, tmp_path):
+    client_file.check_writable(file)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_file_in_place_of_the_folder_is_noticed_before_anything_is_written(tmp_path):
+    (tmp_path / ".cursor").write_text("no folder")
+    with pytest.raises(MemexError):
+        client_file.check_writable(ClientFile(tmp_path, ".cursor/mcp.json"))

@@ -93,3 +93,25 @@ def test_any_entry_reads_back_in_both_syntaxes(entry):
     for syntax in ("toml", "json"):
         text = put_entry("", syntax, PATH, entry)
         assert read_entry(text, syntax, PATH) == entry
+
+
+FOLLOWED = """[mcp_servers.memex]
+url = "http://127.0.0.1:1/mcp"
+
+# [mcp_servers.old]
+# url = "http://example.org"
+
+[profiles.x]
+model = "m"
+"""
+
+
+def test_comments_between_the_entry_and_what_follows_stay():
+    edited = put_entry(FOLLOWED, "toml", PATH, ENTRY)
+    assert [line for line in edited.splitlines() if line.startswith("#")] == [
+        "# [mcp_servers.old]",
+        '# url = "http://example.org"',
+    ]
+    assert read_entry(edited, "toml", PATH) == ENTRY and tomllib.loads(edited)["profiles"] == {"x": {"model": "m"}}
+    with pytest.raises(InvalidArgument):
+        remove_entry(FOLLOWED, "toml", PATH)
