@@ -110,7 +110,7 @@ def _open_or_create(path: Path) -> tuple[sqlite3.Connection, bool]:
         [(version,)] = writer.execute("pragma user_version").fetchall()
         if version in {VERSION, *UPGRADES} and writer.execute("pragma quick_check(1)").fetchall() == [("ok",)]:
             if version != VERSION:
-                writer.executescript(f"begin; {UPGRADES[version]} pragma user_version = {VERSION}; commit;")
+                _upgrade(writer, UPGRADES[version])
             return writer, False
         writer.close()
         if version:
@@ -124,6 +124,15 @@ def _open_or_create(path: Path) -> tuple[sqlite3.Connection, bool]:
     writer = _connect(path)
     writer.executescript(f"begin; {SCHEMA} pragma user_version = {VERSION}; commit;")
     return writer, True
+
+
+def _upgrade(writer: sqlite3.Connection, steps: str) -> None:
+    """Make the catalog one of this version, all at once; a failure leaves it as it was and ends the connection."""
+    try:
+        writer.executescript(f"begin immediate; {steps} pragma user_version = {VERSION}; commit;")
+    except sqlite3.Error:
+        writer.close()
+        raise
 
 
 def _connect(path: Path) -> sqlite3.Connection:

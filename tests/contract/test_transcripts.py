@@ -7,6 +7,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import shlex
 import sys
 import tempfile
 from pathlib import Path
@@ -162,7 +163,7 @@ def test_a_golden_transcript_of_setting_a_vault_up_is_as_before(short_folder, mo
     (short_folder / "vault/Note.md").write_text("mine")
     lines = (["init", "vault"], ["vaults"], ["init", "vault", "--git", "off"], ["init", "missing"], ["init", "home"])
     text = transcript(lines, capfd, short_folder)
-    text = text.replace(str(Path(sys.executable).with_name("memex")), "memex")
+    text = text.replace(shlex.quote(str(Path(sys.executable).with_name("memex"))), "memex")
     compare("setup", re.sub(r"(?<=vault-)[0-9a-f]{8}", "<digest>", text))
 
 
