@@ -119,8 +119,8 @@ class FixtureUpdates(Updates):
 class FixtureMCP(VaultMCP):
     """Our server with the suite's fixtures: a name that is not ours goes to the SDK's own way of serving it."""
 
-    def __init__(self, operations, runner, updates, *, version: str) -> None:
-        super().__init__(operations, runner, updates, version=version)
+    def __init__(self, kind, operations, runner, updates, *, version: str) -> None:
+        super().__init__(kind, operations, runner, updates, version=version)
         self.bus = updates._bus
         tools(self)
         rounds(self)
