@@ -82,7 +82,7 @@ class NoteText(AnswerModel):
         return find_suspicious([part for name, part in vars(self).items() if name != "suspicious"])
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy; what is suspicious of it is found anew."""
+        """Copy the answer; the copy looks for hidden characters again."""
         copied = super().model_copy(update=update, deep=deep)
         copied.__dict__.pop("suspicious", None)
         return copied

@@ -45,7 +45,7 @@ HEAD = "# Memex reads this file; `memex config` lists every setting, its value a
 def set_up_vault(settings: Settings, *, now: int, again: bool = False, welcome: bool | None = None) -> Path:
     """Make what serving needs and is missing; the file that holds the owner's key.
 
-    `again`: a person asks for it, so a workspace and a key that they removed before are made anew. `welcome`: a
+    `again`: a person asks for it, so a workspace and a key that they removed before are made again. `welcome`: a
     new inbox gets the note that explains it, and if true a first capture; None = neither."""
     path = settings.vault.path
     refuse_home(path)

@@ -72,7 +72,7 @@ class Wish:
         return f"{self.id}@{host[:LONGEST_HOST].strip('-') or 'here'}" + ("" if self.name == USUAL else f" {self.name}")
 
     def connection(self, url: str, secret: str) -> Connection:
-        """What the client is told."""
+        """The connection that the client's settings get."""
         return Connection(self.name, url, secret, self.workspace, self.command)
 
 
