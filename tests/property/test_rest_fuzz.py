@@ -21,6 +21,7 @@ from schemathesis.specs.openapi import checks
 
 from index.errors import CODES
 from mcp_server.operations.wire_format import STATUS
+from mcp_server.rest.openapi import CODE
 from tests.support.live_server import Rim, Space, running
 
 CHECKS = [
@@ -32,7 +33,7 @@ CHECKS = [
 OPEN = {"/healthz", "/readyz"}  # without a key
 SIGNED = {"/hooks/git"}  # a signature in its place
 UNWELL = {"/readyz"}  # may answer 503, and that is its answer
-REFUSED = {status for code, status in STATUS.items() if code != "UNAVAILABLE"} | {413}
+REFUSED = {status for code, status in STATUS.items() if code != "UNAVAILABLE"} | {413, 431}
 LONG = int(os.environ.get("MEMEX_FUZZ", "300"))
 
 
@@ -75,7 +76,8 @@ class Fuzzed:
             assert answer.status_code in REFUSED, answer.text
             error = json.loads(answer.content)["error"]
             assert error["code"] in CODES
-            assert answer.status_code in {STATUS[error["code"]], 413 if "limit" in error["details"] else 0}
+            assert error["code"] == CODE[answer.status_code]
+            assert answer.status_code != 413 or "limit" in error["details"]
             assert str(self.rim.world.vault.parent) not in answer.text, "a path of the host"
         self.remember(case.operation, answer)
 
