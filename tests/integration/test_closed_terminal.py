@@ -153,16 +153,18 @@ def test_a_stop_while_it_is_being_opened_and_nobody_reads(memex):
 
 @pytest.mark.slow
 def test_a_demo_that_was_killed_leaves_nothing_and_its_lines_still_lead_to_the_next(memex):
+    noted = memex.home / ".local/state/memex/demo.json"
+
     def said():
+        """The address of the demo, and the key of its client."""
         folder = memex.demos()[-1]
-        return json.loads((folder / "state/daemon.json").read_text())["url"], (folder / "state/key").read_text()
+        return json.loads((folder / "state/daemon.json").read_text())["url"], json.loads(noted.read_text())["key"]
 
     memex.begin("demo")
     until(lambda: [folder for folder in memex.demos() if (folder / "state/daemon.json").exists()], 120)
     first, [left] = said(), memex.demos()
     memex.process.kill()
     memex.process.wait()
-    noted = memex.home / ".local/state/memex/demo.json"
     assert noted.stat().st_mode & 0o777 == 0o600
     memex.begin("demo")
     until(
@@ -171,7 +173,7 @@ def test_a_demo_that_was_killed_leaves_nothing_and_its_lines_still_lead_to_the_n
     assert left not in memex.demos()
     assert said() == first
     memex.state = memex.demos()[0] / "state"
-    answer = memex.client.get(f"{first[0]}/thoughts", headers={"authorization": f"Bearer {first[1].strip()}"})
+    answer = memex.client.get(f"{first[0]}/thoughts", headers={"authorization": f"Bearer {first[1]}"})
     assert answer.status_code == 200
     assert memex.run("stop").startswith(f"process {memex.process.pid} has ended as it was asked to")
     assert memex.process.poll() == 0
