@@ -141,7 +141,7 @@ def person(bundled, models):
             os.chown(path, int(UID), int(UID))
         one = Person(home, home.with_suffix(".log"))
         try:
-            one.memex("init", "--yes", str(one.vault))
+            one.memex("init", "--yes", "--no-welcome", str(one.vault))
             shutil.copytree(models, one.state / "models")
             one.run("chmod", "-R", "u+w", str(one.state / "models"), check=False)
             for path in [one.state / "models", *(one.state / "models").rglob("*")]:

@@ -45,6 +45,8 @@ def test_what_is_well_is_called_well_and_nothing_is_changed(clinic):
 @pytest.mark.slow
 def test_the_command_with_the_daemon_up_hung_killed_and_mended(tmp_path, models):
     with daemon(tmp_path, models) as memex:
+        (memex.home / ".config/memex").mkdir(parents=True)
+        (memex.home / ".config/memex/config.toml").write_text("[server]\nport = 0\n")  # others may hold the usual one
         memex.write("A.md", "words")
         with pytest.raises(Failed) as failed:
             memex.run("doctor")  # not set up
