@@ -162,7 +162,7 @@ def test_it_is_installed_started_watched_and_taken_away(person):
     arguments = Path(f"/proc/{told['pid']}/cmdline").read_bytes().decode().split("\0")
     assert arguments[arguments.index("--vault") + 1] == str(person.vault), "as it is written, whatever its characters"
     assert Path(f"/proc/{told['pid']}/status").read_text().count("Seccomp:\t2") == 1
-    person.until(lambda: person.memex("service", "status")["says"] == "ready: 1 notes")
+    person.until(lambda: person.memex("service", "status")["says"] == "ready: 2 notes")  # and About.md
     found = person.memex("search", "still water", "--scope", "vault")
     assert found[0]["path"] == "Heron.md"
 
