@@ -124,7 +124,7 @@ def test_the_wheel_serves_captures_and_finds_in_an_empty_environment(built, tmp_
 
     memex = Installed(tmp_path, environment)
     memex.write("Kitchen.md", "# Kitchen\n\nThe oven reaches 250 degrees.")
-    memex.run("init", str(memex.vault))
+    memex.run("init", "--no-welcome", str(memex.vault))
     memex.serve()
     try:
         memex.capture("Bread is baked at night.")
