@@ -1,4 +1,4 @@
-"""Complete a half-typed argument with workspaces, paths of notes or tags.
+"""Offer completion of a half-typed argument: workspaces, paths of notes, and tags.
 
 Law: a completion offers nothing that the request could not read."""
 
