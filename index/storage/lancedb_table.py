@@ -306,9 +306,9 @@ class Table:
                 table = await self._db.open_table(NAME)
                 columns = await table.schema()
         except FAILURES as error:
-            raise StoreDamaged("the search index can't be opened: it must be made anew") from error
+            raise StoreDamaged("the search index can't be opened; it must be rebuilt") from error
         if [(field.name, field.type) for field in columns] != [(f.name, f.type) for f in schema(self.dimensions)]:
-            raise StoreDamaged("the search index was made for other columns or another model: it must be made anew")
+            raise StoreDamaged("the search index was made for other columns or another model; it must be rebuilt")
         local = self.folder is not None  # an object store writes a file whole or not at all
         back = local and not await _is_readable(table)
         if back:
@@ -379,7 +379,7 @@ async def _restore_readable_version(table: AsyncTable) -> None:
         if await _is_readable(table):
             await table.restore()
             return
-    raise StoreDamaged("the search index can't be read back: it must be made anew")
+    raise StoreDamaged("the search index can't be read back; it must be rebuilt")
 
 
 async def _ensure_indices(table: AsyncTable, *, probe: bool) -> None:

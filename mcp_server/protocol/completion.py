@@ -1,6 +1,6 @@
-"""Offer the completion of a half-typed argument: workspaces, paths of notes, and tags.
+"""Offer completion of a half-typed argument: workspaces, paths of notes, and tags.
 
-Law: nothing is offered that the request could not read."""
+Law: a completion offers nothing that the request could not read."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ from mcp_server.protocol.resources import TEMPLATE
 if TYPE_CHECKING:
     from syncd.workspaces.agent_access import AgentAccess
 
-MOST: Final = 100  # values in one answer, as the protocol has it
-VOCABULARY: Final = 1_000  # tags that are looked at in each workspace
+MOST: Final = 100  # values in one answer, the limit of the protocol
+VOCABULARY: Final = 1_000  # tags that are considered in each workspace
 
 
 def complete(agent_access: AgentAccess, caller: Caller, params: CompleteRequestParams) -> Completion:
-    """The values that begin with, or else hold, what was typed; the best first. Raises InvalidArgument."""
+    """Return the values that start with the typed text, then those that contain it. Raises InvalidArgument."""
     argument, typed = params.argument.name, params.argument.value
     named = (params.context.arguments if params.context else None) or {}
     if argument not in _argument_names(params):
-        raise InvalidArgument(f"no argument {argument[:64]!a} there; the list names them all")
+        raise InvalidArgument(
+            f"no argument {argument[:64]!a}; prompts/list and resources/templates/list name the arguments"
+        )
     match argument:
         case "workspace":
             values = _rank_matches(visible_workspaces(agent_access, caller), typed)
@@ -45,7 +47,7 @@ def _argument_names(params: CompleteRequestParams) -> list[str]:
     if isinstance(params.ref, PromptReference):
         return [argument.name for argument in find_kind(params.ref.name).arguments]
     if params.ref.uri != TEMPLATE.uri_template:
-        raise InvalidArgument("no such resource template; resources/templates/list names it")
+        raise InvalidArgument("no such resource template; resources/templates/list returns all templates")
     return ["workspace", "path"]
 
 
@@ -57,7 +59,7 @@ def _complete_path(agent_access: AgentAccess, caller: Caller, workspace: str, ty
 
 
 def _complete_tags(agent_access: AgentAccess, caller: Caller, workspace: str, typed: str) -> list[str]:
-    """The last of the tags that were typed, completed; those before it stay."""
+    """Complete the last of the typed tags and keep the tags before it."""
     before, comma, last = typed.rpartition(",")
     begun = f"{before}{comma}{' ' if comma else ''}"
     has = {fold(tag.strip()) for tag in before.split(",")}

@@ -1,7 +1,7 @@
-"""Serve notes as MCP resources under `note://{workspace}/{+path}`, captures alone.
+"""Serve the notes of the inbox as MCP resources under `note://{workspace}/{+path}`.
 
-Law: a missing note, one that the request may not see and a URI that names none give one NOT_FOUND, in identical
-words. A resource is the note's text; its properties, the person's among them, stay in the file."""
+Law: a missing note, a note that the request may not see and a URI that names no note all give NOT_FOUND with identical
+words. A resource is the note's text; its properties, including the person's, stay in the file."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ if TYPE_CHECKING:
 
 SCHEME: Final = "note://"
 MARKDOWN: Final = "text/markdown"
-LISTED: Final = 20  # notes; a search, a completion or list_recent leads to the others
-LONGEST_URI: Final = 4_000  # characters; a path of 1,000 bytes takes three for each
-LONGEST_TEXT: Final = 1_000_000  # bytes, as much as a capture may have
+LISTED: Final = 20  # notes; a search, a completion or list_recent finds the others
+LONGEST_URI: Final = 4_000  # characters; a path of 1,000 bytes takes up to three characters for each byte
+LONGEST_TEXT: Final = 1_000_000  # bytes, the limit of a capture
 
 TEMPLATE: Final = ResourceTemplate(
     uri_template="note://{workspace}/{+path}",
     name="note",
     title="A captured note",
-    description="The text of a note in the captures inbox. Complete workspace and path, or take a URI that was given.",
+    description="The text of a note in the inbox. Use completion for workspace and path, or a URI from an answer.",
     mime_type=MARKDOWN,
 )
 
 
 class ResourceNote(NamedTuple):
-    """A note that a URI names."""
+    """Hold a note that a URI names, with its workspace."""
 
     workspace: Workspace
     record: Record
 
 
 def note_uri(workspace: str, address: str) -> str:
-    """The URI of a note, in the one spelling that every client leaves as it is."""
+    """Return the URI of a note, spelled so that no client rewrites it."""
     return f"{SCHEME}{quote(workspace, safe='')}/{quote(address)}"
 
 
 def find_note(agent_access: AgentAccess, caller: Caller, named: str) -> ResourceNote:
-    """The note that `named` is the URI of. Raises NotFound."""
+    """Return the note with the URI `named`. Raises NotFound."""
     scheme, rest = named[: len(SCHEME)], named[len(SCHEME) :]
     if scheme == SCHEME and len(named) <= LONGEST_URI:
         folder, _, address = rest.partition("/")
@@ -65,21 +65,21 @@ def find_note(agent_access: AgentAccess, caller: Caller, named: str) -> Resource
 
 
 def find_notes(agent_access: AgentAccess, caller: Caller, named: Iterable[str]) -> dict[str, ResourceNote]:
-    """The note of each URI. Raises NotFound when one of them names none."""
+    """Return the note of each URI. Raises NotFound when a URI names no note."""
     return {address: find_note(agent_access, caller, address) for address in named}
 
 
 def read(agent_access: AgentAccess, caller: Caller, named: str) -> ReadResourceContents:
-    """The text of a note. Raises NotFound, and ResourceExhausted for more than `LONGEST_TEXT`."""
+    """Return the text of a note. Raises NotFound, and ResourceExhausted for more than `LONGEST_TEXT` bytes."""
     workspace, record = find_note(agent_access, caller, named)
     try:
         text = replace_surrogates(workspace.read_content(record))
         workspace.log_reads([record.id])
     except NotFound:
-        raise _not_found() from None  # its file went a moment ago
+        raise _not_found() from None  # its file disappeared a moment ago
     if len(text.encode()) > LONGEST_TEXT:
         raise ResourceExhausted(
-            f"the note is larger than the {LONGEST_TEXT:,} bytes that can be read as a resource; get_thought reads it whole",
+            f"the note exceeds the limit of {LONGEST_TEXT:,} bytes for a resource; read it with get_thought",
             limit=LONGEST_TEXT,
         )
     meta = {"dev.memex/id": record.id} | suspicious_meta(text)
@@ -87,7 +87,7 @@ def read(agent_access: AgentAccess, caller: Caller, named: str) -> ReadResourceC
 
 
 def list_recent(agent_access: AgentAccess, caller: Caller) -> list[Resource]:
-    """The latest notes of the workspace that the tools work in: what a host offers to a person for attaching."""
+    """List the latest notes of the tools' workspace, which a host offers to a person as attachments."""
     try:
         workspace = resolve_workspace(agent_access, caller)
     except NotFound:
@@ -101,7 +101,7 @@ def list_recent(agent_access: AgentAccess, caller: Caller) -> list[Resource]:
 
 
 def suspicious_meta(*texts: str) -> dict[str, list[str]]:
-    """The kinds of hidden characters in `texts`, where the protocol has no field of ours: in `_meta`."""
+    """Return the kinds of hidden characters in `texts` as an entry of `_meta`, for answers without our field `suspicious`."""
     return {"dev.memex/suspicious": find_suspicious(texts)}
 
 
@@ -119,4 +119,6 @@ def _describe_note(workspace: str, address: str, record: Record) -> Resource:
 
 
 def _not_found() -> NotFound:
-    return NotFound("no such note, or the key may not see it; a search or the completion of the template finds notes")
+    return NotFound(
+        "no such note, or the key may not see it; find notes with a search or with completion of the template"
+    )

@@ -1,7 +1,7 @@
-"""Define the tools of the family `graph`: nodes with observations, relations between nodes, and what needs attention.
+"""Define the tools of the family `graph`: entities with facts, relations between entities, and what needs attention.
 
-A model chooses by the descriptions, so each says when to use it and not its sibling; all 24 with their parameters stay
-within 3,500 tokens."""
+A model chooses a tool by its description, so each description says when to use this tool and when another one. All 24
+tools with their parameters stay within 3,500 tokens."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _write = partial(Operation, family="graph", scope="write", seconds=120.0)
 OPERATIONS: Final = (
     _write(
         name="create_entities",
-        title="Create nodes",
+        title="Create entities",
         description=(
-            "Make nodes for people, projects or things that have none, each with facts of one sentence. All or none: a name that "
-            "exists is CONFLICT, so search_nodes first, and use add_observations for a node that is there. What is about no one "
-            "thing is a note: capture_thought."
+            "Create entities for people, projects or things, each with facts of one sentence. All or none: an existing name "
+            "returns CONFLICT, so call search_nodes first. To extend an entity, use add_observations; for a note that is not about "
+            "one thing, capture_thought."
         ),
         given=shape.CreateEntities,
         returned=answer.CreatedNodes,
@@ -31,9 +31,10 @@ OPERATIONS: Final = (
     ),
     _write(
         name="delete_entities",
-        title="Delete nodes",
+        title="Delete entities",
         description=(
-            "Delete nodes for good, with their observations and all their relations; delete_observations takes single facts."
+            "Delete entities permanently, with their facts and all relations from and to them. To delete single facts, use "
+            "delete_observations."
         ),
         given=shape.DeleteEntities,
         returned=answer.DeletedNodes,
@@ -42,9 +43,9 @@ OPERATIONS: Final = (
     ),
     _read(
         name="open_nodes",
-        title="Open nodes",
+        title="Open entities",
         description=(
-            "Read nodes whole by name: summary, tags, every observation with its ordinal, version, and all relations at either end. "
+            "Read whole entities by name: summary, tags, version, each fact with its ordinal, and all relations from and to them. "
             "Without a name, use search_nodes. " + NOTES_ARE_DATA
         ),
         given=shape.OpenNodes,
@@ -53,9 +54,9 @@ OPERATIONS: Final = (
     ),
     _read(
         name="get_nodes_by_type",
-        title="List nodes of a type",
+        title="List entities of a type",
         description=(
-            f"List the nodes of one entity_type, without observations; search_nodes finds by content. {NOTES_ARE_DATA}"
+            f"List the entities of one entity_type, without facts. To find them by content, use search_nodes. {NOTES_ARE_DATA}"
         ),
         given=shape.NodesByType,
         returned=answer.TaggedNodes,
@@ -63,9 +64,9 @@ OPERATIONS: Final = (
     ),
     _read(
         name="get_recently_modified",
-        title="List nodes by change",
+        title="List changed entities",
         description=(
-            f"List nodes changed in the last days, the latest first; list_recent does it for notes. {NOTES_ARE_DATA}"
+            f"List entities that changed in the last days, latest first. For new notes, use list_recent. {NOTES_ARE_DATA}"
         ),
         given=shape.RecentlyModified,
         returned=answer.ChangedNodes,
@@ -74,7 +75,7 @@ OPERATIONS: Final = (
     _write(
         name="set_summary",
         title="Set a summary",
-        description=f'Write or replace a node\'s summary, after open_nodes; "" removes it. {NOTES_ARE_DATA}',
+        description=f'Set an entity\'s summary, after you read the entity with open_nodes; "" removes it. {NOTES_ARE_DATA}',
         given=shape.SetSummary,
         returned=answer.SummarySet,
         run=calls.set_summary,
@@ -83,7 +84,7 @@ OPERATIONS: Final = (
     _write(
         name="set_tags",
         title="Set tags",
-        description=("Replace all tags of a node; name those that stay too."),
+        description="Replace all tags of an entity. Include the tags that stay.",
         given=shape.SetTags,
         returned=answer.TagsSet,
         run=calls.set_tags,
@@ -91,10 +92,10 @@ OPERATIONS: Final = (
     ),
     _write(
         name="add_observations",
-        title="Add observations",
+        title="Add facts",
         description=(
-            "Add facts to people, projects or things that have a node; each gets the next ordinal. One fact per text, whole in "
-            "itself. Instead of capture_thought for what belongs to one node. To correct a fact use replace_observation. "
+            "Add facts to existing entities (people, projects, things); each gets the next ordinal. One fact per text, clear without "
+            "context. Prefer this to capture_thought when a fact is about one entity. To correct a fact, use replace_observation. "
             + NOTES_ARE_DATA
         ),
         given=shape.AddObservations,
@@ -104,8 +105,8 @@ OPERATIONS: Final = (
     ),
     _write(
         name="replace_observation",
-        title="Replace an observation",
-        description=f"Correct one observation in place; its ordinal stays. {NOTES_ARE_DATA}",
+        title="Correct a fact",
+        description=f"Replace the text of one fact; its ordinal stays. For a new fact, use add_observations. {NOTES_ARE_DATA}",
         given=shape.ReplaceObservation,
         returned=answer.ReplacedFact,
         run=calls.replace_observation,
@@ -113,8 +114,8 @@ OPERATIONS: Final = (
     ),
     _write(
         name="delete_observations",
-        title="Delete observations",
-        description="Delete observations by ordinal (see open_nodes); the others keep theirs.",
+        title="Delete facts",
+        description="Delete facts by ordinal (from open_nodes). The other facts keep their ordinals.",
         given=shape.DeleteObservations,
         returned=answer.Deletions,
         run=calls.delete_observations,
@@ -122,8 +123,8 @@ OPERATIONS: Final = (
     ),
     _read(
         name="query_observations",
-        title="Search one node",
-        description=f"Find observations within one node that is too long to open; search_nodes covers all nodes. {NOTES_ARE_DATA}",
+        title="Search one entity",
+        description=f"Search the facts of one entity that is too long to open. To search all entities, use search_nodes. {NOTES_ARE_DATA}",
         given=shape.QueryObservations,
         returned=answer.FoundFacts,
         run=calls.query_observations,
@@ -132,8 +133,8 @@ OPERATIONS: Final = (
         name="create_relations",
         title="Create relations",
         description=(
-            "Connect two nodes that exist: from_entity relation_type to_entity, in the active voice (works_at). Instead of a fact "
-            "that names another node."
+            "Relate two existing entities: from_entity relation_type to_entity, in the active voice (works_at). Use it instead of a "
+            "fact that names another entity."
         ),
         given=shape.CreateRelations,
         returned=answer.CreatedRelations,
@@ -142,7 +143,7 @@ OPERATIONS: Final = (
     _write(
         name="delete_relations",
         title="Delete relations",
-        description="Delete exactly these relations; the nodes stay.",
+        description="Delete exactly these relations; the entities stay.",
         given=shape.DeleteRelations,
         returned=answer.DeletedRelations,
         run=calls.delete_relations,
@@ -159,17 +160,18 @@ OPERATIONS: Final = (
     ),
     _read(
         name="get_relations_between",
-        title="Relations of two nodes",
-        description="List direct relations between two nodes, both ways; get_path for indirect ones.",
+        title="List relations of two entities",
+        description="List direct relations between two entities, in both directions. For indirect ones, use get_path.",
         given=shape.Pair,
         returned=answer.RelationList,
         run=calls.get_relations_between,
     ),
     _read(
         name="get_neighborhood",
-        title="Neighborhood",
+        title="List an entity's neighbors",
         description=(
-            f"The nodes within depth hops of one, either direction, and the relations among them; open_nodes has one node alone. {NOTES_ARE_DATA}"
+            "List entities within depth relations of one entity, in either direction, and the relations among them. For one entity "
+            "alone, use open_nodes. " + NOTES_ARE_DATA
         ),
         given=shape.Neighborhood,
         returned=answer.Surroundings,
@@ -177,9 +179,9 @@ OPERATIONS: Final = (
     ),
     _read(
         name="get_path",
-        title="Shortest path",
+        title="Find the shortest path",
         description=(
-            "How two nodes are connected, be it through others: the shortest path, whichever way relations point."
+            "Find the shortest path between two entities, also through others; the direction of relations does not count."
         ),
         given=shape.Ends,
         returned=answer.Route,
@@ -187,18 +189,18 @@ OPERATIONS: Final = (
     ),
     _read(
         name="get_orphans",
-        title="Orphans",
-        description=f"List nodes without any relation. {NOTES_ARE_DATA}",
+        title="List orphans",
+        description=f"List entities without any relation. {NOTES_ARE_DATA}",
         given=shape.Listing,
         returned=answer.ChangedNodes,
         run=calls.get_orphans,
     ),
     _read(
         name="get_relation_gaps",
-        title="Relation gaps",
+        title="List missing relations",
         description=(
-            "List nodes whose observations name another node they have no relation with. Only names are matched: read "
-            "both before you relate them."
+            "List entities whose facts name another entity without a relation to it. Only names are compared: read both "
+            "entities before you relate them."
         ),
         given=shape.Listing,
         returned=answer.RelationGaps,
@@ -207,8 +209,8 @@ OPERATIONS: Final = (
     ),
     _read(
         name="find_similar_nodes",
-        title="Similar nodes",
-        description="Pairs of unrelated nodes alike in meaning: relate, merge or group them.",
+        title="List similar entities",
+        description="List pairs of unrelated entities with similar meaning, as candidates to relate, merge or group.",
         given=shape.SimilarNodes,
         returned=answer.SimilarPairs,
         run=calls.find_similar_nodes,
@@ -216,11 +218,11 @@ OPERATIONS: Final = (
     ),
     _read(
         name="search_nodes",
-        title="Search nodes",
+        title="Search entities",
         description=(
-            "Find people, projects and things by what their facts say, best first, with the fact that matched; semantic_search "
-            "finds notes. embedding: by meaning; text: exact words, names, codes. For a vague question ask again in other words. Then "
-            "open_nodes. " + NOTES_ARE_DATA
+            "Find people, projects and things by their facts, best first, each with the matching fact; then read them with open_nodes. "
+            "For notes, use semantic_search. embedding: by meaning; text: exact words, names, codes. For a vague question, search "
+            "again in other words. " + NOTES_ARE_DATA
         ),
         given=shape.SearchNodes,
         returned=answer.FoundNodes,
@@ -228,10 +230,11 @@ OPERATIONS: Final = (
     ),
     _read(
         name="get_consolidation_report",
-        title="Consolidation report",
+        title="Report what needs attention",
         description=(
-            "All that needs attention, with candidates to judge: stale summaries with drafts, missing relations with "
-            "reasons, orphans, clusters, events. get_pending_consolidation is quicker. " + NOTES_ARE_DATA
+            "Report what needs attention, for you to judge: outdated summaries with drafts, possible relations with reasons, "
+            "orphans, clusters, counts of changes. For summaries alone, get_pending_consolidation is faster. "
+            + NOTES_ARE_DATA
         ),
         given=shape.Nothing,
         returned=answer.ConsolidationReport,
@@ -240,18 +243,16 @@ OPERATIONS: Final = (
     ),
     _read(
         name="get_pending_consolidation",
-        title="Pending summaries",
-        description="List nodes whose summary is missing or older than their latest observation.",
+        title="List pending summaries",
+        description="List entities whose summary is missing or older than their latest fact.",
         given=shape.Listing,
         returned=answer.PendingNodes,
         run=calls.get_pending_consolidation,
     ),
     _read(
         name="get_stats",
-        title="Graph in numbers",
-        description=(
-            "Count nodes, observations and relations; the share embedded. For what needs work, get_pending_consolidation."
-        ),
+        title="Count the graph",
+        description=("Count entities, facts and relations, and show the share of facts that search by meaning covers."),
         given=shape.Nothing,
         returned=answer.Stats,
         run=calls.get_stats,

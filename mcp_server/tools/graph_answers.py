@@ -1,4 +1,4 @@
-"""Define the answers of the tools of the family `graph`: the agreed shapes, and the fields added to them.
+"""Define the answer schemas of the family `graph`: the agreed shapes and the fields added to them.
 
 Times are ISO 8601 texts in UTC."""
 
@@ -11,13 +11,13 @@ from syncd.history.write_lineage import Hand
 
 
 class WrittenNodes(NoteText):
-    """What tools answer that write text of nodes."""
+    """Add warnings to the answer of a tool that writes text of entities."""
 
-    warnings: list[str] = Field([], description="What to tell the person")
+    warnings: list[str] = Field([], description="Problems to report to the person")
 
 
 class CreatedNode(AnswerModel):
-    """A node that was made."""
+    """Describe a created entity."""
 
     name: str
     entity_type: str
@@ -25,27 +25,27 @@ class CreatedNode(AnswerModel):
 
 
 class CreatedNodes(WrittenNodes):
-    """The nodes that were made, in the order asked for."""
+    """List the created entities, in the order of the request."""
 
     results: list[CreatedNode]
 
 
 class DeletedNodes(NoteText):
-    """What became of each name."""
+    """List the deleted names and the unknown ones."""
 
     deleted: list[str]
     not_found: list[str]
 
 
 class KeptFact(AnswerModel):
-    """An observation."""
+    """Hold one fact."""
 
     ordinal: int
     content: str
 
 
 class WholeNode(NoteLocation, NoteText):
-    """A node with all that it says."""
+    """Describe an entity with all its facts."""
 
     is_whole = True
 
@@ -60,7 +60,7 @@ class WholeNode(NoteLocation, NoteText):
 
 
 class Relation(AnswerModel):
-    """A relation."""
+    """Describe a relation."""
 
     model_config = ConfigDict(frozen=True, serialize_by_alias=True)
 
@@ -70,7 +70,7 @@ class Relation(AnswerModel):
 
 
 class OpenedNodes(NoteText):
-    """Nodes, and all relations at either end of them."""
+    """Hold entities and all relations from and to them."""
 
     entities: list[WholeNode]
     relations: list[Relation]
@@ -78,7 +78,7 @@ class OpenedNodes(NoteText):
 
 
 class ChangedNode(NoteText):
-    """A node and when it changed."""
+    """Describe an entity and the time of its last change."""
 
     name: str
     entity_type: str
@@ -87,13 +87,13 @@ class ChangedNode(NoteText):
 
 
 class TaggedNode(ChangedNode):
-    """The same with its tags."""
+    """Describe an entity, the time of its last change and its tags."""
 
     tags: list[str]
 
 
 class TaggedNodes(NoteText):
-    """Nodes of a type, by name."""
+    """List the entities of a type, by name."""
 
     results: list[TaggedNode]
     truncated: bool
@@ -101,7 +101,7 @@ class TaggedNodes(NoteText):
 
 
 class ChangedNodes(NoteText):
-    """Nodes; `truncated`: there are more than were asked for."""
+    """List entities; `truncated` says that more exist than `limit` allows."""
 
     results: list[ChangedNode]
     truncated: bool
@@ -109,7 +109,7 @@ class ChangedNodes(NoteText):
 
 
 class SummarySet(WrittenNodes):
-    """A summary as it is now."""
+    """Describe an entity's new summary."""
 
     name: str
     summary: str
@@ -118,7 +118,7 @@ class SummarySet(WrittenNodes):
 
 
 class TagsSet(NoteText):
-    """Tags as they are now."""
+    """Describe an entity's new tags."""
 
     name: str
     tags: list[str]
@@ -126,7 +126,7 @@ class TagsSet(NoteText):
 
 
 class AddedFacts(AnswerModel):
-    """What one node got."""
+    """Hold the facts that one entity got."""
 
     entity_name: str
     added: list[KeptFact]
@@ -134,13 +134,13 @@ class AddedFacts(AnswerModel):
 
 
 class Additions(WrittenNodes):
-    """What each got, in the order asked for."""
+    """List the added facts by entity, in the order of the request."""
 
     results: list[AddedFacts]
 
 
 class ReplacedFact(WrittenNodes):
-    """A fact before and after."""
+    """Hold a fact before and after the change."""
 
     entity_name: str
     ordinal: int
@@ -149,7 +149,7 @@ class ReplacedFact(WrittenNodes):
 
 
 class DroppedFacts(AnswerModel):
-    """What one node lost."""
+    """Hold the numbers of the facts that one entity lost."""
 
     entity_name: str
     deleted_ordinals: list[int]
@@ -157,13 +157,13 @@ class DroppedFacts(AnswerModel):
 
 
 class Deletions(NoteText):
-    """What each lost, in the order asked for."""
+    """List the deleted facts by entity, in the order of the request."""
 
     results: list[DroppedFacts]
 
 
 class FoundFact(NoteText):
-    """A fact that answers."""
+    """Describe a matching fact."""
 
     ordinal: int
     content: str
@@ -173,7 +173,7 @@ class FoundFact(NoteText):
 
 
 class FoundFacts(NoteText):
-    """Facts of one node, best first."""
+    """Hold the matching facts of one entity, best first."""
 
     results: list[FoundFact]
     mode: str
@@ -181,22 +181,22 @@ class FoundFacts(NoteText):
 
 
 class CreatedRelations(NoteText):
-    """What became of each relation."""
+    """List the created relations and the existing ones."""
 
     created: list[Relation]
     already_existed: list[Relation]
-    not_found: list[str] = Field(description="Nodes that do not exist; their relations were left out")
+    not_found: list[str] = Field(description="Names of entities that do not exist; their relations were left out")
 
 
 class DeletedRelations(NoteText):
-    """How many went, and how many were not there."""
+    """Count the deleted relations and the unknown ones."""
 
     deleted: int
     not_found: int
 
 
 class RetypedRelation(NoteText):
-    """A relation's type before and after."""
+    """Hold a relation's type before and after the change."""
 
     from_entity: str
     to_entity: str
@@ -205,13 +205,13 @@ class RetypedRelation(NoteText):
 
 
 class RelationList(NoteText):
-    """Relations."""
+    """List relations."""
 
     results: list[Relation]
 
 
 class Neighbor(NoteText):
-    """A node of a neighbourhood."""
+    """Describe an entity of a neighborhood."""
 
     name: str
     entity_type: str
@@ -220,7 +220,7 @@ class Neighbor(NoteText):
 
 
 class Surroundings(NoteText):
-    """A node's neighbourhood, the nearest first; `truncated`: the limit left some out."""
+    """List an entity's neighborhood, the nearest first; `truncated` says that the limit left entities out."""
 
     nodes: list[Neighbor]
     relations: list[Relation]
@@ -228,7 +228,7 @@ class Surroundings(NoteText):
 
 
 class Route(NoteText):
-    """A shortest path, if there is one."""
+    """Describe the shortest path, if one exists."""
 
     found: bool
     path: list[str]
@@ -236,7 +236,7 @@ class Route(NoteText):
 
 
 class RelationGap(AnswerModel):
-    """A node that speaks of another without a relation."""
+    """Name an entity whose facts name another one without a relation to it."""
 
     node: str
     referenced_name: str
@@ -244,7 +244,7 @@ class RelationGap(AnswerModel):
 
 
 class RelationGaps(NoteText):
-    """Gaps, the most spoken of first."""
+    """List missing relations, the most frequently named entity first."""
 
     results: list[RelationGap]
     truncated: bool
@@ -252,7 +252,7 @@ class RelationGaps(NoteText):
 
 
 class SimilarPair(AnswerModel):
-    """Two nodes alike."""
+    """Name two similar entities."""
 
     node_a: str
     node_b: str
@@ -262,35 +262,35 @@ class SimilarPair(AnswerModel):
 
 
 class SimilarPairs(NoteText):
-    """Pairs, the most alike first."""
+    """List pairs of entities, the most similar first."""
 
     results: list[SimilarPair]
 
 
 class FoundNode(NoteLocation, NoteText):
-    """A node that answers, by its best fact."""
+    """Describe a matching entity, with its best fact."""
 
     name: str
     entity_type: str
     summary: str | None
     matched_observation: str
     ordinal: int
-    truncated: bool = Field(description="The observation is cut; open_nodes has it whole")
+    truncated: bool = Field(description="The fact is cut; open_nodes returns all of it")
     matched_perspective: str | None
     by: Hand
     score: float
 
 
 class FoundNodes(NoteText):
-    """Nodes, best first."""
+    """Hold the matching entities, best first."""
 
     results: list[FoundNode]
     mode: str
-    degraded: list[str] = Field(description="What kept the search from being complete; empty = nothing")
+    degraded: list[str] = Field(description="Why the search is incomplete; empty: it is complete")
 
 
 class StaleSummary(NoteText):
-    """A node whose summary is behind its facts, or missing."""
+    """Describe an entity whose summary is outdated or missing."""
 
     name: str
     entity_type: str
@@ -300,7 +300,7 @@ class StaleSummary(NoteText):
 
 
 class RelationCandidate(NoteText):
-    """Two nodes that may want a relation."""
+    """Name two entities that may need a relation."""
 
     node_a: str
     node_b: str
@@ -309,7 +309,7 @@ class RelationCandidate(NoteText):
 
 
 class Orphan(AnswerModel):
-    """A node without relations."""
+    """Describe an entity without relations."""
 
     name: str
     entity_type: str
@@ -317,7 +317,7 @@ class Orphan(AnswerModel):
 
 
 class Cluster(AnswerModel):
-    """Nodes that belong together."""
+    """List entities that belong together."""
 
     cluster_id: int
     node_names: list[str]
@@ -325,7 +325,7 @@ class Cluster(AnswerModel):
 
 
 class EventSummary(AnswerModel):
-    """How much was written."""
+    """Count the changes of a period."""
 
     since: str
     creates: int
@@ -334,19 +334,19 @@ class EventSummary(AnswerModel):
 
 
 class ConsolidationReport(NoteText):
-    """What needs attention."""
+    """List what needs attention."""
 
     stale_summaries: list[StaleSummary]
     relation_candidates: list[RelationCandidate]
     orphaned_nodes: list[Orphan]
     cluster_summary: list[Cluster]
     event_summary: EventSummary
-    totals: dict[str, int] = Field(description="How many of each there are; a list has the first ones")
-    degraded: list[str] = Field(description="What kept it from being whole")
+    totals: dict[str, int] = Field(description="Number of entries of each kind; each list holds only the first ones")
+    degraded: list[str] = Field(description="Why the report is incomplete; empty: it is complete")
 
 
 class PendingNode(AnswerModel):
-    """A node whose summary is to be written."""
+    """Describe an entity that needs a new summary."""
 
     name: str
     entity_type: str
@@ -356,7 +356,7 @@ class PendingNode(AnswerModel):
 
 
 class PendingNodes(NoteText):
-    """Nodes whose summary is to be written."""
+    """List the entities that need a new summary."""
 
     results: list[PendingNode]
     truncated: bool
@@ -364,7 +364,7 @@ class PendingNodes(NoteText):
 
 
 class Stats(NoteText):
-    """The workspace in numbers."""
+    """Count the contents of a workspace's graph."""
 
     node_count: int
     observation_count: int

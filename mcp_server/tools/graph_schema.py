@@ -1,6 +1,6 @@
-"""Define the input schema of each tool of the family `graph`, which checks a call and describes it.
+"""Define the input schemas of the family `graph`, which validate and describe each call.
 
-24 tools share what a model can bear to read, so a description is a few words."""
+24 tools share one token budget, so each description is a few words."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from mcp_server.operations.wire_format import RequestModel, refuse_hidden
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _parse_json_text, _refuse_boolean
 
-ITEMS: Final = 100  # nodes, relations or additions in one call
-FACTS: Final = 200  # observations of one node in one call
+ITEMS: Final = 100  # entities, relations or additions in one call
+FACTS: Final = 200  # facts of one entity in one call
 LONGEST_NAME: Final = 256  # characters
-MOST: Final = 1_000  # nodes that a list has at most, unless it is told otherwise
+MOST: Final = 1_000  # default limit of entities in a list
 
 Name = Annotated[str, Field(max_length=LONGEST_NAME)]
-Node = Annotated[Name, Field(description="Name of the node")]
-Source = Annotated[Name, Field(description="Name of the node it leads from")]
-Target = Annotated[Name, Field(description="Name of the node it leads to")]
-Kind = Annotated[str, Field(max_length=100)]  # of a node or a relation
+Node = Annotated[Name, Field(description="Name of the entity")]
+Source = Annotated[Name, Field(description="Name of the entity it starts at")]
+Target = Annotated[Name, Field(description="Name of the entity it points to")]
+Kind = Annotated[str, Field(max_length=100)]  # of an entity or a relation
 NewName = Annotated[Name, AfterValidator(refuse_hidden)]
 NewKind = Annotated[Kind, AfterValidator(refuse_hidden)]
 Fact = Annotated[str, Field(max_length=10_000)]
@@ -39,55 +39,55 @@ Tags = Annotated[tuple[Tag, ...], Field(max_length=50), BeforeValidator(_parse_j
 
 
 class NewEntity(RequestModel):
-    """A node to be."""
+    """An entity to create."""
 
     name: NewName = Field(description="Unique in the workspace")
     entity_type: NewKind = Field(description="E.g. person, project")
     observations: Annotated[tuple[Fact, ...], Field(max_length=FACTS, description="One fact each")] = ()
-    summary: Summary | None = Field(None, description="What the node is, in short")
-    tags: Annotated[Tags, Field(description="Key words")] = ()
+    summary: Summary | None = Field(None, description="What the entity is, in short")
+    tags: Annotated[Tags, Field(description="Keywords")] = ()
 
 
 class CreateEntities(RequestModel):
-    """What `create_entities` takes."""
+    """Validate the input of `create_entities`."""
 
     entities: Annotated[
         tuple[NewEntity, ...],
-        Field(min_length=1, max_length=ITEMS, description="Nodes to create"),
+        Field(min_length=1, max_length=ITEMS, description="Entities to create"),
         BeforeValidator(_parse_json_text),
     ]
 
 
 class DeleteEntities(RequestModel):
-    """What `delete_entities` takes."""
+    """Validate the input of `delete_entities`."""
 
-    entity_names: Names = Field(description="Names of the nodes")
+    entity_names: Names = Field(description="Names of the entities")
 
 
 class OpenNodes(RequestModel):
-    """What `open_nodes` takes."""
+    """Validate the input of `open_nodes`."""
 
-    names: Names = Field(description="Names of the nodes")
+    names: Names = Field(description="Names of the entities")
 
 
 class NodesByType(RequestModel):
-    """What `get_nodes_by_type` takes."""
+    """Validate the input of `get_nodes_by_type`."""
 
-    entity_type: Kind = Field(description="Type of the nodes")
-    limit: Whole = Field(MOST, ge=1, le=10_000, description="Most nodes to return")
+    entity_type: Kind = Field(description="Type of the entities")
+    limit: Whole = Field(MOST, ge=1, le=10_000, description="Maximum entities to return")
     cursor: Cursor = None
 
 
 class RecentlyModified(RequestModel):
-    """What `get_recently_modified` takes."""
+    """Validate the input of `get_recently_modified`."""
 
     days: Whole = Field(7, ge=1, le=3_650, description="How many days back")
-    limit: Whole = Field(20, ge=1, le=MOST, description="Most nodes to return")
+    limit: Whole = Field(20, ge=1, le=MOST, description="Maximum entities to return")
     cursor: Cursor = None
 
 
 class SetSummary(RequestModel):
-    """What `set_summary` takes."""
+    """Validate the input of `set_summary`."""
 
     name: Node
     summary: Summary = Field(description='The new summary; "" removes it')
@@ -95,7 +95,7 @@ class SetSummary(RequestModel):
 
 
 class SetTags(RequestModel):
-    """What `set_tags` takes."""
+    """Validate the input of `set_tags`."""
 
     name: Node
     tags: Tags = Field(description="The new tags; [] removes all")
@@ -103,59 +103,59 @@ class SetTags(RequestModel):
 
 
 class Addition(RequestModel):
-    """Facts for one node."""
+    """Facts to add to one entity."""
 
     entity_name: Node
     contents: Annotated[tuple[Fact, ...], Field(min_length=1, max_length=FACTS, description="One fact each")]
 
 
 class AddObservations(RequestModel):
-    """What `add_observations` takes."""
+    """Validate the input of `add_observations`."""
 
     observations: Annotated[
         tuple[Addition, ...],
-        Field(min_length=1, max_length=ITEMS, description="Facts to add, by node"),
+        Field(min_length=1, max_length=ITEMS, description="Facts to add, by entity"),
         BeforeValidator(_parse_json_text),
     ]
 
 
 class ReplaceObservation(RequestModel):
-    """What `replace_observation` takes."""
+    """Validate the input of `replace_observation`."""
 
     entity_name: Node
-    ordinal: Ordinal = Field(description="Its number, from open_nodes")
+    ordinal: Ordinal = Field(description="Number of the fact, from open_nodes")
     new_content: Fact = Field(description="The corrected fact")
     version: Version = None
 
 
 class Deletion(RequestModel):
-    """Facts of one node that are to go."""
+    """Facts to delete from one entity."""
 
     entity_name: Node
-    ordinals: Annotated[tuple[Ordinal, ...], Field(min_length=1, max_length=FACTS, description="Their numbers")]
+    ordinals: Annotated[tuple[Ordinal, ...], Field(min_length=1, max_length=FACTS, description="Numbers of the facts")]
 
 
 class DeleteObservations(RequestModel):
-    """What `delete_observations` takes."""
+    """Validate the input of `delete_observations`."""
 
     deletions: Annotated[
         tuple[Deletion, ...],
-        Field(min_length=1, max_length=ITEMS, description="Observations to delete, by node"),
+        Field(min_length=1, max_length=ITEMS, description="Facts to delete, by entity"),
         BeforeValidator(_parse_json_text),
     ]
 
 
 class QueryObservations(RequestModel):
-    """What `query_observations` takes."""
+    """Validate the input of `query_observations`."""
 
     entity_name: Node
     query: Query
     mode: Mode = "embedding"
-    limit: Whole = Field(20, ge=1, le=FACTS, description="Most observations to return")
+    limit: Whole = Field(20, ge=1, le=FACTS, description="Maximum facts to return")
 
 
 class GivenRelation(RequestModel):
-    """A relation as a caller names it."""
+    """A relation to find."""
 
     from_entity: Source
     to_entity: Target
@@ -163,13 +163,13 @@ class GivenRelation(RequestModel):
 
 
 class NewRelation(GivenRelation):
-    """A relation to be."""
+    """A relation to create."""
 
     relation_type: NewKind = Field(description="E.g. works_at")
 
 
 class CreateRelations(RequestModel):
-    """What `create_relations` takes."""
+    """Validate the input of `create_relations`."""
 
     relations: Annotated[
         tuple[NewRelation, ...],
@@ -179,7 +179,7 @@ class CreateRelations(RequestModel):
 
 
 class DeleteRelations(RequestModel):
-    """What `delete_relations` takes."""
+    """Validate the input of `delete_relations`."""
 
     relations: Annotated[
         tuple[GivenRelation, ...],
@@ -189,57 +189,57 @@ class DeleteRelations(RequestModel):
 
 
 class UpdateRelationType(RequestModel):
-    """What `update_relation_type` takes."""
+    """Validate the input of `update_relation_type`."""
 
     from_entity: Source
     to_entity: Target
-    old_type: Kind = Field(description="Its type now")
-    new_type: NewKind = Field(description="Its new type")
+    old_type: Kind = Field(description="Current type")
+    new_type: NewKind = Field(description="New type")
 
 
 class Pair(RequestModel):
-    """What `get_relations_between` takes."""
+    """Validate the input of `get_relations_between`."""
 
     entity_a: Node
-    entity_b: Name = Field(description="Name of the other node")
+    entity_b: Name = Field(description="Name of the other entity")
 
 
 class Neighborhood(RequestModel):
-    """What `get_neighborhood` takes."""
+    """Validate the input of `get_neighborhood`."""
 
     name: Node
-    depth: Whole = Field(1, ge=1, le=10, description="Most relations away from it")
-    limit: Whole = Field(100, ge=1, le=MOST, description="Most nodes to return")
+    depth: Whole = Field(1, ge=1, le=10, description="Maximum relations away from it")
+    limit: Whole = Field(100, ge=1, le=MOST, description="Maximum entities to return")
 
 
 class Ends(RequestModel):
-    """What `get_path` takes."""
+    """Validate the input of `get_path`."""
 
-    from_entity: Name = Field(description="Name of the first node")
-    to_entity: Name = Field(description="Name of the last node")
+    from_entity: Name = Field(description="Name of the first entity")
+    to_entity: Name = Field(description="Name of the last entity")
 
 
 class Listing(RequestModel):
-    """What lists without a question take."""
+    """Validate the input of tools that list entities without a query."""
 
-    limit: Whole = Field(MOST, ge=1, le=10_000, description="Most nodes to return")
+    limit: Whole = Field(MOST, ge=1, le=10_000, description="Maximum entities to return")
     cursor: Cursor = None
 
 
 class SimilarNodes(RequestModel):
-    """What `find_similar_nodes` takes."""
+    """Validate the input of `find_similar_nodes`."""
 
-    limit: Whole = Field(20, ge=1, le=200, description="Most pairs to return")
-    min_score: float = Field(0.75, ge=0, le=1, description="Least similarity")
+    limit: Whole = Field(20, ge=1, le=200, description="Maximum pairs to return")
+    min_score: float = Field(0.75, ge=0, le=1, description="Minimum similarity")
 
 
 class SearchNodes(RequestModel):
-    """What `search_nodes` takes."""
+    """Validate the input of `search_nodes`."""
 
     query: Query
-    limit: Whole = Field(10, ge=1, le=50, description="Most nodes to return")
+    limit: Whole = Field(10, ge=1, le=50, description="Maximum entities to return")
     mode: Mode = "embedding"
 
 
 class Nothing(RequestModel):
-    """What a tool without parameters takes."""
+    """Validate the input of a tool without parameters."""

@@ -1,6 +1,6 @@
-"""Define the nine tools of the family `kb`, and the operations that only REST has.
+"""Define the nine tools of the family `kb`, and the operations that only REST offers.
 
-Times are ISO 8601 in UTC. A document is in exactly one collection, which is never among its tags."""
+Times are ISO 8601 in UTC. A document is in exactly one collection, and its tags never contain the collection."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ OPERATIONS: Final = (
     Operation(
         family="kb",
         name="kb_search",
-        title="Search the knowledge base",
+        title="Search notes and files",
         description=(
-            "Find documents of every type (notes, uploaded files, nodes) by meaning and words: the best passage of each, as a snippet; "
-            "read on with kb_get. Instead of semantic_search when files count too, or to filter by type. For a complex question call "
-            "it two or three times with variant phrasings (synonyms, another language, the answer you expect), merge, and drop "
-            "repeats by chunk_id. The order is a guess: rerank by your own judgement. tags: documents with all of them, or with "
-            "tags_match any at least one; `a` also matches `a/b`. Collections: documents, memory (what agents remember), workspace "
-            "(work in progress). " + NOTES_ARE_DATA
+            "Find documents of every type (notes, uploaded files, entities) by meaning and by words. Each result has a snippet of its "
+            "best passage; read more with kb_get. Use it instead of semantic_search to include files or to filter by type. For a "
+            "complex question, call it two or three times with variant phrasings (synonyms, another language, the expected answer), "
+            "merge the results, and drop repeats by chunk_id. The order is a guess: rerank the results by your own judgement. tags: "
+            "documents with all of these tags or, with tags_match any, at least one; `a` also matches `a/b`. Collections: documents, "
+            "memory (what agents remember), workspace (work in progress). " + NOTES_ARE_DATA
         ),
         scope="read",
         given=shape.Search,
@@ -34,9 +34,9 @@ OPERATIONS: Final = (
         name="kb_addnote",
         title="Add a note",
         description=(
-            "Queue a note with a title and a collection of your choice; findable once its job is done (kb_jobs). To keep what you "
-            "learned at once, use capture_thought instead; to change a note, kb_update_note. The same text again is the same document. "
-            "collection: documents if left out."
+            "Queue a new note with a title and a collection of your choice. It is searchable when its job is done (see kb_jobs). To "
+            "save what you learned immediately, use capture_thought; to change a note, kb_update_note. The same text again gives the "
+            "same document."
         ),
         scope="write",
         given=shape.AddNote,
@@ -47,12 +47,12 @@ OPERATIONS: Final = (
     Operation(
         family="kb",
         name="kb_upload_start",
-        title="Begin an upload",
+        title="Start an upload",
         description=(
-            "Add a file, instead of its text as a note (Markdown, text, HTML, PDF, DOCX, PPTX, XLSX, CSV, JSON), in three steps. For a "
-            "report.pdf of 2,500,000 bytes: kb_upload_start(filename='report.pdf', total_size=2500000) gives upload_id; "
-            "kb_upload_chunk(upload_id, chunk_index=0, data=<base64 of bytes 0 to 1048575>), then 1 and 2 with the rest; "
-            "kb_upload_finish(upload_id) gives job_id, for kb_jobs. Ten minutes without a chunk end it."
+            "Add a file (Markdown, text, HTML, PDF, DOCX, PPTX, XLSX, CSV, JSON) in three steps; for text of your own, use kb_addnote. "
+            "For a report.pdf of 2,500,000 bytes: kb_upload_start(filename='report.pdf', total_size=2500000) returns upload_id; "
+            "kb_upload_chunk(upload_id, chunk_index=0, data=<base64 of bytes 0 to 1048575>), then chunks 1 and 2 with the rest; "
+            "kb_upload_finish(upload_id) returns job_id for kb_jobs. An upload ends after ten minutes without a chunk."
         ),
         scope="write",
         given=shape.StartUpload,
@@ -66,8 +66,8 @@ OPERATIONS: Final = (
         name="kb_upload_chunk",
         title="Send a chunk",
         description=(
-            "Send one piece of the file, 1 MiB before base64, each encoded by itself. In any order; one sent again replaces "
-            "itself."
+            "Send one chunk of the file: 1 MiB before base64, encoded separately. Send chunks in any order; to repeat a chunk, "
+            "send it again."
         ),
         scope="write",
         given=shape.UploadChunk,
@@ -79,7 +79,7 @@ OPERATIONS: Final = (
         family="kb",
         name="kb_upload_finish",
         title="Finish an upload",
-        description="Queue the file once all chunks are there; tells which are missing. Again: the same job.",
+        description="Queue the file when all chunks have arrived; otherwise the error lists the missing ones. A repeated call returns the same job.",
         scope="write",
         given=shape.FinishUpload,
         returned=shape.QueuedJob,
@@ -91,9 +91,9 @@ OPERATIONS: Final = (
         name="kb_update_note",
         title="Change a note",
         description=(
-            "Change a note that has an id: put another text in place of its whole text, when it changed or was wrong. Instead of a "
-            "second capture: id and created_at stay, and searches find the new text alone. All or nothing; with version, as kb_get "
-            "gave it, a change by others meanwhile is CONFLICT. " + NOTES_ARE_DATA
+            "Replace the whole text of a note that changed or was wrong, instead of capturing it again: id and created_at stay, and "
+            "searches find only the new text. Pass version from kb_get to get CONFLICT if another writer changed the note since. "
+            + NOTES_ARE_DATA
         ),
         scope="write",
         given=shape.UpdateNote,
@@ -107,9 +107,9 @@ OPERATIONS: Final = (
         name="kb_get",
         title="Read a document",
         description=(
-            "Read a document in parts, by id or source_path: the section under heading, or lines start_line to end_line, up to "
-            "max_tokens. For long notes and files; get_thought reads a note whole. next_line tells where to go on (as start_line, all "
-            "else alike), outline the headings. " + NOTES_ARE_DATA
+            "Read a long note or file in parts, by id or source_path: the section under heading, or lines start_line to end_line, up "
+            "to max_tokens. To continue, pass next_line as start_line and repeat the other arguments; outline lists the headings. To "
+            "read a whole note, use get_thought. " + NOTES_ARE_DATA
         ),
         scope="read",
         given=shape.GetDocument,
@@ -120,10 +120,10 @@ OPERATIONS: Final = (
     Operation(
         family="kb",
         name="kb_status",
-        title="Status",
+        title="Show the status",
         description=(
-            "Whether searches see all there is: documents by type and collection, model, jobs, what is degraded. When a search "
-            "misses what must be there."
+            "Show whether searches cover everything: documents by type and collection, model, jobs, degraded parts. Use it when a "
+            "search misses a document that you expect."
         ),
         scope="read",
         given=shape.Nothing,
@@ -136,8 +136,8 @@ OPERATIONS: Final = (
         name="kb_jobs",
         title="List jobs",
         description=(
-            "Your latest jobs, or one by job_id: status, progress, document_id once done, error when failed or put off. After "
-            "kb_addnote or an upload; a capture needs none. " + NOTES_ARE_DATA
+            "List your latest jobs, or one by job_id: status, progress, document_id when done, error when failed or postponed. Use it "
+            "after kb_addnote or an upload; a capture has no job. " + NOTES_ARE_DATA
         ),
         scope="read",
         given=shape.Jobs,
@@ -147,13 +147,13 @@ OPERATIONS: Final = (
     ),
 )
 
-ROUTED: Final = (  # REST alone
+ROUTED: Final = (  # offered by REST only
     Operation(
         family="kb",
         name="list_documents",
         title="List documents",
         description=(
-            "Documents by time of their last change, the latest first, batch by batch: pass next_cursor as cursor. "
+            "List documents by the time of their last change, the latest first. For the next batch, pass next_cursor as cursor. "
             + NOTES_ARE_DATA
         ),
         scope="read",
@@ -167,8 +167,8 @@ ROUTED: Final = (  # REST alone
         name="get_document",
         title="Read a document",
         description=(
-            "One document: the whole, the section under a heading, or a range of lines, up to max_tokens; next_line tells "
-            "where to go on. " + NOTES_ARE_DATA
+            "Read one document: all of it, the section under a heading, or a range of lines, up to max_tokens. To continue, pass "
+            "next_line as start_line. " + NOTES_ARE_DATA
         ),
         scope="read",
         given=shape.OneDocument,
@@ -180,7 +180,7 @@ ROUTED: Final = (  # REST alone
         family="kb",
         name="list_jobs",
         title="List jobs",
-        description=f"The key's own jobs, the latest first. {NOTES_ARE_DATA}",
+        description=f"List the jobs of this key, the latest first. {NOTES_ARE_DATA}",
         scope="read",
         given=shape.ListJobs,
         returned=shape.JobList,
@@ -190,8 +190,8 @@ ROUTED: Final = (  # REST alone
     Operation(
         family="kb",
         name="get_job",
-        title="One job",
-        description=f"One of the key's own jobs. {NOTES_ARE_DATA}",
+        title="Read a job",
+        description=f"Read one job of this key. {NOTES_ARE_DATA}",
         scope="read",
         given=shape.OneJob,
         returned=shape.Job,
@@ -203,7 +203,7 @@ ROUTED: Final = (  # REST alone
         name="set_document_tags",
         title="Set a document's tags",
         description=(
-            "Other tags in place of those the document has; `collection:name` among them moves it to that collection. "
+            "Replace all tags of a document. A tag `collection:name` moves the document to that collection. "
             + NOTES_ARE_DATA
         ),
         scope="write",

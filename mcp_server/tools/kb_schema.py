@@ -1,6 +1,6 @@
-"""Define the schema of input and answer for each tool of the family `kb`, and for its REST routes.
+"""Define the input and answer schemas of the family `kb` and of its REST routes.
 
-Times are ISO 8601 in UTC. Law: whatever a schema here lets through is not called malformed later."""
+Times are ISO 8601 in UTC. Law: no later check calls an input malformed that a schema here accepts."""
 
 from __future__ import annotations
 
@@ -17,110 +17,114 @@ LONGEST_PART: Final = 50_000  # tokens of a document in one answer
 PART: Final = 2_000
 
 _Whole = BeforeValidator(_refuse_boolean)
-_LINE: Final = "[^\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]*"  # as `incoming` has it
+_LINE: Final = (
+    "[^\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]*"  # as in `upload_request`
+)
 _SEEN: Final = "[^\\s\0-\x20\x7f-\xa0\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
-Said = Field(pattern=r"[^\s\x00-\x20\x7f-\xa0]")  # something to see is in it
+Said = Field(pattern=r"[^\s\x00-\x20\x7f-\xa0]")  # at least one visible character
 Tag = Annotated[str, Field(min_length=1, max_length=200, pattern=r"[^\s\x00-\x20\x7f-\xa0#,/-]")]
 Tags = Annotated[list[Tag], BeforeValidator(_parse_json_text), Field(max_length=32)]
-Collection = Annotated[str, Field(min_length=1, max_length=200)]  # wire_format.choices adds those that are known
+Collection = Annotated[str, Field(min_length=1, max_length=200)]  # wire_format.with_collections adds the known names
 DocType = Literal["note", "file", "entity"]
 Status = Literal["queued", "running", "done", "failed"]
 Id = Annotated[str, Field(min_length=1, max_length=200)]
 DocumentId = Annotated[Id, Field(description="The document_id")]
-UploadId = Annotated[Id, Field(description="As kb_upload_start gave it")]
+UploadId = Annotated[Id, Field(description="The upload_id from kb_upload_start")]
 Title = Annotated[str, Field(min_length=1, max_length=500, pattern=f"^{_LINE}{_SEEN}{_LINE}$")]
 Version = Annotated[int, Field(ge=1, le=2**53), _Whole]
 Line = Annotated[int, Field(ge=1, le=2**53), _Whole]
 
 
 class Search(RequestModel):
-    """What `kb_search` takes."""
+    """Validate the input of `kb_search`."""
 
     query: Annotated[str, Said] = Field(
-        min_length=1, max_length=LONGEST_QUERY, description="What to find; a question or key words"
+        min_length=1, max_length=LONGEST_QUERY, description="What to find: a question or keywords"
     )
-    top_n: Annotated[int, _Whole] = Field(10, ge=1, le=50, description="Most documents to return")
+    top_n: Annotated[int, _Whole] = Field(10, ge=1, le=50, description="Maximum documents to return")
     tags: Tags | None = Field(None, description="Only documents with these tags")
-    tags_match: Literal["all", "any"] = Field("all", description="all: with every tag; any: with at least one")
-    doc_type: DocType | None = Field(None, description="Only this type; entity: a node of the graph")
+    tags_match: Literal["all", "any"] = Field("all", description="all: with every tag; any: with at least one tag")
+    doc_type: DocType | None = Field(None, description="Only this type")
     collection: Collection | None = Field(None, description="Only this collection")
     mode: Mode | None = Field(None, description="hybrid (default); vector: meaning; text: exact words")
 
 
 class AddNote(RequestModel):
-    """What `kb_addnote` takes."""
+    """Validate the input of `kb_addnote`."""
 
     text: str = Field(min_length=1, description="The note, in Markdown")
-    title: Title | None = Field(None, description="Default: made from the text")
-    tags: Tags | None = Field(None, description="Default: made from the text")
+    title: Title | None = Field(None, description="Default: derived from the text")
+    tags: Tags | None = Field(None, description="Default: derived from the text")
     collection: Collection | None = Field(None, description="Default: documents")
 
 
 class StartUpload(RequestModel):
-    """What `kb_upload_start` takes."""
+    """Validate the input of `kb_upload_start`."""
 
     filename: Annotated[str, Said] = Field(
-        min_length=1, max_length=255, description="With its ending, which tells the type"
+        min_length=1, max_length=255, description="Name with its extension, which selects the type"
     )
-    total_size: Annotated[int, _Whole] = Field(ge=1, le=2**53, description="Bytes of the file")
-    tags: Tags | None = Field(None, description="Default: made from the text")
+    total_size: Annotated[int, _Whole] = Field(ge=1, le=2**53, description="Size of the file in bytes")
+    tags: Tags | None = Field(None, description="Default: derived from the text")
     collection: Collection | None = Field(None, description="Default: documents")
-    title: Title | None = Field(None, description="Default: made from the file")
-    sha256: str | None = Field(None, pattern="^[0-9a-fA-F]{64}$", description="Digest that the file must have, in hex")
+    title: Title | None = Field(None, description="Default: derived from the file")
+    sha256: str | None = Field(
+        None, pattern="^[0-9a-fA-F]{64}$", description="Expected SHA-256 digest of the file, in hex"
+    )
 
 
 class UploadChunk(RequestModel):
-    """What `kb_upload_chunk` takes."""
+    """Validate the input of `kb_upload_chunk`."""
 
     upload_id: UploadId
     data: str = Field(min_length=1, description="The chunk's bytes, at most 2 MiB, in base64")
-    chunk_index: Annotated[int, _Whole] = Field(ge=0, le=1_000_000, description="Place of the chunk, from 0")
+    chunk_index: Annotated[int, _Whole] = Field(ge=0, le=1_000_000, description="Number of the chunk, from 0")
 
 
 class FinishUpload(RequestModel):
-    """What `kb_upload_finish` takes."""
+    """Validate the input of `kb_upload_finish`."""
 
     upload_id: UploadId
 
 
 class NewText(RequestModel):
-    """What a note is changed to."""
+    """Validate the new text and properties of a note."""
 
     text: str = Field(min_length=1, description="The whole new text, in Markdown")
-    title: Title | None = Field(None, description="Default: the title that was given, else made from the new text")
+    title: Title | None = Field(None, description="Default: the title given before, else one derived from the text")
     tags: Tags | None = Field(None, description="Replace all tags. Default: as for title")
     collection: Collection | None = Field(None, description="Default: unchanged")
     version: Version | None = Field(None, description="From kb_get: CONFLICT if it has changed since")
 
 
 class UpdateNote(NewText):
-    """What `kb_update_note` takes."""
+    """Validate the input of `kb_update_note`."""
 
     id: DocumentId
 
 
 class Range(RequestModel):
-    """Which part of a document is read."""
+    """Select the part of a document to read."""
 
     heading: str | None = Field(None, min_length=1, max_length=1_000, description="Only the section under this heading")
     start_line: Line = Field(1, description="First line to read, from 1")
     end_line: Line | None = Field(None, description="Last line to read. Default: the end")
     max_tokens: Annotated[int, _Whole] = Field(
-        PART, ge=100, le=LONGEST_PART, description="Most tokens to return, estimated"
+        PART, ge=100, le=LONGEST_PART, description="Maximum tokens to return, estimated"
     )
 
 
 class OneDocument(Range):
-    """What REST's route of one document takes."""
+    """Validate the input of REST's route for one document."""
 
     id: DocumentId
 
 
 class GetDocument(Range):
-    """What `kb_get` takes."""
+    """Validate the input of `kb_get`."""
 
-    id: Id | None = Field(None, description="The document_id; this or source_path")
-    source_path: str | None = Field(None, min_length=1, max_length=1_000, description="The path that answers give")
+    id: Id | None = Field(None, description="The document_id; pass this or source_path")
+    source_path: str | None = Field(None, min_length=1, max_length=1_000, description="The path from an answer")
 
     @model_validator(mode="after")
     def _check_one_given(self) -> GetDocument:
@@ -130,57 +134,57 @@ class GetDocument(Range):
 
 
 class Nothing(RequestModel):
-    """What needs no argument."""
+    """Validate the input of a tool without parameters."""
 
 
 class ListJobs(RequestModel):
-    """What REST's list of jobs takes."""
+    """Validate the input of REST's list of jobs."""
 
     status: Status | None = Field(None, description="Only jobs with this status")
-    limit: Annotated[int, _Whole] = Field(20, ge=1, le=200, description="Most jobs to return")
+    limit: Annotated[int, _Whole] = Field(20, ge=1, le=200, description="Maximum jobs to return")
     cursor: str | None = Field(
         None, min_length=1, max_length=200, description="The last answer's next_cursor, for older jobs"
     )
 
 
 class Jobs(ListJobs):
-    """What `kb_jobs` takes."""
+    """Validate the input of `kb_jobs`."""
 
     job_id: Id | None = Field(None, description="Only this job")
 
 
 class OneJob(RequestModel):
-    """What REST's route of one job takes."""
+    """Validate the input of REST's route for one job."""
 
     id: Id = Field(description="The job_id")
 
 
 class ListDocuments(RequestModel):
-    """What REST's list of documents takes."""
+    """Validate the input of REST's list of documents."""
 
-    limit: Annotated[int, _Whole] = Field(20, ge=1, le=200, description="Most documents to return")
+    limit: Annotated[int, _Whole] = Field(20, ge=1, le=200, description="Maximum documents to return")
     cursor: str | None = Field(None, min_length=1, max_length=2_000, description="The last answer's next_cursor")
-    type: DocType | None = Field(None, description="Only this type; entity: a node of the graph")
+    type: DocType | None = Field(None, description="Only this type")
     collection: Collection | None = Field(None, description="Only this collection")
-    tags: Tags | None = Field(None, description="Only documents with all of these; `a` also matches `a/b`")
-    source_path: str | None = Field(None, min_length=1, max_length=1_000, description="Only the document there")
+    tags: Tags | None = Field(None, description="Only documents with all these tags; `a` also matches `a/b`")
+    source_path: str | None = Field(None, min_length=1, max_length=1_000, description="Only the document at this path")
 
 
 class NewTags(RequestModel):
-    """What the tags of a document become."""
+    """Validate the new tags of a document."""
 
     tags: Tags = Field(description="Replace all tags; `collection:name` moves the document there")
     version: Version | None = Field(None, description="CONFLICT if the document has changed since")
 
 
 class SetTags(NewTags):
-    """What REST's route of a document's tags takes."""
+    """Validate the input of REST's route for a document's tags."""
 
     id: DocumentId
 
 
 class Document(NoteLink, Replaceable):
-    """A document without its text."""
+    """Describe a document without its text."""
 
     document_id: str
     title: str
@@ -193,7 +197,7 @@ class Document(NoteLink, Replaceable):
 
 
 class Passage(NoteLink, Replaceable, NoteText):
-    """A document that answers, by its best passage."""
+    """Describe a matching document, with its best passage."""
 
     chunk_id: str
     document_id: str
@@ -211,7 +215,7 @@ class Passage(NoteLink, Replaceable, NoteText):
 
 
 class Found(NoteText):
-    """What a search found, best first."""
+    """Hold the results of a search, best first."""
 
     results: list[Passage]
     mode: str
@@ -219,22 +223,22 @@ class Found(NoteText):
 
 
 class QueuedJob(NoteText):
-    """A job that will make a document."""
+    """Describe a job that will create a document."""
 
     job_id: str
     status: Status
 
 
 class Upload(NoteText):
-    """An upload that was begun."""
+    """Describe a started upload."""
 
     upload_id: str
-    chunk_bytes: int = Field(description="Raw bytes of a chunk that is best sent")
-    expires_at: str = Field(description="If no chunk comes before")
+    chunk_bytes: int = Field(description="Recommended size of a chunk in bytes, before base64")
+    expires_at: str = Field(description="When the upload expires unless another chunk arrives")
 
 
 class UploadProgress(NoteText):
-    """What has come of an upload."""
+    """Count what has arrived of an upload."""
 
     upload_id: str
     received_bytes: int
@@ -243,24 +247,24 @@ class UploadProgress(NoteText):
 
 
 class ChangedDocument(Document, NoteText):
-    """A document as a change left it."""
+    """Describe a document after a change."""
 
     is_whole = True
 
-    changed: bool = Field(description="false: it was so already")
+    changed: bool = Field(description="false: the document was like this already")
     version: int
-    warnings: list[str] = Field([], description="What to tell the person")
+    warnings: list[str] = Field([], description="Problems to report to the person")
 
 
 class Heading(AnswerModel):
-    """A heading and where it stands."""
+    """Describe a heading and its line."""
 
     line: int
     heading: str
 
 
 class WholeDocument(Document, NoteText):
-    """A document with its text, or a part of it."""
+    """Describe a document with its text or a part of it."""
 
     is_whole = True
 
@@ -273,12 +277,12 @@ class WholeDocument(Document, NoteText):
     start_line: int
     end_line: int
     total_lines: int
-    next_line: int | None = Field(description="Pass as start_line for what follows; null: that was all")
-    outline: list[Heading] = Field(description="When there is more than what is given")
+    next_line: int | None = Field(description="Pass as start_line to continue; null: no more lines")
+    outline: list[Heading] = Field(description="Headings, when the answer is only a part of the document")
 
 
 class Counts(AnswerModel):
-    """Documents of the workspace."""
+    """Count the documents of the workspace."""
 
     total: int
     by_type: dict[str, int]
@@ -286,14 +290,14 @@ class Counts(AnswerModel):
 
 
 class Health(AnswerModel):
-    """Whether searches see all there is."""
+    """Say whether searches cover all documents."""
 
     ready: bool
-    words_only: int = Field(description="Documents of the workspace without vectors yet")
+    words_only: int = Field(description="Documents of the workspace that have no vectors yet")
 
 
 class Model(AnswerModel):
-    """The encoder."""
+    """Describe the embedding model."""
 
     name: str
     dimensions: int
@@ -301,7 +305,7 @@ class Model(AnswerModel):
 
 
 class State(NoteText):
-    """How the knowledge base is doing."""
+    """Describe the state of the knowledge base."""
 
     workspace: str
     index: Health
@@ -314,14 +318,14 @@ class State(NoteText):
 
 
 class Failure(AnswerModel):
-    """Why a job failed, or waits to be tried again."""
+    """Say why a job failed or waits for its next attempt."""
 
     code: str
     message: str
 
 
 class Job(NoteText):
-    """A job."""
+    """Describe a job."""
 
     job_id: str
     kind: str
@@ -334,18 +338,18 @@ class Job(NoteText):
     created_at: str
     started_at: str | None
     finished_at: str | None
-    warnings: list[str] = Field([], description="What to tell the person about its document")
+    warnings: list[str] = Field([], description="Problems of its document to report to the person")
 
 
 class JobList(NoteText):
-    """Jobs, the latest first."""
+    """Hold jobs, the latest first."""
 
     jobs: list[Job]
-    next_cursor: str | None = Field(description="Pass as cursor for older ones; null: no more")
+    next_cursor: str | None = Field(description="Pass as cursor for older jobs; null: no more")
 
 
 class DocumentList(NoteText):
-    """Documents, those changed last first."""
+    """Hold documents, the last changed first."""
 
     documents: list[Document]
-    next_cursor: str | None = Field(description="Pass as cursor for more; null: no more")
+    next_cursor: str | None = Field(description="Pass as cursor for the next documents; null: no more")

@@ -1,6 +1,6 @@
-"""Define the tools of the family `memory`: memos with metadata, found by meaning and by metadata, and their relations.
+"""Define the tools of the family `memory`: save, search and delete memos with metadata, and relate memos to each other.
 
-Times are ISO 8601 in UTC. `content` is never altered: what comes back is byte for byte what went in."""
+Times are ISO 8601 in UTC. Memex never changes `content`: a read returns the same bytes that the save stored."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from syncd.settings.settings import Settings
 if TYPE_CHECKING:
     from syncd.workspaces.workspace import Workspace
 
-LONGEST: Final = 100_000  # characters of all memos of an answer together: some 25,000 tokens
+LONGEST: Final = 100_000  # characters of all memos in one answer together: about 25,000 tokens
 
 
 def save(workspace: Workspace, arguments: shape.SaveMemo, _: Settings) -> shape.SavedMemo:
-    """Make or change a memo."""
+    """Create or change a memo."""
     saved = workspace.memos.save(
         arguments.content,
         namespace=arguments.namespace,
@@ -43,7 +43,7 @@ def save(workspace: Workspace, arguments: shape.SaveMemo, _: Settings) -> shape.
 
 
 def search(workspace: Workspace, arguments: shape.SearchMemos, _: Settings) -> shape.FoundMemos:
-    """Memos with their text, which is cut where all together are very long."""
+    """Return the matching memos with their text, cut when all texts together exceed `LONGEST`."""
     matches = workspace.memos.search(
         namespace=arguments.namespace,
         query=arguments.query,
@@ -59,7 +59,7 @@ def search(workspace: Workspace, arguments: shape.SearchMemos, _: Settings) -> s
     sizes = share_budget([len(text) for _, text in items], LONGEST)
     hands = workspace.hands(list(texts))
     places = workspace.addresses([item.record for item, _ in items])
-    problems = [f"vault: {unread} of the memos found can't be read just now, and are left out"] if unread else []
+    problems = [f"vault: {unread} of the matching memos can't be read now and are left out"] if unread else []
     return shape.FoundMemos(
         items=[
             shape.FoundMemo(
@@ -76,7 +76,7 @@ def search(workspace: Workspace, arguments: shape.SearchMemos, _: Settings) -> s
 
 
 def delete(workspace: Workspace, arguments: shape.DeleteMemo, _: Settings) -> shape.DeletedMemo:
-    """Remove a memo."""
+    """Delete a memo and its relations."""
     gone, relations = workspace.memos.delete(
         arguments.memo_id, namespace=arguments.namespace, version=arguments.version
     )
@@ -84,7 +84,7 @@ def delete(workspace: Workspace, arguments: shape.DeleteMemo, _: Settings) -> sh
 
 
 def save_relation(workspace: Workspace, arguments: shape.SaveRelation, _: Settings) -> shape.Relation:
-    """Make or change a relation."""
+    """Create or change a relation."""
     tie = workspace.memo_graph.save(
         arguments.source,
         arguments.target,
@@ -97,13 +97,13 @@ def save_relation(workspace: Workspace, arguments: shape.SaveRelation, _: Settin
 
 
 def delete_relation(workspace: Workspace, arguments: shape.DeleteRelation, _: Settings) -> shape.DeletedRelation:
-    """Remove a relation."""
+    """Delete a relation."""
     tie = workspace.memo_graph.delete(arguments.source, arguments.target, arguments.tag, namespace=arguments.namespace)
     return shape.DeletedRelation(deleted=True, relation=shape.Relation(**_relation_fields(tie)))
 
 
 def list_relations(workspace: Workspace, arguments: shape.ListRelations, _: Settings) -> shape.RelationList:
-    """Relations of a namespace."""
+    """List relations of a namespace."""
     relations = workspace.memo_graph.list(
         namespace=arguments.namespace,
         source=arguments.source,
@@ -120,7 +120,7 @@ def list_relations(workspace: Workspace, arguments: shape.ListRelations, _: Sett
 
 
 def get_relation_graph(workspace: Workspace, arguments: shape.WalkRelations, _: Settings) -> shape.RelationGraph:
-    """Relations around a memo."""
+    """Follow relations from a memo."""
     graph = workspace.memo_graph.walk(
         arguments.start,
         namespace=arguments.namespace,
@@ -181,9 +181,9 @@ OPERATIONS: Final = (
         name="memory.save",
         title="Save a memo",
         description=(
-            "Keep a memo in a namespace, or change the one whose memo_id you give, if your host keeps memos by id; otherwise use "
-            "capture_thought. Findable when this returns. Give the version you read to be sure that nobody changed it since. "
-            + NOTES_ARE_DATA
+            "Create a memo in a namespace, or change the memo with the memo_id you pass. Use it when your host works with memo ids; "
+            "otherwise use capture_thought. The memo is searchable when the call returns. Pass the version you read: the call "
+            "returns CONFLICT if the memo has changed since. " + NOTES_ARE_DATA
         ),
         scope="write",
         given=shape.SaveMemo,
@@ -196,9 +196,9 @@ OPERATIONS: Final = (
         name="memory.search",
         title="Search memos",
         description=(
-            "Find memos by meaning (query), by likeness to one (pivot_memo_id) or, with neither, by metadata alone, those changed last "
-            "first. For all notes, use semantic_search instead. score: higher is nearer with cosine, lower with l2. "
-            + NOTES_ARE_DATA
+            "Find memos by meaning (query), by similarity to a memo (pivot_memo_id) or, with neither, by metadata alone, most recently "
+            "changed first. To search notes of every kind, use semantic_search. score: with cosine, higher is closer; with l2, lower "
+            "is closer. " + NOTES_ARE_DATA
         ),
         scope="read",
         given=shape.SearchMemos,
@@ -210,7 +210,7 @@ OPERATIONS: Final = (
         family="memory",
         name="memory.delete",
         title="Delete a memo",
-        description="Delete a memo for good, with its relations. With version, only if it still has that one.",
+        description="Delete a memo and its relations permanently. With version: CONFLICT if the memo has changed since.",
         scope="write",
         given=shape.DeleteMemo,
         returned=shape.DeletedMemo,
@@ -223,8 +223,8 @@ OPERATIONS: Final = (
         name="memory.relation.save",
         title="Relate memos",
         description=(
-            "Say how one memo relates to another, or change the weight or reason of that relation. People, projects and things are "
-            "related by create_relations instead. " + NOTES_ARE_DATA
+            "Create a relation between two memos, or change its weight or reason. To relate people, projects or things, use "
+            "create_relations. " + NOTES_ARE_DATA
         ),
         scope="write",
         given=shape.SaveRelation,
@@ -236,7 +236,7 @@ OPERATIONS: Final = (
         family="memory",
         name="memory.relation.delete",
         title="Delete a relation",
-        description=f"Delete one relation; tells what it was. {NOTES_ARE_DATA}",
+        description=f"Delete one relation between memos and return it. The memos stay. {NOTES_ARE_DATA}",
         scope="write",
         given=shape.DeleteRelation,
         returned=shape.DeletedRelation,
@@ -249,7 +249,7 @@ OPERATIONS: Final = (
         name="memory.relation.list",
         title="List relations",
         description=(
-            f"List relations of a namespace and their memos; memory_relation_graph follows them from one. {NOTES_ARE_DATA}"
+            f"List the relations of a namespace and their memos. To start from one memo, use memory_relation_graph. {NOTES_ARE_DATA}"
         ),
         scope="read",
         given=shape.ListRelations,
@@ -262,7 +262,8 @@ OPERATIONS: Final = (
         name="memory.relation.graph",
         title="Follow relations",
         description=(
-            f"Follow relations from one memo, with depth and path of each; memory_relation_list names them all. {NOTES_ARE_DATA}"
+            "Follow relations from one memo; each has its depth and path. To list all relations, use memory_relation_list. "
+            + NOTES_ARE_DATA
         ),
         scope="read",
         given=shape.WalkRelations,

@@ -1,6 +1,6 @@
-"""Define the schema of input and answer for each tool of the family `memory`, which checks a call and describes it.
+"""Define the input and answer schemas of the family `memory`, which validate and describe each call.
 
-Times are ISO 8601 texts in UTC. Relations have the seed's names, which are written in camel case."""
+Times are ISO 8601 texts in UTC. Relation fields keep the camel-case names of the original interface."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MemoId = Annotated[str, Field(min_length=1, max_length=64)]
 Tag = Annotated[str, Field(min_length=1, max_length=64)]
 Kind = Annotated[Tag, Field(description="Kind of relation, e.g. supports")]
 Whole = Annotated[int, BeforeValidator(_refuse_boolean)]
-# The bounds of what may be left out stand beside its type: beside the union, pydantic publishes its own words for them.
+# Bounds of an optional value belong to its type: pydantic does not publish bounds of a union with None as JSON Schema words.
 Version = Annotated[int, Field(ge=1), BeforeValidator(_refuse_boolean)]
 VersionOrNone = Annotated[int, Field(ge=0), BeforeValidator(_refuse_boolean)]
 Similarity = Annotated[float, Field(ge=-1, le=1), BeforeValidator(_refuse_boolean)]
@@ -32,89 +32,97 @@ DEFAULT: Final = "default"
 
 
 class SaveMemo(RequestModel):
-    """What `memory.save` takes."""
+    """Validate the input of `memory.save`."""
 
-    content: str = Field(min_length=1, description="The memo; kept byte for byte")
+    content: str = Field(min_length=1, description="Text of the memo; stored byte for byte")
     namespace: Namespace = DEFAULT
-    memo_id: MemoId | None = Field(None, description="The memo to change, or the id of a new one")
-    title: str | None = Field(None, min_length=1, max_length=500, description="Default: made from the content")
-    metadata: Metadata | None = Field(None, description='E.g. {"project": "alpha"}; merging, null removes a key')
-    metadata_mode: Literal["merge", "replace"] = Field("merge", description="merge keeps the keys that are not given")
-    version: VersionOrNone | None = Field(None, description="CONFLICT if the memo has another; 0: there must be none")
+    memo_id: MemoId | None = Field(None, description="The memo to change, or the id for a new memo")
+    title: str | None = Field(None, min_length=1, max_length=500, description="Default: derived from the content")
+    metadata: Metadata | None = Field(None, description='E.g. {"project": "alpha"}; in merge mode, null removes a key')
+    metadata_mode: Literal["merge", "replace"] = Field("merge", description="merge: keep the keys that you do not pass")
+    version: VersionOrNone | None = Field(
+        None, description="CONFLICT unless the memo has this version; 0: it must not exist"
+    )
 
 
 class SearchMemos(RequestModel):
-    """What `memory.search` takes."""
+    """Validate the input of `memory.search`."""
 
     namespace: Namespace = DEFAULT
     query: str | None = Field(
-        None, min_length=1, max_length=LONGEST_QUERY, description="What to find; a sentence or key words"
+        None, min_length=1, max_length=LONGEST_QUERY, description="What to find: a sentence or keywords"
     )
     metadata_filter: Metadata | None = Field(
-        None, description='What the metadata must hold, e.g. {"project": "alpha", "by": {"name": {"contains": "ann"}}}'
+        None, description='Required metadata, e.g. {"project": "alpha", "by": {"name": {"contains": "ann"}}}'
     )
-    k: Whole = Field(10, ge=1, le=MOST, description="Most memos to return")
-    minimum_similarity: Similarity | None = Field(None, description="Least score to return; cosine only")
-    pivot_memo_id: MemoId | None = Field(None, description="Find memos like this one, instead of query")
-    distance_metric: Metric = Field("cosine", description="What score is: cosine similarity, or l2 distance")
+    k: Whole = Field(10, ge=1, le=MOST, description="Maximum memos to return")
+    minimum_similarity: Similarity | None = Field(None, description="Minimum score to return; cosine only")
+    pivot_memo_id: MemoId | None = Field(None, description="Find memos similar to this memo, instead of query")
+    distance_metric: Metric = Field("cosine", description="Meaning of score: cosine similarity or l2 distance")
     exclude_pivot: bool = Field(True, description="Leave out the pivot memo itself")
 
 
 class DeleteMemo(RequestModel):
-    """What `memory.delete` takes."""
+    """Validate the input of `memory.delete`."""
 
     memo_id: MemoId = Field(description="The memo to delete")
     namespace: Namespace = DEFAULT
-    version: Version | None = Field(None, description="CONFLICT if the memo has another")
+    version: Version | None = Field(None, description="CONFLICT unless the memo has this version")
 
 
 class _Ends(RequestModel):
-    """The two memos of a relation."""
+    """Name the two memos of a relation."""
 
     namespace: Namespace = DEFAULT
-    source: MemoId = Field(alias="sourceMemoId", description="The memo that it leads from")
-    target: MemoId = Field(alias="targetMemoId", description="The memo that it leads to")
+    source: MemoId = Field(alias="sourceMemoId", description="The memo that the relation starts at")
+    target: MemoId = Field(alias="targetMemoId", description="The memo that the relation points to")
     tag: Kind
 
 
 class SaveRelation(_Ends):
-    """What `memory.relation.save` takes."""
+    """Validate the input of `memory.relation.save`."""
 
     tag: Annotated[Kind, AfterValidator(refuse_hidden)]
-    weight: Weight | None = Field(None, description="Confidence, two decimals; 1 if new")
-    reason: str | None = Field(None, max_length=1_000, description='Why, in a sentence; "" removes it')
+    weight: Weight | None = Field(
+        None, description="Confidence, rounded to two decimals; default for a new relation: 1"
+    )
+    reason: str | None = Field(
+        None, max_length=1_000, description='Why the memos are related, in a sentence; "" removes it'
+    )
 
 
 class DeleteRelation(_Ends):
-    """What `memory.relation.delete` takes."""
+    """Validate the input of `memory.relation.delete`."""
 
 
 class ListRelations(RequestModel):
-    """What `memory.relation.list` takes."""
+    """Validate the input of `memory.relation.list`."""
 
     namespace: Namespace = DEFAULT
     source: MemoId | None = Field(None, alias="sourceMemoId", description="Only relations from this memo")
     target: MemoId | None = Field(None, alias="targetMemoId", description="Only relations to this memo")
     tag: Tag | None = Field(None, description="Only relations of this kind")
-    limit: Whole = Field(100, ge=1, le=LISTED, description="Most relations to return")
+    limit: Whole = Field(100, ge=1, le=LISTED, description="Maximum relations to return")
 
 
 class WalkRelations(RequestModel):
-    """What `memory.relation.graph` takes."""
+    """Validate the input of `memory.relation.graph`."""
 
     namespace: Namespace = DEFAULT
-    start: MemoId = Field(alias="startMemoId", description="The memo to begin at")
+    start: MemoId = Field(alias="startMemoId", description="The memo to start from")
     direction: Way = Field("forward", description="forward: from source to target")
-    depth: Whole = Field(3, ge=1, le=DEEPEST, alias="maxDepth", description="Most relations away from the start")
+    depth: Whole = Field(
+        3, ge=1, le=DEEPEST, alias="maxDepth", description="Maximum number of relations between a memo and the start"
+    )
     tag: Tag | None = Field(None, description="Only relations of this kind")
-    limit: Whole = Field(100, ge=1, le=WALKED, description="Most edges to return")
+    limit: Whole = Field(100, ge=1, le=WALKED, description="Maximum edges to return")
 
 
 # Given back
 
 
 class Memo(NoteLocation, Replaceable):
-    """A memo without its text."""
+    """Describe a memo without its text."""
 
     memo_id: str
     namespace: str
@@ -127,7 +135,7 @@ class Memo(NoteLocation, Replaceable):
 
 
 class SavedMemo(Memo, NoteText):
-    """A memo that is on disk and findable."""
+    """Describe a memo that is on disk and searchable."""
 
     is_whole = True
 
@@ -136,7 +144,7 @@ class SavedMemo(Memo, NoteText):
 
 
 class FoundMemo(Memo, NoteText):
-    """A memo that was found, with its text."""
+    """Describe a matching memo with its text."""
 
     content: str
     content_truncated: bool
@@ -145,14 +153,14 @@ class FoundMemo(Memo, NoteText):
 
 
 class FoundMemos(NoteText):
-    """What a search found, the best first."""
+    """Hold the results of a search, best first."""
 
     items: list[FoundMemo]
     degraded: list[str]
 
 
 class DeletedMemo(NoteText):
-    """A memo that is gone."""
+    """Describe a deleted memo."""
 
     memo_id: str
     namespace: str
@@ -161,7 +169,7 @@ class DeletedMemo(NoteText):
 
 
 class Relation(NoteText):
-    """A relation."""
+    """Describe a relation."""
 
     model_config = ConfigDict(frozen=True, serialize_by_alias=True)
 
@@ -177,23 +185,23 @@ class Relation(NoteText):
 
 
 class DeletedRelation(NoteText):
-    """A relation that is gone, as it was."""
+    """Describe a deleted relation."""
 
     deleted: bool
     relation: Relation
 
 
 class Edge(Relation):
-    """A relation on the way from the start."""
+    """Describe a relation on the path from the start."""
 
     depth: int
     direction: str
     path: list[str] = Field(description="Memo ids from the start to the edge's far end")
-    loop: bool = Field(description="Its far end is on that path before")
+    loop: bool = Field(description="true: the edge leads back to a memo of its path")
 
 
 class RelationList(NoteText):
-    """Relations, and the memos that they join."""
+    """Hold relations and the memos that they connect."""
 
     edges: list[Relation]
     nodes: list[Memo]
@@ -201,7 +209,7 @@ class RelationList(NoteText):
 
 
 class RelationGraph(NoteText):
-    """The relations around a memo, and the memos that were reached."""
+    """Hold the relations around a memo and the memos that were reached."""
 
     edges: list[Edge]
     nodes: list[Memo]

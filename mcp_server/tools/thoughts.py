@@ -1,6 +1,6 @@
-"""Define the tools of the family `thoughts`: capture a thought, search, read one, list the latest, delete one.
+"""Define the tools of the family `thoughts`: capture a note, search notes, read one, list recent ones, delete one.
 
-Times are epoch milliseconds. `content` is never altered: what comes back is byte for byte what went in."""
+Times are epoch milliseconds. Memex never changes `content`: a read returns the same bytes that the capture stored."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def capture_thought(workspace: Workspace, arguments: CaptureThought, _: Settings) -> CapturedNote:
-    """Write a note, or find the one that has the same content."""
+    """Capture a note, or return the existing note with this content."""
     captured = workspace.capture(
         arguments.content, source=arguments.source, metadata=arguments.metadata, namespace=arguments.namespace
     )
@@ -58,7 +58,7 @@ def capture_thought(workspace: Workspace, arguments: CaptureThought, _: Settings
 
 
 def semantic_search(workspace: Workspace, arguments: SemanticSearch, settings: Settings) -> Found:
-    """Search, and cut what is long around its passage."""
+    """Search notes, and cut each long note to an excerpt around its best passage."""
     answer = workspace.search(
         make_query(
             arguments.query,
@@ -83,12 +83,12 @@ def semantic_search(workspace: Workspace, arguments: SemanticSearch, settings: S
         _found_thought(workspace, hit, text, size, by=hands[hit.record.id], path=places.get(hit.record.id, ""))
         for (hit, text), size in zip(hits, sizes, strict=True)
     ]
-    problems = [f"vault: {unread} of the notes found can't be read just now, and are left out"] if unread else []
+    problems = [f"vault: {unread} of the matching notes can't be read now and are left out"] if unread else []
     return Found(results=results, mode=answer.mode, degraded=[*answer.degraded, *problems])
 
 
 def get_thought(workspace: Workspace, arguments: OneThought, _: Settings) -> WholeThought:
-    """The whole note."""
+    """Return the whole note."""
     kept = workspace.get(arguments.id)
     made, changed = workspace.writers(kept.record)
     return WholeThought(
@@ -113,13 +113,13 @@ def _writer_answer(writer: Writer | None) -> Wrote | None:
 
 
 def delete_thought(workspace: Workspace, arguments: OneThought, _: Settings) -> DeletedNote:
-    """Remove the file and everything derived from it."""
+    """Delete the note's file and everything that was derived from it."""
     gone = workspace.delete(arguments.id)
     return DeletedNote(id=gone.id, deleted=True, title=gone.title)
 
 
 def list_recent(workspace: Workspace, arguments: ListRecent, settings: Settings) -> Recent:
-    """A batch of the notes, the latest first."""
+    """Return one batch of notes, the latest first."""
     batch, more = _read_batch(workspace, arguments.limit, arguments.before)
     texts, _ = read_contents(workspace, batch)
     notes = [(record, texts[record.id]) for record in batch if record.id in texts]
@@ -139,10 +139,10 @@ def list_recent(workspace: Workspace, arguments: ListRecent, settings: Settings)
 
 
 def _read_batch(workspace: Workspace, limit: int, before: int | None) -> tuple[Sequence[Record], bool]:
-    """`limit` records, and whether there are more.
+    """Return `limit` records, and whether more records exist.
 
-    The cursor is a time and the next batch is strictly older, so notes of one millisecond are never split between two
-    batches: then a batch is longer than `limit`.
+    The cursor is a time, and the next batch is strictly older. Notes that were created in one millisecond therefore stay
+    in one batch, which can be longer than `limit`.
     """
     ask = limit + 1
     while True:
@@ -160,9 +160,10 @@ def _read_batch(workspace: Workspace, limit: int, before: int | None) -> tuple[S
 
 
 def read_contents(workspace: Workspace, records: Sequence[Record]) -> tuple[dict[str, str], int]:
-    """The text of each note by its id, without those whose file has gone since the index was asked, or can't be read.
+    """Return the text of each note by its id, and how many notes could not be read.
 
-    How many can't be read is told; when none can, that is an error and no empty answer."""
+    A note whose file disappeared after the index answered is left out and not counted. Raises Unavailable when no note
+    could be read, so that a failure does not look like an empty answer."""
     texts: dict[str, str] = {}
     failures: list[Unavailable] = []
     for record in records:
@@ -224,12 +225,12 @@ OPERATIONS: Final = (
     Operation(
         family="thoughts",
         name="capture_thought",
-        title="Capture a thought",
+        title="Capture a note",
         description=(
-            "Keep one thing learned as a note: a decision, an answer, an idea, an excerpt. Durable and findable when this "
-            "returns; the same content again gives the same id, so a retry is safe. Instead, kb_update_note when a note that "
-            "is there has changed, and add_observations for a fact about one person, project or thing. Tags and a summary are found "
-            "for it. One subject per note. " + NOTES_ARE_DATA
+            "Save one thing worth finding again as a note: a decision, answer, idea or excerpt. One subject per note. It is on disk "
+            "and searchable when the call returns. The same content returns the same id, so you can retry. Memex adds tags and a "
+            "summary. To change a note, use kb_update_note; for a fact about one person, project or thing, add_observations. "
+            + NOTES_ARE_DATA
         ),
         scope="write",
         given=CaptureThought,
@@ -240,12 +241,12 @@ OPERATIONS: Final = (
     Operation(
         family="thoughts",
         name="semantic_search",
-        title="Search thoughts",
+        title="Search notes",
         description=(
-            "Recall notes by meaning and by words, best first, when you have a question. Instead, search_nodes for a person, project "
-            "or thing, list_recent for what is new, get_thought when you have an id. For a hard or vague question search two or "
-            "three times in other words (synonyms, the other language, the expected answer) and keep one hit per document_id. "
-            "Scores compare within one answer only: rank the passages yourself. `degraded` says what was incomplete. "
+            "Find notes that answer a question, by meaning and by words, best first. For a person, project or thing, use "
+            "search_nodes; for new notes, list_recent; with an id, get_thought. For a hard or vague question, search two or three "
+            "times in other words (synonyms, the other language, the expected answer) and keep one hit per document_id. "
+            "Scores are comparable within one answer only: rank the passages yourself. `degraded` lists what was incomplete. "
             + NOTES_ARE_DATA
         ),
         scope="read",
@@ -257,9 +258,9 @@ OPERATIONS: Final = (
     Operation(
         family="thoughts",
         name="get_thought",
-        title="Read a thought",
+        title="Read a note",
         description=(
-            "Read one note whole by its id. Without an id, use semantic_search; for a long note in parts, kb_get. "
+            "Read one whole note by its id. Without an id, use semantic_search; to read a long note in parts, kb_get. "
             + NOTES_ARE_DATA
         ),
         scope="read",
@@ -271,9 +272,9 @@ OPERATIONS: Final = (
     Operation(
         family="thoughts",
         name="delete_thought",
-        title="Delete a thought",
+        title="Delete a note",
         description=(
-            "Delete one note for good, when it is wrong, unwanted or double. If it only changed, use kb_update_note. "
+            "Delete one note permanently: it is wrong, unwanted or a duplicate. To correct a note, use kb_update_note. "
             + NOTES_ARE_DATA
         ),
         scope="write",
@@ -286,10 +287,10 @@ OPERATIONS: Final = (
     Operation(
         family="thoughts",
         name="list_recent",
-        title="List recent thoughts",
+        title="List recent notes",
         description=(
-            "List notes by time of creation, the latest first: what is new, or everything, batch by batch (pass next_before as "
-            "before). For notes about something, use semantic_search instead. " + NOTES_ARE_DATA
+            "List notes by creation time, newest first. For the next batch, pass next_before as before. To find notes about a "
+            "subject, use semantic_search. " + NOTES_ARE_DATA
         ),
         scope="read",
         given=ListRecent,

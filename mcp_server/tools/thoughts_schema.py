@@ -1,4 +1,4 @@
-"""Define the schema of input and answer for each tool of the family `thoughts`, which checks a call and describes it.
+"""Define the input and answer schemas of the family `thoughts`, which validate and describe each call.
 
 Times are epoch milliseconds."""
 
@@ -16,11 +16,11 @@ from syncd.history.write_lineage import By, Hand
 LONGEST_QUERY: Final = 2_000
 LONGEST_METADATA: Final = 32 * 1024  # of JSON; frontmatter is read up to 64 KiB
 Metadata = TypeVar("Metadata", bound="dict[str, JsonValue] | None")
-LAST_TIME: Final = 8_640_000_000_000_000  # the last millisecond that a date can name
+LAST_TIME: Final = 8_640_000_000_000_000  # the last millisecond that a date can represent
 
 
 def _parse_json_text(value: Any) -> Any:
-    """Some hosts send a list or an object as a string of JSON."""
+    """Parse a list or an object that a host sent as a JSON string."""
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         try:
             return json.loads(value)
@@ -31,35 +31,37 @@ def _parse_json_text(value: Any) -> Any:
 
 def _refuse_boolean(value: Any) -> Any:
     if isinstance(value, bool):
-        raise ValueError("Input should be a valid integer")  # noqa: TRY004 - pydantic takes it for a field's problem
+        raise ValueError("Input should be a valid integer")  # noqa: TRY004 - pydantic reports a ValueError as a problem of the field
     return value
 
 
 def _check_metadata_size(value: Metadata, *, way_out: str = "") -> Metadata:
-    """Metadata that fits into a note; `way_out` says what to do with larger."""
+    """Return metadata that fits into a note; `way_out` advises what to do with larger metadata."""
     try:
         size = len(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
     except (ValueError, RecursionError):
-        raise ValueError("must be plain JSON: valid text, finite numbers, not too deep") from None
+        raise ValueError("must be plain JSON: valid text, finite numbers, not nested too deeply") from None
     if size > LONGEST_METADATA:
         raise ValueError(f"must be at most {LONGEST_METADATA} bytes of JSON{way_out}")
     return value
 
 
 Time = Annotated[int, Field(ge=-LAST_TIME, le=LAST_TIME), BeforeValidator(_refuse_boolean)]
-Collection = Annotated[str, Field(min_length=1, max_length=200)]  # wire_format.choices adds those that are known
+Collection = Annotated[str, Field(min_length=1, max_length=200)]  # wire_format.with_collections adds the known names
 Detail = Literal["concise", "full"]
 
 
 class CaptureThought(RequestModel):
-    """What `capture_thought` takes."""
+    """Validate the input of `capture_thought`."""
 
-    content: str = Field(min_length=1, description="The note, in Markdown; kept byte for byte")
-    source: str | None = Field(None, max_length=500, description="Where it comes from, e.g. claude-code, voice-memo")
-    metadata: Annotated[dict[str, JsonValue] | None, BeforeValidator(_parse_json_text)] = Field(
-        None, description='Own properties, e.g. {"project": "alpha"}; `title` and `tags` become the note\'s'
+    content: str = Field(min_length=1, description="The note in Markdown; stored byte for byte")
+    source: str | None = Field(
+        None, max_length=500, description="Where the note comes from, e.g. claude-code, voice-memo"
     )
-    namespace: str = Field("default", min_length=1, max_length=200, description="Sub-folder of the workspace")
+    metadata: Annotated[dict[str, JsonValue] | None, BeforeValidator(_parse_json_text)] = Field(
+        None, description='Properties, e.g. {"project": "alpha"}; `title` and `tags` set the note\'s own'
+    )
+    namespace: str = Field("default", min_length=1, max_length=200, description="Subfolder of the workspace")
 
     @field_validator("metadata")
     @classmethod
@@ -68,46 +70,44 @@ class CaptureThought(RequestModel):
 
 
 class SemanticSearch(RequestModel):
-    """What `semantic_search` takes."""
+    """Validate the input of `semantic_search`."""
 
-    query: str = Field(min_length=1, max_length=LONGEST_QUERY, description="What to find; a sentence or key words")
+    query: str = Field(min_length=1, max_length=LONGEST_QUERY, description="What to find: a sentence or keywords")
     top_k: Annotated[int, BeforeValidator(_refuse_boolean)] = Field(
-        10, ge=1, le=50, description="Most documents to return"
+        10, ge=1, le=50, description="Maximum documents to return"
     )
     tags: Annotated[
         list[Annotated[str, Field(min_length=1, max_length=200)]] | None, BeforeValidator(_parse_json_text)
-    ] = Field(None, max_length=20, description="Only notes with all of these; `a` also matches `a/b`")
+    ] = Field(None, max_length=20, description="Only notes with all these tags; `a` also matches `a/b`")
     mode: Mode | None = Field(
         None, description="hybrid (default): meaning and words; vector: meaning; text: exact words, names, codes"
     )
-    collection: Collection | None = Field(None, description="Only notes of this collection")
-    namespace: str | None = Field(None, min_length=1, max_length=200, description="Only notes of this sub-folder")
-    source: str | None = Field(None, min_length=1, max_length=500, description="Only notes of this source")
+    collection: Collection | None = Field(None, description="Only notes in this collection")
+    namespace: str | None = Field(None, min_length=1, max_length=200, description="Only notes in this subfolder")
+    source: str | None = Field(None, min_length=1, max_length=500, description="Only notes from this source")
     since: Time | None = Field(None, description="Created at or after, epoch ms")
     until: Time | None = Field(None, description="Created before, epoch ms")
-    detail: Detail = Field("concise", description="full: each document whole, however long")
+    detail: Detail = Field("concise", description="full: return whole documents, however long")
 
 
 class OneThought(RequestModel):
-    """What `get_thought` and `delete_thought` take."""
+    """Validate the input of `get_thought` and `delete_thought`."""
 
-    id: str = Field(min_length=1, max_length=200, description="The id that a capture, search or list gave")
+    id: str = Field(min_length=1, max_length=200, description="The id from a capture, search or list")
 
 
 class ListRecent(RequestModel):
-    """What `list_recent` takes."""
+    """Validate the input of `list_recent`."""
 
     limit: Annotated[int, BeforeValidator(_refuse_boolean)] = Field(
-        20, ge=1, le=200, description="Most notes to return"
+        20, ge=1, le=200, description="Maximum notes to return"
     )
-    before: Time | None = Field(
-        None, description="Only notes created before this, epoch ms: the last answer's next_before"
-    )
-    detail: Detail = Field("concise", description="full: each note whole, however long")
+    before: Time | None = Field(None, description="Created before, epoch ms: the last answer's next_before")
+    detail: Detail = Field("concise", description="full: return whole notes, however long")
 
 
 class NoteTimes(AnswerModel):
-    """Times, as numbers and as people write them."""
+    """Hold times, as numbers and as ISO 8601 text."""
 
     created_at: int
     updated_at: int | None
@@ -116,22 +116,24 @@ class NoteTimes(AnswerModel):
 
 
 class CapturedNote(NoteLocation, NoteTimes, NoteText):
-    """A capture that is on disk and findable."""
+    """Describe a capture that is on disk and searchable."""
 
     is_whole = True
 
     id: str
-    created: bool = Field(description="false: the same content was there already")
+    created: bool = Field(description="false: a note with this content existed already")
     content_hash: str
     title: str
     tags: list[str]
     summary: str | None
     chunks: int
-    warnings: list[str] = Field([], description="What to tell the person, e.g. that the note seems to hold a secret")
+    warnings: list[str] = Field(
+        [], description="Problems to report to the person, e.g. that the note seems to hold a secret"
+    )
 
 
 class Thought(NoteLocation, NoteTimes, Replaceable):
-    """A note without its text."""
+    """Describe a note without its text."""
 
     title: str
     source: str | None
@@ -143,28 +145,28 @@ class Thought(NoteLocation, NoteTimes, Replaceable):
 
 
 class FoundThought(Thought, NoteText):
-    """A document that answers a query, by its best passage."""
+    """Describe a document that matches a query, with its best passage."""
 
     document_id: str
     chunk_id: str
     chunk_content: str
     document_content: str
     document_truncated: bool
-    by: Hand = Field(description="key: an agent wrote it, or a part of it; hand: only people did")
+    by: Hand = Field(description="key: an agent wrote at least a part; hand: only people wrote it")
     score: float
     heading: str
 
 
 class Found(NoteText):
-    """What a search found, best first."""
+    """Hold the results of a search, best first."""
 
     results: list[FoundThought]
     mode: str
-    degraded: list[str] = Field(description="What kept the search from being complete; empty = nothing")
+    degraded: list[str] = Field(description="Why the search is incomplete; empty: it is complete")
 
 
 class Passage(AnswerModel):
-    """A chunk of a document."""
+    """Hold a chunk of a document."""
 
     id: str
     ordinal: int
@@ -172,9 +174,9 @@ class Passage(AnswerModel):
 
 
 class Wrote(AnswerModel):
-    """Who wrote something, and when."""
+    """Name the writer of a note and the time of the write."""
 
-    by: By = Field(description="hand: somebody edited the note's file")
+    by: By = Field(description="hand: a person edited the note's file")
     key: str | None
     tool: str | None
     at: int | None
@@ -182,7 +184,7 @@ class Wrote(AnswerModel):
 
 
 class WholeThought(Thought, NoteText):
-    """A note with its text and its chunks."""
+    """Describe a note with its text and its chunks."""
 
     is_whole = True
 
@@ -196,7 +198,7 @@ class WholeThought(Thought, NoteText):
 
 
 class RecentThought(Thought, NoteText):
-    """A note in a list."""
+    """Describe a note in a list."""
 
     id: str
     content: str
@@ -205,14 +207,14 @@ class RecentThought(Thought, NoteText):
 
 
 class Recent(NoteText):
-    """Notes, the latest first."""
+    """Hold a batch of notes, the latest first."""
 
     results: list[RecentThought]
-    next_before: int | None = Field(description="Pass as `before` for older ones; null = no more")
+    next_before: int | None = Field(description="Pass as `before` for older notes; null: no more")
 
 
 class DeletedNote(NoteText):
-    """A note that is gone."""
+    """Describe a deleted note."""
 
     id: str
     deleted: bool

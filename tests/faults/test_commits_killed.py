@@ -83,7 +83,9 @@ def mended(one):
     rig.commits.flush()
     rig.close()
     assert sound(one) == 1
-    assert git(rig.vault, "log", "-1", "--author=memex@", "--format=%(trailers)").count("Memex-Agent:") == 2  # both agents
+    assert (
+        git(rig.vault, "log", "-1", "--author=memex@", "--format=%(trailers)").count("Memex-Agent:") == 2
+    )  # both agents
     assert git(rig.vault, "diff", "--cached", "--name-only").split() == ["Staged.md"]
     assert not (one / "state/commit").exists()
 

@@ -6,12 +6,15 @@ import re
 import tomllib
 
 import click
+import yaml
 
 from index.encoders.settings import BundledSettings, EndpointSettings
 from syncd.cli.main import EXIT, SERVE_EXIT, memex
+from syncd.review.bases_table import compose_table
 from syncd.settings.settings import all_settings as settings
 from syncd.settings.settings import load
 from tests.support.paths import ROOT
+from tests.support.world import World
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -89,3 +92,25 @@ def test_the_access_settings_of_a_page_are_read(tmp_path):
 def test_the_changelog_names_the_version_of_the_program():
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_readme_shows_the_columns_of_the_review_table():
+    base = yaml.safe_load(compose_table("Captures"))
+    columns = [base["properties"][column]["displayName"] for column in base["views"][0]["order"]]
+    assert f"| {' | '.join(columns)} |\n" in README
+
+
+def test_the_readme_shows_a_capture_as_the_program_writes_it(tmp_path):
+    (shown,) = re.findall(r"```markdown\n(---\nid: .*?)\n```", README, re.DOTALL)
+    world = World(tmp_path)
+    try:
+        captured = world.app.agent_access.workspace("default").capture(
+            "The west box needs a wider vent before May.",
+            source="cli",
+            metadata={"title": "West vent", "tags": ["heron"]},
+        )
+        text = (world.vault / captured.record.path).read_text(encoding="utf-8")
+    finally:
+        world.close()
+    varying = re.compile(r"^(id|created_at): .*$", re.MULTILINE)
+    assert varying.sub(r"\1: …", text) == varying.sub(r"\1: …", shown)
