@@ -25,7 +25,7 @@ REMAINING = {
     "help": 30,
     "settings": 4,
     "tools": 4,
-    "errors": 21,
+    "errors": 15,
 }
 
 
